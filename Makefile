@@ -1,0 +1,40 @@
+# Penstock. Every target does its own set-up; `make help` lists them.
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+READY  := $(VENV)/.ready
+
+.PHONY: help up test unit lint bench lock clean system
+
+help:            ## say what each target does
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+up: $(READY)     ## set up, then run every edge with an embedded store; data stays in ./penstock-data
+	$(VENV)/bin/penstock up
+
+test: $(READY) system lint unit  ## set up, check the style, the types and the layers, then run every test
+
+unit: $(READY)   ## only the tests
+	$(PYTHON) -m pytest
+
+lint: $(READY)   ## ruff, mypy --strict, import contracts
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/results
+	tools/system bench
+	$(PYTHON) -m benchmarks
+
+lock: $(READY)   ## write the pinned, hashed requirement files anew
+	tools/lock
+
+system:          # what the tests need beside Python: Debian's Redis
+	tools/system test
+
+$(READY): requirements/dev.txt pyproject.toml
+	tools/venv $(VENV)
+	@touch $@
+
+clean:           ## remove the virtual environment and caches (never penstock-data)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
