@@ -1,0 +1,441 @@
+"""One call of the combined function: what many connections asked for, packed in the order in which it came.
+
+A call is a list of rounds. Within a round each queue is served in the order settle, publish, take, count, and commits
+come last; what a connection asks for out of that order goes to a later round, so that each connection sees its own
+requests done in sequence (tmq.md 1.2) while everything else is packed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from services.store import delivery, records
+from services.store.delivery import Delivery
+from services.store.errors import OutcomeUnknown, QueueUnknown, StoreError, StoreFault, refusal
+from services.store.keys import DomainKeys
+from services.store.queues import Queue
+
+MAX_MESSAGES = 1000  # published or taken by one call (store.md 8)
+MAX_BYTES = 1 << 20  # of records in one call; a single larger message goes alone
+MAX_QUEUES = 128
+TAKE_BYTES = 4 << 20  # of bodies that one take may answer
+
+Refusals = list[tuple[int, StoreError]]  # (index in the run, why)
+Published = Callable[[Refusals | StoreError], None]  # [] = all are stored
+Taken = Callable[[list[Delivery] | StoreError, bool], None]  # True: there was more than one call may carry
+Counted = Callable[[int | StoreError], None]
+Done = Callable[[StoreError | None], None]
+
+
+class Phase(IntEnum):
+    """The order within a round."""
+
+    SETTLE = 0
+    PUBLISH = 1
+    TAKE = 2
+    COUNT = 3
+    COMMIT = 4
+
+
+class Source:
+    """Whoever wants its own requests done in sequence: a connection."""
+
+    __slots__ = ("call", "phase", "round")
+
+    def __init__(self) -> None:
+        self.call: Call | None = None
+        self.round = 0
+        self.phase = Phase.SETTLE
+
+
+@dataclass(slots=True)
+class Publish:
+    records: list[bytes]
+    origin: str
+    holder: str
+    done: Published
+
+
+@dataclass(slots=True)
+class Take:
+    want: int
+    done: Taken
+
+
+@dataclass(slots=True)
+class Return:
+    delivery: Delivery
+    failed: bool
+    to_end: bool
+    error: str
+    done: Done | None
+
+
+@dataclass(slots=True)
+class Reject:
+    delivery: Delivery
+    reason: str
+    error: str
+    done: Done | None
+
+
+@dataclass(slots=True)
+class Bury:
+    record: bytes
+    origin: str
+    reason: str
+    error: str
+    done: Done
+
+
+@dataclass(slots=True)
+class Part:
+    """One queue's share of a commit."""
+
+    queue: Queue
+    deliveries: list[Delivery]
+    records: list[bytes]
+    origin: str
+
+
+@dataclass(slots=True)
+class Commit:
+    identifier: str
+    parts: list[Part]
+    keep_ms: int
+    done: Done
+
+
+@dataclass(slots=True)
+class Work:
+    """What one round does to one queue."""
+
+    queue: Queue
+    acks: dict[tuple[bytes, bytes], list[int]] = field(
+        default_factory=dict
+    )  # (lot, entry) -> [size, mask, bytes]
+    acked: list[Done] = field(default_factory=list)
+    returns: list[Return] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+    buries: list[Bury] = field(default_factory=list)
+    publishes: list[Publish] = field(default_factory=list)
+    takes: list[Take] = field(default_factory=list)
+    counts: list[Counted] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Round:
+    works: dict[str, Work] = field(default_factory=dict)
+    commits: list[Commit] = field(default_factory=list)
+
+
+Handler = Callable[[Any], None]
+
+
+class Call:
+    """Gathers operations, becomes one FCALL, and hands its reply out again."""
+
+    def __init__(self, keys: DomainKeys) -> None:
+        self.keys = keys
+        self.rounds: list[Round] = []
+        self.messages = 0
+        self.wanted = 0
+        self.bytes = 0
+        self.queues: dict[str, tuple[int, Queue]] = {}
+        self.replicas = 0
+        self.born = 0.0  # loop time of the first operation
+        self.sequence = 0
+        self.command: tuple[Any, ...] = ()
+        self.handlers: list[Handler] = []
+        self.uncertain = False  # it was sent at least once without an answer
+        self.abandoned = False  # its askers have been told that the outcome is unknown
+
+    def has_room(self, messages: int, size: int, wanted: int, queues: int = 1) -> bool:
+        return not self.rounds or (
+            self.messages + messages <= MAX_MESSAGES
+            and self.bytes + size <= MAX_BYTES
+            and self.wanted + wanted <= MAX_MESSAGES
+            and len(self.queues) + queues <= MAX_QUEUES
+        )
+
+    def place(self, source: Source, phase: Phase) -> Round:
+        """The first round in which this connection's next request keeps its sequence."""
+        if source.call is not self:
+            source.call, source.round = self, 0
+        elif phase < source.phase:
+            source.round += 1
+        source.phase = phase
+        while len(self.rounds) <= source.round:
+            self.rounds.append(Round())
+        return self.rounds[source.round]
+
+    def work(self, source: Source, queue: Queue, phase: Phase) -> Work:
+        works = self.place(source, phase).works
+        work = works.get(queue.qid)
+        if work is None:
+            work = works[queue.qid] = Work(queue)
+            self.touch(queue)
+        return work
+
+    def touch(self, queue: Queue) -> int:
+        found = self.queues.get(queue.qid)
+        if found is None:
+            found = self.queues[queue.qid] = (len(self.queues), queue)
+            self.replicas = max(self.replicas, queue.replicas)
+        return found[0]
+
+    # encoding ------------------------------------------------------------------------------------------------
+
+    def encode(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> None:
+        """Freezes the call into its command; what comes later goes into another."""
+        self.sequence = sequence
+        args: list[Any] = []
+        transactions: list[str] = []
+        for round_ in self.rounds:
+            for work in round_.works.values():
+                self._encode_work(work, args)
+            for commit in round_.commits:
+                self._encode_commit(commit, args, transactions)
+        keys = [self.keys.epoch, self.keys.sessions, self.keys.lane(session), self.keys.lots(session)]
+        for _, queue in self.queues.values():
+            keys.extend(queue.keys)
+        keys.extend(transactions)
+        head = (epoch, session, sequence, deadline_ms, self.keys.wake_channel, len(self.queues))
+        self.command = ("FCALL", "ps1_work", len(keys), *keys, *head, *args)
+
+    def _encode_work(self, work: Work, args: list[Any]) -> None:
+        index = self.queues[work.queue.qid][0]
+        if work.acks:
+            args += ("A", index, len(work.acks))
+            for (lot, entry), (size, mask, count) in work.acks.items():
+                args += (lot, entry, size, mask, count)
+            self.handlers.append(_acked(work.acked))
+        if work.returns:
+            _encode_returns(index, work.returns, args)
+            self.handlers.append(_returned(work.returns))
+        if work.rejects:
+            _encode_rejects(index, work.rejects, args)
+            self.handlers.append(_rejected(work.rejects))
+        for bury in work.buries:
+            args += ("B", index, bury.origin, 1, bury.reason, bury.error, bury.record)
+            self.handlers.append(_plain(bury.done))
+        if work.publishes:
+            self._encode_publishes(index, work.publishes, args)
+        if work.takes:
+            args += ("T", index, sum(take.want for take in work.takes), TAKE_BYTES)
+            self.handlers.append(_taken(work.queue, work.takes))
+        if work.counts:
+            args += ("C", index)
+            self.handlers.append(_counted(work.counts))
+
+    def _encode_publishes(self, index: int, publishes: list[Publish], args: list[Any]) -> None:
+        """Runs of the same origin share entries, whichever connections they came from."""
+        start = 0
+        while start < len(publishes):
+            first = publishes[start]
+            end = start + 1
+            while (
+                end < len(publishes)
+                and publishes[end].origin == first.origin
+                and publishes[end].holder == first.holder
+            ):
+                end += 1
+            group = publishes[start:end]
+            run = first.records if len(group) == 1 else [record for p in group for record in p.records]
+            entries = records.pack(run)
+            args += ("P", index, first.origin, first.holder, len(entries))
+            for entry in entries:
+                args += entry
+            self.handlers.append(_published(group, [entry[0] for entry in entries]))
+            start = end
+
+    def _encode_commit(self, commit: Commit, args: list[Any], transactions: list[str]) -> None:
+        transactions.append(self.keys.transaction(commit.identifier))
+        key = 4 + 8 * len(self.queues) + len(transactions)
+        args += ("X", key, commit.keep_ms, len(commit.parts))
+        for part in commit.parts:
+            merged = merge(part.deliveries)
+            entries = records.pack(part.records) if part.records else []
+            args += (self.queues[part.queue.qid][0], len(merged), part.origin)
+            for (lot, entry), (size, mask, count) in merged.items():
+                args += (lot, entry, size, mask, count)
+            args.append(len(entries))
+            for packed in entries:
+                args += packed
+        self.handlers.append(_committed(commit))
+
+    # the answer ------------------------------------------------------------------------------------------------
+
+    def finish(self, replies: list[Any]) -> None:
+        for handler, reply in zip(self.handlers, replies, strict=True):
+            handler(reply)
+
+    def fail(self, error: StoreError) -> None:
+        """Everybody who asked is told the same."""
+        for round_ in self.rounds:
+            for work in round_.works.values():
+                waiting: list[Return | Reject | Bury] = [*work.returns, *work.rejects, *work.buries]
+                for done in (*work.acked, *(item.done for item in waiting)):
+                    if done is not None:
+                        done(error)
+                for publish in work.publishes:
+                    publish.done(error)
+                for take in work.takes:
+                    take.done(error, False)
+                for counted in work.counts:
+                    counted(error)
+            for commit in round_.commits:
+                commit.done(error)
+
+    def abandon(self, give_back: Callable[[list[Delivery]], None]) -> None:
+        """Tells everybody that the outcome is unknown; messages that still arrive are given back."""
+        self.abandoned = True
+        self.fail(OutcomeUnknown())
+        for round_ in self.rounds:
+            for work in round_.works.values():
+                work.acked.clear()
+                settled: list[Return | Reject] = [*work.returns, *work.rejects]
+                for item in settled:
+                    item.done = None
+                for bury in work.buries:
+                    bury.done = _ignore
+                for publish in work.publishes:
+                    publish.done = _ignore
+                for take in work.takes:
+                    take.done = lambda got, more: give_back(got) if isinstance(got, list) else None
+                work.counts.clear()
+            for commit in round_.commits:
+                commit.done = _ignore
+
+
+def _ignore(_: Any) -> None:
+    return None
+
+
+def merge(deliveries: list[Delivery]) -> dict[tuple[bytes, bytes], list[int]]:
+    """Acknowledgements by lot and entry: [messages in the entry, mask, octets of bodies]."""
+    acks: dict[tuple[bytes, bytes], list[int]] = {}
+    for d in deliveries:
+        add_ack(acks, d)
+    return acks
+
+
+def add_ack(acks: dict[tuple[bytes, bytes], list[int]], d: Delivery) -> None:
+    found = acks.get((d.lot, d.entry))
+    if found is None:
+        acks[d.lot, d.entry] = [d.size, d.mask, d.body_bytes]
+    else:
+        found[1] |= d.mask
+        found[2] += d.body_bytes
+
+
+def _encode_returns(index: int, returns: list[Return], args: list[Any]) -> None:
+    args += ("R", index, sum(r.delivery.count for r in returns))
+    for r in returns:
+        d = r.delivery
+        for position in range(d.start, d.start + d.count):
+            args += (d.lot, d.entry, position, "end" if r.to_end else "front", int(r.failed), r.error)
+
+
+def _encode_rejects(index: int, rejects: list[Reject], args: list[Any]) -> None:
+    args += ("J", index, sum(r.delivery.count for r in rejects))
+    for r in rejects:
+        d = r.delivery
+        for position in range(d.start, d.start + d.count):
+            args += (d.lot, d.entry, position, r.reason, r.error)
+
+
+# Handlers: each makes of one operation's reply what its askers wait for ------------------------------------------
+
+
+def _gone(reply: Any) -> QueueUnknown | None:
+    return QueueUnknown() if reply == b"GONE" else None
+
+
+def _acked(waiters: list[Done]) -> Handler:
+    def handle(reply: Any) -> None:
+        error = _gone(reply) or (refusal("FENCED") if len(reply) > 1 else None)
+        for done in waiters:
+            done(error)
+
+    return handle
+
+
+def _returned(returns: list[Return]) -> Handler:
+    def handle(reply: Any) -> None:
+        error = _gone(reply) or (refusal("FENCED") if reply[2] else None)
+        for item in returns:
+            if item.done is not None:
+                item.done(error)
+
+    return handle
+
+
+def _rejected(rejects: list[Reject]) -> Handler:
+    def handle(reply: Any) -> None:
+        error = _gone(reply) or (refusal("FENCED") if reply[1] else None)
+        for item in rejects:
+            if item.done is not None:
+                item.done(error)
+
+    return handle
+
+
+def _plain(done: Done) -> Handler:
+    return lambda reply: done(_gone(reply))
+
+
+def _published(group: list[Publish], sizes: list[int]) -> Handler:
+    def handle(reply: Any) -> None:
+        if isinstance(reply, int):
+            for publish in group:
+                publish.done([])
+            return
+        error = refusal(reply[1])
+        accepted = reply[2:] or [0] * len(sizes)
+        fits = [index < fit for size, fit in zip(sizes, accepted, strict=True) for index in range(size)]
+        at = 0
+        for publish in group:
+            mine = fits[at : at + len(publish.records)]
+            at += len(publish.records)
+            publish.done([(index, error) for index, ok in enumerate(mine) if not ok])
+
+    return handle
+
+
+def _taken(queue: Queue, takes: list[Take]) -> Handler:
+    def handle(reply: Any) -> None:
+        gone = _gone(reply)
+        if gone is not None:
+            for take in takes:
+                take.done(gone, False)
+            return
+        more = reply[0] == 1
+        shares = delivery.share(delivery.parse(queue, reply), [take.want for take in takes])
+        for take, mine in zip(takes, shares, strict=True):
+            take.done(mine, more)
+
+    return handle
+
+
+def _counted(waiters: list[Counted]) -> Handler:
+    def handle(reply: Any) -> None:
+        for done in waiters:
+            done(_gone(reply) or int(reply))
+
+    return handle
+
+
+def _committed(commit: Commit) -> Handler:
+    def handle(reply: Any) -> None:
+        if reply[0] == b"DONE":
+            commit.done(None)
+        elif reply[0] == b"FAILED":
+            commit.done(refusal(reply[1]))
+        else:
+            commit.done(StoreFault(f"a commit was answered with {reply!r}"))
+
+    return handle

@@ -1,0 +1,210 @@
+"""Where the store is: single server, Sentinel or Cluster, and connections to the primary that holds a domain.
+
+redis://[user:password@]host:port/db          rediss:// for TLS       unix:///path/to/socket
+redis+sentinel://[user:password@]host:port,host:port/service          rediss+sentinel:// for TLS
+redis+cluster://[user:password@]host:port,host:port                   rediss+cluster:// for TLS
+query: ssl_ca_certs, ssl_certfile, ssl_keyfile, sentinel_username, sentinel_password
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel
+from redis.backoff import NoBackoff
+from redis.crc import key_slot
+from redis.exceptions import RedisError
+
+from services.store.errors import StoreUnavailable
+
+CONNECT_TIMEOUT_S = 2.0
+SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
+TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUrl:
+    """A store URL taken apart. Raises ValueError, saying what to write, from `parse`."""
+
+    mode: str  # single | unix | sentinel | cluster
+    addresses: tuple[Address, ...]
+    path: str = ""  # of the socket, or the Sentinel service's name
+    db: int = 0
+    tls: bool = False
+    options: dict[str, str] = field(default_factory=dict)
+    credentials: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, url: str) -> StoreUrl:
+        parts = urlsplit(url)
+        if parts.scheme not in SCHEMES:
+            raise ValueError(f"a store URL begins with one of {', '.join(s + '://' for s in SCHEMES)}")
+        options = dict(parse_qsl(parts.query))
+        login, _, places = parts.netloc.rpartition("@")
+        user, _, password = login.partition(":")
+        credentials = {k: unquote(v) for k, v in (("username", user), ("password", password)) if v}
+        tls = parts.scheme.startswith("rediss")
+        if parts.scheme == "unix":
+            return cls("unix", (), parts.path, int(options.pop("db", "0")), False, options, credentials)
+        addresses = tuple(_address(place) for place in places.split(",") if place)
+        if not addresses:
+            raise ValueError("a store URL names at least one host, as in redis://127.0.0.1:6379")
+        mode = parts.scheme.partition("+")[2] or "single"
+        path = parts.path.strip("/")
+        if mode == "sentinel" and not path:
+            raise ValueError(
+                "a Sentinel URL ends with the service's name, as in redis+sentinel://host:26379/mymaster"
+            )
+        db = int(path or "0") if mode == "single" else 0
+        return cls(mode, addresses, path, db, tls, options, credentials)
+
+
+def _address(place: str) -> Address:
+    host, _, port = place.rpartition(":") if ":" in place and not place.endswith("]") else (place, "", "")
+    if port and not port.isdigit():
+        raise ValueError(f"{place!r} is no host:port")
+    return Address(host.strip("[]"), int(port or "6379"))
+
+
+class Resolver(Protocol):
+    """Finds the primary that holds a key."""
+
+    async def primary(self, key: str) -> Address | None: ...  # None: the socket of the URL
+
+
+@dataclass
+class FixedResolver:
+    address: Address | None
+
+    async def primary(self, key: str) -> Address | None:
+        return self.address
+
+
+class SentinelResolver:
+    """Asks the Sentinels at every connect: after a failover the answer is another."""
+
+    def __init__(self, url: StoreUrl) -> None:
+        known = url.options
+        own = {k: known["sentinel_" + k] for k in ("username", "password") if "sentinel_" + k in known}
+        self._service = url.path
+        self._sentinel = Sentinel(  # type: ignore[no-untyped-call]
+            [(a.host, a.port) for a in url.addresses],
+            sentinel_kwargs={
+                **own,
+                "socket_timeout": CONNECT_TIMEOUT_S,
+                "retry": Retry(NoBackoff(), 0),
+                "protocol": 2,
+            },
+        )
+
+    async def primary(self, key: str) -> Address | None:
+        try:
+            host, port = await self._sentinel.discover_master(self._service)
+        finally:
+            for client in self._sentinel.sentinels:
+                await client.aclose()
+        return Address(host, port)
+
+
+class ClusterResolver:
+    """Asks any node for the slots at every connect."""
+
+    def __init__(self, url: StoreUrl) -> None:
+        self._url = url
+        self._known: list[Address] = list(url.addresses)
+
+    async def primary(self, key: str) -> Address | None:
+        slot = key_slot(key.encode())
+        last: Exception | None = None
+        for address in list(self._known):
+            try:
+                slots = await self._slots(address)
+            except (TimeoutError, RedisError, OSError) as error:
+                last = error
+                continue
+            self._known = list(
+                {Address(p[0], p[1]): None for *_, p in slots} | dict.fromkeys(self._url.addresses)
+            )
+            for low, high, place in slots:
+                if low <= slot <= high:
+                    return Address(*place)
+        raise StoreUnavailable(f"no node of the cluster tells who holds slot {slot}: {last}")
+
+    async def _slots(self, address: Address) -> list[tuple[int, int, tuple[str, int]]]:
+        connection = await open_connection(self._url, address, CONNECT_TIMEOUT_S)
+        try:
+            await connection.send_command("CLUSTER", "SLOTS")
+            found: Any = await connection.read_response(disable_decoding=True)
+        finally:
+            await connection.disconnect(nowait=True)
+        return [
+            (low, high, ((node[0] or b"").decode() or address.host, node[1])) for low, high, node, *_ in found
+        ]
+
+
+class Connector:
+    """Makes connections to the primary of a key, whatever kind of store the URL names."""
+
+    def __init__(self, url: str) -> None:
+        self.url = StoreUrl.parse(url)
+        self.resolver: Resolver
+        if self.url.mode == "sentinel":
+            self.resolver = SentinelResolver(self.url)
+        elif self.url.mode == "cluster":
+            self.resolver = ClusterResolver(self.url)
+        else:
+            self.resolver = FixedResolver(self.url.addresses[0] if self.url.addresses else None)
+
+    @property
+    def may_fail_over(self) -> bool:
+        return self.url.mode in ("sentinel", "cluster")
+
+    async def connect(self, key: str, timeout: float | None = None) -> AbstractConnection:
+        """An open connection; no retries of its own (store.md 4: a repeat needs its sequence).
+
+        timeout: seconds a reply may take, None = for ever. Raises RedisError, OSError or TimeoutError.
+        """
+        return await open_connection(self.url, await self.resolver.primary(key), timeout)
+
+
+async def open_connection(
+    url: StoreUrl, address: Address | None, timeout: float | None
+) -> AbstractConnection:
+    """Connects to one node (None: to the URL's socket) with the URL's credentials and TLS."""
+    options: dict[str, Any] = {
+        "db": url.db,
+        "protocol": 2,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": timeout,
+        "health_check_interval": 0,
+        **url.credentials,
+    }
+    made: AbstractConnection
+    if address is None:
+        made = UnixDomainSocketConnection(path=url.path, **options)
+    else:
+        options |= {k: v for k, v in url.options.items() if k in TLS_OPTIONS}
+        kind = SSLConnection if url.tls else Connection
+        made = kind(
+            host=address.host,
+            port=address.port,
+            socket_connect_timeout=CONNECT_TIMEOUT_S,
+            socket_keepalive=True,
+            **options,
+        )
+    await asyncio.wait_for(made.connect(), 2 * CONNECT_TIMEOUT_S)  # type: ignore[no-untyped-call]
+    return made

@@ -1,0 +1,132 @@
+"""Dead letters: look, filter, bring back, remove. Every step moves whole messages; a run may stop and go on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from services.store.domain import Domain
+from services.store.errors import DomainMismatch, QueueUnknown, refusal
+from services.store.queues import Queue
+
+PAGE = 200  # dead letters read, moved or removed in one call
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One dead message. Times are ms since 1970 of the store's clock; 0 = never delivered."""
+
+    id: str  # opaque, but later ones sort later
+    reason: str
+    error: str
+    origin: str
+    acquired: int  # deliveries
+    failed: int  # of them
+    enqueued_ms: int
+    first_ms: int
+    last_ms: int
+    died_ms: int
+    body: bytes
+    attributes: dict[str, Any]
+
+    @classmethod
+    def parse(cls, identifier: bytes, flat: list[bytes]) -> DeadLetter:
+        f = {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
+        return cls(
+            id=identifier.decode(),
+            reason=f["reason"].decode(),
+            error=f["error"].decode("utf-8", "replace"),
+            origin=f["origin"].decode("utf-8", "replace"),
+            acquired=int(f["acquired"]),
+            failed=int(f["failed"]),
+            enqueued_ms=int(f["enqueued"]),
+            first_ms=int(f["first"]),
+            last_ms=int(f["last"]),
+            died_ms=int(f["died"]),
+            body=f["body"],
+            attributes=msgpack.unpackb(f["attributes"]) if "attributes" in f else {},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which dead letters are meant; an empty one means all."""
+
+    reasons: tuple[str, ...] = ()
+    origin: str = ""  # a part of the origin
+    older_than_ms: int = 0  # dead for at least this long
+    body: re.Pattern[bytes] | None = None
+    ids: tuple[str, ...] = ()
+
+    def matches(self, letter: DeadLetter, now_ms: int) -> bool:
+        return (
+            (not self.reasons or letter.reason in self.reasons)
+            and self.origin in letter.origin
+            and now_ms - letter.died_ms >= self.older_than_ms
+            and (self.body is None or self.body.search(letter.body) is not None)
+            and (not self.ids or letter.id in self.ids)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """What one page of a redrive did. `stopped` says why it cannot go on, '' if it can."""
+
+    moved: int
+    missing: int  # somebody else had taken them out meanwhile
+    stopped: str
+
+
+class DeadLetters:
+    def __init__(self, domain: Domain, queue: Queue) -> None:
+        self._domain = domain
+        self._queue = queue
+        self._key = queue.keys[6]
+
+    async def count(self) -> int:
+        return int(await self._domain.link.call("XLEN", self._key))
+
+    async def matching(self, wanted: Filter | None = None, after: str = "") -> AsyncIterator[DeadLetter]:
+        """Oldest first, from behind the id `after`."""
+        wanted = wanted or Filter()
+        seconds, micros = await self._domain.link.call("TIME")
+        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        start = f"({after}" if after else "-"
+        while True:
+            page = await self._domain.link.call("XRANGE", self._key, start, "+", "COUNT", PAGE)
+            for identifier, flat in page:
+                letter = DeadLetter.parse(identifier, flat)
+                if wanted.matches(letter, now_ms):
+                    yield letter
+            if len(page) < PAGE:
+                return
+            start = f"({page[-1][0].decode()}"
+
+    async def redrive(self, ids: list[str], target: Queue | None = None) -> Redriven:
+        """Moves up to PAGE dead letters back to the end of their queue, or of `target`, each in one step.
+
+        Raises DomainMismatch for a target in another domain, QueueUnknown.
+        """
+        goal = target or self._queue
+        if goal.domain != self._queue.domain:
+            raise DomainMismatch(
+                f"queue {goal.name!r} is in another domain: a dead letter cannot move there in one step"
+            )
+        keys = [*self._queue.keys, *goal.keys]
+        # Not asked twice: what a lost answer had moved would be told as missing.
+        reply = await self._domain.function(
+            "redrive", keys, self._domain.keys.wake_channel, *ids[:PAGE], attempts=1
+        )
+        if reply == b"GONE":
+            raise QueueUnknown
+        moved, missing, reason = reply
+        return Redriven(moved, missing, str(refusal(reason)) if reason else "")
+
+    async def purge(self, ids: list[str]) -> int:
+        """Removes up to PAGE dead letters for good; answers how many there were."""
+        keys = [self._queue.keys[1], self._key]
+        return int(await self._domain.function("purge", keys, *ids[:PAGE]))

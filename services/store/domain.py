@@ -1,0 +1,196 @@
+"""One transaction domain as a process sees it: its pipe, its link, heartbeats, and the sweeping of dead sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from services.store import delivery
+from services.store.connect import Connector
+from services.store.delivery import Delivery
+from services.store.errors import QueueUnknown, StoreError
+from services.store.keys import DomainKeys
+from services.store.link import Link
+from services.store.pipe import Pipe, PipeSettings
+from services.store.queues import Queue
+
+log = logging.getLogger(__name__)
+
+SESSION_TIMEOUT_MS = 30_000  # silence after which a session is dead
+BEAT_S = 10.0
+STRAGGLER_MS = 60_000  # a mostly settled entry older than this is thinned out
+RECONCILE_STEP = 500  # entries counted in one call
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How often a process looks after a domain; every process does, the functions keep them out of each other's way."""
+
+    session_timeout_ms: int = SESSION_TIMEOUT_MS
+    beat_s: float = BEAT_S
+    sweep_s: float = 5.0
+    upkeep_s: float = 30.0
+    straggler_ms: int = STRAGGLER_MS
+
+
+class Domain:
+    def __init__(
+        self,
+        name: str,
+        connector: Connector,
+        edge: str,
+        pipe_settings: PipeSettings,
+        timing: Timing,
+        observe: Callable[[str, int], None],
+        dataset_changed: Callable[[str], None],
+    ) -> None:
+        self.name = name
+        self.keys = DomainKeys(name)
+        self.link = Link(connector, self.keys.epoch)
+        self.pipe = Pipe(connector, self.keys, edge, pipe_settings, observe, dataset_changed)
+        self._timing = timing
+        self._observe = observe
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started = False
+
+    def start(self) -> None:
+        """Opens the pipe and keeps its session alive."""
+        if not self._started:
+            self._started = True
+            self.pipe.start()
+            self._tasks.append(asyncio.create_task(self._beat(), name=f"beat {self.name}"))
+
+    def look_after(self, queues: Callable[[], list[Queue]]) -> None:
+        """Sweeps dead sessions and keeps the queues tidy from now on."""
+        self._tasks.append(asyncio.create_task(self._sweep_for_ever(), name=f"sweep {self.name}"))
+        self._tasks.append(asyncio.create_task(self._tidy_for_ever(queues), name=f"upkeep {self.name}"))
+
+    async def close(self, timeout: float = 5.0) -> None:
+        for task in self._tasks[1:]:
+            task.cancel()
+        if self._started:
+            await self.pipe.close(timeout)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.link.close()
+
+    async def epoch(self) -> str:
+        """The epoch as the store has it now, '' if there is none."""
+        found = await self.link.call("GET", self.keys.epoch)
+        return found.decode() if found else ""
+
+    async def function(self, name: str, keys: list[str], *args: Any, attempts: int = 2) -> Any:
+        """One of our functions, under the domain's epoch (which stands first in both lists)."""
+        epoch = self.pipe.epoch or await self.epoch()
+        return await self.link.function(name, [self.keys.epoch, *keys], epoch, *args, attempts=attempts)
+
+    # heartbeats and the dead --------------------------------------------------------------------------------
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._timing.beat_s)
+            session = self.pipe.session
+            try:
+                await self.function("session", [self.keys.sessions, self.keys.lane(session)], session, "beat")
+            except StoreError as error:
+                log.info("no heartbeat: %s", error, extra={"action": "heartbeat_failed", "session": session})
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._timing.sweep_s * random.uniform(0.8, 1.2))
+            try:
+                await self.sweep()
+            except StoreError as error:
+                log.info("no sweep: %s", error, extra={"action": "sweep_failed"})
+
+    async def sweep(self) -> int:
+        """Returns what dead sessions held; answers how many messages went back or died."""
+        timing = self._timing
+        quiet = int(
+            timing.sweep_s * 6000 + 1000
+        )  # nobody looked for this long: the store, or all of us, were away
+        keys = [self.keys.sessions, self.keys.dying, self.keys.state]
+        now, *dying = await self.function("fence", keys, timing.session_timeout_ms, quiet)
+        moved = 0
+        for i in range(0, len(dying), 2):
+            moved += await self._sweep_session(dying[i].decode(), int(now) - int(float(dying[i + 1])))
+        return moved
+
+    async def _sweep_session(self, session: str, silent_ms: int) -> int:
+        own = [self.keys.dying, self.keys.lots(session), self.keys.lane(session)]
+        moved = waiting = 0
+        for member in await self.link.call("SMEMBERS", self.keys.lots(session)):
+            qid, lot = member.decode().split(" ")
+            queue_keys = self.keys.queue(qid)
+            visibility = await self.link.call("HGET", queue_keys[1], "visibility")
+            if visibility is None:  # the queue is gone, and the lease with it
+                await self.link.call("SREM", self.keys.lots(session), member)
+            elif silent_ms < int(visibility):
+                waiting += 1
+            else:
+                back, dead, _ = await self.function(
+                    "sweep", [*own, *queue_keys], session, lot, self.keys.wake_channel
+                )
+                moved += back + dead
+        if not waiting:
+            await self.function("bury_session", own, session)
+            log.info(
+                "swept a dead session",
+                extra={"action": "session_swept", "session": session, "messages": moved},
+            )
+        return moved
+
+    # upkeep ---------------------------------------------------------------------------------------------------
+
+    async def _tidy_for_ever(self, queues: Callable[[], list[Queue]]) -> None:
+        while True:
+            await asyncio.sleep(self._timing.upkeep_s * random.uniform(0.8, 1.2))
+            for queue in queues():
+                if queue.domain != self.name:
+                    continue
+                try:
+                    await self.tidy(queue)
+                except StoreError as error:
+                    log.info("no upkeep: %s", error, extra={"action": "upkeep_failed", "queue": queue.name})
+
+    async def tidy(self, queue: Queue, straggler_ms: int | None = None) -> dict[str, int] | None:
+        """Expires, trims, thins out and counts one step; a finished count is answered: {'len': difference, ...}."""
+        age = self._timing.straggler_ms if straggler_ms is None else straggler_ms
+        retention = queue.spec.dead_letter.retention
+        reply = await self.function("upkeep", [*queue.keys], age, RECONCILE_STEP, retention)
+        if reply == b"GONE" or not reply:
+            return None
+        counted, bytes_, leased, had, had_bytes, had_leased = reply
+        wrong = {"len": counted - had, "bytes": bytes_ - had_bytes, "leased": leased - had_leased}
+        if any(wrong.values()):
+            self._observe("counter_mismatch", 1)
+            log.error(
+                "counters did not agree with the stream and were corrected",
+                extra={"action": "counter_mismatch", "queue": queue.name, "wrong": wrong},
+            )
+        return wrong
+
+    # looking --------------------------------------------------------------------------------------------------
+
+    async def peek(self, queue: Queue, count: int, max_bytes: int = 4 << 20) -> list[Delivery]:
+        """The next ready messages, without taking them."""
+        reply = await self.link.function("peek", list(queue.keys), count, max_bytes)
+        if reply == b"GONE":
+            raise QueueUnknown
+        return delivery.parse(queue, reply, 0)
+
+    async def reserve(self, queue: Queue, holder: str, ttl_ms: int) -> int | None:
+        """A fence number while `holder` alone may publish (with holder=...), or None when somebody else may."""
+        reply = await self.function("reserve", [queue.keys[1]], holder, ttl_ms)
+        if reply == b"GONE":
+            raise QueueUnknown
+        return int(reply) or None
+
+    async def release_reservation(self, queue: Queue, holder: str, fence: int) -> bool:
+        """Frees it, if it is still the same one."""
+        return bool(await self.function("release", [queue.keys[1]], holder, fence))

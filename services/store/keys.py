@@ -1,0 +1,90 @@
+"""The key schema on the client's side; lua/schema.lua says what each key holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote
+
+REGISTRY_DOMAIN = "registry"
+QUEUE_KEYS = ("s", "q", "l", "r", "f", "m", "d", "x")  # the order that every function expects
+
+
+def encode_domain(name: str) -> str:
+    """A domain name as it stands in keys: no byte of it can end the hash tag or the field."""
+    return quote(name, safe="-_.")
+
+
+@dataclass(frozen=True)
+class DomainKeys:
+    """The keys of one transaction domain; all share one hash tag, so one shard holds them."""
+
+    domain: str
+
+    @cached_property
+    def prefix(self) -> str:
+        return "ps:{" + encode_domain(self.domain) + "}:"
+
+    @cached_property
+    def epoch(self) -> str:
+        return self.prefix + "epoch"
+
+    @cached_property
+    def sessions(self) -> str:
+        return self.prefix + "ses"
+
+    @cached_property
+    def dying(self) -> str:
+        return self.prefix + "dying"
+
+    @cached_property
+    def state(self) -> str:
+        return self.prefix + "state"
+
+    @cached_property
+    def wake_channel(self) -> str:
+        return self.prefix + "wake"
+
+    def lane(self, session: str) -> str:
+        return f"{self.prefix}lane:{session}"
+
+    def lots(self, session: str) -> str:
+        return f"{self.prefix}lots:{session}"
+
+    def transaction(self, identifier: str) -> str:
+        return f"{self.prefix}tx:{identifier}"
+
+    def queue(self, qid: str) -> tuple[str, ...]:
+        return tuple(f"{self.prefix}{qid}:{key}" for key in QUEUE_KEYS)
+
+
+@dataclass(frozen=True)
+class RegistryKeys:
+    """The catalogue of all queues and domains; it has a shard of its own."""
+
+    prefix: str = "ps:{" + REGISTRY_DOMAIN + "}:"
+
+    @property
+    def epoch(self) -> str:
+        return self.prefix + "epoch"
+
+    @property
+    def queues(self) -> str:
+        return self.prefix + "queues"
+
+    @property
+    def domains(self) -> str:
+        return self.prefix + "domains"
+
+    @property
+    def ids(self) -> str:
+        return self.prefix + "ids"
+
+    @property
+    def promises(self) -> str:
+        return self.prefix + "promises"
+
+    @property
+    def changes(self) -> str:
+        """The channel on which a change of a queue's document is told."""
+        return self.prefix + "changes"

@@ -1,0 +1,27 @@
+"""The function library: the Lua files of this folder, in the order in which they build on each other."""
+
+from importlib import resources
+
+LIBRARY = "penstock1"  # versioned: a changed contract is a new library beside the old one
+FILES = (
+    "schema",
+    "queues",
+    "publish",
+    "take",
+    "settle",
+    "commit",
+    "work",
+    "sessions",
+    "upkeep",
+    "admin",
+    "redrive",
+    "registry",
+    "exports",
+)
+
+
+def source() -> str:
+    """The whole library as FUNCTION LOAD takes it."""
+    folder = resources.files(__package__).joinpath("lua")
+    parts = [folder.joinpath(f"{name}.lua").read_text("utf-8") for name in FILES]
+    return f"#!lua name={LIBRARY}\n" + "\n".join(parts)

@@ -1,0 +1,93 @@
+"""One connection for questions that may simply be asked again: registry, statistics, heartbeats, upkeep."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import RedisError, ResponseError
+
+from services.store.connect import Connector
+from services.store.errors import DatasetLost, NotInitialised, StoreError, StoreFault, StoreUnavailable
+
+REPLY_TIMEOUT_S = 5.0
+RETRY_PAUSE_S = 0.05
+
+
+def explain(error: BaseException) -> StoreError:
+    """What a failed question means to whoever asked."""
+    text = str(error)
+    if isinstance(error, StoreError):
+        return error
+    if isinstance(error, ResponseError):
+        if text.startswith("EPOCH"):
+            return NotInitialised() if text == "EPOCH none" else DatasetLost()
+        if "Function not found" in text:
+            return NotInitialised("the store has no functions of ours: run `penstock store init`")
+        if text.startswith("SESSION"):
+            return StoreUnavailable(text)
+        if "user_function" in text or "user_script" in text:
+            return StoreFault(text)
+    return StoreUnavailable(f"the store cannot be used now: {text or type(error).__name__}")
+
+
+class Link:
+    """Calls one at a time on a connection that is made when needed and made anew after any fault."""
+
+    def __init__(self, connector: Connector, key: str) -> None:
+        self._connector = connector
+        self._key = key
+        self._connection: AbstractConnection | None = None
+        self._lock = asyncio.Lock()
+
+    async def call(self, *command: Any, attempts: int = 2) -> Any:
+        """The reply to one command. Raises StoreError; a command that may not be repeated says attempts=1."""
+        async with self._lock:
+            for attempt in range(attempts):
+                try:
+                    return await self._ask(command)
+                except ResponseError as error:
+                    if not _elsewhere(error) or attempt + 1 == attempts:
+                        raise explain(error) from error
+                    await self._drop()
+                except (TimeoutError, RedisError, OSError) as error:
+                    await self._drop()
+                    if attempt + 1 == attempts:
+                        raise explain(error) from error
+                    await asyncio.sleep(RETRY_PAUSE_S)
+        raise AssertionError("unreachable")
+
+    async def function(
+        self, name: str, keys: list[str] | tuple[str, ...], *args: Any, attempts: int = 2
+    ) -> Any:
+        """The reply of one of our functions."""
+        return await self.call("FCALL", f"ps1_{name}", len(keys), *keys, *args, attempts=attempts)
+
+    async def _ask(self, command: tuple[Any, ...]) -> Any:
+        if self._connection is None:
+            self._connection = await self._connector.connect(self._key, REPLY_TIMEOUT_S)
+        try:
+            await self._connection.send_command(*command)
+            return await self._connection.read_response(disable_decoding=True)
+        except asyncio.CancelledError:
+            await self._drop()  # its reply would be taken for the next one's
+            raise
+
+    async def _drop(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await connection.disconnect(nowait=True)
+
+    async def close(self) -> None:
+        async with self._lock:
+            await self._drop()
+
+
+def _elsewhere(error: ResponseError) -> bool:
+    """The node is not (any more) the one to ask."""
+    text = f"{type(error).__name__} {error}"
+    return any(
+        word in text
+        for word in ("MOVED", "Moved", "READONLY", "ReadOnly", "LOADING", "Loading", "MASTERDOWN")
+    )

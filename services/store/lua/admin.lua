@@ -1,0 +1,89 @@
+-- Queues: declare, delete, reserve, look
+
+-- KEYS epoch, q; ARGV epoch qid field value ...  Sets limits; answers 1 if the queue is new.
+local function declare(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local new = call('HSETNX', K[2], 'id', A[2])
+  local args = {}
+  for i = 3, #A do args[#args + 1] = A[i] end
+  if #args > 0 then call('HSET', K[2], unpack(args)) end
+  return new
+end
+
+-- KEYS epoch, 8 of the queue; ARGV epoch qid policy(Delete|DeleteIfEmpty). Answers {1, lost} or {0, messages}.
+local function delete(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local v = call('HMGET', K[3], 'id', 'len')
+  if v[1] ~= A[2] then return { 1, 0 } end
+  local len = tonumber(v[2] or 0)
+  if A[3] == 'DeleteIfEmpty' and (len > 0 or call('EXISTS', K[8]) == 1 and call('XLEN', K[8]) > 0) then
+    return { 0, len }
+  end
+  call('UNLINK', K[2], K[3], K[4], K[5], K[6], K[7], K[8], K[9])
+  return { 1, len }
+end
+
+-- KEYS epoch, q; ARGV epoch holder ttl(ms) exclusive(0|1). Answers the fence number, or 0 when somebody else holds it.
+local function reserve(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local v = call('HMGET', K[2], 'id', 'holder', 'until', 'fence', 'paused')
+  if not v[1] then return 'GONE' end
+  local now = now_ms()
+  local held = v[2] and v[2] ~= '' and tonumber(v[3] or 0) > now
+  if v[5] == '1' or held and v[2] ~= A[2] then return 0 end
+  local fence_number = tonumber(v[4] or 0)
+  if not held or v[2] ~= A[2] then fence_number = fence_number + 1 end
+  call('HSET', K[2], 'holder', A[2], 'until', num(now + tonumber(A[3])), 'fence', num(fence_number))
+  return fence_number
+end
+
+-- KEYS epoch, q; ARGV epoch holder fence. Only the holder of that fence number frees it.
+local function release(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local v = call('HMGET', K[2], 'holder', 'fence')
+  if v[1] ~= A[2] or v[2] ~= A[3] then return 0 end
+  call('HSET', K[2], 'holder', '', 'until', '0')
+  return 1
+end
+
+-- KEYS 8 of the queue; answers the queue hash, then dead, returned, oldest time.
+local function stats(K)
+  begin()
+  if call('EXISTS', K[2]) == 0 then return 'GONE' end
+  local oldest = call('XRANGE', K[1], '-', '+', 'COUNT', 1)[1]
+  return { call('HGETALL', K[2]), call('XLEN', K[7]), call('ZCARD', K[4]), call('HLEN', K[3]),
+    oldest and fields_of(oldest[2]).t or '0', num(now_ms()) }
+end
+
+-- KEYS 8 of the queue; ARGV count max-bytes. What a take would give, without taking it: same shape, lot ''.
+local function peek(K, A)
+  begin()
+  local C = { now = now_ms(), generation = '0' }
+  local Q = open_queue(C, K, 1)
+  if not Q then return 'GONE' end
+  local out, want, read = {}, tonumber(A[1]), 0
+  for _, key in ipairs(call('ZRANGE', Q.r, 0, want - 1)) do
+    if read >= tonumber(A[2]) then break end
+    local position = tonumber(key)
+    local index = position % PER_ENTRY
+    local id = entry_id(Q, (position - index) / PER_ENTRY)
+    local e = load(Q, id)
+    local blob = slice(e.b, index, 1)
+    read = read + #blob
+    tell(out, '', { id = id, n = e.n, from = index, count = 1, blob = blob, t = e.t, o = e.o,
+      h = history(call('HGET', Q.f, key)) })
+  end
+  local pieces = {}
+  want = math.min(want, Q.h.len - Q.h.leased) - #out / 8
+  if want > 0 and read < tonumber(A[2]) then gather_new(Q, want, tonumber(A[2]) - read, pieces) end
+  for _, p in ipairs(pieces) do tell(out, '', p) end
+  return out
+end

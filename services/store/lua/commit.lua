@@ -1,0 +1,94 @@
+-- Commit: several queues, all or nothing
+
+local function refuse(reason, part) return { 'FAILED', reason, part } end
+
+-- Parts are (queue, acks, publishes); answers them parsed, without a write, or the refusal.
+local function parse_parts(A, i, count)
+  local parts = {}
+  for p = 1, count do
+    local part = { queue = tonumber(A[i]), acks = {}, origin = A[i + 2], blobs = {} }
+    local k = tonumber(A[i + 1])
+    i = i + 3
+    for _ = 1, k do
+      part.acks[#part.acks + 1] = { A[i], A[i + 1], tonumber(A[i + 2]), tobit(tonumber(A[i + 3])), tonumber(A[i + 4]) }
+      i = i + 5
+    end
+    k = tonumber(A[i])
+    i = i + 1
+    for _ = 1, k do
+      part.blobs[#part.blobs + 1] = { tonumber(A[i]), tonumber(A[i + 1]), A[i + 2] }
+      i = i + 3
+    end
+    parts[p] = part
+  end
+  return parts, i
+end
+
+local function check_acks(Q, part)
+  local seen = {}
+  for _, a in ipairs(part.acks) do
+    local entry, mask = a[2], a[4]
+    if band(seen[entry] or 0, mask) ~= 0 then return false end
+    seen[entry] = bor(seen[entry] or 0, mask)
+    if not holds(Q, a[1], entry, mask) then return false end
+    if not load(Q, entry) then return false end
+  end
+  return true
+end
+
+local function check_room(Q, part)
+  local n, bytes, freed, freed_bytes = 0, 0, 0, 0
+  for _, b in ipairs(part.blobs) do n, bytes = n + b[1], bytes + b[2] end
+  if n == 0 then return true end
+  for _, a in ipairs(part.acks) do freed, freed_bytes = freed + popcount(a[4]), freed_bytes + a[5] end
+  if Q.h.overflow == 'dead_letter_oldest' then
+    local kept = Q.h.leased - freed   -- what is leased cannot make room
+    return (Q.h.max_length == 0 or kept + n <= Q.h.max_length) and (Q.h.max_bytes == 0 or bytes <= Q.h.max_bytes)
+  end
+  return (Q.h.max_length == 0 or Q.h.len - freed + n <= Q.h.max_length) and
+    (Q.h.max_bytes == 0 or Q.h.bytes - freed_bytes + bytes <= Q.h.max_bytes)
+end
+
+local function check_part(Q, part)
+  if not Q then return 'GONE' end
+  if #part.blobs > 0 then
+    local reason = closed(Q, '')
+    if reason then return reason end
+  end
+  if not check_acks(Q, part) then return 'FENCED' end
+  if not check_room(Q, part) then return 'FULL' end
+end
+
+local function apply_part(Q, part)
+  for _, a in ipairs(part.acks) do ack(Q, a[1], a[2], a[3], a[4], a[5]) end
+  save_lots(Q)
+  local t = num(Q.C.now)
+  for _, b in ipairs(part.blobs) do
+    if Q.h.overflow == 'dead_letter_oldest' then evict(Q, b[1], b[2]) end
+    append(Q, b[1], t, part.origin, b[3])
+    add(Q, 'len', b[1])
+    add(Q, 'bytes', b[2])
+    add(Q, 'added', b[1])
+    add(Q, 'bytes_in', b[2])
+  end
+end
+
+local function commit(C, queues, key, keep_ms, parts)
+  if call('EXISTS', key) == 1 then
+    for _, part in ipairs(parts) do
+      if queues(part.queue) then add(queues(part.queue), 'duplicates', 1) end
+    end
+    return { 'DONE' }
+  end
+  for p, part in ipairs(parts) do
+    local Q = queues(part.queue)
+    local reason = check_part(Q, part)
+    if reason then
+      if reason == 'FENCED' then add(Q, 'fenced', 1) end
+      return refuse(reason, p - 1)
+    end
+  end
+  for _, part in ipairs(parts) do apply_part(queues(part.queue), part) end
+  call('SET', key, '1', 'PX', keep_ms)
+  return { 'DONE' }
+end

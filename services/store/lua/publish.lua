@@ -1,0 +1,174 @@
+-- Publish
+
+-- The first entry of a generation is numbered explicitly, after all that were ever given out.
+local function next_id(Q)
+  local generation = Q.C.generation
+  if Q.appended or string.match(Q.h.gens or '', '(%d+):%d+$') == generation then return generation .. '-*' end
+  local first = 1
+  if call('EXISTS', Q.s) == 1 then
+    local info = call('XINFO', 'STREAM', Q.s)
+    for i = 1, #info, 2 do
+      if info[i] == 'last-generated-id' then first = number_of(info[i + 1]) + 1 end
+    end
+  end
+  set(Q, 'gens', (Q.h.gens and Q.h.gens ~= '' and Q.h.gens .. ' ' or '') .. generation .. ':' .. num(first))
+  Q.single = nil
+  return generation .. '-' .. num(first)
+end
+
+local function append(Q, n, t, origin, blob)
+  local entry = call('XADD', Q.s, next_id(Q), 'n', num(n), 't', t, 'o', origin, 'b', blob)
+  Q.appended = true
+  return entry
+end
+
+-- Why nothing at all may be put in now, or nil.
+local function closed(Q, holder)
+  local full = guard(Q.C)
+  if full then return full end
+  if Q.h.paused == 1 then return 'PAUSED' end
+  local held = Q.h.holder and Q.h.holder ~= '' and Q.h['until'] > Q.C.now
+  if held and Q.h.holder ~= holder then return 'RESERVED' end
+  if holder ~= '' and not held then return 'NOTHELD' end
+end
+
+-- Of one entry's records, how many the bounds let in: a prefix.
+local function room(Q, n, bytes, blob)
+  local left = Q.h.max_length > 0 and Q.h.max_length - Q.h.len or n
+  local left_bytes = Q.h.max_bytes > 0 and Q.h.max_bytes - Q.h.bytes or bytes
+  if n <= left and bytes <= left_bytes then return n, bytes end
+  local fit, sum, p = 0, 0, 1
+  while fit < n and fit < left do
+    local q = skip(blob, p, 1)
+    if sum + q - p - 4 > left_bytes then break end
+    sum, fit, p = sum + q - p - 4, fit + 1, q
+  end
+  return fit, sum
+end
+
+local evict
+
+local function publish(Q, origin, holder, A, i, k)
+  local reason = closed(Q, holder)
+  if reason then return { 0, reason } end
+  local t, total, partial = num(Q.C.now), 0, nil
+  for e = 1, k do
+    local n, bytes, blob = tonumber(A[i]), tonumber(A[i + 1]), A[i + 2]
+    i = i + 3
+    local fit, fit_bytes = room(Q, n, bytes, blob)
+    if fit < n and Q.h.overflow == 'dead_letter_oldest' then
+      evict(Q, n, bytes)
+      fit, fit_bytes = room(Q, n, bytes, blob)
+    end
+    if fit > 0 then
+      append(Q, fit, t, origin, fit == n and blob or slice(blob, 0, fit))
+      add(Q, 'len', fit)
+      add(Q, 'bytes', fit_bytes)
+      add(Q, 'added', fit)
+      add(Q, 'bytes_in', fit_bytes)
+      total = total + fit
+    end
+    if fit < n and not partial then
+      partial = { 0, 'FULL' }
+      for before = 1, e - 1 do partial[2 + before] = tonumber(A[i - 3 * (e - before) - 3]) end
+    end
+    if partial then partial[2 + e] = fit end
+  end
+  if partial then partial[1] = total return partial end
+  return total
+end
+
+-- Gathering what is ready, in order: returned messages first, then new ones
+
+local function gather_returned(Q, want, out)
+  local popped = call('ZPOPMIN', Q.r, want)
+  if #popped == 0 then return 0 end
+  local keys = {}
+  for i = 1, #popped, 2 do keys[#keys + 1] = popped[i] end
+  local records = call('HMGET', Q.f, unpack(keys))
+  local entry, loaded
+  for i = 1, #keys do
+    local position = tonumber(keys[i])
+    local index = position % PER_ENTRY
+    local id = entry_id(Q, (position - index) / PER_ENTRY)
+    if id ~= entry then entry, loaded = id, load(Q, id) end
+    out[#out + 1] = { id = id, n = loaded.n, from = index, count = 1, t = loaded.t, o = loaded.o,
+      blob = slice(loaded.b, index, 1), key = keys[i], h = history(records[i]) }
+  end
+  return #keys
+end
+
+local function gather_new(Q, want, max_bytes, out)
+  local h, got, bytes = Q.h, 0, 0
+  local ce, ci = h.ce, h.ci
+  local start = ce == 0 and '-' or (ci > 0 and entry_id(Q, ce) or '(' .. entry_id(Q, ce))
+  local mean = math.max(1, h.bytes / math.max(1, h.len))
+  local most = math.floor(max_bytes / mean) + 1
+  local count = math.min(math.ceil(want / PER_ENTRY) + 1, most)
+  while got < want and bytes < max_bytes do
+    local entries = call('XRANGE', Q.s, start, '+', 'COUNT', count)
+    for i = 1, #entries do
+      if got >= want or bytes >= max_bytes then break end
+      local id, e = entries[i][1], fields_of(entries[i][2])
+      local number, from = number_of(id), 0
+      if ci > 0 and number == ce then from = ci end
+      local k = math.min(e.n - from, want - got)
+      local blob = (from > 0 or k < e.n) and slice(e.b, from, k) or e.b
+      out[#out + 1] = { id = id, n = e.n, from = from, count = k, t = e.t, o = e.o, blob = blob, number = number, c = e.c }
+      got, bytes, ce, ci = got + k, bytes + #blob, number, (from + k < e.n) and from + k or 0
+    end
+    if #entries < count then break end
+    start = '(' .. entries[#entries][1]
+    count = math.min(want - got, most)
+    if count <= 0 then break end
+  end
+  if got > 0 then set(Q, 'ce', ce) set(Q, 'ci', ci) end
+  return got
+end
+
+local function gather(Q, want, max_bytes)
+  local out, got = {}, 0
+  local ready = Q.h.len - Q.h.leased
+  if ready <= 0 then return out, 0 end
+  want = math.min(want, ready)
+  -- a returned message was read by somebody before; its size is unknown here, so they come in small steps
+  local mean = math.max(1, Q.h.bytes / math.max(1, Q.h.len))
+  got = gather_returned(Q, math.max(1, math.min(want, math.floor(max_bytes / mean))), out)
+  local read = 0
+  for i = 1, #out do read = read + #out[i].blob end
+  if got < want and read < max_bytes and call('ZCARD', Q.r) == 0 then
+    got = got + gather_new(Q, want - got, max_bytes - read, out)
+  end
+  return out, got
+end
+
+-- The messages of a gathered piece go to the dead letters.
+local function kill(Q, piece, reason)
+  local mask = shl(ones(piece.count), piece.from)
+  for j = 0, piece.count - 1 do
+    local h = piece.h
+    if not h and piece.c then
+      local key = num(piece.number * PER_ENTRY + piece.from + j)
+      local record = call('HGET', Q.f, key)
+      if record then h = history(record) call('HDEL', Q.f, key) end
+    end
+    bury(Q, slice(piece.blob, j, 1), piece.t, piece.o, piece.id, reason, h, h and h.err)
+  end
+  leave(Q, piece.id, piece.count, body_bytes(piece.blob, piece.count))
+  settle_mask(Q, piece.id, piece.n, mask)
+  if piece.key then call('HDEL', Q.f, piece.key) end
+end
+
+evict = function(Q, n, bytes)
+  local moved = 0
+  while moved < STEP do
+    local over = Q.h.max_length > 0 and Q.h.len + n > Q.h.max_length
+    local over_bytes = Q.h.max_bytes > 0 and Q.h.bytes + bytes > Q.h.max_bytes
+    if not (over or over_bytes) then return end
+    local want = over_bytes and 1 or math.min(n, Q.h.len + n - Q.h.max_length)
+    local pieces, got = gather(Q, math.min(want, PER_ENTRY), 1)
+    if got == 0 then return end
+    for i = 1, #pieces do kill(Q, pieces[i], 'rejected_full') end
+    moved = moved + got
+  end
+end

@@ -1,0 +1,136 @@
+-- Queues: loaded once a call, written back once
+
+local FIELDS = { 'id', 'len', 'bytes', 'leased', 'ce', 'ci', 'lot', 'gens',
+  'added', 'bytes_in', 'delivered', 'acked', 'bytes_out', 'returned', 'fenced', 'dead', 'expired', 'duplicates',
+  'moved', 'rc_at', 'rc_len', 'rc_bytes',
+  'max_length', 'max_bytes', 'overflow', 'ttl', 'max_deliveries', 'paused',
+  'dead_max', 'holder', 'until', 'dead_trimmed' }
+local TEXT = { id = true, gens = true, overflow = true, holder = true }
+
+-- first = index of the queue's first key: s q l r f m d x
+local function open_queue(C, K, first)
+  local v = call('HMGET', K[first + 1], unpack(FIELDS))
+  if not v[1] then return nil end
+  local h = {}
+  for i = 1, #FIELDS do
+    local f = FIELDS[i]
+    if TEXT[f] then h[f] = v[i] or nil elseif v[i] then h[f] = tonumber(v[i]) else h[f] = 0 end
+  end
+  return { h = h, dirty = {}, C = C, s = K[first], q = K[first + 1], l = K[first + 2], r = K[first + 3],
+    f = K[first + 4], m = K[first + 5], d = K[first + 6], x = K[first + 7], ready = h.len - h.leased }
+end
+
+local function set(Q, field, value) Q.h[field] = value Q.dirty[field] = true end
+local function add(Q, field, by) if by ~= 0 then Q.h[field] = Q.h[field] + by Q.dirty[field] = true end end
+
+local function close_queue(Q)
+  local args = {}
+  for field in pairs(Q.dirty) do
+    local v = Q.h[field]
+    args[#args + 1] = field
+    args[#args + 1] = TEXT[field] and (v or '') or num(v)
+  end
+  if #args > 0 then call('HSET', Q.q, unpack(args)) end
+  if Q.C.wake and Q.ready <= 0 and Q.h.len - Q.h.leased > 0 then call('PUBLISH', Q.C.wake, Q.h.id) end
+end
+
+-- Entry numbers never fall, also over generations, so a number alone names an entry; gens = "gen:first ...".
+local function generation_at(Q, number)
+  local found
+  for g, first in string.gmatch(Q.h.gens or '', '(%d+):(%d+)') do
+    if tonumber(first) <= number then found = g end
+  end
+  return found or '1'
+end
+local function entry_id(Q, number)
+  if not Q.single then Q.single = string.match(Q.h.gens or '1:0', '^(%d+):%d+$') or 'several' end
+  return (Q.single ~= 'several' and Q.single or generation_at(Q, number)) .. '-' .. num(number)
+end
+
+local function fields_of(raw)
+  local e = {}
+  for i = 1, #raw, 2 do e[raw[i]] = raw[i + 1] end
+  e.n = tonumber(e.n)
+  return e
+end
+
+-- One entry as {n, t, o, b, c}, from the stream or from x; nil when it is settled and gone.
+local function load(Q, entry)
+  local found = call('XRANGE', Q.s, entry, entry)[1]
+  if found then return fields_of(found[2]) end
+  if Q.h.moved > 0 then
+    local kept = call('HGET', Q.x, entry)
+    if kept then return cmsgpack.unpack(kept) end
+  end
+end
+
+-- Settling one position at a time or a whole entry
+
+local function mask_of(Q, entry)
+  if not Q.masks then Q.masks, Q.masked = {}, call('EXISTS', Q.m) == 1 end
+  local v = Q.masks[entry]
+  if not v then
+    v = Q.masked and tonumber(call('HGET', Q.m, entry) or 0) or 0
+    Q.masks[entry] = v
+  end
+  return v
+end
+
+local function drop_entry(Q, entry)
+  if call('XDEL', Q.s, entry) == 1 then return true end
+  if Q.h.moved > 0 and call('HDEL', Q.x, entry) == 1 then add(Q, 'moved', -1) return true end
+  return false
+end
+
+-- Marks messages as settled; the entry goes with its last one. False: the entry was gone already.
+local function settle_mask(Q, entry, n, mask)
+  local old = mask_of(Q, entry)
+  local new = bor(old, mask)
+  if new == ones(n) then
+    if not drop_entry(Q, entry) then return false end
+    if old ~= 0 then call('HDEL', Q.m, entry) end
+    Q.masks[entry] = nil
+  else
+    call('HSET', Q.m, entry, tostring(new))
+    Q.masks[entry], Q.masked = new, true
+  end
+  return true
+end
+
+-- What leaves the queue is taken off len and bytes, and off a running reconciliation that had counted it.
+local function leave(Q, entry, count, bytes)
+  add(Q, 'len', -count)
+  add(Q, 'bytes', -bytes)
+  if Q.h.rc_at > 0 and (number_of(entry) <= Q.h.rc_at or Q.h.moved > 0 and #call('XRANGE', Q.s, entry, entry) == 0) then
+    add(Q, 'rc_len', -count)
+    add(Q, 'rc_bytes', -bytes)
+  end
+end
+
+local function history(record)
+  local lot, acquired, failed, first, last, err = string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
+  return { lot = lot, acquired = tonumber(acquired), failed = tonumber(failed), first = first, last = last, err = err }
+end
+local function history_text(lot, h) return lot .. ' ' .. num(h.acquired) .. ' ' .. num(h.failed) .. ' ' .. h.first ..
+  ' ' .. h.last .. ' ' .. (h.err or '') end
+
+-- Dead letters
+
+local function attributes_and_body(record)
+  local flags = string.byte(record, 1)
+  if band(flags, 1) == 0 then return nil, string.sub(record, 5) end
+  local size = string.byte(record, 5) * 256 + string.byte(record, 6)
+  return string.sub(record, 7, 6 + size), string.sub(record, 7 + size)
+end
+
+local function bury(Q, record, t, origin, entry, reason, h, err)
+  local attributes, body = attributes_and_body(record)
+  local now = num(Q.C.now)
+  local args = { '*', 'reason', reason, 'queue', Q.h.id, 'entry', entry, 'enqueued', t, 'died', now, 'origin', origin,
+    'acquired', num(h and h.acquired or 0), 'failed', num(h and h.failed or 0), 'first', h and h.first or '0',
+    'last', h and h.last or '0', 'error', err or '', 'body', body }
+  if attributes then args[#args + 1] = 'attributes' args[#args + 1] = attributes end
+  call('XADD', Q.d, unpack(args))
+  add(Q, 'dead', 1)
+  if Q.h.dead_max > 0 then add(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MAXLEN', '=', num(Q.h.dead_max))) end
+end

@@ -1,0 +1,38 @@
+-- Registry
+
+-- KEYS epoch queues domains ids; ARGV epoch name owner domain spec(JSON) mode(create|apply).
+-- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}.
+local function register(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local old = call('HGET', K[2], A[2])
+  local doc = old and cjson.decode(old)
+  if not doc or A[6] == 'apply' then
+    doc = { qid = doc and doc.qid or ('q' .. string.format('%x', call('INCR', K[4]))), domain = doc and doc.domain or A[4],
+      owner = A[3], spec = A[5] }
+    call('HSET', K[2], A[2], cjson.encode(doc))
+  end
+  local fresh = call('HSETNX', K[3], doc.domain, 'new')
+  if fresh == 0 and call('HGET', K[3], doc.domain) == 'new' then fresh = 1 end
+  return { doc.qid, doc.domain, old and 0 or 1, doc.spec, fresh }
+end
+
+-- KEYS epoch queues; ARGV epoch name qid.
+local function unregister(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local old = call('HGET', K[2], A[2])
+  if not old or cjson.decode(old).qid ~= A[3] then return 0 end
+  return call('HDEL', K[2], A[2])
+end
+
+-- KEYS epoch; ARGV old(may be '') new. Compare and set: a new dataset, or a new generation of the same one.
+local function set_epoch(K, A)
+  begin()
+  local epoch = call('GET', K[1]) or ''
+  if epoch ~= A[1] then return redis.error_reply('EPOCH ' .. (epoch == '' and 'none' or epoch)) end
+  call('SET', K[1], A[2])
+  return A[2]
+end

@@ -1,0 +1,119 @@
+--[[ The queue store: every decision about messages is taken here, in one Redis Function a call.
+
+KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one shard)
+  ps:{dom}:epoch          "<dataset id>.<generation>": which data this is. A call made for other data is refused.
+  ps:{dom}:ses            ZSET session -> last heartbeat (server ms). Who is not in it may not work.
+  ps:{dom}:dying          ZSET session -> last heartbeat: timed out, fenced, its lots wait to be swept
+  ps:{dom}:lane:<session> hash: n = last sequence, 0..63 = ring of the last replies (msgpack), replayed when asked again
+  ps:{dom}:lots:<session> SET "<qid> <lot>": what the session holds
+  ps:{dom}:tx:<id>        outcome of a commit, kept so that the same id is never applied twice
+  ps:{dom}:state          hash: when the last sweep ran and since when the store has been up
+  ps:{dom}:<qid>:s        stream of entries <generation>-<number>, up to 32 messages each:
+                          n = count, t = server ms, o = origin, b = records, c = 1 if it was returned to the end
+  ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS)
+  ps:{dom}:<qid>:l        lots: number -> "<session> <left> <kind> <rest>"
+                          F e1 i1 e2 i2 = a range taken for the first time; H = the same, but some messages of it have
+                          a record in f; R p p p = redelivered messages at these positions
+  ps:{dom}:<qid>:r        ZSET of returned messages, member = score = position = number * 32 + index: their old place
+  ps:{dom}:<qid>:f        position -> "<lot> <acquired> <failed> <first ms> <last ms> <error>", redelivered ones only;
+                          lot 0 = waiting in r (or at the end of the stream)
+  ps:{dom}:<qid>:m        entry -> mask of settled messages, for partly settled entries only
+  ps:{dom}:<qid>:x        entry -> msgpack {n, t, o, b, c}: old, mostly settled entries, without the settled bodies
+  ps:{dom}:<qid>:d        dead letters, a stream with one message an entry and plain named fields
+  ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec}
+  ps:{registry}:domains   hash: domain -> new | ready
+  ps:{registry}:ids       the last queue id given out
+  ps:{registry}:promises  JSON: what this store was found to be able to promise (probe.py)
+
+A RECORD is u8 flags | u24 length | [u16 length, msgpack attributes, if flag 1] | body.
+A message is at a POSITION (entry number * 32 + index in the entry). It is exactly one of: ahead of the cursor,
+in r, in a lot, or settled (its mask bit is set, or its entry is gone).
+
+Every function validates completely before its first write: Lua has no rollback. ]]
+
+local RING = 64
+local PER_ENTRY = 32
+local STEP = 1000          -- messages one call may move on its own account (expiry, eviction, sweeping)
+local GUARD = 0.75         -- publishes are refused above this share of maxmemory
+local call, bor, band, shl, tobit
+
+-- redis.call and bit do not exist while the library is loaded: every function fetches them first.
+local function begin()
+  call = redis.call
+  bor, band, shl, tobit = bit.bor, bit.band, bit.lshift, bit.tobit
+end
+
+-- Redis turns numbers over 1e14 into floating point notation unless told not to.
+local function num(x) return string.format('%.0f', x) end
+
+local function now_ms()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+end
+
+local function number_of(entry) return tonumber(string.sub(entry, string.find(entry, '-', 1, true) + 1)) end
+
+local function ones(count) return count == 32 and -1 or tobit(shl(1, count) - 1) end
+
+local function popcount(mask)
+  local c = 0
+  while mask ~= 0 do mask = band(mask, mask - 1) c = c + 1 end
+  return c
+end
+
+-- Records
+
+local function skip(blob, p, count)
+  local byte = string.byte
+  for _ = 1, count do
+    local _, b, c, d = byte(blob, p, p + 3)
+    p = p + 4 + (b * 256 + c) * 256 + d
+  end
+  return p
+end
+
+local function slice(blob, from, count)
+  local p = skip(blob, 1, from)
+  return string.sub(blob, p, skip(blob, p, count) - 1)
+end
+
+local function body_bytes(blob, count) return #blob - 4 * count end
+
+-- Calls: epoch, session, sequence, deadline
+
+local function check_epoch(key, expected)
+  local epoch = call('GET', key)
+  if epoch ~= expected then return redis.error_reply('EPOCH ' .. (epoch or 'none')) end
+end
+
+-- Answers err, or the stored reply if this sequence was already done, or nothing: then go on.
+local function enter(C, K, A)
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local last = tonumber(call('HGET', K[3], 'n') or 0)
+  local seq = tonumber(A[3])
+  if seq <= last then
+    local kept = seq > last - RING and call('HGET', K[3], num(seq % RING))
+    if not kept then return redis.error_reply('TOOOLD ' .. num(last)) end
+    return nil, cmsgpack.unpack(kept)
+  end
+  if not call('ZSCORE', K[2], A[2]) then return redis.error_reply('SESSION swept or never opened') end
+  if seq ~= last + 1 then return redis.error_reply('GAP ' .. num(last)) end
+  C.now, C.session, C.seq = now_ms(), A[2], seq
+end
+
+local function remember(K, C, reply)
+  call('HSET', K[3], 'n', num(C.seq), num(C.seq % RING), cmsgpack.pack(reply))
+end
+
+-- Why the server itself should get no more messages now, or false; looked at once a call.
+local function guard(C)
+  if C.full == nil then
+    local info = call('INFO', 'memory')
+    local used = string.match(info, '\nused_memory:(%d+)')
+    local max, policy = string.match(info, '\nmaxmemory:(%d+).-\nmaxmemory_policy:([%w-]+)')
+    max = tonumber(max)
+    C.full = policy ~= 'noeviction' and 'EVICTS' or max > 0 and tonumber(used) > GUARD * max and 'MEMORY'
+  end
+  return C.full
+end

@@ -1,0 +1,95 @@
+-- Sessions
+
+-- KEYS epoch ses lane; ARGV epoch session open|beat|close. Answers the server's time, ms.
+local function session(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local now = now_ms()
+  if A[3] == 'open' then
+    call('ZADD', K[2], num(now), A[2])
+  elseif not call('ZSCORE', K[2], A[2]) then
+    return redis.error_reply('SESSION swept or never opened')
+  elseif A[3] == 'beat' then
+    call('ZADD', K[2], 'XX', num(now), A[2])
+  else
+    call('ZREM', K[2], A[2])
+    call('DEL', K[3])
+  end
+  return num(now)
+end
+
+-- KEYS epoch ses dying state; ARGV epoch session-timeout(ms) quiet(ms). Fences sessions that fell silent.
+-- Nothing is fenced until one timeout after the store came back: nobody could send heartbeats while it was away.
+-- Answers {now, session, last heartbeat, ...} of all that wait to be swept.
+local function fence(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local now, timeout = now_ms(), tonumber(A[2])
+  local state = call('HMGET', K[4], 'looked', 'up_since', 'run_id')
+  local run_id = string.match(call('INFO', 'server'), '\nrun_id:(%x+)')
+  local up_since = tonumber(state[2] or 0)
+  if state[3] ~= run_id or now - tonumber(state[1] or 0) > tonumber(A[3]) then up_since = now end
+  call('HSET', K[4], 'looked', num(now), 'up_since', num(up_since), 'run_id', run_id)
+  if now - up_since > timeout then
+    local silent = call('ZRANGEBYSCORE', K[2], '-inf', num(now - timeout), 'WITHSCORES', 'LIMIT', 0, STEP)
+    for i = 1, #silent, 2 do
+      call('ZADD', K[3], silent[i + 1], silent[i])
+      call('ZREM', K[2], silent[i])
+    end
+  end
+  local out = { num(now) }
+  for _, v in ipairs(call('ZRANGE', K[3], 0, STEP, 'WITHSCORES')) do out[#out + 1] = v end
+  return out
+end
+
+local function lot_messages(Q, number)
+  local out, told = {}, rebuild(Q, number)
+  for i = 1, #told, 8 do
+    for j = 0, told[i + 4] - 1 do
+      if band(mask_of(Q, told[i + 1]), shl(1, told[i + 3] + j)) == 0 then
+        out[#out + 1] = { told[i + 1], told[i + 3] + j }
+      end
+    end
+  end
+  return out
+end
+
+-- KEYS epoch dying lots lane, 8 of the queue; ARGV epoch session lot wake-channel.
+-- One lot of a dead session goes back to its queue, as failed. Answers {returned, dead, stale}.
+local function sweep(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local C = { held = {}, freed = {}, session = A[2], now = now_ms(), generation = string.match(A[1], '%d+$'),
+    wake = A[4] ~= '' and A[4] or nil }
+  if not call('ZSCORE', K[2], A[2]) then return redis.error_reply('SESSION is not dying') end
+  local Q = open_queue(C, K, FIRST)
+  local reply = { 0, 0, 0 }
+  if Q then
+    local args = {}
+    for _, m in ipairs(lot_messages(Q, A[3])) do
+      for _, v in ipairs({ A[3], m[1], num(m[2]), 'front', '1', 'the edge that held it died' }) do args[#args + 1] = v end
+    end
+    reply = returns(Q, args, 1, #args / 6)
+    local lot = lot_of(Q, A[3])
+    if lot then                      -- its messages are all accounted for: what is left is a wrong count
+      call('HDEL', Q.l, A[3])
+      add(Q, 'leased', -lot.left)
+    end
+    close_queue(Q)
+    call('SREM', K[3], Q.h.id .. ' ' .. A[3])
+  end
+  return reply
+end
+
+-- KEYS epoch dying lots lane; ARGV epoch session. The last step of sweeping; its replies are kept for a day.
+local function bury_session(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  if call('EXISTS', K[3]) == 1 then return 0 end
+  call('PEXPIRE', K[4], 86400000)
+  return call('ZREM', K[2], A[2])
+end

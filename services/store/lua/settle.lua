@@ -1,0 +1,130 @@
+-- Settle
+
+local function ack(Q, lot_number, entry, n, mask, bytes)
+  local ok, mine = holds(Q, lot_number, entry, mask)
+  local count = popcount(mask)
+  if ok and bor(mask_of(Q, entry), mask) ~= ones(n) and mask_of(Q, entry) == 0 then ok = load(Q, entry) ~= nil end
+  if ok then
+    leave(Q, entry, count, bytes)
+    if not settle_mask(Q, entry, n, mask) then
+      ok = false
+      add(Q, 'len', count)
+      add(Q, 'bytes', bytes)
+    end
+  end
+  if not ok then add(Q, 'fenced', count) return 0 end
+  if #mine > 0 then call('HDEL', Q.f, unpack(mine)) end
+  local lot = lot_of(Q, lot_number)
+  lot.left = lot.left - count
+  add(Q, 'acked', count)
+  add(Q, 'bytes_out', bytes)
+  add(Q, 'leased', -count)
+  return count
+end
+
+-- (lot, entry, n, mask, bytes) * k; reply {acked, index of each fenced one...}
+local function acks(Q, A, i, k)
+  local out, done = { 0 }, 0
+  for j = 1, k do
+    local c = ack(Q, A[i], A[i + 1], tonumber(A[i + 2]), tobit(tonumber(A[i + 3])), tonumber(A[i + 4]))
+    if c == 0 then out[#out + 1] = j - 1 end
+    done, i = done + c, i + 5
+  end
+  out[1] = done
+  save_lots(Q)
+  return out
+end
+
+-- One held message, ready to be returned or rejected: its entry, history; or nothing when the lease is lost.
+local function held_one(Q, lot_number, entry, index)
+  if not holds(Q, lot_number, entry, shl(1, index)) then return end
+  local e = load(Q, entry)
+  if not e then return end
+  local key = num(number_of(entry) * PER_ENTRY + index)
+  local record = call('HGET', Q.f, key)
+  local now = num(Q.C.now)
+  return e, key, record and history(record) or { acquired = 1, failed = 0, first = now, last = now, err = '' }
+end
+
+local function forget_one(Q, entry, e, index, key, size)
+  leave(Q, entry, 1, size)
+  settle_mask(Q, entry, e.n, shl(1, index))
+  call('HDEL', Q.f, key)
+end
+
+local function release_one(Q, lot_number)
+  local lot = lot_of(Q, lot_number)
+  lot.left = lot.left - 1
+  add(Q, 'leased', -1)
+  return lot
+end
+
+local function to_dead(Q, entry, e, index, key, h, reason, err)
+  local record = slice(e.b, index, 1)
+  forget_one(Q, entry, e, index, key, #record - 4)
+  bury(Q, record, e.t, e.o, entry, reason, h, err)
+end
+
+local function to_end(Q, entry, e, index, key, h)
+  local record = slice(e.b, index, 1)
+  forget_one(Q, entry, e, index, key, #record - 4)
+  local id = call('XADD', Q.s, next_id(Q), 'n', '1', 't', e.t, 'o', e.o, 'b', record, 'c', '1')
+  Q.appended = true
+  call('HSET', Q.f, num(number_of(id) * PER_ENTRY), history_text('0', h))
+  add(Q, 'len', 1)
+  add(Q, 'bytes', #record - 4)
+end
+
+-- (lot, entry, index, place front|end, failed 0|1, error) * k; reply {returned, dead, fenced}
+local function returns(Q, A, i, k)
+  local back, dead, fenced = 0, 0, 0
+  for _ = 1, k do
+    local lot_number, entry, index, place, failed, err = A[i], A[i + 1], tonumber(A[i + 2]), A[i + 3], A[i + 4], A[i + 5]
+    i = i + 6
+    local e, key, h = held_one(Q, lot_number, entry, index)
+    if not e then
+      fenced = fenced + 1
+    else
+      h.failed = h.failed + tonumber(failed)
+      if err ~= '' then h.err = err end
+      local lot = release_one(Q, lot_number)
+      if failed == '1' and Q.h.max_deliveries > 0 and h.failed >= Q.h.max_deliveries then
+        to_dead(Q, entry, e, index, key, h, 'max_deliveries', h.err)
+        dead = dead + 1
+      else
+        if place == 'end' then
+          to_end(Q, entry, e, index, key, h)
+        else
+          call('HSET', Q.f, key, history_text('0', h))
+          call('ZADD', Q.r, key, key)
+        end
+        if lot.kind == 'F' then lot.kind, lot.changed = 'H', true end
+        back = back + 1
+      end
+    end
+  end
+  add(Q, 'returned', back)
+  add(Q, 'fenced', fenced)
+  save_lots(Q)
+  return { back, dead, fenced }
+end
+
+-- (lot, entry, index, reason, error) * k; reply {dead, fenced}
+local function rejects(Q, A, i, k)
+  local dead, fenced = 0, 0
+  for _ = 1, k do
+    local lot_number, entry, index = A[i], A[i + 1], tonumber(A[i + 2])
+    local e, key, h = held_one(Q, lot_number, entry, index)
+    if e then
+      release_one(Q, lot_number)
+      to_dead(Q, entry, e, index, key, h, A[i + 3], A[i + 4])
+      dead = dead + 1
+    else
+      fenced = fenced + 1
+    end
+    i = i + 5
+  end
+  add(Q, 'fenced', fenced)
+  save_lots(Q)
+  return { dead, fenced }
+end

@@ -1,0 +1,113 @@
+-- Upkeep of one queue
+
+local function expire_front(Q)
+  if Q.h.ttl == 0 then return end
+  local moved = 0
+  while moved < STEP do
+    local first = call('ZRANGE', Q.r, 0, 0)[1]
+    local id = first and entry_id(Q, math.floor(tonumber(first) / PER_ENTRY))
+    if not id then
+      local start = Q.h.ce == 0 and '-' or (Q.h.ci > 0 and entry_id(Q, Q.h.ce) or '(' .. entry_id(Q, Q.h.ce))
+      local e = call('XRANGE', Q.s, start, '+', 'COUNT', 1)[1]
+      id = e and e[1]
+    end
+    local e = id and load(Q, id)
+    if not e or tonumber(e.t) + Q.h.ttl > Q.C.now then return end
+    local pieces, got = gather(Q, PER_ENTRY, 1)
+    local alive = expire(Q, pieces)
+    for _, p in ipairs(alive) do                     -- gathered with an expired one, but still good: back to its place
+      for j = 0, p.count - 1 do
+        local key = p.key or num(p.number * PER_ENTRY + p.from + j)
+        local t = num(Q.C.now)
+        call('HSET', Q.f, key, p.h and history_text('0', p.h) or ('0 0 0 ' .. t .. ' ' .. t .. ' '))
+        call('ZADD', Q.r, key, key)
+      end
+    end
+    moved = moved + got
+    if got == 0 or #alive > 0 then return end
+  end
+end
+
+-- One unsettled message pins an entry of up to 4 KiB: old, mostly settled entries move to x without the settled bodies.
+local function move_stragglers(Q, older_ms)
+  if Q.h.rc_at > 0 then return end
+  local found = call('HSCAN', Q.m, '0', 'COUNT', 200)[2]
+  for i = 1, #found, 2 do
+    local entry, mask = found[i], tonumber(found[i + 1])
+    local raw = call('XRANGE', Q.s, entry, entry)[1]
+    local e = raw and fields_of(raw[2])
+    local before_cursor = number_of(entry) < Q.h.ce or (number_of(entry) == Q.h.ce and Q.h.ci == 0)
+    if e and before_cursor and tonumber(e.t) + older_ms < Q.C.now and popcount(mask) * 2 >= e.n and e.n > 1 then
+      local kept = {}
+      for j = 0, e.n - 1 do
+        kept[j + 1] = band(mask, shl(1, j)) == 0 and slice(e.b, j, 1) or '\0\0\0\0'
+      end
+      call('HSET', Q.x, entry, cmsgpack.pack({ n = e.n, t = e.t, o = e.o, c = e.c, b = table.concat(kept) }))
+      call('XDEL', Q.s, entry)
+      add(Q, 'moved', 1)
+    end
+  end
+end
+
+local function count_live(e, mask)
+  local n, bytes, p = 0, 0, 1
+  for j = 0, e.n - 1 do
+    local q = skip(e.b, p, 1)
+    if band(mask, shl(1, j)) == 0 then n, bytes = n + 1, bytes + q - p - 4 end
+    p = q
+  end
+  return n, bytes
+end
+
+local function count_moved(Q)
+  local all = call('HGETALL', Q.x)
+  for i = 1, #all, 2 do
+    local n, bytes = count_live(cmsgpack.unpack(all[i + 1]), mask_of(Q, all[i]))
+    add(Q, 'rc_len', n)
+    add(Q, 'rc_bytes', bytes)
+  end
+end
+
+-- Counts the stream itself in steps, while the queue works; what leaves meanwhile is taken off again (see leave).
+-- Answers nil until a pass is complete, then {counted, bytes, leased in lots, len, bytes, leased}; counters then follow.
+local function reconcile(Q, step)
+  local start = '(' .. entry_id(Q, Q.h.rc_at)
+  if Q.h.rc_at == 0 then
+    set(Q, 'rc_len', 0)
+    set(Q, 'rc_bytes', 0)
+    count_moved(Q)
+    start = '-'
+  end
+  local entries = call('XRANGE', Q.s, start, '+', 'COUNT', step)
+  for i = 1, #entries do
+    local n, bytes = count_live(fields_of(entries[i][2]), mask_of(Q, entries[i][1]))
+    add(Q, 'rc_len', n)
+    add(Q, 'rc_bytes', bytes)
+    set(Q, 'rc_at', number_of(entries[i][1]))
+  end
+  if #entries == step then return end
+  local leased = 0
+  for _, text in ipairs(call('HVALS', Q.l)) do leased = leased + parse_lot(text).left end
+  local out = { Q.h.rc_len, Q.h.rc_bytes, leased, Q.h.len, Q.h.bytes, Q.h.leased }
+  set(Q, 'len', Q.h.rc_len)
+  set(Q, 'bytes', Q.h.rc_bytes)
+  set(Q, 'leased', leased)
+  set(Q, 'rc_at', 0)
+  return out
+end
+
+-- KEYS epoch, 8 of the queue; ARGV epoch straggler-age(ms) reconcile-step dead-retention(ms, 0 = for ever).
+local function upkeep(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local C = { held = {}, freed = {}, session = '', now = now_ms(), generation = string.match(A[1], '%d+$') }
+  local Q = open_queue(C, K, 2)
+  if not Q then return 'GONE' end
+  expire_front(Q)
+  move_stragglers(Q, tonumber(A[2]))
+  if tonumber(A[4]) > 0 then add(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MINID', num(C.now - tonumber(A[4])))) end
+  local counted = reconcile(Q, tonumber(A[3]))
+  close_queue(Q)
+  return counted or {}
+end

@@ -1,0 +1,136 @@
+-- The combined call
+
+-- KEYS: epoch ses lane lots, 8 a queue, then one a commit.
+-- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
+--   P queue origin holder k (n bytes records)*k    A queue k (lot entry n mask bytes)*k   T queue want max-bytes
+--   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
+--   B queue origin k (reason error record)*k       X tx keep-ms parts (queue k origin acks*k k' publishes*k')*
+local FIRST = 5
+
+local function rebuild(Q, number)
+  local out, lot = {}, lot_of(Q, number)
+  if not lot then return out end
+  if lot.kind == 'R' then
+    for key in string.gmatch(lot.rest, '%d+') do
+      local position = tonumber(key)
+      local index = position % PER_ENTRY
+      local id = entry_id(Q, (position - index) / PER_ENTRY)
+      local e, record = load(Q, id), call('HGET', Q.f, key)
+      if e and record then
+        tell(out, number, { id = id, n = e.n, from = index, count = 1, blob = slice(e.b, index, 1), t = e.t, o = e.o,
+          h = history(record) })
+      end
+    end
+    return out
+  end
+  local entries = call('XRANGE', Q.s, entry_id(Q, lot.e1), entry_id(Q, lot.e2))
+  for i = 1, #entries do
+    local id, e = entries[i][1], fields_of(entries[i][2])
+    local number_, from, to = number_of(id), 0, e.n
+    if number_ == lot.e1 then from = lot.i1 end
+    if number_ == lot.e2 then to = lot.i2 end
+    local h
+    if e.c then
+      local record = call('HGET', Q.f, num(number_ * PER_ENTRY))
+      h = record and history(record)
+    end
+    tell(out, number, { id = id, n = e.n, from = from, count = to - from, t = e.t, o = e.o, h = h,
+      blob = (from > 0 or to < e.n) and slice(e.b, from, to - from) or e.b })
+  end
+  return out
+end
+
+-- A take is remembered by its lots, not by its bodies: asked again, it is read again.
+local function replay(queues, A, kept)
+  for _, r in ipairs(kept) do
+    if type(r) == 'table' and r[1] == 'take' then
+      local Q, out = queues(r[2]), { r[3] }
+      for j = 4, #r do
+        for _, v in ipairs(Q and rebuild(Q, r[j]) or {}) do out[#out + 1] = v end
+      end
+      for j = 1, math.max(#r, #out) do r[j] = out[j] end
+    end
+  end
+  for q = 0, tonumber(A[6]) - 1 do
+    if queues(q) then add(queues(q), 'duplicates', 1) close_queue(queues(q)) end
+  end
+  return kept
+end
+
+local OPS = {}
+OPS.P = function(C, queues, A, i)
+  local Q, k = queues(tonumber(A[i])), tonumber(A[i + 3])
+  return Q and publish(Q, A[i + 1], A[i + 2], A, i + 4, k) or { 0, 'GONE' }, i + 4 + 3 * k
+end
+OPS.A = function(C, queues, A, i)
+  local Q, k = queues(tonumber(A[i])), tonumber(A[i + 1])
+  return Q and acks(Q, A, i + 2, k) or 'GONE', i + 2 + 5 * k
+end
+OPS.T = function(C, queues, A, i)
+  local Q = queues(tonumber(A[i]))
+  if not Q then return 'GONE', i + 3 end
+  local out, lots = take(Q, tonumber(A[i + 1]), tonumber(A[i + 2]))
+  local kept = { 'take', tonumber(A[i]), out[1], lots[2], lots[3] }
+  return out, i + 3, kept
+end
+OPS.R = function(C, queues, A, i)
+  local Q, k = queues(tonumber(A[i])), tonumber(A[i + 1])
+  return Q and returns(Q, A, i + 2, k) or 'GONE', i + 2 + 6 * k
+end
+OPS.J = function(C, queues, A, i)
+  local Q, k = queues(tonumber(A[i])), tonumber(A[i + 1])
+  return Q and rejects(Q, A, i + 2, k) or 'GONE', i + 2 + 5 * k
+end
+OPS.C = function(C, queues, A, i)
+  local Q = queues(tonumber(A[i]))
+  return Q and Q.h.len - Q.h.leased or 'GONE', i + 1
+end
+OPS.B = function(C, queues, A, i)
+  local Q, k, t = queues(tonumber(A[i])), tonumber(A[i + 2]), num(C.now)
+  if Q then
+    for j = i + 3, i + 3 * k, 3 do bury(Q, A[j + 2], t, A[i + 1], '', A[j], nil, A[j + 1]) end
+  end
+  return Q and k or 'GONE', i + 3 + 3 * k
+end
+OPS.X = function(C, queues, A, i)
+  local parts, after = parse_parts(A, i + 3, tonumber(A[i + 2]))
+  return commit(C, queues, C.keys[tonumber(A[i])], A[i + 1], parts), after
+end
+
+local function index_lots(C, key)
+  if #C.freed > 0 then call('SREM', key, unpack(C.freed)) end
+  if #C.held > 0 then call('SADD', key, unpack(C.held)) end
+end
+
+local function work(K, A)
+  begin()
+  local C = { held = {}, freed = {}, keys = K, wake = A[5] ~= '' and A[5] or nil, generation = string.match(A[1], '%d+$') }
+  local opened, list = {}, {}
+  local function queues(q)
+    if opened[q] == nil then
+      opened[q] = open_queue(C, K, FIRST + 8 * q) or false
+      if opened[q] then list[#list + 1] = opened[q] end
+    end
+    return opened[q] or nil
+  end
+  local err, kept = enter(C, K, A)
+  if err then return err end
+  C.session, C.now = A[2], C.now or now_ms()
+  if kept then return kept.err and redis.error_reply(kept.err) or replay(queues, A, kept) end
+  local deadline = tonumber(A[4])
+  if deadline > 0 and C.now > deadline then
+    remember(K, C, { err = 'LATE the deadline had passed; nothing was done' })
+    return redis.error_reply('LATE the deadline had passed; nothing was done')
+  end
+  local replies, stored, i = {}, {}, 7
+  while A[i] do
+    local reply, after, keep = OPS[A[i]](C, queues, A, i + 1)
+    replies[#replies + 1] = reply
+    stored[#stored + 1] = keep or reply
+    i = after
+  end
+  for q = 1, #list do close_queue(list[q]) end
+  index_lots(C, K[4])
+  remember(K, C, stored)
+  return replies
+end

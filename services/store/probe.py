@@ -1,0 +1,203 @@
+"""What a store can promise, and why not more. Asked by whoever may (`up`, `store init`, `doctor`: CONFIG GET is not for
+edges) and written beside the registry, where every edge reads it before it declares a queue."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ResponseError
+
+from services.store.connect import Connector
+from services.store.errors import AckLevelRefused
+from services.store.spec import replicas_of
+
+PROBED_KEY = "ps:{registry}:epoch"
+MINIMUM = {"redis": (7, 0), "valkey": (8, 0)}
+SETTINGS = (
+    "appendonly",
+    "appendfsync",
+    "no-appendfsync-on-rewrite",
+    "maxmemory",
+    "maxmemory-policy",
+)
+    "appendonly",
+    "appendfsync",
+    "no-appendfsync-on-rewrite",
+    "maxmemory",
+    "maxmemory-policy",
+    "aof-load-truncated",
+)
+
+
+class Grade(StrEnum):
+    """How a finding is to be read."""
+
+    OK = "ok"
+    WARN = "warn"  # works, but promises less than it could
+    FAIL = "fail"  # must not be used like this
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    subject: str
+    grade: Grade
+    found: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """The facts that decide which ack levels a queue may have. `mode` is as in StoreUrl."""
+
+    server: str
+    version: str
+    mode: str
+    replicas: int
+    settings: dict[str, str]  # empty where CONFIG GET is not allowed
+
+    @property
+    def fsyncs(self) -> bool:
+        """Whether an answer means that the operating system has written it to the disk."""
+        known = self.settings
+        return (
+            known.get("appendonly") == "yes"
+            and known.get("appendfsync") == "always"
+            and known.get("no-appendfsync-on-rewrite") == "no"
+        )
+
+    @property
+    def strongest(self) -> str:
+        """The strongest ack level that queues made without a document get."""
+        if self.mode in ("sentinel", "cluster"):
+            return "replicated:1" if self.replicas else "memory"
+        return "fsync" if self.fsyncs else "memory"
+
+    def check(self, level: str) -> None:
+        """Raises AckLevelRefused, saying what to change, for a level this store cannot keep."""
+        wanted = replicas_of(level)
+        if wanted > self.replicas:
+            raise AckLevelRefused(
+                f"ackLevel {level} needs {wanted} replicas, this store has {self.replicas}: add replicas, or use fsync"
+            )
+        if level == "fsync" and self.mode in ("sentinel", "cluster"):
+            raise AckLevelRefused(
+                "a failover loses what only the primary has written to its disk, so fsync promises nothing here: "
+                "use replicated:1"
+            )
+        if level == "fsync" and not self.fsyncs:
+            raise AckLevelRefused(
+                "ackLevel fsync needs appendonly yes, appendfsync always and no-appendfsync-on-rewrite no in the "
+                "store's configuration; set them, or use ackLevel memory"
+            )
+
+    def findings(self, *, production: bool = False) -> list[Finding]:
+        """For `penstock doctor`."""
+        return [
+            _version_finding(self),
+            _durability_finding(self),
+            _memory_finding(self, production),
+            _policy_finding(self),
+            Finding("ack levels", Grade.OK, ", ".join(self.levels()) or "memory"),
+        ]
+
+    def levels(self) -> list[str]:
+        found = []
+        for level in ("memory", "fsync", *(f"replicated:{n}" for n in range(1, self.replicas + 1))):
+            try:
+                self.check(level)
+            except AckLevelRefused:
+                continue
+            found.append(level)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _version_finding(p: Promises) -> Finding:
+    major, minor = (int(part) for part in [*p.version.split("."), "0"][:2])
+    least = MINIMUM[p.server]
+    found = f"{p.server} {p.version}, {p.mode}, {p.replicas} replicas"
+    if (major, minor) < least:
+        return Finding("server", Grade.FAIL, found, f"use {p.server} {least[0]}.{least[1]} or newer")
+    return Finding("server", Grade.OK, found)
+
+
+def _durability_finding(p: Promises) -> Finding:
+    if not p.settings:
+        return Finding(
+            "durability", Grade.WARN, "CONFIG GET is not allowed", "run doctor as a user who may ask"
+        )
+    found = ", ".join(f"{name} {p.settings.get(name, '?')}" for name in SETTINGS[:3])
+    if p.settings.get("appendonly") != "yes":
+        return Finding("durability", Grade.FAIL, found, "a restart loses everything: set appendonly yes")
+    if not p.fsyncs:
+        return Finding(
+            "durability", Grade.WARN, found, "a power cut loses about a second: set appendfsync always"
+        )
+    if p.mode in ("sentinel", "cluster") and not p.replicas:
+        return Finding("durability", Grade.WARN, found, "a failover needs a replica, and there is none")
+    return Finding("durability", Grade.OK, found)
+
+
+def _memory_finding(p: Promises, production: bool) -> Finding:
+    limit = p.settings.get("maxmemory", "?")
+    if limit == "0":
+        grade = Grade.FAIL if production else Grade.WARN
+        return Finding(
+            "memory", grade, "maxmemory 0 (no limit)", "set maxmemory: publishes stop at 75 % of it"
+        )
+    return Finding("memory", Grade.OK, f"maxmemory {limit}")
+
+
+def _policy_finding(p: Promises) -> Finding:
+    policy = p.settings.get("maxmemory-policy", "?")
+    if policy not in ("noeviction", "?"):
+        return Finding(
+            "eviction", Grade.FAIL, policy, "messages could be thrown away: set maxmemory-policy noeviction"
+        )
+    return Finding("eviction", Grade.OK if policy != "?" else Grade.WARN, policy)
+
+
+async def probe(connector: Connector) -> Promises:
+    """Asks the primary that holds the registry. Raises RedisError, OSError or TimeoutError."""
+    connection = await connector.connect(PROBED_KEY, 5.0)
+    try:
+        info = _info((await _ask(connection, "INFO")).decode())
+        settings = await _settings(connection)
+    finally:
+        await connection.disconnect(nowait=True)
+    server = "valkey" if "valkey_version" in info else "redis"
+    return Promises(
+        server=server,
+        version=info.get(f"{server}_version", "0"),
+        mode=connector.url.mode,
+        replicas=int(info.get("connected_slaves", "0")),
+        settings=settings,
+    )
+
+
+async def _settings(connection: AbstractConnection) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for name in SETTINGS:
+        try:
+            found = await _ask(connection, "CONFIG", "GET", name)
+        except ResponseError:  # NOPERM, or a managed service without CONFIG
+            return {}
+        if found:
+            settings[found[0].decode()] = found[1].decode()
+    return settings
+
+
+async def _ask(connection: AbstractConnection, *command: str) -> Any:
+    await connection.send_command(*command)
+    async with asyncio.timeout(5.0):
+        return await connection.read_response(disable_decoding=True)
+
+
+def _info(text: str) -> dict[str, str]:
+    return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)

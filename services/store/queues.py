@@ -1,0 +1,32 @@
+"""A queue as an edge holds it: a handle that names one life of the queue and what its document says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from services.store.keys import DomainKeys
+from services.store.spec import Delivery, QueueSpec
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """Ids are never given out twice: a handle of a deleted queue stays unusable after a new CREATE (tmq.md 5.6)."""
+
+    name: str  # surrogateescape: any octets
+    qid: str
+    domain: str
+    owner: str  # who declared it: 'edge:tmq', 'file', 'cli', 'operator'
+    spec: QueueSpec
+    keys: tuple[str, ...] = ()
+    replicas: int = 0
+    at_most_once: bool = False
+
+    def __post_init__(self) -> None:
+        self.keys = DomainKeys(self.domain).queue(self.qid)
+        self.follow(self.spec)
+
+    def follow(self, spec: QueueSpec) -> None:
+        """The document changed: this handle goes by it from now on."""
+        self.spec = spec
+        self.replicas = spec.replicas()
+        self.at_most_once = spec.delivery is Delivery.AT_MOST_ONCE

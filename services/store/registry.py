@@ -1,0 +1,118 @@
+"""The catalogue: which queues and domains there are. Creating is two idempotent steps, so any process may finish
+what another one began: the name is claimed with a queue id, then the queue's limits are written in its domain."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from services.store.connect import Connector
+from services.store.errors import NotInitialised, StoreFault
+from services.store.keys import RegistryKeys
+from services.store.library import source
+from services.store.link import Link
+from services.store.queues import Queue
+from services.store.spec import STORED, QueueSpec
+
+READY = b"ready"
+
+
+def encode_name(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def decode_name(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def new_dataset() -> str:
+    return f"{secrets.token_hex(6)}.1"
+
+
+class Registry:
+    def __init__(self, connector: Connector) -> None:
+        self.keys = RegistryKeys()
+        self.link = Link(connector, self.keys.epoch)
+
+    async def epoch(self) -> str:
+        """'<dataset>.<generation>'. Raises NotInitialised where there is none."""
+        found = await self.link.call("GET", self.keys.epoch)
+        if found is None:
+            raise NotInitialised
+        return str(found.decode())
+
+    async def initialise(self) -> str:
+        """Loads the functions and begins a dataset if there is none; answers the epoch."""
+        await self.link.call("FUNCTION", "LOAD", "REPLACE", source())
+        epoch = await self.link.call("GET", self.keys.epoch)
+        if epoch is None:
+            # Queue ids go on from the clock: an id of an older dataset never names a queue of this one.
+            await self.link.call("SET", self.keys.ids, int(time.time() * 1000))
+            epoch = await self.link.function("set_epoch", [self.keys.epoch], "", new_dataset(), attempts=1)
+        return str(epoch.decode())
+
+    async def claim(
+        self, name: str, owner: str, spec: QueueSpec, *, replace: bool
+    ) -> tuple[Queue, bool, bool]:
+        """The queue as registered, whether the name was new, and whether its domain is still to be set up."""
+        keys = [self.keys.epoch, self.keys.queues, self.keys.domains, self.keys.ids]
+        mode = "apply" if replace else "create"
+        text = spec.model_dump_json(by_alias=True, exclude_defaults=True)
+        qid, domain, new, kept, fresh = await self.link.function(
+            "register", keys, await self.epoch(), encode_name(name), owner, spec.domain, text, mode
+        )
+        return self._queue(name, qid.decode(), domain.decode(), owner, kept), bool(new), bool(fresh)
+
+    async def domain_is_ready(self, domain: str) -> None:
+        await self.link.call("HSET", self.keys.domains, domain, READY)
+
+    async def forget(self, queue: Queue) -> bool:
+        keys = [self.keys.epoch, self.keys.queues]
+        return bool(
+            await self.link.function(
+                "unregister", keys, await self.epoch(), encode_name(queue.name), queue.qid
+            )
+        )
+
+    async def find(self, name: str) -> Queue | None:
+        found = await self.link.call("HGET", self.keys.queues, encode_name(name))
+        return self._parse(name, found) if found is not None else None
+
+    async def all(self) -> AsyncIterator[Queue]:
+        """Every registered queue; what is declared or deleted meanwhile may or may not be among them."""
+        cursor = b"0"
+        while True:
+            cursor, found = await self.link.call("HSCAN", self.keys.queues, cursor, "COUNT", 500)
+            for i in range(0, len(found), 2):
+                yield self._parse(decode_name(found[i]), found[i + 1])
+            if cursor == b"0":
+                return
+
+    async def domains(self) -> list[str]:
+        found = await self.link.call("HGETALL", self.keys.domains)
+        return [found[i].decode() for i in range(0, len(found), 2) if found[i + 1] == READY]
+
+    async def tell(self, name: str) -> None:
+        """Every process that holds the queue looks at its document again."""
+        await self.link.call("PUBLISH", self.keys.changes, encode_name(name))
+
+    def _parse(self, name: str, document: bytes) -> Queue:
+        found: dict[str, Any] = json.loads(document)
+        return self._queue(name, found["qid"], found["domain"], found["owner"], found["spec"])
+
+    def _queue(self, name: str, qid: str, domain: str, owner: str, spec: bytes | str) -> Queue:
+        try:
+            read = QueueSpec.model_validate_json(spec, context=STORED)
+        except ValidationError as error:
+            raise StoreFault(
+                f"the document of queue {name!r} in the store cannot be read: {error}"
+            ) from error
+        return Queue(name, qid, domain, owner, read)
+
+    async def close(self) -> None:
+        await self.link.close()

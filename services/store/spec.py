@@ -1,0 +1,172 @@
+"""The Queue document: what `queues.yaml`, the command line and (as a resource) Kubernetes declare.
+
+    apiVersion: penstock.dev/v1alpha1
+    kind: Queue
+    metadata: {name: orders}
+    spec: {maxLength: 100000, ackLevel: fsync}
+
+The same fields, names and defaults everywhere. A field that this version cannot keep is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic.alias_generators import to_camel
+
+API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
+DURATION = re.compile(r"^(\d+)(ms|s|m|h|d)$")
+UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+MAX_NAME_BYTES = 255
+UNBOUNDED = 0
+
+
+STORED = {"durations": "ms"}  # validation context of documents that the store itself wrote
+
+
+def parse_duration(value: object, info: ValidationInfo) -> object:
+    """'30s' -> 30000 (ms). Bare numbers are refused, they would have to guess the unit; our own are in ms."""
+    if isinstance(value, str):
+        found = DURATION.match(value)
+        if not found:
+            raise ValueError(f"write a duration as a number and ms, s, m, h or d, as in 30s; not {value!r}")
+        return int(found[1]) * UNIT_MS[found[2]]
+    if info.context != STORED:
+        raise ValueError("write a duration with its unit, as in 30s")
+    return value
+
+
+def format_duration(ms: int) -> str:
+    """30000 -> '30s', in the largest unit that is exact."""
+    for unit in ("d", "h", "m", "s"):
+        if ms and ms % UNIT_MS[unit] == 0:
+            return f"{ms // UNIT_MS[unit]}{unit}"
+    return f"{ms}ms"
+
+
+def check_ack_level(level: str) -> str:
+    replicas_of(level)
+    return level
+
+
+def replicas_of(level: str) -> int:
+    """How many replicas must have a message before it is acknowledged. Raises ValueError for what is no level."""
+    if level in ("memory", "fsync"):
+        return 0
+    found = re.fullmatch(r"replicated:([1-9]\d?)", level)
+    if not found:
+        raise ValueError(f"ackLevel is memory, fsync or replicated:<n>, not {level!r}")
+    return int(found[1])
+
+
+class Overflow(StrEnum):
+    """What a full queue does with one message more."""
+
+    REJECT = "reject"  # the producer is told
+    DEAD_LETTER_OLDEST = "dead_letter_oldest"  # the oldest ready one goes to the dead letters
+
+
+class Delivery(StrEnum):
+    """When a message that was given out is settled."""
+
+    AT_LEAST_ONCE = "at-least-once"  # by the consumer's next step
+    AT_MOST_ONCE = "at-most-once"  # before it is sent
+
+
+class DeletionPolicy(StrEnum):
+    """What happens to the messages when the document goes."""
+
+    RETAIN = "Retain"  # the queue stays in the store
+    DELETE_IF_EMPTY = "DeleteIfEmpty"
+    DELETE = "Delete"
+
+
+Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=0)]
+
+
+class Document(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, use_enum_values=False
+    )
+
+
+class DeadLetterSpec(Document):
+    max_length: int = Field(100_000, ge=0, description="dead letters kept; the oldest go first; 0 = no bound")
+    retention: Duration = Field(0, description="how long dead letters are kept; 0s = for ever")
+
+
+class QueueSpec(Document):
+    domain: str = Field("main", min_length=1, max_length=63, pattern=r"^[A-Za-z0-9_.-]+$")
+    max_length: int = Field(UNBOUNDED, ge=0, description="messages; 0 = no bound")
+    max_bytes: int = Field(UNBOUNDED, ge=0, description="octets of bodies; 0 = no bound")
+    overflow: Overflow = Overflow.REJECT
+    message_ttl: Duration = Field(0, alias="messageTTL", description="0s = messages never expire")
+    visibility_timeout: Duration = Field(30_000, description="when a dead edge's messages go back")
+    max_deliveries: int = Field(
+        20, ge=0, description="failed deliveries before a message is dead; 0 = no bound"
+    )
+    dead_letter: DeadLetterSpec = DeadLetterSpec()
+    ack_level: Annotated[str, AfterValidator(check_ack_level)] = "fsync"
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    paused: bool = False
+    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
+
+    def replicas(self) -> int:
+        return replicas_of(self.ack_level)
+
+    def fields(self) -> list[str | int]:
+        """The limits as the queue hash holds them (lua/queues.lua)."""
+        return [
+            *("max_length", self.max_length, "max_bytes", self.max_bytes, "overflow", self.overflow.value),
+            *("ttl", self.message_ttl, "visibility", self.visibility_timeout),
+            *("max_deliveries", self.max_deliveries, "paused", int(self.paused)),
+            *("dead_max", self.dead_letter.max_length, "dead_retention", self.dead_letter.retention),
+        ]
+
+
+def check_name(name: str) -> str:
+    size = len(name.encode("utf-8", "surrogateescape"))
+    if not 1 <= size <= MAX_NAME_BYTES:
+        raise ValueError(f"a queue's name has 1 to {MAX_NAME_BYTES} octets, this one has {size}")
+    return name
+
+
+class Metadata(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    name: Annotated[str, AfterValidator(check_name)]
+    labels: dict[str, str] = {}
+
+
+class NamedQueueSpec(QueueSpec):
+    queue_name: Annotated[str, AfterValidator(check_name)] | None = None
+
+
+class QueueDocument(Document):
+    """A whole document, as in queues.yaml."""
+
+    api_version: Literal["penstock.dev/v1alpha1"] = Field(API_VERSION, alias="apiVersion")
+    kind: Literal["Queue"] = "Queue"
+    metadata: Metadata
+    spec: NamedQueueSpec = NamedQueueSpec()
+
+    @property
+    def name(self) -> str:
+        return self.spec.queue_name or self.metadata.name
+
+    @property
+    def queue(self) -> QueueSpec:
+        return QueueSpec.model_validate(self.spec.model_dump(exclude={"queue_name"}), context=STORED)
+
+
+def to_document(name: str, spec: QueueSpec) -> dict[str, Any]:
+    """The document of a queue as it would be written: only what differs from the defaults, durations as text."""
+    plain = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    for key in ("messageTTL", "visibilityTimeout"):
+        if key in plain:
+            plain[key] = format_duration(plain[key])
+    if "retention" in plain.get("deadLetter", {}):
+        plain["deadLetter"]["retention"] = format_duration(plain["deadLetter"]["retention"])
+    return {"apiVersion": API_VERSION, "kind": "Queue", "metadata": {"name": name}, "spec": plain}

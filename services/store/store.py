@@ -1,0 +1,269 @@
+"""The store as a process uses it: domains, queues by name, and the news about both."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from services.store.connect import Connector
+from services.store.domain import Domain, Timing
+from services.store.errors import (
+    NotInitialised,
+    QueueExists,
+    QueueNotEmpty,
+    QueueUnknown,
+    StoreError,
+    StoreUnavailable,
+)
+from services.store.link import explain
+from services.store.pipe import PipeSettings
+from services.store.probe import Promises, probe
+from services.store.queues import Queue
+from services.store.registry import READY, Registry, decode_name
+from services.store.spec import QueueSpec
+
+log = logging.getLogger(__name__)
+
+REFRESH_S = 30.0  # documents are read again this often, should a notice have been lost
+DEFAULT_DOMAIN = "main"
+
+
+def _ignore(_reason: str, _number: int) -> None:
+    return None
+
+
+class Store:
+    def __init__(
+        self,
+        url: str,
+        edge: str,
+        *,
+        pipe: PipeSettings | None = None,
+        timing: Timing | None = None,
+        observe: Callable[[str, int], None] = _ignore,
+    ) -> None:
+        """Raises ValueError for a URL that is none. Nothing is connected yet.
+
+        edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm.
+        """
+        self.connector = Connector(url)
+        self.registry = Registry(self.connector)
+        self.edge = edge
+        self._pipe_settings = pipe or PipeSettings()
+        self._timing = timing or Timing()
+        self._observe = observe
+        self._domains: dict[str, Domain] = {}
+        self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
+        self._tasks: list[asyncio.Task[None]] = []
+        self._looking_after = False
+
+    # life -------------------------------------------------------------------------------------------------------
+
+    async def initialise(self) -> Promises:
+        """Sets the store up if it is new: functions, dataset, what it can promise. Needs an administrator's rights."""
+        try:
+            promises = await probe(self.connector)
+        except (RedisError, OSError, TimeoutError) as error:
+            raise explain(error) from error
+        await self.registry.initialise()
+        await self.registry.link.call("SET", self.registry.keys.promises, json.dumps(promises.to_json()))
+        for domain in await self.registry.domains() or [DEFAULT_DOMAIN]:
+            await self._set_up(self._domain(domain))
+        return promises
+
+    async def promises(self) -> Promises:
+        """What the store was found to be able to promise. Raises NotInitialised where nobody looked yet."""
+        found = await self.registry.link.call("GET", self.registry.keys.promises)
+        if found is None:
+            raise NotInitialised
+        return Promises(**json.loads(found))
+
+    def look_after(self) -> None:
+        """This process sweeps, tidies and follows changes of documents: what edges do, and the CLI does not."""
+        self._looking_after = True
+        self._tasks.append(asyncio.create_task(self._follow(), name="store changes"))
+        for domain in self._domains.values():
+            domain.look_after(self.known)
+
+    async def close(self, timeout: float = 5.0) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(domain.close(timeout) for domain in self._domains.values()))
+        await self.registry.close()
+
+    @property
+    def trouble(self) -> StoreError | None:
+        """Why the store cannot be used now, or None."""
+        return next((d.pipe.trouble for d in self._domains.values() if d.pipe.trouble is not None), None)
+
+    # domains ----------------------------------------------------------------------------------------------------
+
+    def _domain(self, name: str) -> Domain:
+        found = self._domains.get(name)
+        if found is None:
+            found = self._domains[name] = Domain(
+                name,
+                self.connector,
+                self.edge,
+                self._pipe_settings,
+                self._timing,
+                self._observe,
+                self._dataset_changed,
+            )
+            if self._looking_after:
+                found.look_after(self.known)
+        return found
+
+    def domain(self, name: str = DEFAULT_DOMAIN) -> Domain:
+        """The domain, its session being opened."""
+        found = self._domain(name)
+        found.start()
+        return found
+
+    def _dataset_changed(self, _epoch: str) -> None:
+        self._known.clear()
+
+    async def _set_up(self, domain: Domain) -> None:
+        """A new domain takes the registry's dataset; one that was ready and is empty now has lost its data."""
+        epoch = await self.registry.epoch()
+        if await domain.epoch() == "":
+            await domain.link.function("set_epoch", [domain.keys.epoch], "", epoch, attempts=1)
+        await self.registry.domain_is_ready(domain.name)
+
+    # queues -----------------------------------------------------------------------------------------------------
+
+    def known(self) -> list[Queue]:
+        return list(self._known.values())
+
+    async def find(self, name: str) -> Queue:
+        """The queue of this name, as it is now. Raises QueueUnknown."""
+        queue = await self.registry.find(name)
+        if queue is None:
+            raise QueueUnknown(f"there is no queue {name!r}")
+        held = self._known.get(name)
+        if held is not None and held.qid == queue.qid:
+            held.follow(queue.spec)
+            return held
+        found = await self._domain(queue.domain).link.call("HGET", queue.keys[1], "id")
+        if found is None:
+            raise QueueUnknown(f"queue {name!r} is being deleted")
+        self._known[name] = queue
+        return queue
+
+    async def queues(self) -> AsyncIterator[Queue]:
+        async for queue in self.registry.all():
+            yield queue
+
+    async def declare(
+        self, name: str, spec: QueueSpec, owner: str, *, replace: bool = False
+    ) -> tuple[Queue, bool]:
+        """The queue, and whether it is new. replace=True changes an existing one to this document.
+
+        Raises QueueExists (without replace), AckLevelRefused, StoreUnavailable.
+        """
+        (await self.promises()).check(spec.ack_level)
+        queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace)
+        domain = self._domain(queue.domain)
+        if fresh:
+            await self._set_up(domain)
+        # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
+        made = await domain.function("declare", [queue.keys[1]], queue.qid, *queue.spec.fields())
+        if not made and not replace:
+            raise QueueExists(f"a queue {name!r} exists already")
+        await self.registry.tell(name)
+        return queue, bool(made)
+
+    async def delete(self, queue: Queue, *, if_empty: bool = False) -> int:
+        """Removes queue, messages and dead letters; answers how many messages went. Raises QueueNotEmpty."""
+        domain = self._domain(queue.domain)
+        policy = "DeleteIfEmpty" if if_empty else "Delete"
+        done, messages = await domain.function("delete", [*queue.keys], queue.qid, policy)
+        if not done:
+            raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
+        await self.registry.forget(queue)
+        self._known.pop(queue.name, None)
+        await self.registry.tell(queue.name)
+        return int(messages)
+
+    async def stats(self, queue: Queue) -> dict[str, Any]:
+        """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown."""
+        reply = await self._domain(queue.domain).link.function("stats", list(queue.keys))
+        if reply == b"GONE":
+            raise QueueUnknown(f"there is no queue {queue.name!r}")
+        pairs, dead, returned, lots, oldest, now = reply
+        found = {pairs[i].decode(): pairs[i + 1].decode() for i in range(0, len(pairs), 2)}
+        counters = {name: int(found.get(name, 0)) for name in COUNTERS}
+        length, leased = int(found.get("len", 0)), int(found.get("leased", 0))
+        return {
+            "ready": length - leased,
+            "in_flight": leased,
+            "bytes": int(found.get("bytes", 0)),
+            "returned_waiting": returned,
+            "leases": lots,
+            "dead_letters": dead,
+            "oldest_age_ms": int(now) - int(oldest) if length else 0,
+            "reserved_by": found.get("holder", "") if int(found.get("until", 0)) > int(now) else "",
+            **counters,
+        }
+
+    # news ---------------------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """Documents change while edges run: their handles follow."""
+        while True:
+            try:
+                await self._listen()
+            except (RedisError, OSError, TimeoutError, StoreError) as error:
+                log.debug("no news from the store: %s", error, extra={"action": "changes_lost"})
+            await asyncio.sleep(1.0)
+
+    async def _listen(self) -> None:
+        connection = await self.connector.connect(self.registry.keys.epoch)
+        try:
+            await connection.send_command("SUBSCRIBE", self.registry.keys.changes)
+            while True:
+                try:
+                    async with asyncio.timeout(REFRESH_S):
+                        message = await connection.read_response(disable_decoding=True)
+                except TimeoutError:
+                    for queue in self.known():
+                        await self._refresh(queue.name)
+                    continue
+                if message[0] == b"message":
+                    await self._refresh(decode_name(message[2]))
+        finally:
+            await connection.disconnect(nowait=True)
+
+    async def _refresh(self, name: str) -> None:
+        if name in self._known:
+            try:
+                await self.find(name)
+            except StoreUnavailable:
+                return
+            except QueueUnknown:
+                self._known.pop(name, None)
+
+
+__all__ = ["DEFAULT_DOMAIN", "READY", "Store"]
+
+COUNTERS = (
+    "added",
+    "delivered",
+    "acked",
+    "returned",
+    "fenced",
+    "dead",
+    "expired",
+    "duplicates",
+    "redriven",
+    "purged",
+    "dead_trimmed",
+    "bytes_in",
+    "bytes_out",
+)

@@ -1,0 +1,187 @@
+"""The verbs of the store, as calls with an answer by callback; `Pipe` carries them out.
+
+Callbacks are made in the order in which a source asked. An operation of a pipe that refuses (`Pipe.refuses`) is
+answered within the same step.
+"""
+
+from __future__ import annotations
+
+from services.store.call import (
+    MAX_MESSAGES,
+    Bury,
+    Call,
+    Commit,
+    Counted,
+    Done,
+    Part,
+    Phase,
+    Publish,
+    Published,
+    Reject,
+    Return,
+    Source,
+    Take,
+    Taken,
+    add_ack,
+)
+from services.store.delivery import Delivery
+from services.store.errors import DomainMismatch, StoreError
+from services.store.keys import DomainKeys
+from services.store.queues import Queue
+
+KEEP_TRANSACTIONS_MS = 24 * 3600 * 1000  # how long an applied transaction id is remembered
+
+
+class Verbs:
+    def __init__(self, keys: DomainKeys) -> None:
+        self.keys = keys
+        self.pending_bytes = 0  # of records, gathered and not yet answered
+        self._gathering = Call(keys)
+
+    def _call_for(self, source: Source, messages: int, size: int, wanted: int, queues: int = 1) -> Call:
+        raise NotImplementedError
+
+    def refuses(self) -> StoreError | None:
+        raise NotImplementedError
+
+    def count_refusal(self, error: StoreError, number: int = 1) -> None:
+        raise NotImplementedError
+
+    def _refusal(self) -> StoreError | None:
+        error = self.refuses()
+        if error is not None:
+            self.count_refusal(error)
+        return error
+
+    def publish(
+        self,
+        source: Source,
+        queue: Queue,
+        records: list[bytes],
+        origin: str,
+        done: Published,
+        holder: str = "",
+    ) -> None:
+        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level."""
+        error = self.refuses()
+        if error is not None:
+            self.count_refusal(error, len(records))
+            done(error)
+            return
+        if not 1 <= len(records) <= MAX_MESSAGES:
+            raise ValueError(f"a run has 1 to {MAX_MESSAGES} records, not {len(records)}")
+        size = sum(map(len, records))
+        call = self._call_for(source, len(records), size, 0)
+        call.work(source, queue, Phase.PUBLISH).publishes.append(Publish(records, origin, holder, done))
+
+    def take(self, source: Source, queue: Queue, want: int, done: Taken) -> None:
+        """Leases up to `want` messages (1 to 1,000) to this process; done(deliveries, more)."""
+        error = self.refuses()
+        if error is not None:
+            self.count_refusal(error)
+            done(error, False)
+            return
+        if not 1 <= want <= MAX_MESSAGES:
+            raise ValueError(f"a take wants 1 to {MAX_MESSAGES} messages, not {want}")
+        if queue.at_most_once:
+            done = self._settled_first(queue, done)
+        call = self._call_for(source, 0, 0, want)
+        call.work(source, queue, Phase.TAKE).takes.append(Take(want, done))
+
+    def _settled_first(self, queue: Queue, done: Taken) -> Taken:
+        """At most once: what was taken is settled before anybody sees it."""
+
+        def taken(got: list[Delivery] | StoreError, more: bool) -> None:
+            if isinstance(got, StoreError) or not got:
+                done(got, more)
+                return
+            self.settle(Source(), got, lambda error: done(error or got, more))
+
+        return taken
+
+    def settle(self, source: Source, deliveries: list[Delivery], done: Done | None = None) -> None:
+        """Acknowledges: the messages are gone for good."""
+        queue = deliveries[0].queue
+        call = self._call_for(source, 0, 0, 0)
+        work = call.work(source, queue, Phase.SETTLE)
+        for d in deliveries:
+            if d.queue is queue:
+                add_ack(work.acks, d)
+            else:
+                add_ack(call.work(source, d.queue, Phase.SETTLE).acks, d)
+        if done is not None:
+            work.acked.append(done)
+
+    def release(
+        self,
+        source: Source,
+        deliveries: list[Delivery],
+        *,
+        failed: bool,
+        to_end: bool = False,
+        error: str = "",
+        done: Done | None = None,
+    ) -> None:
+        """Returns messages to their old places (or to the end). failed=True counts towards max_deliveries."""
+        for index, d in enumerate(deliveries):
+            last = done if index + 1 == len(deliveries) else None
+            call = self._call_for(source, 0, 0, 0)
+            call.work(source, d.queue, Phase.SETTLE).returns.append(Return(d, failed, to_end, error, last))
+
+    def reject(
+        self,
+        source: Source,
+        deliveries: list[Delivery],
+        reason: str,
+        error: str = "",
+        done: Done | None = None,
+    ) -> None:
+        """Moves leased messages to the dead letters."""
+        for index, d in enumerate(deliveries):
+            last = done if index + 1 == len(deliveries) else None
+            call = self._call_for(source, 0, 0, 0)
+            call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, last))
+
+    def bury(
+        self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done
+    ) -> None:
+        """Puts a message that cannot be inserted straight into the queue's dead letters."""
+        refused = self._refusal()
+        if refused is not None:
+            done(refused)
+            return
+        call = self._call_for(source, 1, len(record), 0)
+        call.work(source, queue, Phase.SETTLE).buries.append(Bury(record, origin, reason, error, done))
+
+    def count(self, source: Source, queue: Queue, done: Counted) -> None:
+        """How many messages are ready for anybody."""
+        refused = self._refusal()
+        if refused is not None:
+            done(refused)
+            return
+        self._call_for(source, 0, 0, 0).work(source, queue, Phase.COUNT).counts.append(done)
+
+    def commit(
+        self,
+        source: Source,
+        identifier: str,
+        parts: list[Part],
+        done: Done,
+        keep_ms: int = KEEP_TRANSACTIONS_MS,
+    ) -> None:
+        """Settles and publishes over several queues, all or nothing; an identifier is applied once, ever.
+
+        Answers LeaseLost, QueueUnknown, QueueFull, QueuePaused or StoreFull when one part cannot be done: then
+        nothing was. Raises DomainMismatch for queues of another domain.
+        """
+        refused = self._refusal()
+        if refused is not None:
+            done(refused)
+            return
+        if any(part.queue.domain != self.keys.domain for part in parts):
+            raise DomainMismatch
+        size = sum(len(record) for part in parts for record in part.records)
+        call = self._call_for(source, sum(len(part.records) for part in parts), size, 0, len(parts))
+        call.place(source, Phase.COMMIT).commits.append(Commit(identifier, parts, keep_ms, done))
+        for part in parts:
+            call.touch(part.queue)
