@@ -114,7 +114,7 @@ class DeadLetters:
         goal = target or self._queue
         if goal.domain != self._queue.domain:
             raise DomainMismatch(
-                f"queue {goal.name!r} is in another domain: a dead letter cannot move there in one step"
+                f"queue {goal.name!r} is in another domain: dead letters cannot move there in one step"
             )
         keys = [*self._queue.keys, *goal.keys]
         # Not asked twice: what a lost answer had moved would be told as missing.

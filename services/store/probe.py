@@ -17,20 +17,7 @@ from services.store.spec import replicas_of
 
 PROBED_KEY = "ps:{registry}:epoch"
 MINIMUM = {"redis": (7, 0), "valkey": (8, 0)}
-SETTINGS = (
-    "appendonly",
-    "appendfsync",
-    "no-appendfsync-on-rewrite",
-    "maxmemory",
-    "maxmemory-policy",
-)
-    "appendonly",
-    "appendfsync",
-    "no-appendfsync-on-rewrite",
-    "maxmemory",
-    "maxmemory-policy",
-    "aof-load-truncated",
-)
+SETTINGS = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy")
 
 
 class Grade(StrEnum):
