@@ -291,9 +291,14 @@ class Call:
                 commit.done(error)
 
     def abandon(self, give_back: Callable[[list[Delivery]], None]) -> None:
-        """Tells everybody that the outcome is unknown; messages that still arrive are given back."""
+        """Tells everybody that the outcome is unknown. What still becomes of it is looked at once it is known."""
         self.abandoned = True
         self.fail(OutcomeUnknown())
+
+        def taken(got: list[Delivery] | StoreError, more: bool) -> None:
+            if isinstance(got, list) and got:
+                give_back(got)
+
         for round_ in self.rounds:
             for work in round_.works.values():
                 work.acked.clear()
@@ -305,10 +310,43 @@ class Call:
                 for publish in work.publishes:
                     publish.done = _ignore
                 for take in work.takes:
-                    take.done = lambda got, more: give_back(got) if isinstance(got, list) else None
+                    take.done = taken
                 work.counts.clear()
             for commit in round_.commits:
-                commit.done = _ignore
+                commit.done = _give_back_unless_done(commit, give_back)
+
+    def move_settles(self, later: Call) -> None:
+        """Settles that were certainly not carried out go into a later call: nobody else would ever do them."""
+        source = Source()
+        for round_ in self.rounds:
+            for work in round_.works.values():
+                if not (work.acks or work.returns or work.rejects):
+                    continue
+                target = later.work(source, work.queue, Phase.SETTLE)
+                for key, (size, mask, count) in work.acks.items():
+                    found = target.acks.setdefault(key, [size, 0, 0])
+                    found[1] |= mask
+                    found[2] += count
+                target.acked += work.acked
+                target.returns += work.returns
+                target.rejects += work.rejects
+                work.acks, work.acked, work.returns, work.rejects = {}, [], [], []
+
+    def only_settles(self) -> bool:
+        return not any(
+            round_.commits
+            or any(w.publishes or w.takes or w.counts or w.buries for w in round_.works.values())
+            for round_ in self.rounds
+        )
+
+
+def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]], None]) -> Done:
+    def done(error: StoreError | None) -> None:
+        leased = [d for part in commit.parts for d in part.deliveries]
+        if error is not None and leased:
+            give_back(leased)
+
+    return done
 
 
 def _ignore(_: Any) -> None:

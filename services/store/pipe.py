@@ -313,7 +313,16 @@ class Pipe(Verbs):
         self._settled(call)
         if not call.abandoned:
             self.count_refusal(error)
-            call.fail(error)
+        self._fail(call, error)
+
+    def _fail(self, call: Call, error: StoreError) -> None:
+        """Tells the askers. Settles that were not carried out are tried again for as long as the leases live."""
+        if self._session_open and not self._closing and not isinstance(error, OutcomeUnknown):
+            if not self._gathering.rounds:
+                self._gathering.born = time.monotonic()
+            call.move_settles(self._gathering)
+            self._wake.set()
+        call.fail(error)
 
     def _session_lost(self) -> None:
         """Everything leased under it is lost; a new session begins."""
@@ -441,14 +450,14 @@ class Pipe(Verbs):
             self._drop_call(call, self._down_reason)
         while self._full and self._full[0].born < limit:
             self._refuse_waiting(self._full.popleft())
-        if self._gathering.rounds and self._gathering.born < limit:
-            call, self._gathering = self._gathering, Call(self.keys)
-            self._refuse_waiting(call)
+        if self._gathering.rounds and self._gathering.born < limit and not self._gathering.only_settles():
+            waiting, self._gathering = self._gathering, Call(self.keys)
+            self._refuse_waiting(waiting)
 
     def _refuse_waiting(self, call: Call) -> None:
         self._settled(call)
         self.count_refusal(self._down_reason)
-        call.fail(self._down_reason)
+        self._fail(call, self._down_reason)
 
     def give_back(self, deliveries: list[Delivery]) -> None:
         """Messages whose asker is gone return at once, unharmed (tmq.md 6.2)."""
