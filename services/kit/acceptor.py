@@ -1,0 +1,87 @@
+"""A listening socket that survives floods and a system without descriptors."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+BATCH = 64  # connections accepted in a row, before others get a turn
+REST_S = 0.2  # pause after the system had no descriptor or memory for one more connection
+EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+
+Accepted = Callable[[socket.socket, str, int], None]  # the connection, the peer's address and port
+
+
+def bind(host: str, port: int, reuse_port: bool) -> socket.socket:
+    """A bound TCP socket; `::` takes IPv4 too. Raises OSError, with the address in its text."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}") from None
+    return sock
+
+
+class Acceptor:
+    """Accepts on one socket and hands the connections on. Calls `on_accept` only from the loop."""
+
+    def __init__(self, sock: socket.socket, backlog: int, on_accept: Accepted) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._on_accept = on_accept
+        self._rest: asyncio.TimerHandle | None = None
+        self._sock = sock
+        sock.listen(backlog)
+        self._watch()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._sock.getsockname()[:2]
+        return host, port
+
+    def close(self) -> None:
+        """Who has connected already is let in first: closing the socket would meet him with a reset."""
+        if self._rest is not None:
+            self._rest.cancel()
+        self._loop.remove_reader(self._sock)
+        while self._accept_batch():
+            pass
+        self._sock.close()
+
+    def _watch(self) -> None:
+        self._rest = None
+        self._loop.add_reader(self._sock, self._accept_batch)
+
+    def _accept_batch(self) -> bool:
+        """True if there may be more."""
+        for _ in range(BATCH):
+            try:
+                sock, address = self._sock.accept()
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                # Others are one connection's own misfortune: it was reset while it waited (accept(2)).
+                if error.errno in EXHAUSTED:
+                    self._exhausted(error)
+                    return False
+                continue
+            self._on_accept(sock, address[0], address[1])
+        return True
+
+    def _exhausted(self, error: OSError) -> None:
+        """Trying again at once would only burn the processor: those who wait stay in the backlog."""
+        log.error("cannot accept: %s", error.strerror, extra={"action": "accept_failed"})
+        self._loop.remove_reader(self._sock)
+        self._rest = self._loop.call_later(REST_S, self._watch)

@@ -1,0 +1,87 @@
+"""What an edge package shows to the rest: one `EDGE` in its module `edge`, found by looking, listed nowhere."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+import services
+from services.kit.listener import Listener, ListenerSettings
+from services.kit.metrics import Metrics
+from services.kit.session import SessionFactory
+
+OFF = (None, False, "off", "null", "")  # as a file or an environment variable may say it
+
+
+class EdgeSettings(BaseModel):
+    """The base of every edge's own settings: what stands under `edges.<name>` in the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    listeners: dict[str, ListenerSettings]
+    workers: int = Field(default=1, ge=1, le=256, description="processes that share the listeners' ports")
+
+    @field_validator("listeners", mode="before")
+    @classmethod
+    def _switched_on(cls, listeners: Any) -> Any:
+        """A listener that stands among the defaults can be switched off: `reference: off`."""
+        if not isinstance(listeners, dict):
+            return listeners
+        return {name: settings for name, settings in listeners.items() if settings not in OFF}
+
+
+SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
+Listen = Callable[[str, ListenerSettings, SessionFactory], Listener]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeContext(Generic[SettingsT]):
+    """What the kit gives an edge when it starts."""
+
+    name: str
+    settings: SettingsT
+    store_url: str  # with its password: never log it
+    metrics: Metrics
+    listen: Listen  # makes a listener; the kit starts it once the edge has started
+
+
+class RunningEdge(Protocol):
+    """What an edge gives back."""
+
+    def ready(self) -> str | None:
+        """None, or in a few words why requests cannot be served now."""
+
+    async def stop_taking(self) -> None:
+        """The drain has begun: take nothing new from the store."""
+
+    async def close(self) -> None:
+        """All sessions are over: give back what is held, let go of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge(Generic[SettingsT]):
+    """One protocol's edge."""
+
+    name: str  # its key under `edges` in the settings, its label in metrics and logs
+    settings: type[SettingsT]
+    start: Callable[[EdgeContext[SettingsT]], Awaitable[RunningEdge]]
+    example: Callable[[SettingsT], list[str]]  # one line to try per listener, shown by `penstock up`
+
+
+def edges() -> dict[str, Edge[Any]]:
+    """Every edge there is: the `EDGE` of each `services.<package>.edge` that has one, by name."""
+    found: dict[str, Edge[Any]] = {}
+    for package in pkgutil.iter_modules(services.__path__, "services."):
+        module = f"{package.name}.edge"
+        if not package.ispkg or find_spec(module) is None:
+            continue
+        edge = getattr(importlib.import_module(module), "EDGE", None)
+        if isinstance(edge, Edge):
+            found[edge.name] = edge
+    return found

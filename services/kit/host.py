@@ -1,0 +1,57 @@
+"""What stands around a connection: its listener, as the connection sees it, and nobody, before its session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from services.kit.budget import InputBudget
+from services.kit.metrics import Traffic
+from services.kit.session import Peer, Session, SessionFactory
+
+if TYPE_CHECKING:
+    from services.kit.connection import Connection
+
+
+class Host(Protocol):
+    """What a connection needs of its listener."""
+
+    loop: asyncio.AbstractEventLoop
+    now: Callable[[], float]  # the loop's clock
+    factory: SessionFactory
+    traffic: Traffic
+    budget: InputBudget
+    write_buffer_bytes: int
+    write_timeout_s: float
+
+    def on_open(self, connection: Connection) -> None:
+        """It has a session now."""
+
+    def on_gone(self, connection: Connection) -> None:
+        """It has gone."""
+
+    def on_refusal(self, reason: str) -> None:
+        """Count it."""
+
+    def log_refusal(self, reason: str, peer: Peer, conn: str | None, detail: str) -> None:
+        """Log it, unless there are too many."""
+
+    def on_local_error(self) -> None:
+        """Count a fault of our own."""
+
+
+class Nobody:
+    """Stands where a session is not yet or no longer: takes everything and wants nothing."""
+
+    buffered = 0
+
+    def deadline(self) -> float | None:
+        return None
+
+    def _ignore(self, *_: object) -> None: ...
+
+    received = eof = lost = on_time = resumed = drain = _ignore
+
+
+NOBODY: Session = Nobody()

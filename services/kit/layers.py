@@ -1,0 +1,161 @@
+"""The layers that settings come from, and plain words about what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import pydantic_settings
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource
+
+from services.kit.secret import is_secret, mask_url
+
+PREFIX = "PENSTOCK_"
+SEPARATOR = "__"
+LONGEST_SHOWN = 80  # characters of a bad value
+
+Tree = dict[str, Any]
+
+
+class SettingsError(Exception):
+    """Settings that cannot be used: one line for each fault. A program that gets it exits with status 2."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What each source says, the strongest first."""
+
+    flags: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    file: Mapping[str, Any]
+    file_name: str
+
+    def merged(self) -> Tree:
+        return merge(merge(dict(self.file), self.environment), self.flags)
+
+    def origin(self, path: tuple[str, ...]) -> str | None:
+        """Who said what stands at `path`."""
+        if _has(self.flags, path):
+            return "the command line"
+        if _has(self.environment, path):
+            name = PREFIX + SEPARATOR.join(path).upper()
+            return "REDIS_URL" if path == ("store", "url") and name not in os.environ else name
+        return self.file_name if _has(self.file, path) else None
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """Mappings are merged, however deep; anything else in `above` replaces what is below."""
+    result = dict(below)
+    for key, value in above.items():
+        under = result.get(key)
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            value = merge(under, value)
+        result[key] = value
+    return result
+
+
+def read_file(path: Path) -> Tree:
+    """The mapping in a YAML file; an empty section may be left empty. Raises SettingsError."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise SettingsError([f"{path}: cannot be read: {error.strerror}"]) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError([f"{path}: not YAML: {' '.join(str(error).split())}"]) from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise SettingsError([f"{path}: must be a mapping of sections such as store:, edges:"])
+    return {key: {} if value is None else value for key, value in content.items()}
+
+
+def read_environment(model: type[BaseSettings]) -> Tree:
+    """PENSTOCK_<SECTION>__<FIELD>, and REDIS_URL for store.url. Raises SettingsError.
+
+    Other names with the prefix may be anybody's (Kubernetes sets PENSTOCK_PORT for a Service of that name), but
+    one with our separator is meant for us, and a wrong section in it is told.
+    """
+    sections = model.model_fields
+    unknown = [name for name in os.environ if SEPARATOR in name and _section(name) not in (None, *sections)]
+    if unknown:
+        allowed = ", ".join(f"{PREFIX}{section.upper()}{SEPARATOR}..." for section in sections)
+        raise SettingsError([f"{name}: unknown section; allowed: {allowed}" for name in sorted(unknown)])
+    try:
+        said = EnvSettingsSource(model)()
+    except pydantic_settings.SettingsError as error:
+        raise SettingsError([f"environment: {error}"]) from None
+    if url := os.environ.get("REDIS_URL"):
+        said = merge({"store": {"url": url}}, said)
+    return said
+
+
+def _section(name: str) -> str | None:
+    return name[len(PREFIX) :].partition(SEPARATOR)[0].lower() if name.startswith(PREFIX) else None
+
+
+def _has(tree: Any, path: tuple[str, ...]) -> bool:
+    for name in path:
+        if not isinstance(tree, Mapping) or name not in tree:
+            return False
+        tree = tree[name]
+    return True
+
+
+def explain(
+    error: ValidationError, model: type[BaseModel], layers: Layers | None, under: tuple[str, ...] = ()
+) -> list[str]:
+    """A line for each fault: the field, what is wrong, what is allowed, and who said it."""
+    return [_line(fault["type"], fault, model, layers, under) for fault in error.errors(include_url=False)]
+
+
+def _line(
+    kind: str, fault: Mapping[str, Any], model: type[BaseModel], layers: Layers | None, under: tuple[str, ...]
+) -> str:
+    inner = tuple(str(part) for part in fault["loc"])
+    path = (*under, *inner)
+    said_by = next((origin for origin in _origins(layers, path)), None)
+    return f"{'.'.join(path)}: {_wrong(kind, fault, model, inner)}" + (
+        f" (from {said_by})" if said_by else ""
+    )
+
+
+def _origins(layers: Layers | None, path: tuple[str, ...]) -> Iterator[str]:
+    """Who said it, or else what it stands in (an item of a list has no origin of its own)."""
+    for end in range(len(path), 0, -1):
+        if layers is not None and (origin := layers.origin(path[:end])) is not None:
+            yield origin
+
+
+def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: tuple[str, ...]) -> str:
+    if kind == "extra_forbidden":
+        return f"unknown; allowed: {', '.join(_fields_at(model, inner[:-1]))}"
+    if kind == "missing":
+        return "missing"
+    text = str(fault["msg"]).removeprefix("Value error, ").replace("Input should be", "must be", 1)
+    shown = mask_url(repr(fault["input"]))
+    if any(is_secret(name) for name in inner) or isinstance(fault["input"], Mapping):
+        return text
+    return f"{text}, not {shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + '...'}"
+
+
+def _fields_at(model: type[BaseModel], inner: tuple[str, ...]) -> list[str]:
+    """The fields of the model at a place inside another one, through mappings, options and lists."""
+    here: Any = model
+    for name in inner:
+        if isinstance(here, type) and issubclass(here, BaseModel):
+            here = here.model_fields[name].annotation if name in here.model_fields else None
+        elif get_origin(here) in (dict, list, tuple):
+            here = get_args(here)[-1] if get_origin(here) is dict else get_args(here)[0]
+        models = [option for option in get_args(here) if isinstance(option, type)]
+        if get_origin(here) not in (dict, list, tuple) and models:
+            here = models[0]
+    return list(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []

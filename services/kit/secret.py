@@ -1,0 +1,73 @@
+"""Values that must not be shown: URLs with passwords, and whatever is named like a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+MASK = "***"
+_PASSWORD_IN_URL = re.compile(r"(://[^/@:]*:)[^/]*(@)")
+_SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential", re.IGNORECASE)
+
+
+def is_secret(name: str) -> bool:
+    """Does a field of this name hold a secret?"""
+    return _SECRET_NAME.search(name) is not None
+
+
+def mask_url(text: str) -> str:
+    """The same URL with `***` for its password."""
+    return _PASSWORD_IN_URL.sub(rf"\1{MASK}\2", text)
+
+
+def mask(value: Any, name: str = "") -> Any:
+    """The same data with `***` for every secret in it, however deep."""
+    if isinstance(value, Mapping):
+        return {key: mask(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [mask(inner, name) for inner in value]
+    if value is not None and is_secret(name):
+        return MASK
+    return mask_url(value) if isinstance(value, str) else value
+
+
+class SecretUrl:
+    """A URL whose password shows only where it is asked for, by `reveal`."""
+
+    __slots__ = ("_url",)
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def reveal(self) -> str:
+        return self._url
+
+    def __str__(self) -> str:
+        return mask_url(self._url)
+
+    def __repr__(self) -> str:
+        return f"SecretUrl({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretUrl) and other._url == self._url
+
+    def __hash__(self) -> int:
+        return hash(self._url)
+
+    @classmethod
+    def _of(cls, value: object) -> SecretUrl:
+        if isinstance(value, SecretUrl):
+            return value
+        if not isinstance(value, str) or "://" not in value:
+            raise ValueError("must be a URL such as redis://user:password@host:6379/0")
+        return cls(value)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """From text, or one ready made; written out masked."""
+        shown = core_schema.plain_serializer_function_ser_schema(str, when_used="json")
+        return core_schema.no_info_plain_validator_function(cls._of, serialization=shown)

@@ -1,0 +1,138 @@
+"""All settings of a process, in one frozen object: defaults < file < environment < flags."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from services.kit.layers import Layers, SettingsError, explain, merge, read_environment, read_file
+from services.kit.secret import SecretUrl, mask
+
+if TYPE_CHECKING:
+    from services.kit.edge import Edge, EdgeSettings
+
+    SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
+
+__all__ = ["GlobalSettings", "SettingsError", "load"]
+
+DEFAULT_FILE = Path("penstock.yaml")
+DEFAULT_STORE = "redis://127.0.0.1:6379/0"
+
+
+class Section(BaseModel):
+    """Every section refuses what it does not know, and nothing changes after the start."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StoreSettings(Section):
+    """Where the messages are."""
+
+    url: SecretUrl | None = Field(default=None, description="Redis or Valkey; none: `up` starts its own")
+    server: Path | None = Field(
+        default=None, description="server program for `up`; none: the one in the wheel"
+    )
+    data_dir: Path = Field(default=Path("penstock-data"), description="where the own server keeps its data")
+
+
+class HealthSettings(Section):
+    """Where /metrics, /healthz and /readyz are."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=9161, ge=0, le=65535, description="0: any free one, named in the log")
+
+
+class LogSettings(Section):
+    """What is logged, to standard error."""
+
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    format: Literal["json", "text"] = "json"
+
+
+class DrainSettings(Section):
+    """The way out after SIGTERM: a pod's grace period must be longer than the three together."""
+
+    grace_s: float = Field(default=0.0, ge=0, description="keep serving, unready, while endpoints drain")
+    spread_s: float = Field(default=2.0, ge=0, description="over which many sessions are asked to end")
+    timeout_s: float = Field(default=30.0, ge=0, description="after which what is left is reset")
+
+
+class LimitsSettings(Section):
+    """Bounds of a whole process group."""
+
+    max_input_bytes: int = Field(default=256 << 20, ge=1 << 20, description="unfinished input held in all")
+
+
+class GlobalSettings(BaseSettings):
+    """What `penstock.yaml` may hold. Made by `load`; the edges' own parts are checked by `edge`."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix="PENSTOCK_", env_nested_delimiter="__"
+    )
+
+    store: StoreSettings = StoreSettings()
+    health: HealthSettings = HealthSettings()
+    log: LogSettings = LogSettings()
+    drain: DrainSettings = DrainSettings()
+    limits: LimitsSettings = LimitsSettings()
+    edges: dict[str, dict[str, Any]] = Field(default={}, description="each edge's own settings, by name")
+    _layers: Layers | None = PrivateAttr(default=None)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The layers are put together by `load`, which also knows which of them said what."""
+        return (init_settings,)
+
+    @property
+    def store_url(self) -> str:
+        """With its password."""
+        return self.store.url.reveal() if self.store.url is not None else DEFAULT_STORE
+
+    def edge(self, edge: Edge[SettingsT]) -> SettingsT:
+        """An edge's own settings: its defaults, and over them what stands under its name. Raises SettingsError."""
+        try:
+            defaults = edge.settings.model_validate({}).model_dump()
+        except ValidationError:  # something has no default: then the settings must say it
+            defaults = {}
+        try:
+            return edge.settings.model_validate(merge(defaults, self.edges.get(edge.name, {})))
+        except ValidationError as error:
+            raise SettingsError(explain(error, edge.settings, self._layers, ("edges", edge.name))) from None
+
+    def masked(self) -> dict[str, Any]:
+        """Everything, ready to be printed, with `***` for the secrets."""
+        shown: dict[str, Any] = mask(self.model_dump(mode="json"))
+        return shown
+
+
+def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> GlobalSettings:
+    """Put the layers together. `flags` is nested like the file.
+
+    Without `file`, PENSTOCK_CONFIG names it, or it is `penstock.yaml` here if there is one. Raises SettingsError.
+    """
+    path = file or Path(os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
+    is_wanted = file is not None or "PENSTOCK_CONFIG" in os.environ or path.exists()
+    layers = Layers(
+        flags=flags or {},
+        environment=read_environment(GlobalSettings),
+        file=read_file(path) if is_wanted else {},
+        file_name=str(path),
+    )
+    try:
+        settings = GlobalSettings(**layers.merged())
+    except ValidationError as error:
+        raise SettingsError(explain(error, GlobalSettings, layers)) from None
+    settings._layers = layers
+    return settings

@@ -1,0 +1,142 @@
+"""TLS on a listener: its settings, its context (renewed when the files change), and the filter of one
+connection, which turns bytes into bytes and knows no socket."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import ssl
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+log = logging.getLogger(__name__)
+
+READ_SIZE = 64 << 10  # bytes asked of OpenSSL at a time; a record holds 16 KiB
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+
+class TlsSettings(BaseModel):
+    """Files in PEM. With `client_ca` only clients with a certificate of that authority get in (mTLS)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    certificate: Path = Field(description="certificate chain of the server, PEM")
+    key: Path = Field(description="private key of the certificate, PEM, without a passphrase")
+    client_ca: Path | None = Field(default=None, description="authorities of client certificates: mTLS")
+    min_version: Literal["1.2", "1.3"] = "1.2"
+
+
+def server_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Raises OSError (ssl.SSLError is one) if a file is missing or is not what it should be."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = VERSIONS[settings.min_version]
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    # A client that sends and closes without ever reading would leave our session tickets unread, and its
+    # kernel would then send a reset that destroys what we had not read yet.
+    context.num_tickets = 0
+    context.load_cert_chain(settings.certificate, settings.key, password=_no_passphrase)
+    if settings.client_ca is not None:
+        context.load_verify_locations(settings.client_ca)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _no_passphrase() -> str:
+    raise ssl.SSLError("the private key has a passphrase: none can be given here")
+
+
+class TlsKeeper:
+    """The current context of a listener; new connections see renewed certificates without a restart."""
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self._settings = settings
+        self._stamp = self._read_stamp()
+        self.context = server_context(settings)
+
+    def refresh(self) -> None:
+        """Load the files again if they changed; if they are not whole (yet), the old ones stay in use."""
+        stamp = self._read_stamp()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            self.context = server_context(self._settings)
+        except OSError as error:
+            log.error("new TLS files are not usable: %s", error, extra={"action": "tls_reload_failed"})
+        else:
+            log.info("TLS files loaded anew", extra={"action": "tls_reloaded"})
+
+    def _read_stamp(self) -> tuple[int, ...]:
+        files = (self._settings.certificate, self._settings.key, self._settings.client_ca)
+        try:
+            return tuple(os.stat(file).st_mtime_ns for file in files if file is not None)
+        except OSError:
+            return ()
+
+
+class TlsFilter:
+    """One connection's TLS, server side: ciphertext in, plaintext out, and the other way round.
+
+    A FIN without TLS's own goodbye counts as the end of input, as it does in asyncio: too many clients close
+    that way. Known weakness: whoever can forge a FIN can end a connection's input.
+    """
+
+    __slots__ = ("_incoming", "_outgoing", "_tls", "ended", "established", "fault")
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.established = False
+        self.ended = False  # the peer said goodbye: its close_notify has come
+        self.fault: ssl.SSLError | None = None  # what came cannot be TLS; nothing after it is read
+
+    def decrypt(self, data: bytes) -> bytes:
+        """Plaintext that has become whole; afterwards look at `output`, `ended` and `fault`.
+
+        What came whole before a fault or the goodbye is still returned, however the bytes were cut.
+        """
+        self._incoming.write(data)
+        chunks: list[bytes] = []
+        try:
+            if not self.established:
+                self._tls.do_handshake()
+                self.established = True
+            while chunk := self._tls.read(READ_SIZE):
+                chunks.append(chunk)
+            self.ended = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError as error:
+            self.fault = error
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Ciphertext to send now, all of it."""
+        self._tls.write(data)
+        return self._outgoing.read()
+
+    def output(self) -> bytes:
+        """What TLS itself has to say: handshake, alerts, key updates."""
+        return self._outgoing.read()
+
+    def goodbye(self) -> bytes:
+        """Our close_notify; the peer's is not waited for."""
+        if self.established:
+            with contextlib.suppress(ssl.SSLError):  # it wants the peer's close_notify, which may never come
+                self._tls.unwrap()
+        return self._outgoing.read()
+
+    def subject(self) -> str | None:
+        """Whom the client's certificate names: its common name, else its first alternative name."""
+        certificate: dict[str, Any] = self._tls.getpeercert() or {}
+        for part in certificate.get("subject", ()):
+            for name, value in part:
+                if name == "commonName":
+                    return str(value)
+        for _, value in certificate.get("subjectAltName", ()):
+            return str(value)
+        return None
