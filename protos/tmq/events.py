@@ -1,0 +1,103 @@
+"""What a connection hands out: one event for a request, or for a run of like requests (tmq.md 3)."""
+
+from dataclasses import dataclass
+
+from protos.tmq.wire import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """CREATE: `name` has 1 to `max_name_bytes` bytes, any bytes."""
+
+    name: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """DELETE: `name` as in Create."""
+
+    name: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """OPEN: `name` as in Create."""
+
+    name: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """CLOSE: `mqid` is 64 bytes as sent, perhaps of no queue at all."""
+
+    mqid: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """1 to MAX_RUN consecutive ENQs of one MQID.
+
+    Each record is `u32 N, N bytes`, exactly as sent: a DNQ's reply is the record itself.
+    """
+
+    mqid: bytes
+    records: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Dequeue:
+    """`count` consecutive DNQs of one MQID, 1 to MAX_RUN; each gets a reply of its own."""
+
+    mqid: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`count` consecutive SELECTs of one MQID, 1 to MAX_RUN; each gets a reply of its own."""
+
+    mqid: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionStart:
+    """TS, in any of its spellings (3.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnd:
+    """TE: commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionAbort:
+    """TA: roll back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that must be answered as failed (`encode_failure`), then, if `close`, the connection closed.
+
+    `reason` is `bad_name`, `name_too_long` (2.1) or `message_too_large` (7.1). Without `close` the request
+    has been consumed whole; with it nothing after the request's head will ever be parsed.
+    """
+
+    operation: Operation
+    reason: str
+    close: bool
+
+
+Request = (
+    Create
+    | Delete
+    | Open
+    | Close
+    | Enqueue
+    | Dequeue
+    | Select
+    | TransactionStart
+    | TransactionEnd
+    | TransactionAbort
+)
+Event = Request | Refused

@@ -1,0 +1,196 @@
+"""From bytes to events: one function for each shape of request, and the table of the codes.
+
+A reader is pure. It gets the input, where a request begins in it, the operation and the limits, and answers
+- (event, where the next request begins),
+- (Refusal, where the body that must be thrown away begins),
+- (None, how many bytes the request needs at least before it is worth reading again).
+No reader looks at, or keeps, more than the head of a request before its length has been judged.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from protos.tmq.events import (
+    Close,
+    Create,
+    Delete,
+    Dequeue,
+    Enqueue,
+    Event,
+    Open,
+    Refused,
+    Select,
+    TransactionAbort,
+    TransactionEnd,
+    TransactionStart,
+)
+from protos.tmq.wire import (
+    CODES,
+    ENQ_HEAD_BYTES,
+    LONE_FIVE,
+    MAX_RUN,
+    MQID_HEAD_BYTES,
+    MQID_STARTS,
+    NAME_HEAD_BYTES,
+    U32,
+    Dialect,
+    Limits,
+    Operation,
+)
+
+STRIDE = 16  # like requests compared at once; a run of 200 then costs about 20 comparisons
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that is to be refused once its body has gone by unread."""
+
+    refused: Refused
+    body_bytes: int  # 0 when the connection is to be closed anyway
+
+
+Found = Event | Refusal | None
+Reader = Callable[[bytes, int, Operation, Limits], tuple[Found, int]]
+
+
+class Row(NamedTuple):
+    """What a code means in a dialect."""
+
+    read: Reader
+    operation: Operation
+    tells_five_apart: bool  # whoever uses this code has no need to mean TS by a lone 5 (3.1)
+
+
+def read_name(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
+    """CREATE, DELETE, OPEN: code, u32 N, N bytes (2.1)."""
+    name = start + NAME_HEAD_BYTES
+    if len(data) < name:
+        return None, NAME_HEAD_BYTES
+    (size,) = U32.unpack_from(data, name - U32.size)
+    if not 0 < size <= limits.max_name_bytes:
+        reason = "name_too_long" if size else "bad_name"
+        return _refusal(operation, reason, size, limits.max_name_discard_bytes), name
+    end = name + size
+    if len(data) < end:
+        return None, NAME_HEAD_BYTES + size
+    return _NAMED[operation](data[name:end]), end
+
+
+def read_close(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
+    """CLOSE: code, MQID."""
+    end = start + MQID_HEAD_BYTES
+    if len(data) < end:
+        return None, MQID_HEAD_BYTES
+    return Close(data[start + 1 : end]), end
+
+
+def read_enq(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
+    """A run of ENQs of one MQID: code, MQID, u32 N, N bytes (7.1).
+
+    Whatever ends the run (another request, a bad length, missing bytes) is left for the next look.
+    """
+    if len(data) - start < ENQ_HEAD_BYTES:
+        return None, ENQ_HEAD_BYTES
+    head = data[start : start + MQID_HEAD_BYTES]
+    records, end = _read_records(data, start, head, limits.max_message_bytes)
+    if records:
+        return Enqueue(head[1:], records), end
+    (size,) = U32.unpack_from(data, start + MQID_HEAD_BYTES)
+    if size <= limits.max_message_bytes:
+        return None, ENQ_HEAD_BYTES + size
+    refusal = _refusal(operation, "message_too_large", size, limits.max_discard_bytes)
+    return refusal, start + ENQ_HEAD_BYTES
+
+
+def read_mqid_run(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
+    """A run of DNQs or SELECTs of one MQID: code, MQID."""
+    if len(data) - start < MQID_HEAD_BYTES:
+        return None, MQID_HEAD_BYTES
+    request = data[start : start + MQID_HEAD_BYTES]
+    count = _count_run(data, start, request)
+    return _COUNTED[operation](request[1:], count), start + count * MQID_HEAD_BYTES
+
+
+def read_five(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
+    """The document's 5: TS if what follows cannot be an MQID, else DNQ, or SELECT if so configured (3.1)."""
+    if len(data) == start + 1:
+        return None, 2  # alone so far: the next byte, FIN or time will tell
+    if data[start + 1] not in MQID_STARTS:
+        return _PLAIN[Operation.TS], start + 1
+    meant = Operation.SELECT if limits.code5_mqid_is_select else operation
+    return read_mqid_run(data, start, meant, limits)
+
+
+def read_plain(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
+    """TS, TE, TA: a code and nothing else."""
+    return _PLAIN[operation], start + 1
+
+
+def _read_records(data: bytes, start: int, head: bytes, max_bytes: int) -> tuple[list[bytes], int]:
+    """The whole, acceptable ENQs from `start` on that begin with `head`, and where they end."""
+    records: list[bytes] = []
+    last = len(data) - ENQ_HEAD_BYTES
+    size_of = U32.unpack_from
+    for _ in range(MAX_RUN):
+        if start > last or not data.startswith(head, start):
+            break
+        record = start + MQID_HEAD_BYTES
+        (size,) = size_of(data, record)
+        end = record + U32.size + size
+        if size > max_bytes or end > len(data):
+            break
+        records.append(data[record:end])
+        start = end
+    return records, start
+
+
+def _count_run(data: bytes, start: int, request: bytes) -> int:
+    """How often the `request` at `start` is there in a row, at most MAX_RUN."""
+    count = 1
+    for stride in (STRIDE, 1):
+        block = request * stride
+        while count + stride <= MAX_RUN and data.startswith(block, start + count * len(request)):
+            count += stride
+    return count
+
+
+def _refusal(operation: Operation, reason: str, size: int, max_discard_bytes: int) -> Refusal:
+    """Refuse `size` bytes of name or body: thrown away if few enough, else the connection closes."""
+    close = size > max_discard_bytes
+    return Refusal(Refused(operation, reason, close), 0 if close else size)
+
+
+_NAMED: dict[Operation, Callable[[bytes], Event]] = {
+    Operation.CREATE: Create,
+    Operation.DELETE: Delete,
+    Operation.OPEN: Open,
+}
+_COUNTED: dict[Operation, Callable[[bytes, int], Event]] = {Operation.DNQ: Dequeue, Operation.SELECT: Select}
+# One object each: they carry nothing, and a byte of input must not cost more than it has to.
+_PLAIN: dict[Operation, Event] = {
+    Operation.TS: TransactionStart(),
+    Operation.TE: TransactionEnd(),
+    Operation.TA: TransactionAbort(),
+}
+_READERS: dict[Operation, Reader] = {
+    Operation.CREATE: read_name,
+    Operation.DELETE: read_name,
+    Operation.OPEN: read_name,
+    Operation.CLOSE: read_close,
+    Operation.ENQ: read_enq,
+    Operation.DNQ: read_mqid_run,
+    Operation.SELECT: read_mqid_run,
+    Operation.TS: read_plain,
+    Operation.TE: read_plain,
+    Operation.TA: read_plain,
+}
+ROWS: dict[Dialect, dict[int, Row]] = {
+    dialect: {code: Row(_READERS[operation], operation, False) for code, operation in codes.items()}
+    for dialect, codes in CODES.items()
+}
+ROWS[Dialect.DOCUMENT] |= {
+    LONE_FIVE: Row(read_five, Operation.DNQ, False),
+    8: Row(read_plain, Operation.TS, True),
+    9: Row(read_mqid_run, Operation.SELECT, True),
+}
