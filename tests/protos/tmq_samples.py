@@ -1,0 +1,84 @@
+"""What the TMQ tests share: sample MQIDs, and ways to feed a connection and compare what comes out."""
+
+import struct
+from collections.abc import Iterable
+from itertools import pairwise
+
+from protos.tmq import Connection, Dequeue, Dialect, Enqueue, Event, Limits, Select, encode_create, mqid_of
+from protos.types import PeerError
+
+ORDERS = mqid_of(b"orders")
+BILLS = mqid_of(b"bills")
+TIGHT = Limits(max_message_bytes=40, max_discard_bytes=400, max_name_bytes=8, max_name_discard_bytes=80)
+PATIENT = Limits(lone_five_grace_s=0.25, request_timeout_s=32.0)  # exact in binary: sums can be compared
+TE = b"\x06"  # a whole request: something good to follow
+FIVE = b"\5"
+
+
+def u32(number: int) -> bytes:
+    """A length as it travels."""
+    return struct.pack(">I", number)
+
+
+def enq_head(size: int) -> bytes:
+    """An ENQ that announces `size` bytes, without them."""
+    return b"\4" + ORDERS + u32(size)
+
+
+def document(limits: Limits | None = None) -> Connection:
+    """A fresh connection of the document dialect."""
+    return Connection(Dialect.DOCUMENT, limits or Limits())
+
+
+def events_of(data: bytes, dialect: Dialect = Dialect.DOCUMENT, limits: Limits | None = None) -> list[Event]:
+    """The events of one chunk on a fresh connection."""
+    return list(Connection(dialect, limits or Limits()).receive(data, 0.0))
+
+
+def outcome(connection: Connection, chunks: Iterable[bytes]) -> tuple[list[Event], str | None]:
+    """All events up to and with the peer's FIN, runs merged; the reason of the PeerError at their end."""
+    events: list[Event] = []
+    try:
+        for chunk in chunks:
+            for event in connection.receive(chunk, 0.0):
+                events.append(event)  # one by one: those before an error count
+        events.extend(connection.receive_eof(0.0))
+    except PeerError as error:
+        return merged(events), error.reason
+    return merged(events), None
+
+
+def assert_over(source: Connection) -> None:
+    """Whatever still comes is ignored: 7.1, "nothing that follows is read"."""
+    for wire in (TE, encode_create(b"q"), b"\xff", b"\4"):
+        assert list(source.receive(wire, 1.0)) == []
+        assert source.buffered == 0
+        assert source.deadline() is None
+    source.restart_clock(2.0)
+    assert list(source.on_time(1_000.0)) == []
+    assert list(source.receive_eof(1_000.0)) == []
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """Runs as long as they can be: where they are cut is the one thing that may depend on the chunks."""
+    result: list[Event] = []
+    for event in events:
+        last = result[-1] if result else None
+        if isinstance(event, Enqueue) and isinstance(last, Enqueue) and event.mqid == last.mqid:
+            result[-1] = Enqueue(event.mqid, last.records + event.records)
+        elif isinstance(event, Dequeue | Select) and type(event) is type(last) and event.mqid == last.mqid:
+            result[-1] = type(event)(event.mqid, last.count + event.count)
+        else:
+            result.append(event)
+    return result
+
+
+def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
+    """`data` cut at `places`."""
+    edges = [0, *sorted(places), len(data)]
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+def one_by_one(data: bytes) -> list[bytes]:
+    """`data` byte by byte."""
+    return cut(data, range(1, len(data)))
