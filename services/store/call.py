@@ -133,13 +133,15 @@ class Round:
 
 
 Handler = Callable[[Any], None]
+Count = Callable[[StoreError, int], None]
 
 
 class Call:
     """Gathers operations, becomes one FCALL, and hands its reply out again."""
 
-    def __init__(self, keys: DomainKeys) -> None:
+    def __init__(self, keys: DomainKeys, count: Count) -> None:
         self.keys = keys
+        self.count = count  # told of every refusal in the answers
         self.rounds: list[Round] = []
         self.messages = 0
         self.wanted = 0
@@ -212,13 +214,13 @@ class Call:
             args += ("A", index, len(work.acks))
             for (lot, entry), (size, mask, count) in work.acks.items():
                 args += (lot, entry, size, mask, count)
-            self.handlers.append(_acked(work.acked))
+            self.handlers.append(_acked(work.acked, self.count))
         if work.returns:
             _encode_returns(index, work.returns, args)
-            self.handlers.append(_returned(work.returns))
+            self.handlers.append(_returned(work.returns, self.count))
         if work.rejects:
             _encode_rejects(index, work.rejects, args)
-            self.handlers.append(_rejected(work.rejects))
+            self.handlers.append(_rejected(work.rejects, self.count))
         for bury in work.buries:
             args += ("B", index, bury.origin, 1, bury.reason, bury.error, bury.record)
             self.handlers.append(_plain(bury.done))
@@ -249,7 +251,7 @@ class Call:
             args += ("P", index, first.origin, first.holder, len(entries))
             for entry in entries:
                 args += entry
-            self.handlers.append(_published(group, [entry[0] for entry in entries]))
+            self.handlers.append(_published(group, [entry[0] for entry in entries], self.count))
             start = end
 
     def _encode_commit(self, commit: Commit, args: list[Any], transactions: list[str]) -> None:
@@ -265,7 +267,7 @@ class Call:
             args.append(len(entries))
             for packed in entries:
                 args += packed
-        self.handlers.append(_committed(commit))
+        self.handlers.append(_committed(commit, self.count))
 
     # the answer ------------------------------------------------------------------------------------------------
 
@@ -393,18 +395,26 @@ def _gone(reply: Any) -> QueueUnknown | None:
     return QueueUnknown() if reply == b"GONE" else None
 
 
-def _acked(waiters: list[Done]) -> Handler:
+def _fenced(number: int, count: Count) -> StoreError | None:
+    if not number:
+        return None
+    error = refusal("FENCED")
+    count(error, number)
+    return error
+
+
+def _acked(waiters: list[Done], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        error = _gone(reply) or (refusal("FENCED") if len(reply) > 1 else None)
+        error = _gone(reply) or _fenced(len(reply) - 1, count)
         for done in waiters:
             done(error)
 
     return handle
 
 
-def _returned(returns: list[Return]) -> Handler:
+def _returned(returns: list[Return], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        error = _gone(reply) or (refusal("FENCED") if reply[2] else None)
+        error = _gone(reply) or _fenced(reply[2], count)
         for item in returns:
             if item.done is not None:
                 item.done(error)
@@ -412,9 +422,9 @@ def _returned(returns: list[Return]) -> Handler:
     return handle
 
 
-def _rejected(rejects: list[Reject]) -> Handler:
+def _rejected(rejects: list[Reject], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        error = _gone(reply) or (refusal("FENCED") if reply[1] else None)
+        error = _gone(reply) or _fenced(reply[1], count)
         for item in rejects:
             if item.done is not None:
                 item.done(error)
@@ -426,7 +436,7 @@ def _plain(done: Done) -> Handler:
     return lambda reply: done(_gone(reply))
 
 
-def _published(group: list[Publish], sizes: list[int]) -> Handler:
+def _published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
     def handle(reply: Any) -> None:
         if isinstance(reply, int):
             for publish in group:
@@ -434,6 +444,7 @@ def _published(group: list[Publish], sizes: list[int]) -> Handler:
             return
         error = refusal(reply[1])
         accepted = reply[2:] or [0] * len(sizes)
+        count(error, sum(sizes) - reply[0])
         fits = [index < fit for size, fit in zip(sizes, accepted, strict=True) for index in range(size)]
         at = 0
         for publish in group:
@@ -467,12 +478,14 @@ def _counted(waiters: list[Counted]) -> Handler:
     return handle
 
 
-def _committed(commit: Commit) -> Handler:
+def _committed(commit: Commit, count: Count) -> Handler:
     def handle(reply: Any) -> None:
         if reply[0] == b"DONE":
             commit.done(None)
         elif reply[0] == b"FAILED":
-            commit.done(refusal(reply[1]))
+            error = refusal(reply[1])
+            count(error, 1)
+            commit.done(error)
         else:
             commit.done(StoreFault(f"a commit was answered with {reply!r}"))
 

@@ -107,7 +107,7 @@ class Pipe(Verbs):
         call = self._gathering
         if not call.has_room(messages, size, wanted, queues):
             self._full.append(call)
-            call = self._gathering = Call(self.keys)
+            call = self._gathering = Call(self.keys, self.count_refusal)
         if not call.rounds:
             call.born = time.monotonic()
         call.messages += messages
@@ -180,7 +180,7 @@ class Pipe(Verbs):
         for call in (*self._full, self._gathering):
             call.fail(StoreUnavailable("this process is stopping"))
         self._full.clear()
-        self._gathering = Call(self.keys)
+        self._gathering = Call(self.keys, self.count_refusal)
 
     async def _end_session(self) -> None:
         if self._connection is not None and self._session_open and self._in_flight is None:
@@ -241,7 +241,7 @@ class Pipe(Verbs):
         if self._full:
             call = self._full.popleft()
         elif self._gathering.rounds:
-            call, self._gathering = self._gathering, Call(self.keys)
+            call, self._gathering = self._gathering, Call(self.keys, self.count_refusal)
         else:
             return None
         self._sequence += 1
@@ -451,7 +451,7 @@ class Pipe(Verbs):
         while self._full and self._full[0].born < limit:
             self._refuse_waiting(self._full.popleft())
         if self._gathering.rounds and self._gathering.born < limit and not self._gathering.only_settles():
-            waiting, self._gathering = self._gathering, Call(self.keys)
+            waiting, self._gathering = self._gathering, Call(self.keys, self.count_refusal)
             self._refuse_waiting(waiting)
 
     def _refuse_waiting(self, call: Call) -> None:

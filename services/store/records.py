@@ -95,3 +95,15 @@ def pack(records: list[bytes]) -> list[tuple[int, int, bytes]]:
         size += len(record)
     entries.append((total - start, size - 4 * (total - start), b"".join(records[start:])))
     return entries
+
+
+def plain(blob: bytes, count: int) -> bytes:
+    """The records with their attributes left out: u32 length and body each, which is often what they were."""
+    unpack = HEAD.unpack_from
+    start = 0
+    for _ in range(count):
+        head = unpack(blob, start)[0]
+        if head & HAS_ATTRIBUTES:
+            return b"".join(encode(decode(record).body) for record in split(blob, count))
+        start += 4 + head
+    return blob

@@ -36,7 +36,7 @@ class Verbs:
     def __init__(self, keys: DomainKeys) -> None:
         self.keys = keys
         self.pending_bytes = 0  # of records, gathered and not yet answered
-        self._gathering = Call(keys)
+        self._gathering = Call(keys, self.count_refusal)
 
     def _call_for(self, source: Source, messages: int, size: int, wanted: int, queues: int = 1) -> Call:
         raise NotImplementedError

@@ -1,0 +1,8 @@
+"""`python -m services.tmq`: this edge alone, with settings from file and environment."""
+
+import sys
+
+from services.kit.run import main
+from services.tmq.edge import EDGE
+
+sys.exit(main(EDGE))

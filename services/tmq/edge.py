@@ -1,0 +1,73 @@
+"""The TMQ edge as the kit starts it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from protos.tmq import Dialect
+from services.kit.edge import Edge, EdgeContext
+from services.kit.session import Session, Wire
+from services.store import PipeSettings, Store
+from services.tmq.service import TmqService
+from services.tmq.session import TmqSession
+from services.tmq.settings import TmqListener, TmqSettings
+
+TALLY_S = 0.25  # how often counted requests reach the metrics
+
+
+class RunningTmq:
+    def __init__(self, service: TmqService) -> None:
+        self._service = service
+        self._tally = asyncio.create_task(self._publish_tally(), name="tmq tally")
+
+    async def _publish_tally(self) -> None:
+        while True:
+            await asyncio.sleep(TALLY_S)
+            self._service.publish_tally()
+
+    def ready(self) -> str | None:
+        return self._service.ready()
+
+    async def stop_taking(self) -> None:
+        """Nothing is taken but what a client asks for: the drain of the sessions is enough."""
+
+    async def close(self) -> None:
+        await self._service.store.close()
+        self._tally.cancel()
+        self._service.publish_tally()
+
+
+async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
+    settings = context.settings
+    service: TmqService
+    store = Store(
+        context.store_url,
+        context.name,
+        pipe=PipeSettings(request_timeout_s=settings.request_timeout_s),
+        observe=lambda reason, number: service.count_store_event(reason, number),
+    )
+    service = TmqService(settings, store, context.metrics)
+    store.domain(settings.create.domain)
+    store.look_after()
+    for name, listener in settings.listeners.items():
+        context.listen(name, listener, partial(make_session, service, listener))
+    return RunningTmq(service)
+
+
+def make_session(service: TmqService, listener: TmqListener, wire: Wire) -> Session:
+    return TmqSession(wire, service, listener.dialect, service.settings.limits(listener))
+
+
+def example(settings: TmqSettings) -> list[str]:
+    """CREATE a queue named `hello`, by hand; the answer is one octet: 0 made, 1 there already."""
+    lines = []
+    for listener in settings.listeners.values():
+        dialect = "as printed" if listener.dialect is Dialect.DOCUMENT else "as the author's server"
+        lines.append(
+            f"printf '\\0\\0\\0\\0\\5hello' | nc -N {listener.host} {listener.port} | xxd -p   # TMQ {dialect}: CREATE hello"
+        )
+    return lines
+
+
+EDGE = Edge("tmq", TmqSettings, start, example)

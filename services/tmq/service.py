@@ -1,0 +1,96 @@
+"""What all TMQ connections of a process share: the store, the settings, the counters, and the work on whole queues."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from protos.tmq import Operation
+from services.kit.metrics import Metrics
+from services.store import Pipe, Queue, QueueSpec, Store, StoreError
+from services.tmq.settings import TmqSettings
+
+log = logging.getLogger(__name__)
+
+OWNER = "edge:tmq"  # of queues that CREATE made: only these may be removed by DELETE
+T = TypeVar("T")
+
+
+def decode_name(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+class TmqService:
+    def __init__(self, settings: TmqSettings, store: Store, metrics: Metrics) -> None:
+        self.settings = settings
+        self.store = store
+        self.metrics = metrics
+        self.tally: Counter[tuple[Operation, str]] = Counter()  # requests by result, since the last look
+        self._store_events = metrics.counter("store_events", "Refusals and alarms of the store", ("reason",))
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def pipe(self, queue: Queue) -> Pipe:
+        return self.store.domain(queue.domain).pipe
+
+    def ask(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
+        """Does work on whole queues beside the loop of requests; done is told its end."""
+        task = asyncio.ensure_future(self._ask(work, done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
+        try:
+            async with asyncio.timeout(self.settings.request_timeout_s):
+                result: T | StoreError = await work
+        except StoreError as error:
+            self.metrics.count_refusal(error.reason)
+            result = error
+        except TimeoutError:
+            result = StoreError("the store did not answer in time")
+        except Exception as error:
+            log.exception("work on a queue failed", extra={"action": "queue_work_failed"})
+            self.metrics.local_errors.inc()
+            result = StoreError(str(error))
+        done(result)
+
+    async def create(self, name: str) -> bool:
+        """CREATE: True if it was made now. Raises StoreError: exists, refused."""
+        wanted = self.settings.create
+        if not wanted.allowed:
+            return False
+        level = wanted.ack_level or (await self.store.promises()).strongest
+        spec = QueueSpec(
+            domain=wanted.domain, ack_level=level, max_length=wanted.max_length, max_bytes=wanted.max_bytes
+        )
+        _, new = await self.store.declare(name, spec, OWNER)
+        return new
+
+    async def delete(self, name: str) -> bool:
+        """DELETE: True if it was removed now. Raises StoreError: unknown."""
+        queue = await self.store.find(name)
+        if queue.owner != OWNER:
+            return False
+        await self.store.delete(queue)
+        return True
+
+    async def open(self, name: str) -> Queue:
+        """OPEN. Raises QueueUnknown, StoreUnavailable."""
+        return await self.store.find(name)
+
+    def ready(self) -> str | None:
+        trouble = self.store.trouble
+        return None if trouble is None else str(trouble)
+
+    def count_store_event(self, reason: str, number: int) -> None:
+        """Every refusal and alarm of the store has its counter."""
+        self._store_events.labels(self.metrics.edge, reason).inc(number)
+
+    def publish_tally(self) -> None:
+        """Prometheus counters are too slow to be told of every request."""
+        tally, self.tally = self.tally, Counter()
+        for (operation, result), number in tally.items():
+            if number:
+                self.metrics.requests(operation.value, result).inc(number)
