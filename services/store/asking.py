@@ -23,56 +23,52 @@ class Asker:
         self._source = Source()
 
     async def publish(self, queue: Queue, records: list[bytes], origin: str) -> Refusals:
-        """As Verbs.publish: [] once all are stored, else (index, why) of those that are not."""
-        waiter: _Waiter[Refusals] = _Waiter()
-        self._pipe.publish(self._source, queue, records, origin, waiter.answer)
-        return await waiter.answered
+        """1 to 1,000 records: [] once all are stored, else (index, why) of those that are not."""
+        answer: _Answer[Refusals] = _Answer()
+        self._pipe.publish(self._source, queue, records, origin, answer.take)
+        return await answer
 
     async def take(self, queue: Queue, want: int) -> list[Delivery]:
-        """Up to `want` messages (1 to 1,000), leased. Cancelled meanwhile, they go back."""
-        waiter: _Waiter[list[Delivery]] = _Waiter(unwanted=self._give_back)
-        self._pipe.take(self._source, queue, want, lambda got, _more: waiter.answer(got))
-        return await waiter.answered
+        """Up to `want` messages (1 to 1,000), leased. If the caller is cancelled meanwhile, they go back."""
+        answer: _Answer[list[Delivery]] = _Answer(unwanted=self._give_back)
+        self._pipe.take(self._source, queue, want, lambda got, _more: answer.take(got))
+        return await answer
 
     async def settle(self, deliveries: list[Delivery]) -> None:
-        """Acknowledges deliveries of one queue."""
-        waiter: _Waiter[None] = _Waiter()
-        self._pipe.settle(self._source, deliveries, waiter.answer)
-        await waiter.answered
+        """Acknowledges one or more deliveries of one queue."""
+        answer: _Answer[None] = _Answer()
+        self._pipe.settle(self._source, deliveries, answer.take)
+        await answer
 
     async def release(self, deliveries: list[Delivery]) -> None:
-        """Returns them, unharmed, to their old places."""
-        waiter: _Waiter[None] = _Waiter()
-        self._pipe.release(self._source, deliveries, failed=False, done=waiter.answer)
-        await waiter.answered
+        """Returns one or more deliveries, unharmed, to their old places."""
+        answer: _Answer[None] = _Answer()
+        self._pipe.release(self._source, deliveries, failed=False, done=answer.take)
+        await answer
 
     async def commit(self, identifier: str, parts: list[Part]) -> None:
-        """As Verbs.commit: once, ever, under this identifier."""
-        waiter: _Waiter[None] = _Waiter()
-        self._pipe.commit(self._source, identifier, parts, waiter.answer)
-        await waiter.answered
+        """All parts or none, and under this identifier only once, ever."""
+        answer: _Answer[None] = _Answer()
+        self._pipe.commit(self._source, identifier, parts, answer.take)
+        await answer
 
     def _give_back(self, deliveries: list[Delivery]) -> None:
         if deliveries:
             self._pipe.give_back(deliveries)
 
 
-class _Waiter(asyncio.Future[AnswerT]):
-    """Takes one answer by callback; an answer that nobody waits for any more goes to `unwanted`."""
+class _Answer(asyncio.Future[AnswerT]):
+    """What a callback will say; if nobody waits for it any more, it goes to `unwanted`."""
 
     def __init__(self, unwanted: Callable[[AnswerT], Any] | None = None) -> None:
         super().__init__()
         self._unwanted = unwanted
 
-    @property
-    def answered(self) -> asyncio.Future[AnswerT]:
-        return self
-
-    def answer(self, answer: AnswerT | StoreError) -> None:
-        if isinstance(answer, StoreError):
-            if not self.done():
+    def take(self, answer: AnswerT | StoreError) -> None:
+        if not self.done():
+            if isinstance(answer, StoreError):
                 self.set_exception(answer)
-        elif not self.done():
-            self.set_result(answer)
-        elif self._unwanted is not None:
+            else:
+                self.set_result(answer)
+        elif self._unwanted is not None and not isinstance(answer, StoreError):
             self._unwanted(answer)

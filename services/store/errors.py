@@ -44,7 +44,7 @@ class StoreUnavailable(StoreError):
 
 
 class DatasetLost(StoreUnavailable):
-    """the store holds other data than before; restore it, or accept the loss with `penstock store init`"""
+    """the store holds other data than before; restore it, or accept the loss: `penstock store init --accept-loss`"""
 
     reason = "dataset_lost"
 

@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 from services.store.connect import Connector
 from services.store.domain import Domain, Timing
 from services.store.errors import (
+    DatasetLost,
     NotInitialised,
     QueueExists,
     QueueNotEmpty,
@@ -64,17 +65,37 @@ class Store:
 
     # life -------------------------------------------------------------------------------------------------------
 
-    async def initialise(self) -> Promises:
-        """Sets the store up if it is new: functions, dataset, what it can promise. Needs an administrator's rights."""
+    async def initialise(self, *, accept_loss: bool = False) -> Promises:
+        """Sets the store up if it is new: functions, dataset, what it can promise. Needs an administrator's rights.
+
+        Raises DatasetLost for a domain that was ready and is empty now, unless the loss is accepted: then its
+        queues are declared again, empty.
+        """
         try:
             promises = await probe(self.connector)
         except (RedisError, OSError, TimeoutError) as error:
             raise explain(error) from error
         await self.registry.initialise()
         await self.registry.link.call("SET", self.registry.keys.promises, json.dumps(promises.to_json()))
-        for domain in await self.registry.domains() or [DEFAULT_DOMAIN]:
-            await self._set_up(self._domain(domain))
+        ready = await self.registry.domains()
+        for name in ready:
+            if await self._domain(name).epoch() == "":
+                if not accept_loss:
+                    raise DatasetLost(
+                        f"domain {name!r} was set up and is empty now: restore its shard, or accept the loss with "
+                        "`penstock store init --accept-loss`"
+                    )
+                await self._restart(self._domain(name))
+        if not ready:
+            await self._set_up(self._domain(DEFAULT_DOMAIN))
         return promises
+
+    async def _restart(self, domain: Domain) -> None:
+        """A domain that lost everything begins anew, with the queues that the registry knows."""
+        await self._set_up(domain)
+        async for queue in self.queues():
+            if queue.domain == domain.name:
+                await domain.function("declare", [queue.keys[1]], queue.qid, *queue.spec.fields())
 
     async def promises(self) -> Promises:
         """What the store was found to be able to promise. Raises NotInitialised where nobody looked yet."""
@@ -119,6 +140,10 @@ class Store:
             if self._looking_after:
                 found.look_after(self.known)
         return found
+
+    def look_at(self, name: str) -> Domain:
+        """The domain without a session: enough to look, and for dead letters."""
+        return self._domain(name)
 
     def domain(self, name: str = DEFAULT_DOMAIN) -> Domain:
         """The domain, its session being opened."""

@@ -1,0 +1,176 @@
+"""What is right and wrong with a store, as `penstock doctor` tells it: asked anew, by whoever may ask everything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from services.store.domain import SESSION_TIMEOUT_MS, Domain
+from services.store.errors import AckLevelRefused, NotInitialised, StoreError
+from services.store.keys import DomainKeys
+from services.store.library import LIBRARY, source
+from services.store.link import Link, explain
+from services.store.probe import Finding, Grade, Promises, probe
+from services.store.store import Store
+
+GUARD = 0.75  # share of maxmemory above which publishes are refused (lua/schema.lua)
+NEARLY = 0.6
+CLOCK_MS = 1000  # clocks that differ by more make ages and time-outs hard to read
+NAMED = 5  # examples in one line
+
+
+async def examine(store: Store, *, production: bool = False) -> list[Finding]:
+    """Everything there is to say, in a fixed order. Raises StoreUnavailable where nothing can be asked."""
+    try:
+        found = await probe(store.connector)
+    except (RedisError, OSError, TimeoutError) as error:
+        raise explain(error) from error
+    return [finding async for finding in _findings(store, found, production)]
+
+
+async def _findings(store: Store, found: Promises, production: bool) -> AsyncIterator[Finding]:
+    for finding in found.findings(production=production):
+        yield finding
+    link = store.registry.link
+    yield await _disk(link)
+    yield await _memory(link)
+    yield await _clock(link)
+    yield await _functions(link, "functions")
+    try:
+        epoch = await store.registry.epoch()
+    except NotInitialised as error:
+        yield Finding("dataset", Grade.FAIL, "none", str(error))
+        return
+    yield Finding("dataset", Grade.OK, epoch)
+    yield await _remembered(store, found)
+    for name in await store.registry.domains():
+        async for finding in _domain(store.look_at(name), epoch):
+            yield finding
+    yield await _queues(store, found)
+
+
+async def _info(link: Link, section: str) -> dict[str, str]:
+    text = (await link.call("INFO", section)).decode()
+    return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+
+
+async def _disk(link: Link) -> Finding:
+    info = await _info(link, "persistence")
+    if info.get("aof_enabled") != "1":
+        return Finding("disk", Grade.OK, "nothing is written to it")
+    if info.get("aof_last_write_status") != "ok":
+        return Finding(
+            "disk", Grade.FAIL, "the last write failed", "make room on the disk, look at the server's log"
+        )
+    if info.get("aof_last_bgrewrite_status") != "ok":
+        return Finding("disk", Grade.WARN, "the last rewrite of the AOF failed", "look at the server's log")
+    return Finding("disk", Grade.OK, f"AOF of {int(info.get('aof_current_size', 0)):,} bytes, last write ok")
+
+
+async def _memory(link: Link) -> Finding:
+    info = await _info(link, "memory")
+    used, limit = int(info["used_memory"]), int(info.get("maxmemory", 0))
+    if not limit:
+        return Finding("memory used", Grade.OK, f"{used:,} bytes")
+    text = f"{used:,} bytes, {used / limit:.0%} of maxmemory"
+    if used > GUARD * limit:
+        return Finding(
+            "memory used", Grade.FAIL, text, "publishes are refused: take messages out or raise maxmemory"
+        )
+    if used > NEARLY * limit:
+        return Finding("memory used", Grade.WARN, text, f"publishes are refused from {GUARD:.0%} on")
+    return Finding("memory used", Grade.OK, text)
+
+
+async def _clock(link: Link) -> Finding:
+    before = time.time()
+    seconds, micros = await link.call("TIME")
+    here = (before + time.time()) / 2
+    off_ms = round((int(seconds) + int(micros) / 1e6 - here) * 1000)
+    text = f"the store's is {abs(off_ms)} ms {'ahead' if off_ms >= 0 else 'behind'}"
+    if abs(off_ms) > CLOCK_MS:
+        return Finding("clock", Grade.WARN, text, "set the clocks by NTP: times shown are the store's")
+    return Finding("clock", Grade.OK, text)
+
+
+async def _functions(link: Link, subject: str) -> Finding:
+    listed = await link.call("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE")
+    advice = "run `penstock store init`: it loads ours"
+    if not listed:
+        return Finding(subject, Grade.FAIL, f"{LIBRARY} is not loaded", advice)
+    library: list[Any] = listed[0]
+    fields = {library[i]: library[i + 1] for i in range(0, len(library), 2)}
+    if fields[b"library_code"].decode() != source():
+        return Finding(subject, Grade.FAIL, f"{LIBRARY} is of another version", advice)
+    return Finding(subject, Grade.OK, f"{LIBRARY}, {len(fields[b'functions'])} functions, of this version")
+
+
+async def _remembered(store: Store, found: Promises) -> Finding:
+    """What edges believe was found when somebody looked; it may have changed since."""
+    try:
+        believed = await store.promises()
+    except NotInitialised:
+        return Finding("promises", Grade.FAIL, "nobody has looked yet", "run `penstock store init`")
+    if not found.settings or believed.levels() == found.levels():
+        return Finding("promises", Grade.OK, f"edges count on {', '.join(believed.levels())}")
+    return Finding(
+        "promises",
+        Grade.FAIL,
+        f"edges count on {', '.join(believed.levels())}, the store keeps {', '.join(found.levels())}",
+        "run `penstock store init`: it writes down what is true now",
+    )
+
+
+async def _domain(domain: Domain, epoch: str) -> AsyncIterator[Finding]:
+    subject = f"domain {domain.name}"
+    theirs = await domain.epoch()
+    if theirs.partition(".")[0] != epoch.partition(".")[0]:
+        advice = "restore its shard, or accept the loss with `penstock store init --accept-loss`"
+        yield Finding(subject, Grade.FAIL, f"dataset {theirs or 'none'}, the registry's is {epoch}", advice)
+        return
+    yield Finding(subject, Grade.OK, f"epoch {theirs}")
+    functions = await _functions(domain.link, f"{subject} functions")
+    if functions.grade is not Grade.OK:
+        yield functions
+    yield await _sessions(domain.link, domain.keys, f"{subject} sessions")
+
+
+async def _sessions(link: Link, keys: DomainKeys, subject: str) -> Finding:
+    seconds, _ = await link.call("TIME")
+    listed = await link.call("ZRANGE", keys.sessions, 0, -1, "WITHSCORES")
+    dying = int(await link.call("ZCARD", keys.dying))
+    limit = int(seconds) * 1000 - SESSION_TIMEOUT_MS
+    alive = [listed[i].decode() for i in range(0, len(listed), 2) if float(listed[i + 1]) >= limit]
+    silent = len(listed) // 2 - len(alive) + dying
+    text = f"{len(alive)} alive" + (f" ({_some(alive)})" if alive else "")
+    if silent:
+        advice = "an edge died; a running edge sweeps what it held"
+        return Finding(subject, Grade.WARN, f"{text}, {silent} silent", advice)
+    return Finding(subject, Grade.OK, text)
+
+
+async def _queues(store: Store, found: Promises) -> Finding:
+    """Declared when the store could do more than it can now."""
+    known = found if found.settings else await store.promises()
+    total, broken, why = 0, [], ""
+    try:
+        async for queue in store.queues():
+            total += 1
+            try:
+                known.check(queue.spec.ack_level)
+            except AckLevelRefused as error:
+                broken.append(f"{queue.name} ({queue.spec.ack_level})")
+                why = str(error)
+    except StoreError as error:
+        return Finding("queues", Grade.FAIL, str(error), "declare that queue again")
+    if broken:
+        return Finding("queues", Grade.FAIL, f"{len(broken)} of {total}: {_some(broken)} cannot be kept", why)
+    return Finding("queues", Grade.OK, f"{total}, and every ack level can be kept")
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
