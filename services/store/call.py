@@ -153,6 +153,7 @@ class Call:
         self.command: tuple[Any, ...] = ()
         self.handlers: list[Handler] = []
         self.uncertain = False  # it was sent at least once without an answer
+        self.was_uncertain = False  # the same, before the last attempt
         self.abandoned = False  # its askers have been told that the outcome is unknown
 
     def has_room(self, messages: int, size: int, wanted: int, queues: int = 1) -> bool:
@@ -189,7 +190,7 @@ class Call:
             self.replicas = max(self.replicas, queue.replicas)
         return found[0]
 
-    # encoding ------------------------------------------------------------------------------------------------
+    # encoding
 
     def encode(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> None:
         """Freezes the call into its command; what comes later goes into another."""
@@ -269,7 +270,7 @@ class Call:
                 args += packed
         self.handlers.append(_committed(commit, self.count))
 
-    # the answer ------------------------------------------------------------------------------------------------
+    # the answer
 
     def finish(self, replies: list[Any]) -> None:
         for handler, reply in zip(self.handlers, replies, strict=True):
@@ -388,7 +389,7 @@ def _encode_rejects(index: int, rejects: list[Reject], args: list[Any]) -> None:
             args += (d.lot, d.entry, position, r.reason, r.error)
 
 
-# Handlers: each makes of one operation's reply what its askers wait for ------------------------------------------
+# Handlers: each makes of one operation's reply what its askers wait for
 
 
 def _gone(reply: Any) -> QueueUnknown | None:

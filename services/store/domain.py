@@ -89,7 +89,7 @@ class Domain:
         epoch = self.pipe.epoch or await self.epoch()
         return await self.link.function(name, [self.keys.epoch, *keys], epoch, *args, attempts=attempts)
 
-    # heartbeats and the dead --------------------------------------------------------------------------------
+    # heartbeats and the dead
 
     async def _beat(self) -> None:
         while True:
@@ -145,7 +145,7 @@ class Domain:
             )
         return moved
 
-    # upkeep ---------------------------------------------------------------------------------------------------
+    # upkeep
 
     async def _tidy_for_ever(self, queues: Callable[[], list[Queue]]) -> None:
         while True:
@@ -175,7 +175,7 @@ class Domain:
             )
         return wrong
 
-    # looking --------------------------------------------------------------------------------------------------
+    # looking
 
     async def peek(self, queue: Queue, count: int, max_bytes: int = 4 << 20) -> list[Delivery]:
         """The next ready messages, without taking them."""

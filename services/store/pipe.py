@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import hiredis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
@@ -101,7 +102,7 @@ class Pipe(Verbs):
         self._clear_waiters: list[Callable[[], None]] = []
         self.calls = 0
 
-    # gathering -------------------------------------------------------------------------------------------------
+    # gathering
 
     def _call_for(self, source: Source, messages: int, size: int, wanted: int, queues: int = 1) -> Call:
         call = self._gathering
@@ -143,7 +144,7 @@ class Pipe(Verbs):
     def count_refusal(self, error: StoreError, number: int = 1) -> None:
         self._observe(error.reason, number)
 
-    # life -------------------------------------------------------------------------------------------------------
+    # life
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"pipe {self.keys.domain}")
@@ -193,7 +194,7 @@ class Pipe(Verbs):
                 )
         await self._disconnect()
 
-    # the loop ---------------------------------------------------------------------------------------------------
+    # the loop
 
     async def _run(self) -> None:
         attempt = 0
@@ -213,27 +214,43 @@ class Pipe(Verbs):
         """Sends, waits for the reply, hands it out; as long as the connection and the session live."""
         connection = self._connection
         assert connection is not None
+        if self._in_flight is not None:
+            await self._send(connection, self._in_flight)
         while True:
-            call = self._in_flight or self._next_call()
-            if call is None:
+            if self._in_flight is None and not await self._send_next(connection):
                 if not self._session_open:
                     return
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            self._in_flight = call
-            self._sent_at = time.monotonic()
-            uncertain, call.uncertain = call.uncertain, True  # until an answer says otherwise
-            await connection.send_packed_command(connection.pack_command(*call.command), check_health=False)
+            call = self._in_flight
+            assert call is not None
             try:
                 replies = await connection.read_response(disable_decoding=True)
             except ResponseError as error:
-                call.uncertain = uncertain  # this attempt was refused
+                call.uncertain = call.was_uncertain  # this attempt was refused
                 self._refused(call, error)
                 continue
             if call.replicas and not await self._replicated(connection, call):
                 call.abandon(self.give_back)
-            self._finish(call, replies)
+            self._in_flight = None
+            try:
+                await self._send_next(connection)  # the store works on it while the answers are handed out
+            finally:
+                self._finish(call, replies)
+
+    async def _send_next(self, connection: AbstractConnection) -> bool:
+        call = self._next_call()
+        if call is None:
+            return False
+        self._in_flight = call
+        await self._send(connection, call)
+        return True
+
+    async def _send(self, connection: AbstractConnection, call: Call) -> None:
+        self._sent_at = time.monotonic()
+        call.was_uncertain, call.uncertain = call.uncertain, True  # until an answer says otherwise
+        await connection.send_packed_command([hiredis.pack_command(call.command)], check_health=False)
 
     def _next_call(self) -> Call | None:
         if not self._session_open:
@@ -258,7 +275,6 @@ class Pipe(Verbs):
         return time.monotonic() * 1000 + self._server_offset_ms
 
     def _finish(self, call: Call, replies: list[Any]) -> None:
-        self._in_flight = None
         self.calls += 1
         self._settled(call)
         try:
@@ -277,7 +293,7 @@ class Pipe(Verbs):
             if await self._ask(connection, "WAIT", call.replicas, wait_ms) >= call.replicas:
                 return True
 
-    # faults -----------------------------------------------------------------------------------------------------
+    # faults
 
     def _refused(self, call: Call, error: ResponseError) -> None:
         """The store answered the call with an error: what that means for it and for the session."""
@@ -340,7 +356,7 @@ class Pipe(Verbs):
             connection, self._connection = self._connection, None
             await connection.disconnect(nowait=True)
 
-    # opening ----------------------------------------------------------------------------------------------------
+    # opening
 
     async def _ask(self, connection: AbstractConnection, *command: Any) -> Any:
         await connection.send_packed_command(connection.pack_command(*command), check_health=False)
@@ -422,7 +438,7 @@ class Pipe(Verbs):
         if self._in_flight is not None:
             self._encode(self._in_flight)
 
-    # time -------------------------------------------------------------------------------------------------------
+    # time
 
     async def _watch(self) -> None:
         while True:

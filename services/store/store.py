@@ -63,7 +63,7 @@ class Store:
         self._tasks: list[asyncio.Task[None]] = []
         self._looking_after = False
 
-    # life -------------------------------------------------------------------------------------------------------
+    # life
 
     async def initialise(self, *, accept_loss: bool = False) -> Promises:
         """Sets the store up if it is new: functions, dataset, what it can promise. Needs an administrator's rights.
@@ -123,7 +123,7 @@ class Store:
         """Why the store cannot be used now, or None."""
         return next((d.pipe.trouble for d in self._domains.values() if d.pipe.trouble is not None), None)
 
-    # domains ----------------------------------------------------------------------------------------------------
+    # domains
 
     def _domain(self, name: str) -> Domain:
         found = self._domains.get(name)
@@ -161,7 +161,7 @@ class Store:
             await domain.link.function("set_epoch", [domain.keys.epoch], "", epoch, attempts=1)
         await self.registry.domain_is_ready(domain.name)
 
-    # queues -----------------------------------------------------------------------------------------------------
+    # queues
 
     def known(self) -> list[Queue]:
         return list(self._known.values())
@@ -237,7 +237,7 @@ class Store:
             **counters,
         }
 
-    # news ---------------------------------------------------------------------------------------------------------
+    # news
 
     async def _follow(self) -> None:
         """Documents change while edges run: their handles follow."""

@@ -63,10 +63,9 @@ def example(settings: TmqSettings) -> list[str]:
     """CREATE a queue named `hello`, by hand; the answer is one octet: 0 made, 1 there already."""
     lines = []
     for listener in settings.listeners.values():
-        dialect = "as printed" if listener.dialect is Dialect.DOCUMENT else "as the author's server"
-        lines.append(
-            f"printf '\\0\\0\\0\\0\\5hello' | nc -N {listener.host} {listener.port} | xxd -p   # TMQ {dialect}: CREATE hello"
-        )
+        dialect = "as printed" if listener.dialect is Dialect.DOCUMENT else "as its author's server"
+        request = f"printf '\\0\\0\\0\\0\\5hello' | nc -N {listener.host} {listener.port} | xxd -p"
+        lines.append(f"{request}  # TMQ {dialect}: CREATE hello")
     return lines
 
 

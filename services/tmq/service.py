@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from protos.tmq import Operation
 from services.kit.metrics import Metrics
 from services.store import Pipe, Queue, QueueSpec, Store, StoreError
 from services.tmq.settings import TmqSettings
@@ -28,7 +27,7 @@ class TmqService:
         self.settings = settings
         self.store = store
         self.metrics = metrics
-        self.tally: Counter[tuple[Operation, str]] = Counter()  # requests by result, since the last look
+        self.tally: Counter[tuple[str, str]] = Counter()  # requests by result, since the last look
         self._store_events = metrics.counter("store_events", "Refusals and alarms of the store", ("reason",))
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -93,4 +92,4 @@ class TmqService:
         tally, self.tally = self.tally, Counter()
         for (operation, result), number in tally.items():
             if number:
-                self.metrics.requests(operation.value, result).inc(number)
+                self.metrics.requests(operation, result).inc(number)

@@ -21,6 +21,10 @@ from services.tmq.answers import Answers, Slot
 from services.tmq.service import TmqService, decode_name
 from services.tmq.transaction import Transaction
 
+ENQ_STATUS = {
+    dialect: tuple(tmq.encode_status(dialect, Operation.ENQ, ok) for ok in (True, False))
+    for dialect in Dialect
+}
 MAX_ENQ_RUNS = 64  # runs of ENQs of one connection that may wait for the store at a time
 
 
@@ -95,7 +99,7 @@ class TmqSession:
         self._gone = False
         self._linger_until: float | None = None
 
-    # input ------------------------------------------------------------------------------------------------------
+    # input
 
     def received(self, data: bytes, now: float) -> None:
         if self._closing:
@@ -176,7 +180,7 @@ class TmqSession:
     def buffered(self) -> int:
         return self._protocol.buffered + (sum(map(len, self._input)) if self._input else 0)
 
-    # events -------------------------------------------------------------------------------------------------------
+    # events
 
     def _handle(self, event: tmq.Event) -> None:
         if self._unsettled and not isinstance(event, tmq.Refused):
@@ -220,8 +224,10 @@ class TmqSession:
 
     def _count(self, operation: Operation, good: int, total: int) -> None:
         tally = self._service.tally
-        tally[operation, "ok"] += good
-        tally[operation, "failed"] += total - good
+        if good:
+            tally[operation._value_, "ok"] += good
+        if total > good:
+            tally[operation._value_, "failed"] += total - good
 
     def _refuse(self, event: tmq.Refused) -> None:
         self._wire.refuse(event.reason, event.operation.value)
@@ -231,7 +237,7 @@ class TmqSession:
         if event.close:
             self._closing = True
 
-    # ENQ ------------------------------------------------------------------------------------------------------------
+    # ENQ
 
     def _enqueue(self, event: tmq.Enqueue) -> None:
         queue = self._handles.get(event.mqid)
@@ -263,7 +269,7 @@ class TmqSession:
             self._answer_run(slot, 0, len(run))
         elif outcome:
             self._wire.refuse(outcome[0][1].reason, str(outcome[0][1]))
-            ok, failed = (tmq.encode_status(self._dialect, Operation.ENQ, good) for good in (True, False))
+            ok, failed = ENQ_STATUS[self._dialect]
             bad = {index for index, _ in outcome}
             reply = b"".join(failed if index in bad else ok for index in range(len(run)))
             self._reply(slot, reply, Operation.ENQ, len(run) - len(bad), len(run))
@@ -274,10 +280,10 @@ class TmqSession:
 
     def _answer_run(self, slot: Slot, good: int, total: int) -> None:
         """The first `good` of a run are well, the others are not."""
-        ok, failed = (tmq.encode_status(self._dialect, Operation.ENQ, value) for value in (True, False))
+        ok, failed = ENQ_STATUS[self._dialect]
         self._reply(slot, ok * good + failed * (total - good), Operation.ENQ, good, total)
 
-    # DNQ ------------------------------------------------------------------------------------------------------------
+    # DNQ
 
     def _dequeue(self, event: tmq.Dequeue) -> None:
         queue = self._handles.get(event.mqid)
@@ -355,7 +361,7 @@ class TmqSession:
         self._busy = False
         self._continue()
 
-    # SELECT and whole queues ------------------------------------------------------------------------------------------
+    # SELECT and whole queues
 
     def _select(self, event: tmq.Select) -> None:
         queue = self._handles.get(event.mqid)
@@ -414,7 +420,7 @@ class TmqSession:
 
         self._service.ask(work(name), done)
 
-    # transactions -------------------------------------------------------------------------------------------------------
+    # transactions
 
     def _start_transaction(self) -> None:
         free = self._transaction is None and not self._drained
@@ -477,7 +483,7 @@ class TmqSession:
         if pipe.trouble is not None:
             done(None)  # they go back as soon as the store is there again
 
-    # time ---------------------------------------------------------------------------------------------------------------
+    # time
 
     def deadline(self) -> float | None:
         if self._linger_until is not None:
@@ -500,7 +506,7 @@ class TmqSession:
         if due is not None and now >= due:
             self._pump(self._protocol.on_time(now))
 
-    # the end --------------------------------------------------------------------------------------------------------------
+    # the end
 
     def eof(self, now: float) -> None:
         self._eof = True
