@@ -8,6 +8,8 @@ import logging
 import socket
 from collections.abc import Callable
 
+from services.kit.layers import SettingsError
+
 log = logging.getLogger(__name__)
 
 BATCH = 64  # connections accepted in a row, before others get a turn
@@ -18,7 +20,7 @@ Accepted = Callable[[socket.socket, str, int], None]  # the connection, the peer
 
 
 def bind(host: str, port: int, reuse_port: bool) -> socket.socket:
-    """A bound TCP socket; `::` takes IPv4 too. Raises OSError, with the address in its text."""
+    """A bound TCP socket; `::` takes IPv4 too. Raises SettingsError if the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -31,7 +33,7 @@ def bind(host: str, port: int, reuse_port: bool) -> socket.socket:
         sock.bind((host, port))
     except OSError as error:
         sock.close()
-        raise OSError(error.errno, f"cannot listen on {host} port {port}: {error.strerror}") from None
+        raise SettingsError([f"cannot listen on {host} port {port}: {error.strerror}"]) from None
     return sock
 
 

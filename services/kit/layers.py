@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -96,6 +96,23 @@ def read_environment(model: type[BaseSettings]) -> Tree:
     if url := os.environ.get("REDIS_URL"):
         said = merge({"store": {"url": url}}, said)
     return said
+
+
+def read_flags(pairs: Sequence[str]) -> Tree:
+    """`edges.tmq.workers=4`: a path and a value written as in the file. Raises SettingsError."""
+    tree: Tree = {}
+    for pair in pairs:
+        path, equals, text = pair.partition("=")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            value = text
+        if not equals or not all(path.split(".")):
+            raise SettingsError([f"{pair}: must be SECTION.FIELD=VALUE"])
+        for name in reversed(path.split(".")):
+            value = {name: value}
+        tree = merge(tree, value)
+    return tree
 
 
 def _section(name: str) -> str | None:

@@ -70,7 +70,7 @@ class Listener:
         metrics: Metrics,
         reuse_port: bool = False,
     ) -> None:
-        """Raises OSError if the TLS files are not usable."""
+        """Raises SettingsError if the TLS files are not usable."""
         self.name = name
         self.settings = settings
         self.factory = factory
@@ -97,7 +97,7 @@ class Listener:
     # Life
 
     async def start(self) -> tuple[str, int]:
-        """Listen; returns the address bound. Raises OSError if it cannot be had."""
+        """Listen; returns the address bound. Raises SettingsError if it cannot be had."""
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
         sock = bind(self.settings.host, self.settings.port, self._reuse_port)

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from services.kit.layers import SettingsError
+
 log = logging.getLogger(__name__)
 
 READ_SIZE = 64 << 10  # bytes asked of OpenSSL at a time; a record holds 16 KiB
@@ -28,19 +30,27 @@ class TlsSettings(BaseModel):
     client_ca: Path | None = Field(default=None, description="authorities of client certificates: mTLS")
     min_version: Literal["1.2", "1.3"] = "1.2"
 
+    @property
+    def files(self) -> list[Path]:
+        return [file for file in (self.certificate, self.key, self.client_ca) if file is not None]
+
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Raises OSError (ssl.SSLError is one) if a file is missing or is not what it should be."""
+    """Raises SettingsError if a file is missing or is not what it should be."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = VERSIONS[settings.min_version]
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     # A client that sends and closes without ever reading would leave our session tickets unread, and its
     # kernel would then send a reset that destroys what we had not read yet.
     context.num_tickets = 0
-    context.load_cert_chain(settings.certificate, settings.key, password=_no_passphrase)
-    if settings.client_ca is not None:
-        context.load_verify_locations(settings.client_ca)
-        context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_cert_chain(settings.certificate, settings.key, password=_no_passphrase)
+        if settings.client_ca is not None:
+            context.load_verify_locations(settings.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+    except OSError as error:  # ssl.SSLError is one
+        files = ", ".join(str(file) for file in settings.files)
+        raise SettingsError([f"TLS files {files}: {error.strerror or error}"]) from None
     return context
 
 
@@ -64,15 +74,14 @@ class TlsKeeper:
         self._stamp = stamp
         try:
             self.context = server_context(self._settings)
-        except OSError as error:
+        except SettingsError as error:
             log.error("new TLS files are not usable: %s", error, extra={"action": "tls_reload_failed"})
         else:
             log.info("TLS files loaded anew", extra={"action": "tls_reloaded"})
 
     def _read_stamp(self) -> tuple[int, ...]:
-        files = (self._settings.certificate, self._settings.key, self._settings.client_ca)
         try:
-            return tuple(os.stat(file).st_mtime_ns for file in files if file is not None)
+            return tuple(os.stat(file).st_mtime_ns for file in self._settings.files)
         except OSError:
             return ()
 

@@ -1,0 +1,75 @@
+"""The way out: unready first, then no new connections, then no new work, then nothing.
+
+    SIGTERM ──► grace_s: serve on while others learn that we go
+            ──► stop accepting; the edge stops taking from the store
+            ──► spread_s: ask the sessions to end, a few at a time
+            ──► timeout_s: wait for them, then reset what is left
+            ──► the edge gives back what it holds; exit
+A second signal skips to the reset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Sequence
+
+from services.kit.edge import RunningEdge
+from services.kit.listener import Listener
+from services.kit.settings import DrainSettings
+
+log = logging.getLogger(__name__)
+
+RESET_TIMEOUT_S = 1.0  # for transports to let go after a reset
+CLOSE_TIMEOUT_S = 10.0  # for the edge to give back what it holds
+HURRIED_CLOSE_TIMEOUT_S = 1.0  # the same, when somebody cannot wait
+
+
+async def drain(
+    listeners: Sequence[Listener], running: RunningEdge, settings: DrainSettings, hurry: asyncio.Event
+) -> bool:
+    """Returns when nothing is left; True if it went in order, False if it was hurried by `hurry`."""
+    started = time.monotonic()
+    log.info("draining", extra={"action": "draining"})
+    orderly = asyncio.ensure_future(_in_order(listeners, running, settings))
+    impatient = asyncio.ensure_future(hurry.wait())
+    await asyncio.wait((orderly, impatient), return_when=asyncio.FIRST_COMPLETED)
+    for task in (orderly, impatient):
+        task.cancel()
+    await asyncio.gather(orderly, impatient, return_exceptions=True)
+    hurried = hurry.is_set()
+    await _reset(listeners)
+    await _bounded(running.close(), HURRIED_CLOSE_TIMEOUT_S if hurried else CLOSE_TIMEOUT_S, "close")
+    fields = {"action": "drained", "seconds": round(time.monotonic() - started, 3), "hurried": hurried}
+    log.info("drained", extra=fields)
+    return not hurried
+
+
+async def _in_order(listeners: Sequence[Listener], running: RunningEdge, settings: DrainSettings) -> None:
+    await asyncio.sleep(settings.grace_s)
+    for listener in listeners:
+        listener.stop_accepting()
+    await _bounded(running.stop_taking(), settings.timeout_s, "stop_taking")
+    await asyncio.gather(*(listener.drain(settings.spread_s) for listener in listeners))
+    await asyncio.gather(*(listener.closed(settings.timeout_s) for listener in listeners))
+
+
+async def _reset(listeners: Sequence[Listener]) -> None:
+    for listener in listeners:
+        listener.stop_accepting()
+        if left := len(listener.connections):
+            fields = {"action": "drain_reset", "listener": listener.name, "connections": left}
+            log.warning("%d connections did not end in time: reset", left, extra=fields)
+        listener.abort_all()
+    await asyncio.gather(*(listener.closed(RESET_TIMEOUT_S) for listener in listeners))
+
+
+async def _bounded(step: Awaitable[None], timeout_s: float, name: str) -> None:
+    """A fault in the edge's own step must not keep the rest of the way out from being taken."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await step
+    except Exception as error:
+        fields = {"action": "drain_step_failed", "step": name}
+        log.error("the edge's %s failed: %r", name, error, exc_info=error, extra=fields)

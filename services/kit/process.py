@@ -1,0 +1,173 @@
+"""One edge in one process, from its start to the last connection gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+from collections.abc import Callable
+from typing import Any, Generic
+
+import uvloop
+
+from services.kit.budget import InputBudget
+from services.kit.drain import drain
+from services.kit.edge import Edge, EdgeContext, RunningEdge, SettingsT
+from services.kit.health import Answers, HealthServer
+from services.kit.layers import SettingsError
+from services.kit.listener import Listener, ListenerSettings
+from services.kit.metrics import Metrics
+from services.kit.session import SessionFactory
+from services.kit.settings import GlobalSettings
+from services.kit.sockets import raise_descriptor_limit
+from services.kit.stop import Stop
+
+log = logging.getLogger(__name__)
+
+EXIT_DRAINED = 0
+EXIT_FAILED = 1  # hurried out by a second signal, or a fault of our own
+EXIT_UNUSABLE = 2  # settings, files or addresses that no restart will mend
+
+TICK_S = 1.0
+OTHER_DESCRIPTORS = 64  # what a process needs beside its connections: store, logs, health, the loop itself
+
+Report = Callable[[str | None], None]  # called every second with the reason not to be ready, or None
+
+
+class EdgeProcess(Generic[SettingsT]):
+    """`share` workers divide the listeners' connection caps and the input budget among them."""
+
+    def __init__(
+        self,
+        edge: Edge[SettingsT],
+        settings: GlobalSettings,
+        edge_settings: SettingsT,
+        share: int = 1,
+        report: Report | None = None,
+    ) -> None:
+        self._edge = edge
+        self._settings = settings
+        self._edge_settings = edge_settings
+        self._share = share
+        self._report = report
+        self._metrics = Metrics(edge.name)
+        self._budget = InputBudget(settings.limits.max_input_bytes // share)
+        self._listeners: list[Listener] = []
+        self._running: RunningEdge | None = None
+        self._draining = False
+
+    async def run(self, stop: Stop) -> bool:
+        """True if it ended in order. Raises SettingsError, and whatever the edge raises when it starts."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._on_loop_error)
+        async with contextlib.AsyncExitStack() as cleanup:
+            if self._report is None:
+                health = HealthServer(
+                    self._settings.health, Answers(self._render, self.unready, lambda: None)
+                )
+                await health.start()
+                cleanup.push_async_callback(health.close)
+            ticker = loop.create_task(self._keep_ticking())
+            cleanup.callback(ticker.cancel)
+            if not await self._start(stop):
+                return not stop.hurry.is_set()
+            await stop.drain.wait()
+            self._draining = True
+            self._tick()
+            assert self._running is not None
+            in_order = await drain(self._listeners, self._running, self._settings.drain, stop.hurry)
+            self._tick()
+            return in_order
+
+    def unready(self) -> str | None:
+        """Why requests cannot be served now, or None."""
+        if self._draining:
+            return "draining"
+        try:
+            return "starting" if self._running is None else self._running.ready()
+        except Exception as error:  # noqa: BLE001
+            return f"the edge cannot say: {error!r}"
+
+    async def _start(self, stop: Stop) -> bool:
+        """False if it was told to stop before it had started."""
+        starting = asyncio.ensure_future(self._start_edge())
+        stopping = asyncio.ensure_future(stop.drain.wait())
+        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            return False
+        self._running = await starting
+        self._tick()
+        return True
+
+    async def _start_edge(self) -> RunningEdge:
+        url = self._settings.store_url
+        context = EdgeContext(self._edge.name, self._edge_settings, url, self._metrics, self._listen)
+        running = await self._edge.start(context)
+        try:
+            for listener in self._listeners:
+                await listener.start()
+        except SettingsError:
+            await running.close()
+            raise
+        self._check_descriptors()
+        log.info("%s started", self._edge.name, extra={"action": "started", "edge": self._edge.name})
+        return running
+
+    def _listen(self, name: str, settings: ListenerSettings, factory: SessionFactory) -> Listener:
+        if self._share > 1:
+            own_part = math.ceil(settings.max_connections / self._share)
+            settings = settings.model_copy(update={"max_connections": own_part})
+        listener = Listener(name, settings, factory, self._budget, self._metrics, self._share > 1)
+        self._listeners.append(listener)
+        return listener
+
+    def _check_descriptors(self) -> None:
+        allowed = raise_descriptor_limit()
+        wanted = sum(listener.settings.max_connections for listener in self._listeners) + OTHER_DESCRIPTORS
+        if wanted > allowed:
+            fields = {"action": "descriptors_short", "wanted": wanted, "allowed": allowed}
+            log.warning("open files are limited to %d, %d may be wanted", allowed, wanted, extra=fields)
+
+    async def _keep_ticking(self) -> None:
+        while True:
+            self._tick()
+            await asyncio.sleep(TICK_S)
+
+    def _tick(self) -> None:
+        """Bring up to date what is not counted at once."""
+        now = asyncio.get_running_loop().time()
+        for listener in self._listeners:
+            listener.tick(now)
+        self._metrics.input_held.set(self._budget.total)
+        reason = self.unready()
+        self._metrics.ready.set(reason is None)
+        if self._report is not None:
+            self._report(reason)
+
+    def _render(self) -> bytes:
+        self._tick()
+        return self._metrics.render()
+
+    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._metrics.local_errors.inc()
+        fields = {"action": "loop_error", "edge": self._edge.name}
+        log.error("%s", context.get("message"), exc_info=context.get("exception"), extra=fields)
+
+
+def run_process(process: EdgeProcess[Any], is_worker: bool = False) -> int:
+    """Run it in a loop of its own; returns the exit status. Raises what `EdgeProcess.run` does."""
+
+    async def serve() -> bool:
+        stop = Stop()
+        if is_worker:
+            stop.listen_as_worker()
+        else:
+            stop.listen_alone()
+        return await process.run(stop)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return EXIT_DRAINED if runner.run(serve()) else EXIT_FAILED

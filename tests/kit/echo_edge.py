@@ -1,0 +1,151 @@
+"""The smallest edge: it answers frames. It shows what the kit asks of an edge, and lets the tests ask for trouble.
+
+A frame is `u32 length | verb, 1 byte | argument`; an answer is `u32 length | body`. Run it as
+`python -m tests.kit.echo_edge --set health.port=0`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import Field
+
+from protos.types import PeerError
+from services.kit.edge import Edge, EdgeContext, EdgeSettings
+from services.kit.listener import ListenerSettings
+from services.kit.run import main
+from services.kit.session import Wire
+
+LENGTH = struct.Struct(">I")
+
+
+def frame(verb: bytes, argument: bytes = b"") -> bytes:
+    return LENGTH.pack(1 + len(argument)) + verb + argument
+
+
+class EchoSettings(EdgeSettings):
+    listeners: dict[str, ListenerSettings] = {"echo": ListenerSettings(port=0)}
+    frame_timeout_s: float = 30.0
+    unready_while: Path | None = Field(default=None, description="not ready while this file exists")
+
+
+class EchoSession:
+    """Echoes; `calls` lists what the kit called, for tests to look at."""
+
+    def __init__(self, wire: Wire, frame_timeout_s: float = 30.0, note: Callable[[str], None] | None = None):
+        self.wire = wire
+        self.calls: list[str] = []
+        self.lost_with: bool | None = None
+        self.waits_since = 0.0
+        self._timeout_s = frame_timeout_s
+        self._input = bytearray()
+        self._working = 0
+        self._ended = False
+
+    def received(self, data: bytes, now: float) -> None:
+        self.calls.append("received")
+        if not self._input:
+            self.waits_since = now
+        self._input += data
+        self._answer_frames()
+
+    def _answer_frames(self) -> None:
+        while not self.wire.is_blocked() and len(self._input) >= LENGTH.size:
+            end = LENGTH.size + LENGTH.unpack_from(self._input)[0]
+            if len(self._input) < end:
+                break
+            verb, argument = self._input[4:5], bytes(self._input[5:end])
+            del self._input[:end]
+            self._answer(bytes(verb), argument)
+        if self._ended and not self._input and not self._working:
+            self.wire.close()
+
+    def _answer(self, verb: bytes, argument: bytes) -> None:
+        match verb:
+            case b"E":  # echo
+                self.wire.write(LENGTH.pack(len(argument)) + argument)
+            case b"F":  # fill: an answer of that many bytes
+                size = int(argument)
+                self.wire.write(LENGTH.pack(size) + bytes(size))
+            case b"W":  # work: an answer after that many seconds
+                self._working += 1
+                asyncio.get_running_loop().call_later(float(argument), self._done)
+            case b"Q":  # quit: an answer, then close
+                self.wire.write(LENGTH.pack(0))
+                self.wire.close()
+            case b"R":  # refuse
+                self.wire.refuse("not_today", "asked for it")
+            case b"A":  # abort
+                self.wire.abort()
+            case b"X":  # a bug of ours
+                raise RuntimeError("asked for it")
+            case _:
+                raise PeerError("bad_verb", f"verb {verb!r}")
+
+    def _done(self) -> None:
+        self._working -= 1
+        self.wire.write(LENGTH.pack(4) + b"done")
+        self._answer_frames()
+
+    def eof(self, now: float) -> None:
+        self.calls.append("eof")
+        self._ended = True
+        self._answer_frames()
+
+    def lost(self, reset: bool) -> None:
+        self.calls.append("lost")
+        self.lost_with = reset
+
+    def deadline(self) -> float | None:
+        return self.waits_since + self._timeout_s if self._input and not self._ended else None
+
+    def on_time(self, now: float) -> None:
+        self.calls.append("on_time")
+        raise PeerError("request_timeout", f"{len(self._input)} bytes of a frame")
+
+    def resumed(self, now: float) -> None:
+        self.calls.append("resumed")
+        self.waits_since = now
+        self._answer_frames()
+
+    def drain(self) -> None:
+        self.calls.append("drain")
+        self._ended = True
+        if not self._working:
+            self.wire.close()
+
+    @property
+    def buffered(self) -> int:
+        return len(self._input)
+
+
+class RunningEcho:
+    def __init__(self, settings: EchoSettings) -> None:
+        self._settings = settings
+
+    def ready(self) -> str | None:
+        flag = self._settings.unready_while
+        return "the flag is up" if flag is not None and flag.exists() else None
+
+    async def stop_taking(self) -> None:
+        print("stop_taking", flush=True)
+
+    async def close(self) -> None:
+        print("close", flush=True)
+
+
+async def start(context: EdgeContext[EchoSettings]) -> RunningEcho:
+    timeout_s = context.settings.frame_timeout_s
+    for name, settings in context.settings.listeners.items():
+        context.listen(name, settings, lambda wire: EchoSession(wire, timeout_s))
+    return RunningEcho(context.settings)
+
+
+EDGE = Edge(name="echo", settings=EchoSettings, start=start, example=lambda settings: [])
+
+if __name__ == "__main__":
+    sys.exit(main(EDGE))
