@@ -87,9 +87,8 @@ async def _memory(link: Link) -> Finding:
 
 async def _clock(link: Link) -> Finding:
     before = time.time()
-    seconds, micros = await link.call("TIME")
-    here = (before + time.time()) / 2
-    off_ms = round((int(seconds) + int(micros) / 1e6 - here) * 1000)
+    theirs = await link.now_ms()
+    off_ms = theirs - round((before + time.time()) * 500)
     text = f"the store's is {abs(off_ms)} ms {'ahead' if off_ms >= 0 else 'behind'}"
     if abs(off_ms) > CLOCK_MS:
         return Finding("clock", Grade.WARN, text, "set the clocks by NTP: times shown are the store's")
@@ -139,10 +138,9 @@ async def _domain(domain: Domain, epoch: str) -> AsyncIterator[Finding]:
 
 
 async def _sessions(link: Link, keys: DomainKeys, subject: str) -> Finding:
-    seconds, _ = await link.call("TIME")
+    limit = await link.now_ms() - SESSION_TIMEOUT_MS
     listed = await link.call("ZRANGE", keys.sessions, 0, -1, "WITHSCORES")
     dying = int(await link.call("ZCARD", keys.dying))
-    limit = int(seconds) * 1000 - SESSION_TIMEOUT_MS
     alive = [listed[i].decode() for i in range(0, len(listed), 2) if float(listed[i + 1]) >= limit]
     silent = len(listed) // 2 - len(alive) + dying
     text = f"{len(alive)} alive" + (f" ({_some(alive)})" if alive else "")

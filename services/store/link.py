@@ -64,6 +64,11 @@ class Link:
         """The reply of one of our functions."""
         return await self.call("FCALL", f"ps1_{name}", len(keys), *keys, *args, attempts=attempts)
 
+    async def now_ms(self) -> int:
+        """The store's clock, ms since 1970."""
+        seconds, micros = await self.call("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000
+
     async def _ask(self, command: tuple[Any, ...]) -> Any:
         if self._connection is None:
             self._connection = await self._connector.connect(self._key, REPLY_TIMEOUT_S)

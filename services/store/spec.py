@@ -32,7 +32,7 @@ def parse_duration(value: object, info: ValidationInfo) -> object:
     if isinstance(value, str):
         found = DURATION.match(value)
         if not found:
-            raise ValueError(f"write a duration as a number and ms, s, m, h or d, as in 30s; not {value!r}")
+            raise ValueError("write a duration as a number and ms, s, m, h or d, as in 30s")
         return int(found[1]) * UNIT_MS[found[2]]
     if info.context != STORED:
         raise ValueError("write a duration with its unit, as in 30s")
@@ -58,7 +58,7 @@ def replicas_of(level: str) -> int:
         return 0
     found = re.fullmatch(r"replicated:([1-9]\d?)", level)
     if not found:
-        raise ValueError(f"ackLevel is memory, fsync or replicated:<n>, not {level!r}")
+        raise ValueError("an ack level is memory, fsync or replicated:<n>")
     return int(found[1])
 
 
@@ -118,12 +118,19 @@ class QueueSpec(Document):
         return replicas_of(self.ack_level)
 
     def fields(self) -> list[str | int]:
-        """The limits as the queue hash holds them (lua/queues.lua)."""
+        """The document as the queue hash holds it: one field of limits (lua/queues.lua), the rest for people."""
+        limits = (
+            *(self.max_length, self.max_bytes, self.overflow.value, self.message_ttl),
+            *(self.max_deliveries, int(self.paused), self.dead_letter.max_length),
+        )
+        document = self.model_dump_json(by_alias=True)
         return [
-            *("max_length", self.max_length, "max_bytes", self.max_bytes, "overflow", self.overflow.value),
-            *("ttl", self.message_ttl, "visibility", self.visibility_timeout),
-            *("max_deliveries", self.max_deliveries, "paused", int(self.paused)),
-            *("dead_max", self.dead_letter.max_length, "dead_retention", self.dead_letter.retention),
+            "limits",
+            " ".join(map(str, limits)),
+            "visibility",
+            self.visibility_timeout,
+            "document",
+            document,
         ]
 
 

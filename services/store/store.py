@@ -104,6 +104,10 @@ class Store:
             raise NotInitialised
         return Promises(**json.loads(found))
 
+    async def now_ms(self) -> int:
+        """The store's clock, ms since 1970: all times that it tells are of this one."""
+        return await self.registry.link.now_ms()
+
     def look_after(self) -> None:
         """This process sweeps, tidies and follows changes of documents: what edges do, and the CLI does not."""
         self._looking_after = True

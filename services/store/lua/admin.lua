@@ -32,11 +32,11 @@ local function reserve(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local v = call('HMGET', K[2], 'id', 'holder', 'until', 'fence', 'paused')
+  local v = call('HMGET', K[2], 'id', 'holder', 'until', 'fence', 'limits')
   if not v[1] then return 'GONE' end
   local now = now_ms()
   local held = v[2] and v[2] ~= '' and tonumber(v[3] or 0) > now
-  if v[5] == '1' or held and v[2] ~= A[2] then return 0 end
+  if limits_of(v[5]).paused or held and v[2] ~= A[2] then return 0 end
   local fence_number = tonumber(v[4] or 0)
   if not held or v[2] ~= A[2] then fence_number = fence_number + 1 end
   call('HSET', K[2], 'holder', A[2], 'until', num(now + tonumber(A[3])), 'fence', num(fence_number))

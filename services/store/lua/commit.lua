@@ -3,9 +3,9 @@
 local function refuse(reason, part) return { 'FAILED', reason, part } end
 
 -- Parts are (queue, acks, publishes); answers them parsed, without a write, or the refusal.
-local function parse_parts(A, i, count)
+local function parse_parts(A, i, number)
   local parts = {}
-  for p = 1, count do
+  for p = 1, number do
     local part = { queue = tonumber(A[i]), acks = {}, origin = A[i + 2], blobs = {} }
     local k = tonumber(A[i + 1])
     i = i + 3
@@ -41,12 +41,12 @@ local function check_room(Q, part)
   for _, b in ipairs(part.blobs) do n, bytes = n + b[1], bytes + b[2] end
   if n == 0 then return true end
   for _, a in ipairs(part.acks) do freed, freed_bytes = freed + popcount(a[4]), freed_bytes + a[5] end
-  if Q.h.overflow == 'dead_letter_oldest' then
+  if Q.limits.evict then
     local kept = Q.h.leased - freed   -- what is leased cannot make room
-    return (Q.h.max_length == 0 or kept + n <= Q.h.max_length) and (Q.h.max_bytes == 0 or bytes <= Q.h.max_bytes)
+    return (Q.limits.length == 0 or kept + n <= Q.limits.length) and (Q.limits.bytes == 0 or bytes <= Q.limits.bytes)
   end
-  return (Q.h.max_length == 0 or Q.h.len - freed + n <= Q.h.max_length) and
-    (Q.h.max_bytes == 0 or Q.h.bytes - freed_bytes + bytes <= Q.h.max_bytes)
+  return (Q.limits.length == 0 or Q.h.len - freed + n <= Q.limits.length) and
+    (Q.limits.bytes == 0 or Q.h.bytes - freed_bytes + bytes <= Q.limits.bytes)
 end
 
 local function check_part(Q, part)
@@ -64,19 +64,19 @@ local function apply_part(Q, part)
   save_lots(Q)
   local t = num(Q.C.now)
   for _, b in ipairs(part.blobs) do
-    if Q.h.overflow == 'dead_letter_oldest' then evict(Q, b[1], b[2]) end
+    if Q.limits.evict then evict(Q, b[1], b[2]) end
     append(Q, b[1], t, part.origin, b[3])
     add(Q, 'len', b[1])
     add(Q, 'bytes', b[2])
-    add(Q, 'added', b[1])
-    add(Q, 'bytes_in', b[2])
+    count(Q, 'added', b[1])
+    count(Q, 'bytes_in', b[2])
   end
 end
 
 local function commit(C, queues, key, keep_ms, parts)
   if call('EXISTS', key) == 1 then
     for _, part in ipairs(parts) do
-      if queues(part.queue) then add(queues(part.queue), 'duplicates', 1) end
+      if queues(part.queue) then count(queues(part.queue), 'duplicates', 1) end
     end
     return { 'DONE' }
   end
@@ -84,7 +84,7 @@ local function commit(C, queues, key, keep_ms, parts)
     local Q = queues(part.queue)
     local reason = check_part(Q, part)
     if reason then
-      if reason == 'FENCED' then add(Q, 'fenced', 1) end
+      if reason == 'FENCED' then count(Q, 'fenced', 1) end
       return refuse(reason, p - 1)
     end
   end

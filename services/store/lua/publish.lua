@@ -3,7 +3,7 @@
 -- The first entry of a generation is numbered explicitly, after all that were ever given out.
 local function next_id(Q)
   local generation = Q.C.generation
-  if Q.appended or string.match(Q.h.gens or '', '(%d+):%d+$') == generation then return generation .. '-*' end
+  if string.match(Q.h.gens or '', '(%d+):%d+$') == generation then return generation .. '-*' end
   local first = 1
   if call('EXISTS', Q.s) == 1 then
     local info = call('XINFO', 'STREAM', Q.s)
@@ -17,8 +17,8 @@ local function next_id(Q)
 end
 
 local function append(Q, n, t, origin, blob)
-  local entry = call('XADD', Q.s, next_id(Q), 'n', num(n), 't', t, 'o', origin, 'b', blob)
-  Q.appended = true
+  local entry = call('XADD', Q.s, Q.appended or next_id(Q), 'n', n, 't', t, 'o', origin, 'b', blob)
+  Q.appended = Q.C.generation .. '-*'
   return entry
 end
 
@@ -26,16 +26,17 @@ end
 local function closed(Q, holder)
   local full = guard(Q.C)
   if full then return full end
-  if Q.h.paused == 1 then return 'PAUSED' end
-  local held = Q.h.holder and Q.h.holder ~= '' and Q.h['until'] > Q.C.now
+  if Q.limits.paused then return 'PAUSED' end
+  local held = Q.h.holder and Q.h.holder ~= '' and tonumber(call('HGET', Q.q, 'until')) > Q.C.now
   if held and Q.h.holder ~= holder then return 'RESERVED' end
   if holder ~= '' and not held then return 'NOTHELD' end
 end
 
 -- Of one entry's records, how many the bounds let in: a prefix.
 local function room(Q, n, bytes, blob)
-  local left = Q.h.max_length > 0 and Q.h.max_length - Q.h.len or n
-  local left_bytes = Q.h.max_bytes > 0 and Q.h.max_bytes - Q.h.bytes or bytes
+  local most, most_bytes = Q.limits.length, Q.limits.bytes
+  local left = most > 0 and most - Q.h.len or n
+  local left_bytes = most_bytes > 0 and most_bytes - Q.h.bytes or bytes
   if n <= left and bytes <= left_bytes then return n, bytes end
   local fit, sum, p = 0, 0, 1
   while fit < n and fit < left do
@@ -51,22 +52,19 @@ local evict
 local function publish(Q, origin, holder, A, i, k)
   local reason = closed(Q, holder)
   if reason then return { 0, reason } end
-  local t, total, partial = num(Q.C.now), 0, nil
+  local t, total, total_bytes, partial = num(Q.C.now), 0, 0, nil
   for e = 1, k do
     local n, bytes, blob = tonumber(A[i]), tonumber(A[i + 1]), A[i + 2]
     i = i + 3
     local fit, fit_bytes = room(Q, n, bytes, blob)
-    if fit < n and Q.h.overflow == 'dead_letter_oldest' then
+    if fit < n and Q.limits.evict then
       evict(Q, n, bytes)
       fit, fit_bytes = room(Q, n, bytes, blob)
     end
     if fit > 0 then
       append(Q, fit, t, origin, fit == n and blob or slice(blob, 0, fit))
-      add(Q, 'len', fit)
-      add(Q, 'bytes', fit_bytes)
-      add(Q, 'added', fit)
-      add(Q, 'bytes_in', fit_bytes)
-      total = total + fit
+      total, total_bytes = total + fit, total_bytes + fit_bytes
+      Q.h.len, Q.h.bytes = Q.h.len + fit, Q.h.bytes + fit_bytes
     end
     if fit < n and not partial then
       partial = { 0, 'FULL' }
@@ -74,6 +72,9 @@ local function publish(Q, origin, holder, A, i, k)
     end
     if partial then partial[2 + e] = fit end
   end
+  Q.dirty.len, Q.dirty.bytes = true, true
+  count(Q, 'added', total)
+  count(Q, 'bytes_in', total_bytes)
   if partial then partial[1] = total return partial end
   return total
 end
@@ -104,23 +105,25 @@ local function gather_new(Q, want, max_bytes, out)
   local start = ce == 0 and '-' or (ci > 0 and entry_id(Q, ce) or '(' .. entry_id(Q, ce))
   local mean = math.max(1, h.bytes / math.max(1, h.len))
   local most = math.floor(max_bytes / mean) + 1
-  local count = math.min(math.ceil(want / PER_ENTRY) + 1, most)
+  local limit = math.min(math.ceil(want / PER_ENTRY) + 1, most)
   while got < want and bytes < max_bytes do
-    local entries = call('XRANGE', Q.s, start, '+', 'COUNT', count)
+    local entries = call('XRANGE', Q.s, start, '+', 'COUNT', limit)
     for i = 1, #entries do
       if got >= want or bytes >= max_bytes then break end
-      local id, e = entries[i][1], fields_of(entries[i][2])
-      local number, from = number_of(id), 0
+      local id, raw = entries[i][1], entries[i][2]     -- n t o b c, as append wrote them
+      local number, n, from = number_of(id), tonumber(raw[2]), 0
       if ci > 0 and number == ce then from = ci end
-      local k = math.min(e.n - from, want - got)
-      local blob = (from > 0 or k < e.n) and slice(e.b, from, k) or e.b
-      out[#out + 1] = { id = id, n = e.n, from = from, count = k, t = e.t, o = e.o, blob = blob, number = number, c = e.c }
-      got, bytes, ce, ci = got + k, bytes + #blob, number, (from + k < e.n) and from + k or 0
+      local k = n - from
+      if k > want - got then k = want - got end
+      local blob = (from > 0 or k < n) and slice(raw[8], from, k) or raw[8]
+      out[#out + 1] = { id = id, n = n, from = from, count = k, t = raw[4], o = raw[6], blob = blob, number = number,
+        c = raw[10] }
+      got, bytes, ce, ci = got + k, bytes + #blob, number, (from + k < n) and from + k or 0
     end
-    if #entries < count then break end
+    if #entries < limit then break end
     start = '(' .. entries[#entries][1]
-    count = math.min(want - got, most)
-    if count <= 0 then break end
+    limit = math.min(want - got, most)
+    if limit <= 0 then break end
   end
   if got > 0 then set(Q, 'ce', ce) set(Q, 'ci', ci) end
   return got
@@ -162,10 +165,10 @@ end
 evict = function(Q, n, bytes)
   local moved = 0
   while moved < STEP do
-    local over = Q.h.max_length > 0 and Q.h.len + n > Q.h.max_length
-    local over_bytes = Q.h.max_bytes > 0 and Q.h.bytes + bytes > Q.h.max_bytes
+    local over = Q.limits.length > 0 and Q.h.len + n > Q.limits.length
+    local over_bytes = Q.limits.bytes > 0 and Q.h.bytes + bytes > Q.limits.bytes
     if not (over or over_bytes) then return end
-    local want = over_bytes and 1 or math.min(n, Q.h.len + n - Q.h.max_length)
+    local want = over_bytes and 1 or math.min(n, Q.h.len + n - Q.limits.length)
     local pieces, got = gather(Q, math.min(want, PER_ENTRY), 1)
     if got == 0 then return end
     for i = 1, #pieces do kill(Q, pieces[i], 'rejected_full') end

@@ -1,36 +1,47 @@
 -- Queues: loaded once a call, written back once
 
-local FIELDS = { 'id', 'len', 'bytes', 'leased', 'ce', 'ci', 'lot', 'gens',
-  'added', 'bytes_in', 'delivered', 'acked', 'bytes_out', 'returned', 'fenced', 'dead', 'expired', 'duplicates',
-  'moved', 'rc_at', 'rc_len', 'rc_bytes',
-  'max_length', 'max_bytes', 'overflow', 'ttl', 'max_deliveries', 'paused',
-  'dead_max', 'holder', 'until', 'dead_trimmed' }
-local TEXT = { id = true, gens = true, overflow = true, holder = true }
+-- What decides is loaded; counters are only ever added to. `limits` is one field, parsed once for all calls:
+-- "max_length max_bytes overflow ttl max_deliveries paused dead_max", 0 = no bound.
+local FIELDS = { 'id', 'len', 'bytes', 'leased', 'ce', 'ci', 'lot', 'moved', 'rc_at', 'gens', 'limits', 'holder' }
+local NUMBERS = 9 -- of them, after the id
+
+local parsed, parsed_count = {}, 0
+local function limits_of(text)
+  local found = parsed[text]
+  if not found then
+    if parsed_count == 1000 then parsed, parsed_count = {}, 0 end
+    local length, bytes, overflow, ttl, deliveries, paused, dead =
+      string.match(text, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d) (%d+)$')
+    found = { length = tonumber(length), bytes = tonumber(bytes), evict = overflow == 'dead_letter_oldest',
+      ttl = tonumber(ttl), deliveries = tonumber(deliveries), paused = paused == '1', dead = tonumber(dead) }
+    parsed[text], parsed_count = found, parsed_count + 1
+  end
+  return found
+end
 
 -- first = index of the queue's first key: s q l r f m d x
 local function open_queue(C, K, first)
   local v = call('HMGET', K[first + 1], unpack(FIELDS))
   if not v[1] then return nil end
-  local h = {}
-  for i = 1, #FIELDS do
-    local f = FIELDS[i]
-    if TEXT[f] then h[f] = v[i] or nil elseif v[i] then h[f] = tonumber(v[i]) else h[f] = 0 end
-  end
-  return { h = h, dirty = {}, C = C, s = K[first], q = K[first + 1], l = K[first + 2], r = K[first + 3],
-    f = K[first + 4], m = K[first + 5], d = K[first + 6], x = K[first + 7], ready = h.len - h.leased }
+  local h = { id = v[1], gens = v[10] or nil, holder = v[12] or nil }
+  for i = 2, NUMBERS do h[FIELDS[i]] = tonumber(v[i] or 0) end
+  return { h = h, limits = limits_of(v[11]), dirty = {}, counts = {}, C = C, ready = h.len - h.leased,
+    s = K[first], q = K[first + 1], l = K[first + 2], r = K[first + 3], f = K[first + 4], m = K[first + 5],
+    d = K[first + 6], x = K[first + 7] }
 end
 
 local function set(Q, field, value) Q.h[field] = value Q.dirty[field] = true end
 local function add(Q, field, by) if by ~= 0 then Q.h[field] = Q.h[field] + by Q.dirty[field] = true end end
+local function count(Q, counter, by) if by ~= 0 then Q.counts[counter] = (Q.counts[counter] or 0) + by end end
 
 local function close_queue(Q)
   local args = {}
   for field in pairs(Q.dirty) do
-    local v = Q.h[field]
     args[#args + 1] = field
-    args[#args + 1] = TEXT[field] and (v or '') or num(v)
+    args[#args + 1] = field == 'gens' and Q.h.gens or num(Q.h[field])
   end
   if #args > 0 then call('HSET', Q.q, unpack(args)) end
+  for counter, by in pairs(Q.counts) do call('HINCRBY', Q.q, counter, num(by)) end
   if Q.C.wake and Q.ready <= 0 and Q.h.len - Q.h.leased > 0 then call('PUBLISH', Q.C.wake, Q.h.id) end
 end
 
@@ -48,10 +59,7 @@ local function entry_id(Q, number)
 end
 
 local function fields_of(raw)
-  local e = {}
-  for i = 1, #raw, 2 do e[raw[i]] = raw[i + 1] end
-  e.n = tonumber(e.n)
-  return e
+  return { n = tonumber(raw[2]), t = raw[4], o = raw[6], b = raw[8], c = raw[10] }   -- as append wrote them
 end
 
 -- One entry as {n, t, o, b, c}, from the stream or from x; nil when it is settled and gone.
@@ -98,12 +106,12 @@ local function settle_mask(Q, entry, n, mask)
 end
 
 -- What leaves the queue is taken off len and bytes, and off a running reconciliation that had counted it.
-local function leave(Q, entry, count, bytes)
-  add(Q, 'len', -count)
+local function leave(Q, entry, number, bytes)
+  add(Q, 'len', -number)
   add(Q, 'bytes', -bytes)
   if Q.h.rc_at > 0 and (number_of(entry) <= Q.h.rc_at or Q.h.moved > 0 and #call('XRANGE', Q.s, entry, entry) == 0) then
-    add(Q, 'rc_len', -count)
-    add(Q, 'rc_bytes', -bytes)
+    call('HINCRBY', Q.q, 'rc_len', num(-number))
+    call('HINCRBY', Q.q, 'rc_bytes', num(-bytes))
   end
 end
 
@@ -131,6 +139,7 @@ local function bury(Q, record, t, origin, entry, reason, h, err)
     'last', h and h.last or '0', 'error', err or '', 'body', body }
   if attributes then args[#args + 1] = 'attributes' args[#args + 1] = attributes end
   call('XADD', Q.d, unpack(args))
-  add(Q, 'dead', 1)
-  if Q.h.dead_max > 0 then add(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MAXLEN', '=', num(Q.h.dead_max))) end
+  count(Q, 'dead', 1)
+  local most = Q.limits.dead
+  if most > 0 then count(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MAXLEN', '=', num(most))) end
 end

@@ -33,8 +33,8 @@ local function redrive(K, A)
       call('XDEL', source.d, A[i])
       add(target, 'len', 1)
       add(target, 'bytes', #record - 4)
-      add(target, 'added', 1)
-      add(target, 'bytes_in', #record - 4)
+      count(target, 'added', 1)
+      count(target, 'bytes_in', #record - 4)
       call('HINCRBY', source.q, 'redriven', 1)
       moved = moved + 1
     end

@@ -34,6 +34,7 @@ Every function validates completely before its first write: Lua has no rollback.
 local RING = 64
 local PER_ENTRY = 32
 local STEP = 1000          -- messages one call may move on its own account (expiry, eviction, sweeping)
+local GUARD_MS = 5
 local GUARD = 0.75         -- publishes are refused above this share of maxmemory
 local call, bor, band, shl, tobit
 
@@ -106,14 +107,18 @@ local function remember(K, C, reply)
   call('HSET', K[3], 'n', num(C.seq), num(C.seq % RING), cmsgpack.pack(reply))
 end
 
--- Why the server itself should get no more messages now, or false; looked at once a call.
+-- Why the server itself should get no more messages now, or false. INFO costs as much as 40 messages, so its answer
+-- serves for some milliseconds.
+local guarded, guarded_at = false, 0
 local function guard(C)
+  if C.full == nil and C.now - guarded_at < GUARD_MS then C.full = guarded end
   if C.full == nil then
     local info = call('INFO', 'memory')
     local used = string.match(info, '\nused_memory:(%d+)')
     local max, policy = string.match(info, '\nmaxmemory:(%d+).-\nmaxmemory_policy:([%w-]+)')
     max = tonumber(max)
     C.full = policy ~= 'noeviction' and 'EVICTS' or max > 0 and tonumber(used) > GUARD * max and 'MEMORY'
+    guarded, guarded_at = C.full, C.now
   end
   return C.full
 end

@@ -2,35 +2,60 @@
 
 local function ack(Q, lot_number, entry, n, mask, bytes)
   local ok, mine = holds(Q, lot_number, entry, mask)
-  local count = popcount(mask)
+  local number = popcount(mask)
   if ok and bor(mask_of(Q, entry), mask) ~= ones(n) and mask_of(Q, entry) == 0 then ok = load(Q, entry) ~= nil end
   if ok then
-    leave(Q, entry, count, bytes)
+    leave(Q, entry, number, bytes)
     if not settle_mask(Q, entry, n, mask) then
       ok = false
-      add(Q, 'len', count)
+      add(Q, 'len', number)
       add(Q, 'bytes', bytes)
     end
   end
-  if not ok then add(Q, 'fenced', count) return 0 end
+  if not ok then count(Q, 'fenced', number) return 0 end
   if #mine > 0 then call('HDEL', Q.f, unpack(mine)) end
   local lot = lot_of(Q, lot_number)
-  lot.left = lot.left - count
-  add(Q, 'acked', count)
-  add(Q, 'bytes_out', bytes)
-  add(Q, 'leased', -count)
-  return count
+  lot.left = lot.left - number
+  count(Q, 'acked', number)
+  count(Q, 'bytes_out', bytes)
+  add(Q, 'leased', -number)
+  return number
+end
+
+-- The common case, a whole entry of a first lease: true if it was that, and is done.
+local function ack_whole(Q, lot, entry, n)
+  local number = number_of(entry)
+  if number < lot.e1 or number > lot.e2 or number == lot.e1 and lot.i1 > 0 or number == lot.e2 and lot.i2 < n then
+    return false
+  end
+  return call('XDEL', Q.s, entry) == 1
 end
 
 -- (lot, entry, n, mask, bytes) * k; reply {acked, index of each fenced one...}
 local function acks(Q, A, i, k)
-  local out, done = { 0 }, 0
+  local out, done, whole, bytes = { 0 }, 0, 0, 0
+  if not Q.masks then Q.masks, Q.masked = {}, call('EXISTS', Q.m) == 1 end
+  local plain = not Q.masked and Q.h.rc_at == 0
   for j = 1, k do
-    local c = ack(Q, A[i], A[i + 1], tonumber(A[i + 2]), tobit(tonumber(A[i + 3])), tonumber(A[i + 4]))
-    if c == 0 then out[#out + 1] = j - 1 end
-    done, i = done + c, i + 5
+    local n, mask = tonumber(A[i + 2]), tobit(tonumber(A[i + 3]))
+    local lot = lot_of(Q, A[i])
+    if plain and not Q.masked and lot and lot.kind == 'F' and mask == ones(n) and ack_whole(Q, lot, A[i + 1], n) then
+      lot.left, whole, bytes = lot.left - n, whole + n, bytes + A[i + 4]
+    else
+      local c = ack(Q, A[i], A[i + 1], n, mask, tonumber(A[i + 4]))
+      if c == 0 then out[#out + 1] = j - 1 end
+      done = done + c
+    end
+    i = i + 5
   end
-  out[1] = done
+  if whole > 0 then
+    add(Q, 'len', -whole)
+    add(Q, 'bytes', -bytes)
+    add(Q, 'leased', -whole)
+    count(Q, 'acked', whole)
+    count(Q, 'bytes_out', bytes)
+  end
+  out[1] = done + whole
   save_lots(Q)
   return out
 end
@@ -68,8 +93,8 @@ end
 local function to_end(Q, entry, e, index, key, h)
   local record = slice(e.b, index, 1)
   forget_one(Q, entry, e, index, key, #record - 4)
-  local id = call('XADD', Q.s, next_id(Q), 'n', '1', 't', e.t, 'o', e.o, 'b', record, 'c', '1')
-  Q.appended = true
+  local id = call('XADD', Q.s, Q.appended or next_id(Q), 'n', '1', 't', e.t, 'o', e.o, 'b', record, 'c', '1')
+  Q.appended = Q.C.generation .. '-*'
   call('HSET', Q.f, num(number_of(id) * PER_ENTRY), history_text('0', h))
   add(Q, 'len', 1)
   add(Q, 'bytes', #record - 4)
@@ -88,7 +113,7 @@ local function returns(Q, A, i, k)
       h.failed = h.failed + tonumber(failed)
       if err ~= '' then h.err = err end
       local lot = release_one(Q, lot_number)
-      if failed == '1' and Q.h.max_deliveries > 0 and h.failed >= Q.h.max_deliveries then
+      if failed == '1' and Q.limits.deliveries > 0 and h.failed >= Q.limits.deliveries then
         to_dead(Q, entry, e, index, key, h, 'max_deliveries', h.err)
         dead = dead + 1
       else
@@ -103,8 +128,8 @@ local function returns(Q, A, i, k)
       end
     end
   end
-  add(Q, 'returned', back)
-  add(Q, 'fenced', fenced)
+  count(Q, 'returned', back)
+  count(Q, 'fenced', fenced)
   save_lots(Q)
   return { back, dead, fenced }
 end
@@ -124,7 +149,7 @@ local function rejects(Q, A, i, k)
     end
     i = i + 5
   end
-  add(Q, 'fenced', fenced)
+  count(Q, 'fenced', fenced)
   save_lots(Q)
   return { dead, fenced }
 end

@@ -27,13 +27,13 @@ end
 
 local function lease_new(Q, pieces, out)
   if #pieces == 0 then return end
-  local count, kind = 0, 'F'
+  local total, kind = 0, 'F'
   for i = 1, #pieces do
-    count = count + pieces[i].count
+    total = total + pieces[i].count
     if pieces[i].c then kind = 'H' end
   end
   local a, z = pieces[1], pieces[#pieces]
-  local lot = new_lot(Q, count, kind, num(a.number) .. ' ' .. a.from .. ' ' .. num(z.number) .. ' ' .. (z.from + z.count))
+  local lot = new_lot(Q, total, kind, num(a.number) .. ' ' .. a.from .. ' ' .. num(z.number) .. ' ' .. (z.from + z.count))
   for i = 1, #pieces do
     if pieces[i].c then reacquire_end(Q, lot, pieces[i]) end
     tell(out, lot, pieces[i])
@@ -59,12 +59,12 @@ end
 
 -- Gathered pieces that outlived the queue's time to live go to the dead letters instead.
 local function expire(Q, pieces)
-  if Q.h.ttl == 0 then return pieces end
+  if Q.limits.ttl == 0 then return pieces end
   local alive = {}
   for i = 1, #pieces do
     local p = pieces[i]
-    if tonumber(p.t) + Q.h.ttl <= Q.C.now then
-      add(Q, 'expired', p.count)
+    if tonumber(p.t) + Q.limits.ttl <= Q.C.now then
+      count(Q, 'expired', p.count)
       kill(Q, p, 'expired')
     else
       alive[#alive + 1] = p
@@ -75,7 +75,7 @@ end
 
 -- Reply: {more, (lot, entry, n, from, count, records, "t origin", "acquired failed" | '')...}; more = 1: ask again.
 local function take(Q, want, max_bytes)
-  if Q.h.paused == 1 then return { 0 }, {} end
+  if Q.limits.paused then return { 0 }, {} end
   local pieces, alive, got = nil, {}, 0
   local looked = 0
   repeat
@@ -92,7 +92,7 @@ local function take(Q, want, max_bytes)
   local lots = { 'lots' }
   lots[2] = lease_returned(Q, back, out) or lease_new(Q, new, out)
   if #back > 0 and #new > 0 then lots[3] = lease_new(Q, new, out) end
-  add(Q, 'delivered', got)
+  count(Q, 'delivered', got)
   add(Q, 'leased', got)
   return out, lots
 end

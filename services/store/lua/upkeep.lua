@@ -1,7 +1,7 @@
 -- Upkeep of one queue
 
 local function expire_front(Q)
-  if Q.h.ttl == 0 then return end
+  if Q.limits.ttl == 0 then return end
   local moved = 0
   while moved < STEP do
     local first = call('ZRANGE', Q.r, 0, 0)[1]
@@ -12,7 +12,7 @@ local function expire_front(Q)
       id = e and e[1]
     end
     local e = id and load(Q, id)
-    if not e or tonumber(e.t) + Q.h.ttl > Q.C.now then return end
+    if not e or tonumber(e.t) + Q.limits.ttl > Q.C.now then return end
     local pieces, got = gather(Q, PER_ENTRY, 1)
     local alive = expire(Q, pieces)
     for _, p in ipairs(alive) do                     -- gathered with an expired one, but still good: back to its place
@@ -60,37 +60,39 @@ local function count_live(e, mask)
 end
 
 local function count_moved(Q)
-  local all = call('HGETALL', Q.x)
+  local all, n, bytes = call('HGETALL', Q.x), 0, 0
   for i = 1, #all, 2 do
-    local n, bytes = count_live(cmsgpack.unpack(all[i + 1]), mask_of(Q, all[i]))
-    add(Q, 'rc_len', n)
-    add(Q, 'rc_bytes', bytes)
+    local m, b = count_live(cmsgpack.unpack(all[i + 1]), mask_of(Q, all[i]))
+    n, bytes = n + m, bytes + b
   end
+  return n, bytes
 end
 
 -- Counts the stream itself in steps, while the queue works; what leaves meanwhile is taken off again (see leave).
 -- Answers nil until a pass is complete, then {counted, bytes, leased in lots, len, bytes, leased}; counters then follow.
 local function reconcile(Q, step)
-  local start = '(' .. entry_id(Q, Q.h.rc_at)
+  local start, n, bytes = '(' .. entry_id(Q, Q.h.rc_at), nil, nil
   if Q.h.rc_at == 0 then
-    set(Q, 'rc_len', 0)
-    set(Q, 'rc_bytes', 0)
-    count_moved(Q)
-    start = '-'
+    start, n, bytes = '-', count_moved(Q)
+  else
+    local v = call('HMGET', Q.q, 'rc_len', 'rc_bytes')
+    n, bytes = tonumber(v[1]), tonumber(v[2])
   end
   local entries = call('XRANGE', Q.s, start, '+', 'COUNT', step)
   for i = 1, #entries do
-    local n, bytes = count_live(fields_of(entries[i][2]), mask_of(Q, entries[i][1]))
-    add(Q, 'rc_len', n)
-    add(Q, 'rc_bytes', bytes)
+    local m, b = count_live(fields_of(entries[i][2]), mask_of(Q, entries[i][1]))
+    n, bytes = n + m, bytes + b
     set(Q, 'rc_at', number_of(entries[i][1]))
   end
-  if #entries == step then return end
+  if #entries == step then
+    call('HSET', Q.q, 'rc_len', num(n), 'rc_bytes', num(bytes))
+    return
+  end
   local leased = 0
   for _, text in ipairs(call('HVALS', Q.l)) do leased = leased + parse_lot(text).left end
-  local out = { Q.h.rc_len, Q.h.rc_bytes, leased, Q.h.len, Q.h.bytes, Q.h.leased }
-  set(Q, 'len', Q.h.rc_len)
-  set(Q, 'bytes', Q.h.rc_bytes)
+  local out = { n, bytes, leased, Q.h.len, Q.h.bytes, Q.h.leased }
+  set(Q, 'len', n)
+  set(Q, 'bytes', bytes)
   set(Q, 'leased', leased)
   set(Q, 'rc_at', 0)
   return out
@@ -106,7 +108,7 @@ local function upkeep(K, A)
   if not Q then return 'GONE' end
   expire_front(Q)
   move_stragglers(Q, tonumber(A[2]))
-  if tonumber(A[4]) > 0 then add(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MINID', num(C.now - tonumber(A[4])))) end
+  if tonumber(A[4]) > 0 then count(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MINID', num(C.now - tonumber(A[4])))) end
   local counted = reconcile(Q, tonumber(A[3]))
   close_queue(Q)
   return counted or {}

@@ -52,7 +52,7 @@ local function replay(queues, A, kept)
     end
   end
   for q = 0, tonumber(A[6]) - 1 do
-    if queues(q) then add(queues(q), 'duplicates', 1) close_queue(queues(q)) end
+    if queues(q) then count(queues(q), 'duplicates', 1) close_queue(queues(q)) end
   end
   return kept
 end
