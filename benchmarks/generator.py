@@ -1,0 +1,167 @@
+"""The load generator seen from Python: built once a run, given connected sockets, read as one line of JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SOURCES = ("main.c", "loop.c", "rules.c", "sink.c")
+OVERTIME_S = 15.0  # what a run may take beyond its own limit before it is ended from outside
+SINK_LIFETIME_S = 120
+
+
+class LoadFailed(OSError):
+    """The generator could not finish: the peer closed, or answered what makes no sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What to send to whom: sockets that are connected and greeted, one prebuilt request for each."""
+
+    rule: str  # how replies are counted, a name of load/rules.c
+    sockets: Sequence[socket.socket]
+    requests: Sequence[bytes]
+    window: int  # messages in flight on a connection
+    per_request: int = 1  # messages that one request asks for
+    ok: str = ""  # rule `line`: what a good reply begins with
+    ok_status: int = 1  # rule `tmq-put`: the byte that says yes
+
+    def close(self) -> None:
+        for each in self.sockets:
+            each.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """When to stop: at so many messages or after so many seconds, whichever is first."""
+
+    count: int
+    seconds: float
+    rate: float = 0.0  # messages/s offered; 0: as many as the windows allow
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run of the generator saw. Latencies in us, from asking to answer (paced: from when it was due)."""
+
+    messages: int  # answered well within the time
+    seconds: float
+    settled: int = 0  # the same with those that were under way when time was up
+    refused: int = 0
+    empty: int = 0  # takes that found nothing and were asked again
+    p50_us: float = 0.0
+    p99_us: float = 0.0
+    max_us: float = 0.0
+    cpu_s: float = 0.0  # the generator's own
+    error: str | None = field(default=None, repr=False)
+
+    @property
+    def rate(self) -> float:
+        """Messages a second."""
+        return self.messages / self.seconds if self.seconds else 0.0
+
+
+def is_loopback(sock: socket.socket) -> bool:
+    """True if the other end is on this machine's loopback; nothing else is ever loaded."""
+    try:
+        name = sock.getpeername()
+    except OSError:
+        return False
+    return sock.family in (socket.AF_INET, socket.AF_INET6) and ip_address(name[0]).is_loopback
+
+
+def find_compiler() -> str | None:
+    named = os.environ.get("CC", "")
+    return next((path for path in map(shutil.which, (named, "cc", "gcc", "clang")) if path), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """A way to run load: the C program, or the same in Python."""
+
+    command: tuple[str, ...]
+    language: str  # shown in the results
+
+    @classmethod
+    def build(cls, folder: Path) -> Generator:
+        """Compile the generator into `folder`; without a compiler that works, fall back to Python."""
+        compiler, program = find_compiler(), folder / "load"
+        if compiler:
+            sources = [str(HERE / "load" / name) for name in SOURCES]
+            built = subprocess.run([compiler, "-O2", "-o", str(program), *sources], capture_output=True)
+            if built.returncode == 0:
+                return cls((str(program),), "C")
+        return cls.python()
+
+    @classmethod
+    def python(cls) -> Generator:
+        return cls((sys.executable, "-m", "benchmarks.fallback"), "Python")
+
+    def run(self, load: Load, bound: Bound) -> Outcome:
+        """Drive the load to its bound. Raises LoadFailed; the sockets stay open, and the caller's."""
+        if not all(map(is_loopback, load.sockets)):
+            raise LoadFailed("refused: the other end of a socket is not on loopback")
+        fds = [each.fileno() for each in load.sockets]
+        requests = b"".join(struct.pack(">I", len(request)) + request for request in load.requests)
+        try:
+            ended = subprocess.run(
+                [*self.command, *self._options(load, bound, fds)],
+                input=requests,
+                capture_output=True,
+                pass_fds=fds,
+                cwd=HERE.parent,
+                timeout=bound.seconds + OVERTIME_S,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise LoadFailed(f"the generator did not end {OVERTIME_S:.0f} s after its time") from late
+        return self._outcome(ended)
+
+    @staticmethod
+    def _options(load: Load, bound: Bound, fds: list[int]) -> list[str]:
+        options = {
+            "rule": load.rule,
+            "fds": ",".join(map(str, fds)),
+            "window": load.window,
+            "per-request": load.per_request,
+            "count": bound.count,
+            "seconds": bound.seconds,
+            "ok": load.ok,
+            "ok-status": load.ok_status,
+        }
+        if bound.rate:
+            options["rate"] = bound.rate
+        return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+
+    @staticmethod
+    def _outcome(ended: subprocess.CompletedProcess[bytes]) -> Outcome:
+        if not ended.stdout:
+            raise LoadFailed(ended.stderr.decode(errors="replace").strip() or f"exit {ended.returncode}")
+        outcome = Outcome(**json.loads(ended.stdout))
+        if outcome.error:
+            raise LoadFailed(f"{outcome.error} (after {outcome.settled:,} messages)")
+        return outcome
+
+    @contextlib.contextmanager
+    def sink(self, request_bytes: int, reply: bytes) -> Iterator[int]:
+        """A server that answers `reply` to every `request_bytes` received; yields its port."""
+        options = ["--sink", "--request-bytes", str(request_bytes), "--reply", reply.hex()]
+        command = [*self.command, *options, "--seconds", str(SINK_LIFETIME_S)]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HERE.parent
+        ) as server:
+            try:
+                assert server.stdout is not None
+                yield int(server.stdout.readline())
+            finally:
+                server.kill()
