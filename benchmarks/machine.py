@@ -1,0 +1,118 @@
+"""The machine that the numbers belong to, and what one fsync costs on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PROBES = 100
+PROBE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    processor: str
+    cores: int
+    memory_gib: float
+    system: str
+    kernel: str
+    python: str
+    filesystem: str
+    fdatasync_us: float  # median of an append of 4 KiB and its fdatasync, one at a time
+
+    def __str__(self) -> str:
+        return (
+            f"{self.cores} cores of {self.processor}, {self.memory_gib:.0f} GiB, {self.system}, Linux {self.kernel}, "
+            f"Python {self.python}; {self.filesystem}, one fdatasync {self.fdatasync_us:.0f} us"
+        )
+
+
+def describe(folder: Path) -> Machine:
+    """This machine; the disk is the one below `folder`."""
+    return Machine(
+        processor=_field("/proc/cpuinfo", "model name", ":") or platform.processor() or platform.machine(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        system=(_field("/etc/os-release", "PRETTY_NAME", "=") or platform.system()).strip('"'),
+        kernel=platform.release(),
+        python=platform.python_version(),
+        filesystem=filesystem_of(folder),
+        fdatasync_us=round(fdatasync_us(folder), 1),
+    )
+
+
+def _field(path: str, name: str, separator: str) -> str | None:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return None
+    pairs = (line.partition(separator) for line in lines)
+    return next((value.strip() for key, _, value in pairs if key.strip() == name), None)
+
+
+def filesystem_of(folder: Path) -> str:
+    """The type of the mounted file system that holds `folder`: the longest mount point above it."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    above = [(len(mount[1]), mount[2]) for mount in mounts if folder.resolve().is_relative_to(mount[1])]
+    return max(above, default=(0, "unknown"))[1]
+
+
+def fdatasync_us(folder: Path) -> float:
+    """Median microseconds of appending 4 KiB and waiting until the disk has them."""
+    path = folder / "fdatasync"
+    times = []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(PROBES):
+            start = time.perf_counter()
+            file.write(bytes(PROBE_BYTES))
+            os.fdatasync(file.fileno())
+            times.append((time.perf_counter() - start) * 1e6)
+    path.unlink()
+    return statistics.median(times)
+
+
+def current_commit() -> str:
+    """The commit under measure, with `+` if the tree differs from it; "" outside of git."""
+    here = Path(__file__).parent
+    try:
+        shown = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+", "--exclude=*"],
+            cwd=here,
+            capture_output=True,
+            timeout=10,
+        )
+    except OSError:
+        return ""
+    return shown.stdout.decode().strip()
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds that a process and its children now alive have used."""
+    ticks = sum(sum(map(int, _stat(each)[11:13])) for each in tree(pid))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def resident_kib(pid: int) -> float:
+    """Resident memory of a process and its children, KiB."""
+    pages = sum(int(_stat(each)[21]) for each in tree(pid))
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/<pid>/stat after the name: the third field is at 0."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all its descendants."""
+    children = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").glob("*/children")
+        for child in task.read_text().split()
+    ]
+    return [pid, *(each for child in children for each in tree(child))]

@@ -1,0 +1,29 @@
+"""The servers that are measured: how each is started, greeted and loaded, and what its yes means."""
+
+from __future__ import annotations
+
+from benchmarks.peers.beanstalkd import Beanstalkd
+from benchmarks.peers.ceiling import Ceiling
+from benchmarks.peers.nats import JetStream
+from benchmarks.peers.peer import Peer
+from benchmarks.peers.rabbitmq import QuorumQueue
+from benchmarks.peers.redis import RawXadd, RedisBenchmark, Store
+from benchmarks.peers.tmq import Tmq
+from benchmarks.process import Workshop
+
+
+def make_peers(workshop: Workshop, store: Store) -> dict[str, Peer]:
+    """Every peer by name, in the order of the table; none is started yet."""
+    peers: list[Peer] = [
+        Tmq(workshop, store),
+        RedisBenchmark(workshop, store),
+        RawXadd(workshop, store),
+        JetStream(workshop),
+        JetStream(workshop, retention="limits"),
+        JetStream(workshop, always=True),
+        Beanstalkd(workshop, always=False),
+        Beanstalkd(workshop, always=True),
+        QuorumQueue(workshop),
+        Ceiling(workshop),
+    ]
+    return {peer.name: peer for peer in peers}

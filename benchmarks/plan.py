@@ -1,0 +1,55 @@
+"""How much is measured: the full plan, whose numbers are kept, and the quick one, which shows that all runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from benchmarks.generator import Bound
+from benchmarks.peers.peer import IN_FLIGHT, ONE_AT_A_TIME, Shape
+
+MIN_ROUNDS, MAX_ROUNDS = 1, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    rounds: int
+    put: dict[Shape, Bound]  # throughput: each put; its take empties what it filled
+    paced_seconds: float
+    idle_connections: int
+    depths: tuple[int, ...]  # messages in the queue
+    depth_messages: int  # put and taken at each depth, a round
+    store_messages: int  # the store alone, each mode and batch, a round
+    quick: bool = False
+
+    def with_rounds(self, rounds: int | None) -> Plan:
+        return self if rounds is None else replace(self, rounds=rounds)
+
+
+FULL = Plan(
+    rounds=5,
+    put={IN_FLIGHT: Bound(300_000, 2.0), ONE_AT_A_TIME: Bound(60_000, 2.0)},
+    paced_seconds=4.0,
+    idle_connections=5_000,
+    depths=(1_000, 10_000, 100_000, 1_000_000),
+    depth_messages=100_000,
+    store_messages=100_000,
+)
+QUICK = Plan(
+    rounds=2,
+    put={IN_FLIGHT: Bound(60_000, 0.6), ONE_AT_A_TIME: Bound(12_000, 0.6)},
+    paced_seconds=1.0,
+    idle_connections=5_000,
+    depths=(1_000, 10_000, 100_000),
+    depth_messages=20_000,
+    store_messages=20_000,
+    quick=True,
+)
+WARM_UP = 4  # the round before the first one, not kept, does this part of the messages
+PACED = Shape(50, 1)
+PACED_RATE = 5_000.0  # messages/s
+DEPTH_LOAD = Shape(10, 80)  # messages in flight on a connection, puts and takes together
+DEPTH_PAIRS = 20  # puts, then as many takes, in one request
+
+
+def warm_up(bound: Bound) -> Bound:
+    return Bound(max(1, bound.count // WARM_UP), bound.seconds / WARM_UP, bound.rate)
