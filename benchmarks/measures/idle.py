@@ -1,0 +1,75 @@
+"""What a connection costs that does nothing: resident memory of the server, before and after so many are open."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable
+
+from benchmarks.machine import resident_kib
+from benchmarks.measures.bench import Bench
+from benchmarks.peers.peer import Shape, WirePeer
+from benchmarks.peers.tmq import Tmq
+from benchmarks.results import Finding, Target
+
+WANTED = Target("<=", 16.0)  # KiB
+NAMES = ("tmq", "xadd", "nats", "beanstalkd", "rabbitmq")
+FIRST = 100  # opened and closed before: what a server sets up once does not count
+SETTLE_TIMEOUT_S = 20.0
+SETTLE_STEP_S = 0.5
+
+
+def measure(bench: Bench) -> list[Finding]:
+    return [_finding(bench, name) for name in NAMES if name in bench.peers]
+
+
+def _finding(bench: Bench, name: str) -> Finding:
+    peer, count = bench.peers[name], bench.plan.idle_connections
+    target = WANTED if name == "tmq" else None
+    what = f"{count:,} idle connections: {'the store, raw' if name == 'xadd' else peer.title}"
+    values: list[float] = []
+    reason = bench.start(name)
+    if not reason:
+        bench.say(what)
+        try:
+            values = [_kib_per_connection(peer, count)]
+        except OSError as failure:
+            reason = str(failure)
+    return Finding("idle", what, values, "KiB each", target, reason)
+
+
+def _kib_per_connection(peer: object, count: int) -> float:
+    assert isinstance(peer, WirePeer)
+    opener = _opener(peer)
+    with contextlib.ExitStack() as first:
+        for _ in range(FIRST):
+            first.enter_context(opener())
+    pid = peer.daemon.pid
+    before = _settled(pid)
+    with contextlib.ExitStack() as all_of_them:
+        for _ in range(count):
+            all_of_them.enter_context(opener())
+        return (_settled(pid) - before) / count
+
+
+def _opener(peer: WirePeer) -> Callable[[], socket.socket]:
+    """A client of TMQ that is idle has its queue open."""
+    if not isinstance(peer, Tmq):
+        return peer.connect
+    queue = peer.next_queue()
+    peer.create(queue)
+    return lambda: peer.open(Shape(1, 1), queue)[0][0]
+
+
+def _settled(pid: int) -> float:
+    """Resident KiB once it no longer changes (1 % within half a second)."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    last = resident_kib(pid)
+    while time.monotonic() < deadline:
+        time.sleep(SETTLE_STEP_S)
+        now = resident_kib(pid)
+        if abs(now - last) <= 0.01 * last:
+            return now
+        last = now
+    return last

@@ -1,0 +1,118 @@
+"""The store alone: calls on one connection, four in flight, without any edge before it.
+
+The workload is the same for every store side; a store side only says which bytes a call is (see `StoreSide`).
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import socket
+import time
+from typing import Protocol
+
+import hiredis
+
+from benchmarks.peers.peer import dial
+
+CALLS_IN_FLIGHT = 4
+READ_BYTES = 1 << 18
+
+
+class Mode(enum.Enum):
+    PUBLISH = "publish"
+    TAKE_SETTLE = "take + settle"  # of a queue filled before
+    ALL_THREE = "all three"  # publish, take and settle at once
+
+
+class StoreSide(Protocol):
+    """What a store's calls look like on the wire: RESP commands, as many replies as commands.
+
+    A side is made on an empty server: it loads its functions and declares its queue when it is made.
+    """
+
+    def publish(self, messages: int) -> bytes:
+        """One call that publishes so many messages of 100 bytes."""
+
+    def take(self, want: int) -> bytes:
+        """One call that leases up to `want` messages."""
+
+    def settle(self, taken: object) -> tuple[bytes, int]:
+        """One call that settles all that the reply to a take holds, and how many that is; 0: it was empty."""
+
+
+class _Calls:
+    """One connection: what was sent, in order, and the replies to it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._reader = hiredis.Reader()
+        self._kinds: collections.deque[str] = collections.deque()
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def send(self, calls: list[tuple[str, bytes]]) -> None:
+        self._kinds.extend(kind for kind, _ in calls)
+        self._sock.sendall(b"".join(request for _, request in calls))
+
+    def receive(self) -> tuple[str, object]:
+        """The next reply and the kind of its call. Raises OSError if the store refused it."""
+        while (reply := self._reader.gets()) is False:
+            data = self._sock.recv(READ_BYTES)
+            if not data:
+                raise ConnectionError("the store closed the connection")
+            self._reader.feed(data)
+        if isinstance(reply, Exception):
+            raise OSError(f"the store refused a call: {reply}")
+        return self._kinds.popleft(), reply
+
+
+def drive(port: int, side: StoreSide, mode: Mode, batch: int, messages: int) -> float:
+    """Seconds for `messages` messages in calls of `batch`."""
+    with dial(port) as sock:
+        calls = _Calls(sock)
+        if mode is Mode.PUBLISH:
+            return _publish(calls, side, batch, messages)
+        if mode is Mode.TAKE_SETTLE:
+            _publish(calls, side, batch, messages)
+            return _take_and_settle(calls, side, batch, messages, to_publish=0)
+        return _take_and_settle(calls, side, batch, messages, to_publish=messages)
+
+
+def _publish(calls: _Calls, side: StoreSide, batch: int, messages: int) -> float:
+    start = time.perf_counter()
+    sent = 0
+    while sent < messages or calls:
+        if sent < messages and len(calls) < CALLS_IN_FLIGHT:
+            calls.send([("publish", side.publish(batch))])
+            sent += batch
+        else:
+            calls.receive()
+    return time.perf_counter() - start
+
+
+def _take_and_settle(calls: _Calls, side: StoreSide, batch: int, messages: int, to_publish: int) -> float:
+    """Every reply to a take is settled; its successor, and a publish while any are left, go with the settle."""
+    start = time.perf_counter()
+    settled = 0
+    for _ in range(CALLS_IN_FLIGHT):
+        to_publish = _next(calls, side, batch, to_publish, [])
+    while settled < messages:
+        kind, reply = calls.receive()
+        if kind != "take":
+            continue
+        request, count = side.settle(reply)
+        settled += count
+        settle = [("settle", request)] if count else []
+        to_publish = _next(calls, side, batch, to_publish, settle)
+    while calls:
+        calls.receive()
+    return time.perf_counter() - start
+
+
+def _next(calls: _Calls, side: StoreSide, batch: int, to_publish: int, first: list[tuple[str, bytes]]) -> int:
+    """Send what is due, and a take; what is left to publish."""
+    publish = [("publish", side.publish(batch))] if to_publish > 0 else []
+    calls.send([*first, *publish, ("take", side.take(batch))])
+    return to_publish - batch if publish else 0

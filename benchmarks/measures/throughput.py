@@ -1,0 +1,83 @@
+"""Put and take, in flight and one at a time: all peers in every round, each round beginning with another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.measures.bench import Bench
+from benchmarks.peers.peer import IN_FLIGHT, ONE_AT_A_TIME, SHAPES, Operation, Peer, Shape
+from benchmarks.plan import warm_up
+from benchmarks.results import Cell, Finding, PeerResult, Results, Target, ratios
+
+PUT, TAKE = Operation.PUT, Operation.TAKE
+# Penstock's cell, and the peer's cell that it is held against. JetStream's fetch of many is its take in flight.
+TARGETS = (
+    (PUT, IN_FLIGHT, "redis-benchmark", PUT, 1.2),
+    (PUT, IN_FLIGHT, "nats", PUT, 2.0),
+    (PUT, IN_FLIGHT, "rabbitmq", PUT, 6.0),
+    (PUT, ONE_AT_A_TIME, "redis-benchmark", PUT, 0.7),
+    (PUT, ONE_AT_A_TIME, "nats", PUT, 0.8),
+    (PUT, ONE_AT_A_TIME, "nats-always", PUT, 5.0),
+    (TAKE, IN_FLIGHT, "nats", TAKE, 1.0),
+    (TAKE, ONE_AT_A_TIME, "redis-benchmark", PUT, 0.5),
+)
+
+
+def cell_name(operation: Operation, shape: Shape) -> str:
+    return f"{operation.value} {shape.name}"
+
+
+def measure(bench: Bench) -> list[Finding]:
+    """Fill in the peers of the results; the findings are the ratios that something is wanted of."""
+    bench.results.peers = [_begin(bench, peer) for peer in bench.peers.values()]
+    for number in range(bench.plan.rounds + 1):
+        for peer in _in_turn(bench, number):
+            _one_round(bench, peer, number)
+    return compare(bench.results)
+
+
+def _begin(bench: Bench, peer: Peer) -> PeerResult:
+    reason = bench.start(peer.name)
+    version = "" if reason else peer.version()
+    return PeerResult(peer.name, peer.title, peer.promise, version, reason)
+
+
+def _in_turn(bench: Bench, number: int) -> Iterator[PeerResult]:
+    peers = bench.results.peers
+    first = number % len(peers)
+    return (peer for peer in peers[first:] + peers[:first] if not peer.not_run)
+
+
+def _one_round(bench: Bench, result: PeerResult, number: int) -> None:
+    """Round 0 is the warm-up. A peer that fails is out of the run, with its reason in the table."""
+    peer = bench.peers[result.name]
+    for shape in SHAPES:
+        bench.say(f"{'warm-up' if number == 0 else f'round {number}'}: {peer.title}, {shape.name}")
+        bound = bench.plan.put[shape]
+        try:
+            outcomes = peer.measure(bench.generator, shape, bound if number else warm_up(bound))
+        except OSError as failure:
+            result.not_run = f"failed: {failure}"
+            result.cells = {}
+            return
+        if number:
+            for operation, outcome in outcomes.items():
+                result.cells.setdefault(cell_name(operation, shape), Cell()).add(outcome)
+
+
+def compare(results: Results) -> list[Finding]:
+    """The ratios that something is wanted of, as far as both sides were asked for."""
+    ours = results.peer("tmq")
+    found = []
+    for operation, shape, name, of, wanted in TARGETS:
+        theirs = results.peer(name)
+        if ours and theirs:
+            found.append(_ratio(ours, theirs, cell_name(operation, shape), cell_name(of, shape), wanted))
+    return found
+
+
+def _ratio(ours: PeerResult, theirs: PeerResult, mine: str, other: str, wanted: float) -> Finding:
+    what = f"{mine} / {theirs.title}" + ("" if other == mine else f" {other.partition(' ')[0]}")
+    values = ratios(ours.cells.get(mine), theirs.cells.get(other))
+    not_run = next((f"{peer.title}: {peer.not_run}" for peer in (ours, theirs) if peer.not_run), "")
+    return Finding("throughput", what, values, "x", Target(">=", wanted), not_run)

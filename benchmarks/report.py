@@ -1,0 +1,151 @@
+"""The results for people: a table on the terminal, and the same in Markdown for README."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measures.throughput import cell_name
+from benchmarks.peers.peer import SHAPES, Operation
+from benchmarks.results import Finding, PeerResult, Results, median, ratios
+
+BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
+CELLS = [cell_name(operation, shape) for shape in SHAPES for operation in Operation]
+OURS, CEILING, OWN_GENERATOR = "tmq", "ceiling", "redis-benchmark"
+NEAR, DAGGER = 0.7, "†"
+NUMBERS_TITLE = "thousand messages of 100 bytes a second (Penstock does so many times that)"
+PROMISES_TITLE = "what a yes promises"
+FINDINGS_TITLE, FINDINGS_HEADER = "what is wanted, and the rest", ("", "median", "wanted", "verdict")
+COLOURS = {"met": "green", "missed": "red", "not run": "yellow"}
+SMALL = 100  # below it a number is shown with three digits
+
+
+def format_number(value: float) -> str:
+    """Three digits or so: 1.62, 38.1, 412, 5,016."""
+    if value >= SMALL:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def format_cell(results: Results, peer: PeerResult, cell: str) -> str:
+    """Thousand messages a second, and how many times that is what Penstock does."""
+    if cell not in peer.cells:
+        return "-"
+    mine, ours = peer.cells[cell], results.peer(OURS)
+    shown = format_number(mine.rate / 1000) + DAGGER * is_near_ceiling(results, peer, cell)
+    quotients = ratios(ours.cells.get(cell), mine) if ours and peer.name not in (OURS, CEILING) else []
+    return f"{shown} ({format_number(median(quotients))} x)" if quotients else shown
+
+
+def is_near_ceiling(results: Results, peer: PeerResult, cell: str) -> bool:
+    """True if the rate may be the generator's rather than the peer's."""
+    ceiling = results.peer(CEILING)
+    if ceiling is None or cell not in ceiling.cells or peer.name in (CEILING, OWN_GENERATOR):
+        return False
+    return peer.cells[cell].rate > NEAR * ceiling.cells[cell].rate
+
+
+def title(peer: PeerResult) -> str:
+    return f"{peer.title} {peer.version}".strip()
+
+
+def peer_rows(results: Results) -> Iterator[list[str]]:
+    """Title and version, and one cell for each operation and shape."""
+    for peer in results.peers:
+        if not peer.not_run:
+            yield [title(peer), *(format_cell(results, peer, cell) for cell in CELLS)]
+
+
+def promise_rows(results: Results) -> Iterator[list[str]]:
+    """Title, and what its yes promises; or why it did not run."""
+    for peer in results.peers:
+        if peer.name != CEILING:
+            yield [peer.title, f"not run: {peer.not_run}" if peer.not_run else peer.promise]
+
+
+def finding_row(finding: Finding) -> list[str]:
+    """What, value, wanted, verdict or note."""
+    value = f"{format_number(finding.value)} {finding.unit}" if finding.values else "not run"
+    wanted = str(finding.target) if finding.target else ""
+    return [finding.what, value, wanted, " ".join(filter(None, (_verdict(finding), finding.note)))]
+
+
+def _verdict(finding: Finding) -> str:
+    return "" if finding.verdict == "not run" else finding.verdict
+
+
+def caption(results: Results) -> str:
+    kind = (
+        "quick run, not to be quoted" if results.quick else f"medians of {results.rounds} interleaved rounds"
+    )
+    busy = f", busy at most {results.generator_busy:.0%} of one" if results.generator_busy else ""
+    near = any(is_near_ceiling(results, peer, cell) for peer in results.peers for cell in peer.cells)
+    return (
+        f"{results.date[:10]}, {kind}; {results.machine}. Generator: {results.generator}, a process of its own on the "
+        f"same cores{busy}. Commit {results.commit or 'unknown'}."
+        + (
+            f" {DAGGER} more than {NEAR:.0%} of the generator's own ceiling: the peer may do more."
+            if near
+            else ""
+        )
+    )
+
+
+def print_results(results: Results, console: Console) -> None:
+    if results.peers:
+        console.print(_table(NUMBERS_TITLE, ("", *CELLS), peer_rows(results)))
+        console.print(_table(PROMISES_TITLE, ("", "promise"), promise_rows(results), right=()))
+    if results.findings:
+        console.print(_findings_table(results.findings))
+    console.print(caption(results), style="dim")
+
+
+def _table(
+    name: str, header: Sequence[str], rows: Iterable[list[str]], right: Sequence[str] = CELLS
+) -> Table:
+    table = Table(title=name)
+    for column in header:
+        table.add_column(column, justify="right" if column in right else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _findings_table(findings: Sequence[Finding]) -> Table:
+    table = _table(FINDINGS_TITLE, FINDINGS_HEADER, (), right=FINDINGS_HEADER[1:3])
+    for finding in findings:
+        table.add_row(*finding_row(finding), style=COLOURS.get(finding.verdict))
+    return table
+
+
+def markdown(results: Results, chart: str | None) -> str:
+    """The same as Markdown: the numbers, the picture, the promises, what is wanted, the caption."""
+    promises = "\n".join(f"- **{who}**: {what}" for who, what in promise_rows(results))
+    parts = [
+        f"{NUMBERS_TITLE}:".capitalize(),
+        _markdown_table(["", *CELLS], peer_rows(results)),
+        f"![Messages a second, side by side]({chart})" if chart else "",
+        f"{PROMISES_TITLE}:".capitalize(),
+        promises,
+        _markdown_table(FINDINGS_HEADER, map(finding_row, results.findings)),
+        caption(results),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _markdown_table(header: Sequence[str], rows: Iterable[list[str]]) -> str:
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    lines = [header, rule, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write_between_markers(path: Path, text: str) -> None:
+    """Replace what stands between the markers. Raises ValueError if they are not there."""
+    before, begin, rest = path.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{path} needs a line {BEGIN} and a line {END}, in this order")
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
