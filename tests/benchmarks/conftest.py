@@ -1,0 +1,82 @@
+"""A peer made of two lines: what it says first, and what it answers to each chunk it reads."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.generator import Generator
+from benchmarks.peers.peer import dial
+from benchmarks.process import Workshop, workshop
+
+Answer = Callable[[bytes], bytes]
+CLOSE = b"close"  # an answer that hangs up
+PIECE = 7  # bytes in which a chopped answer is sent: no reply of any peer is a multiple of it
+
+
+class Server:
+    """Listens on loopback; a thread for each connection answers chunk by chunk, in small pieces."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._threads: list[threading.Thread] = []
+        self.sockets: list[socket.socket] = []
+
+    def dial(self, make_answer: Callable[[], Answer]) -> socket.socket:
+        """A connection whose other end answers with what a fresh `make_answer()` returns for each chunk."""
+        near = dial(self._listener.getsockname()[1])
+        far, _ = self._listener.accept()
+        thread = threading.Thread(target=self._serve, args=(far, make_answer()))
+        thread.start()
+        self._threads.append(thread)
+        self.sockets.append(near)
+        return near
+
+    def _serve(self, far: socket.socket, answer: Answer) -> None:
+        with far, contextlib.suppress(ConnectionError):
+            while chunk := far.recv(65536):
+                self.received += chunk
+                reply = answer(chunk)
+                if reply.startswith(CLOSE):
+                    return
+                for at in range(0, len(reply), PIECE):
+                    far.sendall(reply[at : at + PIECE])
+
+    def close(self) -> None:
+        for each in self.sockets:
+            each.close()
+        for thread in self._threads:
+            thread.join(10)
+        self._listener.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Closed when the test ends; then `received` is complete."""
+    made = Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Generator:
+    """The C generator, or the Python one where there is no compiler."""
+    return Generator.build(tmp_path_factory.mktemp("generator"))
+
+
+@pytest.fixture(params=["built", "python"])
+def generator(request: pytest.FixtureRequest, built: Generator) -> Generator:
+    """Every test runs with both."""
+    return built if request.param == "built" else Generator.python()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Workshop]:
+    with workshop(tmp_path) as made:
+        yield made
