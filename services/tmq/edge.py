@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from protos.tmq import Dialect
 from services.kit.edge import Edge, EdgeContext
 from services.kit.session import Session, Wire
 from services.store import PipeSettings, Store
@@ -60,13 +59,12 @@ def make_session(service: TmqService, listener: TmqListener, wire: Wire) -> Sess
 
 
 def example(settings: TmqSettings) -> list[str]:
-    """CREATE a queue named `hello`, by hand; the answer is one octet: 0 made, 1 there already."""
-    lines = []
-    for listener in settings.listeners.values():
-        dialect = "as printed" if listener.dialect is Dialect.DOCUMENT else "as its author's server"
-        request = f"printf '\\0\\0\\0\\0\\5hello' | nc -N {listener.host} {listener.port} | xxd -p"
-        lines.append(f"{request}  # TMQ {dialect}: CREATE hello")
-    return lines
+    """CREATE a queue named `hello` with nothing but bash; the answer is one octet: 00 made, 01 there already."""
+    request = r'printf "\0\0\0\0\5hello" >&3; head -c1 <&3 | od -An -tx1'
+    return [
+        f"bash -c 'exec 3<>/dev/tcp/{listener.host}/{listener.port}; {request}'"
+        for listener in settings.listeners.values()
+    ]
 
 
 EDGE = Edge("tmq", TmqSettings, start, example)
