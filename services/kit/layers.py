@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin
 import pydantic_settings
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from services.kit.secret import is_secret, mask_url
@@ -157,6 +158,8 @@ def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: t
         return f"unknown; allowed: {', '.join(_fields_at(model, inner[:-1]))}"
     if kind == "missing":
         return "missing"
+    if kind == "model_type":
+        return "must be a mapping of fields"
     text = str(fault["msg"]).removeprefix("Value error, ").replace("Input should be", "must be", 1)
     shown = mask_url(repr(fault["input"]))
     if any(is_secret(name) for name in inner) or isinstance(fault["input"], Mapping):
@@ -169,10 +172,16 @@ def _fields_at(model: type[BaseModel], inner: tuple[str, ...]) -> list[str]:
     here: Any = model
     for name in inner:
         if isinstance(here, type) and issubclass(here, BaseModel):
-            here = here.model_fields[name].annotation if name in here.model_fields else None
+            fields = _fields(here)
+            here = fields[name].annotation if name in fields else None
         elif get_origin(here) in (dict, list, tuple):
             here = get_args(here)[-1] if get_origin(here) is dict else get_args(here)[0]
         models = [option for option in get_args(here) if isinstance(option, type)]
         if get_origin(here) not in (dict, list, tuple) and models:
             here = models[0]
-    return list(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []
+    return list(_fields(here)) if isinstance(here, type) and issubclass(here, BaseModel) else []
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """By the name that a file uses."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}

@@ -111,6 +111,10 @@ class GlobalSettings(BaseSettings):
         except ValidationError as error:
             raise SettingsError(explain(error, edge.settings, self._layers, ("edges", edge.name))) from None
 
+    def origin(self, *path: str) -> str | None:
+        """Who said what stands at `path`: the command line, a variable, the file; None for a default."""
+        return self._layers.origin(path) if self._layers is not None else None
+
     def masked(self) -> dict[str, Any]:
         """Everything, ready to be printed, with `***` for the secrets."""
         shown: dict[str, Any] = mask(self.model_dump(mode="json"))

@@ -93,13 +93,14 @@ class TlsFilter:
     that way. Known weakness: whoever can forge a FIN can end a connection's input.
     """
 
-    __slots__ = ("_incoming", "_outgoing", "_tls", "ended", "established", "fault")
+    __slots__ = ("_incoming", "_outgoing", "_tls", "ended", "established", "fault", "subject")
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self.established = False
+        self.subject: str | None = None  # whom the client's certificate names, once established
         self.ended = False  # the peer said goodbye: its close_notify has come
         self.fault: ssl.SSLError | None = None  # what came cannot be TLS; nothing after it is read
 
@@ -114,6 +115,7 @@ class TlsFilter:
             if not self.established:
                 self._tls.do_handshake()
                 self.established = True
+                self.subject = _subject(self._tls.getpeercert() or {})
             while chunk := self._tls.read(READ_SIZE):
                 chunks.append(chunk)
             self.ended = True
@@ -139,13 +141,13 @@ class TlsFilter:
                 self._tls.unwrap()
         return self._outgoing.read()
 
-    def subject(self) -> str | None:
-        """Whom the client's certificate names: its common name, else its first alternative name."""
-        certificate: dict[str, Any] = self._tls.getpeercert() or {}
-        for part in certificate.get("subject", ()):
-            for name, value in part:
-                if name == "commonName":
-                    return str(value)
-        for _, value in certificate.get("subjectAltName", ()):
-            return str(value)
-        return None
+
+def _subject(certificate: dict[str, Any]) -> str | None:
+    """Its common name, else its first alternative name. `certificate` as `ssl` describes it."""
+    for part in certificate.get("subject", ()):
+        for name, value in part:
+            if name == "commonName":
+                return str(value)
+    for _, value in certificate.get("subjectAltName", ()):
+        return str(value)
+    return None

@@ -52,7 +52,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._raw.write(answer)
         if tls.established and not was_established:
             self._alarm.cancel()
-            self._connection.open(replace(self._connection.peer, certificate=tls.subject()))
+            self._connection.open(replace(self._connection.peer, certificate=tls.subject))
         if plain:
             self._connection.data_received(plain)
         if tls.fault is not None:

@@ -28,7 +28,7 @@ def frame(verb: bytes, argument: bytes = b"") -> bytes:
 
 
 class EchoSettings(EdgeSettings):
-    listeners: dict[str, ListenerSettings] = {"echo": ListenerSettings(port=0)}
+    listeners: dict[str, ListenerSettings] = Field(default={"echo": ListenerSettings(port=0)})
     frame_timeout_s: float = 30.0
     unready_while: Path | None = Field(default=None, description="not ready while this file exists")
 

@@ -1,0 +1,45 @@
+"""Real certificates for the tests."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import trustme
+
+
+@dataclass(frozen=True)
+class Authority:
+    """An authority of its own, and files in `folder` for whoever it certifies."""
+
+    folder: Path
+    ca: trustme.CA
+
+    @classmethod
+    def create(cls, folder: Path) -> Authority:
+        authority = cls(folder, trustme.CA())
+        authority.ca.cert_pem.write_to_path(str(folder / "ca.pem"))
+        authority.certify_server()
+        return authority
+
+    def certify_server(self) -> None:
+        """A new certificate, in the same files."""
+        issued = self.ca.issue_cert("localhost", "127.0.0.1")
+        (self.folder / "chain.pem").write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
+        issued.private_key_pem.write_to_path(str(self.folder / "key.pem"))
+
+    def listener(self, **more: Any) -> dict[str, Any]:
+        """The `tls` part of a listener's settings."""
+        return {"certificate": self.folder / "chain.pem", "key": self.folder / "key.pem", **more}
+
+    def mutual(self) -> dict[str, Any]:
+        return self.listener(client_ca=self.folder / "ca.pem")
+
+    def client(self, name: str | None = None, common_name: str | None = None) -> ssl.SSLContext:
+        """A client that trusts this authority, with a certificate of it if `name` is given."""
+        context = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))
+        if name is not None:
+            self.ca.issue_cert(name, common_name=common_name).configure_cert(context)
+        return context

@@ -1,0 +1,163 @@
+"""Output that the peer does not read: bounded in memory, and not waited for without end (tmq.md 7.3)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from services.kit.connection import Connection
+from tests.kit.echo_edge import LENGTH, EchoSession, frame
+from tests.kit.harness import Client, Server, until
+
+ANSWER = 64 << 10  # bytes
+REQUESTS = 1600  # 100 MB of answers, asked for in 14 KB
+BOUND = 256 << 10  # bytes; the default of write_buffer_bytes
+
+
+class Measured(EchoSession):
+    """Knows the most that ever waited in its transport, in bytes."""
+
+    most = 0
+
+    def _answer(self, verb: bytes, argument: bytes) -> None:
+        super()._answer(verb, argument)
+        assert isinstance(self.wire, Connection)
+        self.most = max(self.most, self.wire._transport.get_write_buffer_size())
+
+
+async def test_a_slow_reader_gets_everything_and_never_fills_our_memory() -> None:
+    async with Server(Measured) as server:
+        client = await server.client()
+        client.writer.transport.pause_reading()
+        client.send(frame(b"F", str(ANSWER).encode()) * REQUESTS)
+        session = await server.session()
+        await until(session.wire.is_blocked)
+        client.writer.transport.resume_reading()
+        for _ in range(REQUESTS):
+            assert len(await client.answer()) == ANSWER
+        assert isinstance(session, Measured)
+        assert BOUND < session.most <= BOUND + LENGTH.size + ANSWER
+        assert session.calls.count("resumed") > 10
+
+
+async def test_a_blocked_session_is_not_given_more_requests() -> None:
+    async with Server() as server:
+        client = await server.client()
+        client.writer.transport.pause_reading()
+        client.send(frame(b"F", b"20000000"))
+        session = await server.session()
+        await until(session.wire.is_blocked)
+        calls = len(session.calls)
+        client.send(frame(b"E", b"after that"))
+        await asyncio.sleep(0.05)  # long enough for it to be read, were it to be
+        assert session.calls[calls:] == []
+        client.writer.transport.resume_reading()
+        assert len(await client.answer()) == 20_000_000
+        assert await client.answer() == b"after that"
+
+
+async def test_reading_goes_on_only_when_nobody_holds_it_up() -> None:
+    async with Server() as server:
+        client = await server.client()
+        client.writer.transport.pause_reading()
+        client.send(frame(b"F", b"20000000"))
+        session = await server.session()
+        await until(session.wire.is_blocked)
+        session.wire.pause()
+        client.send(frame(b"E", b"."))
+        client.writer.transport.resume_reading()
+        assert len(await client.answer()) == 20_000_000
+        await until(lambda: not session.wire.is_blocked())
+        assert "resumed" not in session.calls
+        session.wire.resume()
+        assert session.calls[-1] == "resumed"
+        assert await client.answer() == b"."
+
+
+async def test_output_without_progress_ends_in_a_reset() -> None:
+    async with Server(write_timeout_s=0.3) as server:
+        client = await server.client()
+        client.writer.transport.pause_reading()
+        client.send(frame(b"F", b"20000000"))
+        session = await server.session()
+        started = session.wire.loop_time()
+        await until(lambda: session.lost_with is not None)
+        assert session.lost_with is True
+        assert asyncio.get_running_loop().time() - started >= 0.3
+        assert server.refusals("write_timeout") == 1
+        client.writer.transport.resume_reading()
+        assert await client.ended() == "reset"
+
+
+async def test_a_reader_that_is_slow_but_reads_is_not_reset() -> None:
+    async with Server(write_timeout_s=0.3) as server:
+        client = await server.client()
+        client.writer.transport.pause_reading()
+        client.send(frame(b"F", b"30000000"))
+        session = await server.session()
+        await until(session.wire.is_blocked)
+        started = asyncio.get_running_loop().time()
+        received = 0
+        while received < 30_000_004:
+            received += await taken(client, min(2_000_000, 30_000_004 - received))
+            await asyncio.sleep(0.1)  # the pace of this reader; longer than a check, shorter than the limit
+        assert asyncio.get_running_loop().time() - started > 0.6
+        assert server.refusals("write_timeout") == 0
+
+
+async def taken(client: Client, at_least: int) -> int:
+    """Read so many bytes, then no more."""
+    client.writer.transport.resume_reading()
+    size = 0
+    while size < at_least and (data := await client.reader.read(at_least)):
+        size += len(data)
+    client.writer.transport.pause_reading()
+    return size
+
+
+async def test_closing_flushes_everything_first() -> None:
+    async with Server() as server:
+        client = await server.client()
+        client.writer.transport.pause_reading()
+        client.send(frame(b"F", b"20000000") + frame(b"Q"))
+        session = await server.session()
+        await until(session.wire.is_blocked)
+        client.writer.transport.resume_reading()
+        assert len(await client.answer()) == 20_000_000
+        assert await client.answer() == b""
+        assert await client.ended() == "fin"
+
+
+async def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_read() -> None:
+    async with Server(write_timeout_s=0.3) as server:
+        client = await server.client()
+        client.writer.transport.pause_reading()
+        client.send(frame(b"F", b"20000000"))
+        session = await server.session()
+        await until(session.wire.is_blocked)
+        session.wire.close()
+        await until(lambda: session.lost_with is not None)
+        assert session.lost_with is True
+        assert server.refusals("write_timeout") == 1
+
+
+async def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_close() -> None:
+    async with Server(write_timeout_s=1.0) as server:
+        client = await server.client()
+        session = await server.session()
+        session.wire.close()
+        assert await client.rest() == b""  # our FIN; the client keeps its side open
+        await until(lambda: session.lost_with is not None)
+        assert session.lost_with is False
+
+
+async def test_a_blocked_session_hears_that_it_may_go_on_even_after_the_peers_fin() -> None:
+    async with Server() as server:
+        client = await server.client()
+        client.writer.transport.pause_reading()
+        client.send(frame(b"F", str(ANSWER).encode()) * 200)
+        client.writer.write_eof()
+        await server.session()
+        client.writer.transport.resume_reading()
+        for _ in range(200):
+            assert len(await client.answer()) == ANSWER
+        assert await client.rest() == b""
