@@ -21,6 +21,7 @@ from services.store.errors import StoreUnavailable
 
 START_TIMEOUT_S = 60.0  # a large AOF takes its time to load; silence, not slowness, ends the wait
 STOP_TIMEOUT_S = 20.0
+LOOK_S = 0.05  # how often to see whether the server still runs
 SOCKET_PATH_BYTES = 100  # the kernel takes 107; the rest is for temporary names
 PR_SET_PDEATHSIG = 1
 
@@ -149,6 +150,15 @@ class EmbeddedStore:
 
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    async def ended(self) -> int:
+        """The server's exit status, once it has ended; negative for a signal."""
+        assert self.process is not None
+        while True:
+            status = self.process.poll()
+            if status is not None:
+                return status
+            await asyncio.sleep(LOOK_S)
 
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL for one that does not listen; every answer given is on the disk in either case."""

@@ -1,0 +1,126 @@
+"""What every command takes, and the frame in which those that need the store run."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from services.cli.exits import Exit, Failure
+from services.cli.folder import Folder
+from services.cli.output import Output
+from services.kit.layers import merge, read_flags
+from services.kit.secret import SecretUrl
+from services.kit.settings import GlobalSettings, load
+from services.store import Store
+
+Tree = dict[str, Any]
+Callback = Callable[..., int | None]  # an exit code, if it is not simply 0
+StoreWork = Callable[..., Awaitable[None]]  # (store, output, **arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that all commands share, and the settings they lead to."""
+
+    settings: GlobalSettings
+    file: Path | None
+    pairs: tuple[str, ...]  # of --set, as they were given
+    as_json: bool
+
+    @property
+    def folder(self) -> Folder:
+        return Folder(self.settings.store.data_dir)
+
+    @property
+    def store_url(self) -> str:
+        """With its password. Raises Failure where there is no store."""
+        if self.settings.store.url is not None:
+            return self.settings.store.url.reveal()
+        tenant = self.folder.tenant()
+        if tenant is None:
+            raise Failure(
+                Exit.UNAVAILABLE,
+                "no_store",
+                f"no `penstock up` runs on {self.folder.path}: start one, or name a store with --store or REDIS_URL",
+            )
+        if not tenant.url:
+            raise Failure(
+                Exit.UNAVAILABLE, "starting", f"the store of pid {tenant.pid} is still starting: try again"
+            )
+        return tenant.url
+
+    def with_store(self) -> GlobalSettings:
+        """The settings with the store that was found in them."""
+        section = self.settings.store.model_copy(update={"url": SecretUrl(self.store_url)})
+        return self.settings.model_copy(update={"store": section})
+
+
+def options_from(values: Tree) -> Options:
+    """Takes the shared options out of a command's arguments. Raises SettingsError."""
+    pairs: tuple[str, ...] = values.pop("pairs")
+    flags = read_flags(pairs)
+    url, data_dir, file = values.pop("store_url"), values.pop("data_dir"), values.pop("config_file")
+    if data_dir is not None:  # whoever names a folder here means its store, whatever the environment says
+        flags = merge(flags, {"store": {"data_dir": str(data_dir), "url": None}})
+    if url is not None:
+        flags = merge(flags, {"store": {"url": url}})
+    return Options(load(file, flags), file, pairs, values.pop("as_json"))
+
+
+_SHARED = (
+    click.option("--store", "store_url", metavar="URL", help="the store, as redis://host:6379/0"),
+    click.option(
+        "--data-dir", type=click.Path(path_type=Path), help="folder of `penstock up`  [./penstock-data]"
+    ),
+    click.option(
+        "--config", "config_file", type=click.Path(path_type=Path), help="settings file  [./penstock.yaml]"
+    ),
+    click.option(
+        "--set", "pairs", multiple=True, metavar="SECTION.FIELD=VALUE", help="one setting; repeatable"
+    ),
+    click.option("--json", "as_json", is_flag=True, help="for programs: one JSON object a line"),
+)
+
+
+def plain_command(work: Callback) -> Callback:
+    """Makes of work(options, **arguments) what click calls."""
+
+    @functools.wraps(work)
+    def command(**values: Any) -> int | None:
+        return work(options_from(values), **values)
+
+    for option in reversed(_SHARED):
+        command = option(command)
+    return command
+
+
+def store_command(work: StoreWork) -> Callback:
+    """Makes of `async work(store, output, **arguments)` what click calls, with the store open around it."""
+
+    @functools.wraps(work)
+    def command(options: Options, **values: Any) -> None:
+        asyncio.run(with_store(options, work, values))
+
+    return plain_command(command)
+
+
+async def with_store(options: Options, work: StoreWork, values: Tree) -> None:
+    store = open_store(options.store_url)
+    try:
+        await work(store, Output(as_json=options.as_json), **values)
+    finally:
+        await store.close()
+
+
+def open_store(url: str) -> Store:
+    """Nothing is connected yet. Raises Failure for a URL that is none."""
+    try:
+        return Store(url, "cli")
+    except ValueError as error:
+        raise Failure(Exit.USAGE, "bad_store_url", str(error)) from None

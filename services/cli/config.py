@@ -1,0 +1,51 @@
+"""penstock config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from services.cli.command import Options, plain_command
+from services.cli.output import Output
+from services.kit.edge import edges
+from services.kit.secret import mask
+
+Tree = dict[str, Any]
+
+
+@click.command()
+@plain_command
+def config(options: Options) -> None:
+    """Show the settings and who said what.
+
+    Those in effect, with secrets masked: defaults < file < environment < flags.
+    """
+    settings = options.settings
+    tree = settings.masked()
+    tree["edges"] = {
+        name: mask(settings.edge(edge).model_dump(mode="json")) for name, edge in edges().items()
+    }
+    output = Output(as_json=options.as_json)
+    said_by = {path: settings.origin(*path) for path, _ in _leaves(tree)}
+    if output.as_json:
+        origins = {".".join(path): origin for path, origin in said_by.items() if origin}
+        output.record({"settings": tree, "origins": origins})
+        return
+    rows = [(".".join(path), _text(value), said_by[path] or "default") for path, value in _leaves(tree)]
+    output.table(("setting", "value", "from"), rows)
+
+
+def _leaves(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, (*path, name))
+        else:
+            yield (*path, name), value
+
+
+def _text(value: Any) -> str:
+    if value is None or value in ([], {}):
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,300 @@
+"""penstock dead: list, show, redrive, purge."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from services.cli.command import store_command
+from services.cli.exits import Failure, failure_of, not_found, usage
+from services.cli.messages import encoded_body
+from services.cli.output import Advance, Output
+from services.cli.streams import write_all
+from services.cli.text import age, count, preview
+from services.store import DeadLetter, DeadLetters, Filter, Queue, Store, StoreError
+from services.store.dead import PAGE
+from services.store.spec import DURATION, UNIT_MS
+
+RATE = re.compile(r"^(\d+)/s$")
+PAGES_PER_S = 4  # a limited redrive moves in steps of a quarter of a second, at least one message each
+
+
+@click.group()
+def dead() -> None:
+    """Look at dead letters, bring them back, remove them."""
+
+
+# Which ones --------------------------------------------------------------------------------------------------------
+
+
+def _duration(_: click.Context, __: click.Parameter, value: str | None) -> int:
+    if value is None:
+        return 0
+    found = DURATION.match(value)
+    if not found:
+        raise click.BadParameter("write it as a number and ms, s, m, h or d, as in 30m")
+    return int(found[1]) * UNIT_MS[found[2]]
+
+
+def _pattern(_: click.Context, __: click.Parameter, value: str | None) -> re.Pattern[bytes] | None:
+    try:
+        return re.compile(value.encode("utf-8", "surrogateescape")) if value is not None else None
+    except re.error as error:
+        raise click.BadParameter(f"no regular expression: {error}") from None
+
+
+def _per_second(_: click.Context, __: click.Parameter, value: str | None) -> int:
+    """0 = no limit"""
+    if value is None:
+        return 0
+    found = RATE.match(value)
+    if not found or int(found[1]) == 0:
+        raise click.BadParameter("write it as messages a second, as in 100/s")
+    return int(found[1])
+
+
+_FILTERS = (
+    click.option("--reason", "reasons", multiple=True, help="only those that died of this; repeatable"),
+    click.option(
+        "--older-than", "older_than_ms", callback=_duration, metavar="AGE", help="dead for so long, as in 30m"
+    ),
+    click.option("--origin", default="", help="only those whose origin contains this"),
+    click.option("--match", "body", callback=_pattern, metavar="REGEX", help="only those whose body matches"),
+)
+
+
+def filtered(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Turns the four filter options into one `wanted`."""
+
+    @functools.wraps(work)
+    def command(
+        *arguments: Any, reasons: tuple[str, ...], older_than_ms: int, origin: str, body: Any, **values: Any
+    ) -> Any:
+        wanted = Filter(reasons, origin, older_than_ms, body, tuple(values.get("ids", ())))
+        return work(*arguments, wanted=wanted, **values)
+
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+async def _letters(store: Store, name: str) -> tuple[Queue, DeadLetters]:
+    queue = await store.find(name)
+    return queue, DeadLetters(store.look_at(queue.domain), queue)
+
+
+# Looking -----------------------------------------------------------------------------------------------------------
+
+
+@dead.command("list")
+@click.argument("queue")
+@click.option(
+    "-n", "limit", type=click.IntRange(0), default=100, show_default=True, help="at most so many; 0: all"
+)
+@filtered
+@store_command
+async def list_(store: Store, output: Output, queue: str, limit: int, wanted: Filter) -> None:
+    """Dead letters of QUEUE, the oldest first."""
+    _, letters = await _letters(store, queue)
+    now_ms = await store.now_ms()
+    rows: list[list[str]] = []
+    async for letter in letters.matching(wanted):
+        if limit and len(rows) == limit:
+            output.note(f"only the first {limit:,} are shown: say -n 0 for all")
+            break
+        if output.as_json:
+            output.record(_described(letter))
+        rows.append(_row(letter, now_ms))
+    if not output.as_json:
+        output.table(("id", "died#", "reason", "given out#", "failed#", "origin", "error", "body"), rows)
+
+
+def _row(letter: DeadLetter, now_ms: int) -> list[str]:
+    died = age(now_ms - letter.died_ms)
+    counts = (f"{letter.acquired:,}", f"{letter.failed:,}")
+    return [letter.id, died, letter.reason, *counts, letter.origin, letter.error, preview(letter.body)]
+
+
+def _described(letter: DeadLetter) -> dict[str, Any]:
+    fields = asdict(letter)
+    return {**fields, **encoded_body(fields.pop("body"))}
+
+
+@dead.command()
+@click.argument("queue")
+@click.argument("id")
+@click.option("--raw", is_flag=True, help="only the body, as it is")
+@store_command
+async def show(store: Store, output: Output, queue: str, id: str, raw: bool) -> None:
+    """All that is known of one dead letter."""
+    _, letters = await _letters(store, queue)
+    letter = await letters.find(id)
+    if letter is None:
+        raise not_found(f"queue {queue!r} has no dead letter {id!r}; see `penstock dead list {queue}`")
+    if raw:
+        await write_all(sys.stdout.fileno(), letter.body)
+    elif output.as_json:
+        output.record(_described(letter))
+    else:
+        output.pairs(_shown(letter, await store.now_ms()))
+
+
+def _shown(letter: DeadLetter, now_ms: int) -> list[tuple[str, str]]:
+    pairs = []
+    for name, value in asdict(letter).items():
+        if name.endswith("_ms"):
+            pairs.append((name.removesuffix("_ms"), f"{age(now_ms - value)} ago" if value else "never"))
+        elif name == "attributes":
+            pairs += [(f"attribute {key}", str(item)) for key, item in value.items()]
+        elif name == "body":
+            pairs.append((f"body, {count(len(value), 'byte')}", preview(value, width=2000)))
+        else:
+            pairs.append((name, str(value)))
+    return pairs
+
+
+# Bringing back, removing -------------------------------------------------------------------------------------------
+
+
+def _selection(everything: bool, wanted: Filter) -> Filter:
+    """No choice at all is no way to say 'all'."""
+    if everything and wanted != Filter():
+        raise usage("say --all, or which ones: not both")
+    if not everything and wanted == Filter():
+        raise usage("say which ones: ids, --reason, --older-than, --origin, --match; or --all")
+    return wanted
+
+
+async def _pages(letters: DeadLetters, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
+    """Ids of what was dead when we began: what dies meanwhile is not taken again and again."""
+    page: list[str] = []
+    async for letter in letters.matching(wanted):
+        page.append(letter.id)
+        if len(page) == size:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+async def _reasons(letters: DeadLetters, wanted: Filter) -> Counter[str]:
+    return Counter([letter.reason async for letter in letters.matching(wanted)])
+
+
+def _dry_run(output: Output, verb: str, reasons: Counter[str]) -> None:
+    if output.as_json:
+        output.record({"dry_run": True, "matching": reasons.total(), "reasons": dict(reasons)})
+        return
+    output.table(("reason", "dead letters#"), [(reason, f"{n:,}") for reason, n in reasons.most_common()])
+    output.line(f"{count(reasons.total(), 'dead letter')} would be {verb}")
+
+
+@dead.command()
+@click.argument("queue")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--all", "everything", is_flag=True, help="all of them")
+@filtered
+@click.option("--to", "target", metavar="QUEUE", help="into another queue of the same domain")
+@click.option("--rate", callback=_per_second, metavar="N/s", help="at most so many a second")
+@click.option("--dry-run", is_flag=True, help="only say how many, and why they had died")
+@store_command
+async def redrive(
+    store: Store, output: Output, queue: str, everything: bool, wanted: Filter, **given: Any
+) -> None:
+    """Put dead letters back into QUEUE.
+
+    At its end, each in one step, with their counts begun anew. It may be stopped at any time: the same command
+    goes on with what is left.
+    """
+    wanted = _selection(everything, wanted)
+    source, letters = await _letters(store, queue)
+    goal = await store.find(given["target"]) if given["target"] is not None else source
+    reasons = await _reasons(letters, wanted)
+    if given["dry_run"]:
+        _dry_run(output, "redriven", reasons)
+        return
+    _some(reasons, queue)
+    unknown = max(0, len(set(wanted.ids)) - reasons.total())
+    with output.progress("redriven", reasons.total()) as advance:
+        moved, missing, failure = await _redrive(letters, wanted, goal, given["rate"], advance)
+    if unknown:
+        output.note(f"{count(unknown, 'id')} not found")
+    output.line(f"redrove {count(moved, 'dead letter')} into {goal.name}")
+    if output.as_json:
+        output.record({"queue": queue, "to": goal.name, "redriven": moved, "missing": missing + unknown})
+    if failure is not None:
+        left = reasons.total() - moved - missing
+        raise Failure(
+            failure.exit, failure.label, f"{failure} ({left:,} left: the same command goes on with them)"
+        )
+
+
+async def _redrive(
+    letters: DeadLetters, wanted: Filter, goal: Queue, rate: int, advance: Advance
+) -> tuple[int, int, Failure | None]:
+    """How many were moved, how many somebody else had taken out, and why it stopped early, if it did."""
+    size = min(PAGE, max(1, rate // PAGES_PER_S)) if rate else PAGE
+    loop = asyncio.get_running_loop()
+    moved, missing, started = 0, 0, loop.time()
+    try:
+        async for page in _pages(letters, wanted, size):
+            if rate:
+                await asyncio.sleep(started + (moved + missing) / rate - loop.time())
+            done = await letters.redrive(page, goal)
+            moved, missing = moved + done.moved, missing + done.missing
+            advance(done.moved + done.missing)
+            if done.stopped is not None:
+                return moved, missing, failure_of(done.stopped)
+    except StoreError as error:
+        return moved, missing, failure_of(error)
+    return moved, missing, None
+
+
+def _some(reasons: Counter[str], queue: str) -> None:
+    if not reasons:
+        raise not_found(f"queue {queue!r} has no such dead letter")
+
+
+@dead.command()
+@click.argument("queue")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--all", "everything", is_flag=True, help="all of them")
+@filtered
+@click.option("--yes", is_flag=True, help="without asking")
+@click.option("--dry-run", is_flag=True, help="only say how many, and why they had died")
+@store_command
+async def purge(
+    store: Store, output: Output, queue: str, everything: bool, wanted: Filter, **given: Any
+) -> None:
+    """Remove dead letters for good.
+
+    Without --yes the queue's name has to be typed in.
+    """
+    wanted = _selection(everything, wanted)
+    source, letters = await _letters(store, queue)
+    reasons = await _reasons(letters, wanted)
+    if given["dry_run"]:
+        _dry_run(output, "purged", reasons)
+        return
+    _some(reasons, queue)
+    what = f"{count(reasons.total(), 'dead letter')} of {source.name}"
+    if not given["yes"] and not output.ask(
+        f"{what} will be gone for good. Type the queue's name:", source.name
+    ):
+        raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
+    purged = 0
+    with output.progress("purged", reasons.total()) as advance:
+        async for page in _pages(letters, wanted, PAGE):
+            purged += await letters.purge(page)
+            advance(len(page))
+    output.line(f"purged {count(purged, 'dead letter')} of {source.name}")
+    if output.as_json:
+        output.record({"queue": source.name, "purged": purged})

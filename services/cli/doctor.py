@@ -1,0 +1,37 @@
+"""penstock doctor."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from services.cli.command import store_command
+from services.cli.exits import Exit, Failure
+from services.cli.output import Output
+from services.cli.text import count
+from services.store import Store
+from services.store.checkup import examine
+from services.store.probe import Grade
+
+
+@click.command()
+@click.option("--production", is_flag=True, help="be stricter: as for a store that others depend on")
+@store_command
+async def doctor(store: Store, output: Output, production: bool) -> None:
+    """Tell what the store can promise.
+
+    And what not, why, and what to do about it. Ends with 1 if something must not be as it is.
+    """
+    findings = await examine(store, production=production)
+    failed = sum(finding.grade is Grade.FAIL for finding in findings)
+    if output.as_json:
+        output.record({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
+    else:
+        rows = [
+            (f.subject, f.grade.upper() if f.grade is not Grade.OK else "ok", f.found, f.advice)
+            for f in findings
+        ]
+        output.table(("subject", "", "found", "what to do"), rows)
+    if failed:
+        raise Failure(Exit.REFUSED, "unhealthy", f"{count(failed, 'finding')} must not be: see FAIL above")

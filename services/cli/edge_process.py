@@ -1,0 +1,173 @@
+"""An edge as a child process of `penstock up`: started, watched, started again, drained."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from services.cli import logbook
+from services.cli.exits import Exit, Failure
+from services.cli.restarts import Restarts
+
+log = logging.getLogger(__name__)
+
+Place = tuple[str, int]  # host, port
+
+READY_TIMEOUT_S = 60.0
+ASK_AGAIN_S = 0.05
+LINE_BYTES = 1 << 20  # a longer line of a log is dropped
+LAST_WORDS = 5  # lines kept of what a child said outside of its log
+
+
+class EdgeProcess:
+    """`penstock serve NAME` with these arguments. What it logs tells where it listens."""
+
+    def __init__(self, name: str, arguments: Sequence[str], store_url: str) -> None:
+        self.name = name
+        self.places: dict[str, Place] = {}  # listener -> where it is
+        self.health: Place | None = None
+        self._arguments = list(arguments)
+        self._environment = {**os.environ, "PENSTOCK_STORE__URL": store_url}  # not for everybody's `ps`
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._has_started = asyncio.Event()
+        self._last_words: list[str] = []
+
+    def _command(self) -> list[str]:
+        """The second start takes the addresses of the first, so that clients find it again."""
+        fixed = [f"edges.{self.name}.listeners.{name}.port={port}" for name, (_, port) in self.places.items()]
+        if self.health is not None:
+            fixed.append(f"health.port={self.health[1]}")
+        own = ["serve", self.name, "--parent", str(os.getpid())]
+        pairs = [word for pair in fixed for word in ("--set", pair)]
+        return [sys.executable, "-P", "-m", "services.cli.main", *own, *self._arguments, *pairs]
+
+    async def start(self) -> None:
+        self._has_started.clear()
+        self._last_words.clear()
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env=self._environment,
+            limit=LINE_BYTES,
+            start_new_session=True,  # Ctrl-C is for `up`, which tells us when
+        )
+        self._reading = asyncio.create_task(self._read(self._process), name=f"log of {self.name}")
+
+    async def ready(self) -> None:
+        """Returns when it serves. Raises Failure, with its own words, if it ends first."""
+        assert self._process is not None
+        ended = asyncio.create_task(self.ended())
+        serving = asyncio.create_task(self._serves())
+        try:
+            done, _ = await asyncio.wait(
+                (ended, serving), timeout=READY_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            ended.cancel()
+            serving.cancel()
+        if ended in done:
+            raise self._failure(self._process.returncode or 0)
+        if not done:
+            text = f"{self.name} is not ready after {READY_TIMEOUT_S:.0f} s: look at its log"
+            raise Failure(Exit.UNAVAILABLE, "edge_not_ready", text)
+
+    def _failure(self, status: int) -> Failure:
+        said = "; ".join(line.removeprefix("penstock: ") for line in self._last_words) or "look at its log"
+        if status == Exit.USAGE:
+            advice = "change its settings in penstock.yaml or with --set (`penstock config` shows them)"
+            return Failure(Exit.USAGE, "edge_unusable", f"{self.name} cannot start: {said}; {advice}")
+        return Failure(Exit.FAULT, "edge_failed", f"{self.name} ended with {status}: {said}")
+
+    async def _serves(self) -> None:
+        await self._has_started.wait()
+        while True:
+            if await self._is_ready():
+                return
+            await asyncio.sleep(ASK_AGAIN_S)
+
+    async def _is_ready(self) -> bool:
+        if self.health is None:
+            return False
+        try:
+            reader, writer = await asyncio.open_connection(*self.health)
+        except OSError:
+            return False
+        try:
+            writer.write(b"GET /readyz HTTP/1.0\r\n\r\n")
+            return b" 200 " in await reader.readline()
+        except OSError:
+            return False
+        finally:
+            writer.close()
+
+    # What it says
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        while True:
+            try:
+                line = await process.stderr.readline()
+            except ValueError:  # too long
+                continue
+            if not line:
+                return
+            self._hear(line)
+
+    def _hear(self, line: bytes) -> None:
+        event = logbook.read(line)
+        if event is None:
+            text = line.decode("utf-8", "replace").rstrip()
+            self._last_words = [*self._last_words, text][-LAST_WORDS:]
+            log.debug("%s", text, extra={"action": "edge_said", "edge": self.name})
+            return
+        match event.get("action"):
+            case "listening":
+                self.places[event["listener"]] = (event["host"], event["port"])
+            case "health_listening":
+                self.health = (event["host"], event["port"])
+            case "started":
+                self._has_started.set()
+        logbook.pass_on(event)
+
+    # Its life
+
+    async def ended(self) -> int:
+        """Its exit status, once it has ended and was heard out."""
+        assert self._process is not None
+        assert self._reading is not None
+        status = await self._process.wait()
+        await asyncio.wait((self._reading,), timeout=1.0)  # a grandchild may hold the pipe open
+        return status
+
+    async def watch(self) -> None:
+        """For ever: started again whenever it ends."""
+        restarts = Restarts()
+        while True:
+            status = await self.ended()
+            pause_s = restarts.pause_s()
+            fields = {
+                "action": "edge_restarted",
+                "edge": self.name,
+                "status": status,
+                "restart_in_s": pause_s,
+            }
+            log.error("%s ended: starting it again. %s", self.name, "; ".join(self._last_words), extra=fields)
+            await asyncio.sleep(pause_s)
+            await self.start()
+            restarts.started()
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    def tell(self, signum: signal.Signals) -> None:
+        if self._process is not None and self.is_running():
+            with suppress(ProcessLookupError):
+                self._process.send_signal(signum)

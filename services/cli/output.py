@@ -1,0 +1,108 @@
+"""What a command shows: tables for people, JSON for programs, progress on a terminal only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from services.cli.exits import Failure
+from services.cli.text import printable
+
+WIDE = 10_000  # columns, where no terminal cuts a table
+
+
+class Advance(Protocol):
+    """Tells that so many more are done."""
+
+    def __call__(self, number: int, /) -> None: ...
+
+
+class Output:
+    """Results go to standard output, everything about them to standard error."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+        self._notes = Console(stderr=True, highlight=False)
+
+    @staticmethod
+    def encode(value: dict[str, Any]) -> bytes:
+        """One JSON object on a line of its own. Names that are not UTF-8 keep their octets as lone surrogates."""
+        return json.dumps(value, separators=(",", ":"), default=_octets).encode() + b"\n"
+
+    def record(self, value: dict[str, Any]) -> None:
+        """A result for programs."""
+        sys.stdout.write(self.encode(value).decode())
+
+    def line(self, text: str) -> None:
+        """A line of a result for people."""
+        if not self.as_json:
+            self._console.print(Text(printable(text)), soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Something beside the result, for people."""
+        if not self.as_json:
+            self._notes.print(Text(printable(text)), soft_wrap=True)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """A column whose name ends with # holds numbers."""
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for column in columns:
+            name = column.removesuffix("#")
+            table.add_column(name, justify="left" if name == column else "right", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        self._print_table(table)
+
+    def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Names and values, one pair a line."""
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for name, value in pairs:
+            table.add_row(Text(name), Text(printable(value)))
+        self._print_table(table)
+
+    def _print_table(self, table: Table) -> None:
+        with self._console.capture() as captured:
+            self._console.print(table)
+        lines = captured.get().splitlines()
+        sys.stdout.write("".join(line.rstrip() + "\n" for line in lines))
+
+    def ask(self, question: str, answer: str) -> bool:
+        """Whether a person at a terminal types `answer`; nobody there means no."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        return self._notes.input(Text(f"{printable(question)} ")) == answer
+
+    @contextmanager
+    def progress(self, what: str, total: int | None) -> Iterator[Advance]:
+        """A bar on standard error while there is a terminal; total=None: how much there is, nobody knows."""
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=self._notes, transient=True, disable=not sys.stderr.isatty()) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda number: bar.advance(task, number)
+
+
+def _octets(value: object) -> str:
+    """Attributes may hold octets."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+def complain(failure: Failure, *, as_json: bool) -> None:
+    """The line of a command that failed; several faults have one each."""
+    if as_json:
+        text = json.dumps({"error": failure.label, "message": failure.message, "exit": int(failure.exit)})
+    else:
+        lines = failure.message.split("\n")
+        text = "\n".join(printable(f"penstock: {failure.label}: {line}") for line in lines)
+    sys.stderr.write(text + "\n")

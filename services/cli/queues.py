@@ -1,0 +1,260 @@
+"""penstock queue: create, list, show, delete, apply."""
+
+from __future__ import annotations
+
+import enum
+import fnmatch
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from services.cli import documents
+from services.cli.command import store_command
+from services.cli.exits import Exit, Failure
+from services.cli.output import Output
+from services.cli.text import age, count
+from services.kit.layers import explain, merge
+from services.store import Queue, QueueSpec, Store
+from services.store.errors import QueueNotEmpty, QueueUnknown
+from services.store.spec import check_name, to_document
+
+OWNER = "cli"
+SEPARATOR = "__"  # in the names of click's parameters, which are Python's
+NUMBERS = ("ready", "in_flight", "dead_letters", "added", "acked")
+
+
+@click.group()
+def queue() -> None:
+    """Create, look at and delete queues."""
+
+
+# Options made of the document's own fields, so that there is one place that says what a queue can have ------------
+
+
+def _fields(
+    model: type[BaseModel], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+    """Every plain field, with its path in the document."""
+    for name, field in model.model_fields.items():
+        here = (*path, field.alias or name)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _fields(field.annotation, here)
+        else:
+            yield here, field
+
+
+def _option_name(path: tuple[str, ...]) -> str:
+    """('deadLetter', 'maxLength') -> 'dead-letter-max-length'"""
+    kebab = ("".join(f"-{c.lower()}" if c.isupper() else c for c in part) for part in path)
+    return "-".join(kebab).replace("-t-t-l", "-ttl")
+
+
+def _spec_option(path: tuple[str, ...], field: FieldInfo) -> Callable[[Any], Any]:
+    name, parameter, kind = f"--{_option_name(path)}", SEPARATOR.join(path), field.annotation
+    if kind is bool:
+        return click.option(name, parameter, flag_value="true", help=field.description)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        choices = click.Choice([member.value for member in kind])
+        return click.option(name, parameter, type=choices, help=field.description)
+    return click.option(name, parameter, help=field.description)
+
+
+def spec_options(function: Any) -> Any:
+    for path, field in reversed(list(_fields(QueueSpec))):
+        function = _spec_option(path, field)(function)
+    return function
+
+
+def _spec(given: dict[str, str | None]) -> QueueSpec:
+    """The document's spec from what options said. Raises Failure."""
+    tree: dict[str, Any] = {}
+    for path, value in given.items():
+        if value is not None:
+            branch: Any = value
+            for name in reversed(path.split(SEPARATOR)):
+                branch = {name: branch}
+            tree = merge(tree, branch)
+    try:
+        return QueueSpec.model_validate(tree)
+    except ValidationError as error:
+        raise Failure(Exit.USAGE, "bad_document", "\n".join(explain(error, QueueSpec, None))) from None
+
+
+def checked_name(name: str) -> str:
+    try:
+        return check_name(name)
+    except ValueError as error:
+        raise Failure(Exit.USAGE, "bad_name", str(error)) from None
+
+
+@queue.command()
+@click.argument("name")
+@spec_options
+@store_command
+async def create(store: Store, output: Output, name: str, **given: str | None) -> None:
+    """Make the queue NAME.
+
+    It must not exist; `queue apply` changes one that does. Without --ack-level it gets the strongest level that
+    the store can keep.
+    """
+    if given["ackLevel"] is None:
+        given["ackLevel"] = (await store.promises()).strongest
+    made, _ = await store.declare(checked_name(name), _spec(given), OWNER)
+    output.line(f"created {made.name} (ack level {made.spec.ack_level})")
+    if output.as_json:
+        output.record({"change": "created", **_description(made)})
+
+
+# Looking -----------------------------------------------------------------------------------------------------------
+
+
+def _description(queue: Queue) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "domain": queue.domain,
+        "owner": queue.owner,
+        "spec": to_document(queue.name, queue.spec)["spec"],
+        "ackLevel": queue.spec.ack_level,
+    }
+
+
+async def _stats(store: Store, queue: Queue) -> dict[str, Any] | None:
+    try:
+        return await store.stats(queue)
+    except QueueUnknown:  # deleted while we were listing
+        return None
+
+
+@queue.command("list")
+@click.argument("pattern", default="*")
+@store_command
+async def list_(store: Store, output: Output, pattern: str) -> None:
+    """List the queues and their counters.
+
+    All of them, or those whose name matches PATTERN, as in a shell: 'orders-*'.
+    """
+    found = [one async for one in store.queues() if fnmatch.fnmatchcase(one.name, pattern)]
+    rows = []
+    with output.progress("queues", len(found)) as advance:
+        for one in sorted(found, key=lambda one: one.name):
+            stats = await _stats(store, one)
+            advance(1)
+            if stats is None:
+                continue
+            if output.as_json:
+                output.record({**_description(one), "stats": stats})
+            rows.append(_row(one, stats))
+    if not output.as_json:
+        columns = (
+            "queue",
+            "ready#",
+            "in flight#",
+            "dead#",
+            "added#",
+            "acked#",
+            "oldest#",
+            "ack level",
+            "owner",
+            "",
+        )
+        output.table(columns, rows)
+
+
+def _row(queue: Queue, stats: dict[str, Any]) -> list[str]:
+    oldest = age(stats["oldest_age_ms"]) if stats["oldest_age_ms"] else ""
+    return [
+        queue.name,
+        *(f"{stats[name]:,}" for name in NUMBERS),
+        oldest,
+        queue.spec.ack_level,
+        queue.owner,
+        "paused" if queue.spec.paused else "",
+    ]
+
+
+@queue.command()
+@click.argument("name")
+@store_command
+async def show(store: Store, output: Output, name: str) -> None:
+    """Show one queue's document and counters."""
+    found = await store.find(name)
+    stats = await store.stats(found)
+    if output.as_json:
+        output.record({**_description(found), "stats": stats})
+        return
+    for line in yaml.safe_dump(to_document(found.name, found.spec), sort_keys=False).splitlines():
+        output.line(line)
+    output.line("")
+    output.pairs([("owner", found.owner), ("ack level", found.spec.ack_level), *_shown(stats)])
+
+
+def _shown(stats: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in stats.items():
+        if name.endswith("_ms"):
+            yield name.removesuffix("_ms").replace("_", " "), age(value)
+        else:
+            yield name.replace("_", " "), f"{value:,}" if isinstance(value, int) else value
+
+
+# Changing ----------------------------------------------------------------------------------------------------------
+
+
+@queue.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--yes", is_flag=True, help="delete the messages and dead letters in it, too, without asking")
+@store_command
+async def delete(store: Store, output: Output, names: tuple[str, ...], yes: bool) -> None:
+    """Remove queues.
+
+    One that holds messages or dead letters needs --yes, or its name typed in.
+    """
+    for name in names:
+        found = await store.find(name)
+        lost = await _delete(store, output, found, yes)
+        output.line(f"deleted {name}" + (f" with {count(lost, 'message')}" if lost else ""))
+        if output.as_json:
+            output.record({"change": "deleted", "name": name, "messages": lost})
+
+
+async def _delete(store: Store, output: Output, found: Queue, yes: bool) -> int:
+    if yes:
+        return await store.delete(found)
+    try:
+        return await store.delete(found, if_empty=True)
+    except QueueNotEmpty as error:
+        if output.ask(f"{error}. To lose them, type the queue's name:", found.name):
+            return await store.delete(found)
+        raise QueueNotEmpty(f"{error}: take them out first, or say --yes to lose them") from None
+
+
+@queue.command()
+@click.option(
+    "-f",
+    "--file",
+    type=click.Path(path_type=Path),
+    default=Path("queues.yaml"),
+    show_default=True,
+    help="- for stdin",
+)
+@click.option("--dry-run", is_flag=True, help="only say what would change")
+@store_command
+async def apply(store: Store, output: Output, file: Path, dry_run: bool) -> None:
+    """Declare every queue of a YAML file.
+
+    A stream of Queue documents: new ones are made, others changed to what it says. All documents are checked
+    before the first is declared. Queues that are not in the file are left alone.
+    """
+    wanted = documents.read_documents(file)
+    with output.progress("queues", len(wanted)) as advance:
+        changes = await (
+            documents.plan(store, wanted) if dry_run else documents.apply(store, wanted, advance=advance)
+        )
+    for one, change in zip(wanted, changes, strict=True):
+        output.line(f"{change}{' (dry run)' if dry_run else ''}: {one.name}")
+        if output.as_json:
+            output.record({"change": change.value, "name": one.name, "dry_run": dry_run})

@@ -1,0 +1,64 @@
+"""Standard input and output without standing still: the session's heartbeats go on while a pipe is slow."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+READ_BYTES = 256 << 10
+WRITE_BYTES = 4096  # PIPE_BUF: a pipe that is writable takes so much without blocking
+
+
+async def read_chunks(fd: int) -> AsyncIterator[bytes]:
+    """What comes, as soon as it comes, until the end."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await _wait(fd, loop.add_reader, loop.remove_reader)
+        chunk = os.read(fd, READ_BYTES)
+        if not chunk:
+            return
+        yield chunk
+
+
+async def read_pieces(fd: int, separator: bytes, max_bytes: int) -> AsyncIterator[list[bytes]]:
+    """Runs of whatever ended with the separator meanwhile; what follows the last one counts too, if there is any.
+
+    Raises ValueError for a piece of more than max_bytes.
+    """
+    rest = b""
+    async for chunk in read_chunks(fd):
+        *pieces, rest = (rest + chunk).split(separator)
+        if len(rest) > max_bytes:
+            raise ValueError
+        if pieces:
+            yield pieces
+    if rest:
+        yield [rest]
+
+
+async def write_all(fd: int, data: bytes) -> None:
+    """Returns when all of it has been handed over; to a file, when it is on the disk. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+    view = memoryview(data)
+    while view:
+        if not is_file:
+            await _wait(fd, loop.add_writer, loop.remove_writer)
+        view = view[os.write(fd, view if is_file else view[:WRITE_BYTES]) :]
+    if is_file:
+        os.fsync(fd)
+
+
+async def _wait(fd: int, add: Callable[..., Any], remove: Callable[[int], Any]) -> None:
+    ready = asyncio.Event()
+    try:
+        add(fd, ready.set)
+    except PermissionError:  # a regular file is always ready
+        return
+    try:
+        await ready.wait()
+    finally:
+        remove(fd)

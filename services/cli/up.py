@@ -1,0 +1,245 @@
+"""penstock up: the store and every edge on this machine, under one process that starts them again and ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from services.cli import documents, logbook
+from services.cli.command import Options, open_store, plain_command
+from services.cli.edge_process import EdgeProcess
+from services.cli.exits import usage
+from services.cli.output import Output
+from services.cli.own_store import OwnStore
+from services.kit import logs
+from services.kit.edge import Edge, EdgeSettings, edges
+from services.kit.settings import LogSettings
+from services.kit.stop import Stop
+from services.kit.workers import longest_drain_s
+from services.store.probe import Promises
+
+log = logging.getLogger(__name__)
+
+QUEUES_FILE = Path("queues.yaml")
+MARGIN_S = 5.0  # beyond what an edge's drain may take; then it is killed
+HURRIED_S = 5.0  # the same after a second signal
+
+
+@click.command()
+@click.option(
+    "--queues", type=click.Path(path_type=Path), help=f"queues to declare  [./{QUEUES_FILE}, if there is one]"
+)
+@click.option(
+    "--store-server", metavar="PROGRAM", help="a redis-server or valkey-server  [the one in the wheel]"
+)
+@click.option("--store-port", type=click.IntRange(1, 65535), help="let the store listen on 127.0.0.1, too")
+@plain_command
+def up(options: Options, queues: Path | None, store_server: str | None, store_port: int | None) -> int:
+    """Run everything on this machine.
+
+    That is a store with its data in --data-dir, every edge there is, and the queues of queues.yaml. With
+    --store (or REDIS_URL) the edges use that store, and none is started. Whatever dies is started again. Ctrl-C
+    or SIGTERM ends the edges in order, the store last; a second one does not wait for clients.
+    """
+    logs.configure(_log_settings(options))
+    own = None
+    if options.settings.store.url is None:
+        folder = options.folder
+        folder.lock()
+        own = OwnStore.of(folder, options.settings, server=store_server, port=store_port or 0)
+    elif store_server or store_port:
+        raise usage(
+            "--store-server and --store-port are for a store of our own: leave out --store and REDIS_URL"
+        )
+    return asyncio.run(Up(options, own, _queues_file(queues)).run())
+
+
+def _log_settings(options: Options) -> LogSettings:
+    """At a terminal, where nobody said otherwise: text, and only what somebody should look at."""
+    settings = options.settings
+    if not sys.stderr.isatty():
+        return settings.log
+    ours = {"format": "text", "level": "WARNING"}
+    unsaid = {name: value for name, value in ours.items() if settings.origin("log", name) is None}
+    return settings.log.model_copy(update=unsaid)
+
+
+def _queues_file(given: Path | None) -> Path | None:
+    if given is not None:
+        return given
+    return QUEUES_FILE if QUEUES_FILE.exists() else None
+
+
+class Up:
+    def __init__(self, options: Options, own: OwnStore | None, queues: Path | None) -> None:
+        """Raises SettingsError, Failure: everything that can be known to be wrong before something is started."""
+        self._options = options
+        self._settings = options.settings
+        self._own = own
+        self._url = own.url if own is not None else options.store_url
+        self._file = queues
+        self._queues = documents.read_documents(queues) if queues is not None else []
+        self._known = edges()
+        self._edge_settings: dict[str, EdgeSettings] = {
+            name: self._settings.edge(edge) for name, edge in sorted(self._known.items())
+        }
+        self._edges = [
+            EdgeProcess(name, self._arguments(number), self._url)
+            for number, name in enumerate(self._edge_settings)
+        ]
+        self._output = Output(as_json=options.as_json)
+
+    def _arguments(self, number: int) -> list[str]:
+        """Each edge has health pages of its own, on the ports behind the one in the settings."""
+        options = self._options
+        port = self._settings.health.port and self._settings.health.port + number
+        pairs = [*options.pairs, f"health.port={port}"]
+        file = ["--config", str(options.file)] if options.file is not None else []
+        return [
+            *file,
+            *(word for pair in pairs for word in ("--set", pair)),
+            *logbook.child_settings(self._settings.log),
+        ]
+
+    async def run(self) -> int:
+        """Until somebody asks us to stop, or something cannot be mended. Raises what `_work` raises."""
+        stop = Stop()
+        stop.listen_alone()
+        work = asyncio.create_task(self._work())
+        asked = asyncio.create_task(stop.drain.wait())
+        try:
+            await asyncio.wait((work, asked), return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                await work
+        finally:
+            for task in (work, asked):
+                task.cancel()
+            await asyncio.gather(work, asked, return_exceptions=True)
+            await self._down(stop)
+        self._output.line("stopped")
+        return 0
+
+    # The way up
+
+    async def _work(self) -> None:
+        promises = await self._start_store()
+        changes = await self._declare()
+        await asyncio.gather(*(edge.start() for edge in self._edges))
+        await asyncio.gather(*(edge.ready() for edge in self._edges))
+        self._announce(promises, changes)
+        watched = [edge.watch() for edge in self._edges]
+        if self._own is not None:
+            watched.append(self._own.watch())
+        await asyncio.gather(*watched)
+
+    async def _start_store(self) -> Promises:
+        if self._own is not None:
+            return await self._own.start()
+        store = open_store(self._url)
+        try:
+            await store.registry.epoch()
+            return await store.promises()
+        finally:
+            await store.close()
+
+    async def _declare(self) -> list[documents.Change]:
+        if not self._queues:
+            return []
+        store = open_store(self._url)
+        try:
+            return await documents.apply(store, self._queues)
+        finally:
+            await store.close()
+
+    # What is told
+
+    def _announce(self, promises: Promises, changes: list[documents.Change]) -> None:
+        if self._output.as_json:
+            self._output.record(self._described(promises, changes))
+        else:
+            for line in self._lines(promises, changes):
+                self._output.line(line)
+        sys.stdout.flush()
+
+    def _described(self, promises: Promises, changes: list[documents.Change]) -> dict[str, Any]:
+        return {
+            "ready": True,
+            "store": {"server": promises.server, "version": promises.version, "levels": promises.levels()},
+            "queues": {one.name: change.value for one, change in zip(self._queues, changes, strict=True)},
+            "edges": {
+                edge.name: {
+                    "listeners": {
+                        name: {"host": host, "port": port} for name, (host, port) in edge.places.items()
+                    },
+                    "health": dict(zip(("host", "port"), edge.health or (), strict=False)),
+                }
+                for edge in self._edges
+            },
+        }
+
+    def _lines(self, promises: Promises, changes: list[documents.Change]) -> Iterator[str]:
+        where = (
+            f"data in {self._options.folder.path}" if self._own is not None else str(self._settings.store.url)
+        )
+        levels = ", ".join(promises.levels())
+        yield f"penstock {version('penstock')}, {where} ({promises.server} {promises.version}; ack levels {levels})"
+        for one, change in zip(self._queues, changes, strict=True):
+            yield f"queue {one.name}: {change}"
+        for edge in self._edges:
+            yield ""
+            for name, (host, port) in edge.places.items():
+                yield f"{edge.name} {name}: {_address(host, port)}"
+            yield from (f"    {line}" for line in self._examples(self._known[edge.name], edge))
+            if edge.health is not None:
+                yield f"    metrics and health: http://{_address(*edge.health)}/metrics, /healthz, /readyz"
+        yield ""
+        yield "ready; Ctrl-C stops everything in order"
+
+    def _examples(self, edge: Edge[Any], process: EdgeProcess) -> list[str]:
+        """With the ports as they are: the settings may leave them open."""
+        settings = self._edge_settings[edge.name]
+        listeners = {
+            name: listener.model_copy(update={"port": process.places[name][1]})
+            if name in process.places
+            else listener
+            for name, listener in settings.listeners.items()
+        }
+        return edge.example(settings.model_copy(update={"listeners": listeners}))
+
+    # The way down
+
+    async def _down(self, stop: Stop) -> None:
+        """The edges first, so that they can settle and give back; then the store."""
+        for edge in self._edges:
+            edge.tell(signal.SIGTERM)
+        ends = [asyncio.create_task(edge.ended()) for edge in self._edges if edge.is_running()]
+        if ends:
+            await self._wait(ends, stop, longest_drain_s(self._settings.drain) + MARGIN_S)
+        if self._own is not None:
+            await self._own.stop()
+
+    async def _wait(self, ends: list[asyncio.Task[int]], stop: Stop, limit_s: float) -> None:
+        hurried = asyncio.create_task(stop.hurry.wait())
+        ended = asyncio.gather(*ends)
+        await asyncio.wait((ended, hurried), timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if hurried.done() and not ended.done():
+            for edge in self._edges:
+                edge.tell(signal.SIGTERM)
+            await asyncio.wait((ended,), timeout=HURRIED_S)
+        hurried.cancel()
+        if not ended.done():
+            for edge in self._edges:
+                edge.tell(signal.SIGKILL)
+        await ended
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
