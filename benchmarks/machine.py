@@ -12,6 +12,7 @@ from pathlib import Path
 
 PROBES = 100
 PROBE_BYTES = 4096
+IDLE_LOAD = 0.7  # above it something else was running
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,13 @@ class Machine:
     python: str
     filesystem: str
     fdatasync_us: float  # median of an append of 4 KiB and its fdatasync, one at a time
+    load: float  # average of the last minute, before the run
 
     def __str__(self) -> str:
+        busy = f"; not idle when the run began (load {self.load:.1f})" if self.load > IDLE_LOAD else ""
         return (
             f"{self.cores} cores of {self.processor}, {self.memory_gib:.0f} GiB, {self.system}, Linux {self.kernel}, "
-            f"Python {self.python}; {self.filesystem}, one fdatasync {self.fdatasync_us:.0f} us"
+            f"Python {self.python}; {self.filesystem}, one fdatasync {self.fdatasync_us:.0f} us{busy}"
         )
 
 
@@ -43,6 +46,7 @@ def describe(folder: Path) -> Machine:
         python=platform.python_version(),
         filesystem=filesystem_of(folder),
         fdatasync_us=round(fdatasync_us(folder), 1),
+        load=round(os.getloadavg()[0], 2),
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from benchmarks.measures import depth, idle, paced, store_alone, throughput
 
 MEASURES = {
+    "idle": idle.measure,  # first: memory that a load had used and freed would hide what connections need
     "throughput": throughput.measure,
     "paced": paced.measure,
-    "idle": idle.measure,
     "depth": depth.measure,
     "store": store_alone.measure,
 }

@@ -15,7 +15,7 @@ from benchmarks.peers.peer import IN_FLIGHT
 from benchmarks.peers.redis import Store
 from benchmarks.peers.tmq import Tmq
 from benchmarks.plan import DEPTH_LOAD, DEPTH_PAIRS
-from benchmarks.results import Finding, Target
+from benchmarks.results import Finding, Target, median
 
 FLAT = Target("<=", 1.25)  # the cost at a depth, in terms of that at the first one
 ROUND_LIMIT_S = 60.0
@@ -85,23 +85,20 @@ def _findings(rounds: list[Costs], depths: tuple[int, ...]) -> list[Finding]:
     def per(depth: int, key: str) -> list[float]:
         return [each[depth][key] for each in rounds]
 
-    flat = [
-        Finding(
-            "depth",
-            _what(first, depth),
-            [each[depth]["wall"] / each[first]["wall"] for each in rounds],
-            "x",
-            FLAT,
-        )
-        for depth in depths[1:]
-    ]
+    def quotients(depth: int) -> list[float]:
+        return [deep / shallow for deep, shallow in zip(per(depth, "wall"), per(first, "wall"), strict=True)]
+
+    def cpu(depth: int) -> str:
+        return f"CPU: store {median(per(depth, 'store')):.2f} us, edge {median(per(depth, 'edge')):.2f} us"
+
+    flat = [Finding("depth", _what(first, depth), quotients(depth), "x", FLAT) for depth in depths[1:]]
     return flat + [
         Finding(
             "depth",
-            f"{of} per put or take with {depth:,} in the queue",
-            [each[depth][key] for each in rounds],
+            f"time per put or take with {depth:,} in the queue",
+            per(depth, "wall"),
             "us",
+            note=cpu(depth),
         )
         for depth in depths
-        for key, of in (("wall", "time"), ("store", "CPU of the store"), ("edge", "CPU of the edge"))
     ]

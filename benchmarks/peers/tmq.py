@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import subprocess
 import sys
 from importlib.metadata import version as package_version
 from pathlib import Path
@@ -15,25 +16,38 @@ from pathlib import Path
 from benchmarks.generator import Load
 from benchmarks.peers.peer import BODY, Shape, WirePeer, dial, read_until
 from benchmarks.peers.redis import Store
-from benchmarks.process import Daemon, NotRun, Workshop, free_port
+from benchmarks.process import Daemon, NotRun, Workshop, find_program, free_port
 
 CREATE, DELETE, OPEN, ENQ, DNQ = 0, 1, 2, 4, 5
 STATUS_BYTES, MQID_BYTES = 1, 64
+INIT_TIMEOUT_S = 30
 ENQ_OK = 1  # dialect `document`: 1 is success for ENQ alone
+
+
+def init_store_command(store_port: int) -> list[str]:
+    """The command line that sets an empty store up."""
+    return [penstock(), "store", "init", "--store", store_url(store_port)]
 
 
 def serve_tmq_command(
     store_port: int, document_port: int, reference_port: int, health_port: int
 ) -> list[str]:
-    """The command line that starts the edge: the one place to change when it does."""
-    penstock = Path(sys.executable).with_name("penstock")
+    """The command line that starts the edge: with the one above, all that depends on what it looks like."""
     settings = {
         "edges.tmq.listeners.document.port": document_port,
         "edges.tmq.listeners.reference.port": reference_port,
         "health.port": health_port,
     }
-    command = [str(penstock), "serve", "tmq", "--store", f"redis://127.0.0.1:{store_port}"]
+    command = [penstock(), "serve", "tmq", "--store", store_url(store_port)]
     return command + [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+
+
+def penstock() -> str:
+    return str(Path(sys.executable).with_name("penstock"))
+
+
+def store_url(port: int) -> str:
+    return f"redis://127.0.0.1:{port}"
 
 
 def encode_named(code: int, queue: str) -> bytes:
@@ -114,15 +128,25 @@ def exchange(sock: socket.socket, request: bytes, reply_bytes: int) -> bytes:
     return read_until(sock, lambda data: len(data) >= reply_bytes)
 
 
-def start_tmq(workshop: Workshop, store: Store, name: str) -> tuple[Daemon, int]:
-    """Start the edge and wait until it creates a queue. Raises NotRun."""
-    port, reference_port, health_port = free_port(), free_port(), free_port()
-    command = serve_tmq_command(store.port, port, reference_port, health_port)
-    if not Path(command[0]).exists():
+def init_store(store: Store, folder: Path) -> None:
+    """Raises NotRun with what the command says."""
+    command = init_store_command(store.port)
+    if find_program(command[0]) is None:
         raise NotRun(f"{command[0]} is not there (`make .venv/.ready` installs it)")
+    ended = subprocess.run(command, capture_output=True, cwd=folder, timeout=INIT_TIMEOUT_S)
+    if ended.returncode != 0:
+        said = (ended.stderr or ended.stdout).decode(errors="replace").strip().splitlines()
+        raise NotRun(f"penstock store init ended with {ended.returncode}: {said[-1] if said else ''}")
+
+
+def start_tmq(workshop: Workshop, store: Store, name: str) -> tuple[Daemon, int]:
+    """Set the store up, start the edge, and wait until it creates a queue. Raises NotRun."""
+    init_store(store, workshop.subfolder(name))
+    port, reference_port, health_port = free_port(), free_port(), free_port()
 
     def ready() -> None:
         with dial(port) as sock:
-            exchange(sock, encode_named(CREATE, "ready"), STATUS_BYTES)
+            if exchange(sock, encode_named(CREATE, "ready"), STATUS_BYTES) != b"\0":
+                raise OSError("the edge creates no queue yet")
 
-    return workshop.start(name, command, ready), port
+    return workshop.start(name, serve_tmq_command(store.port, port, reference_port, health_port), ready), port

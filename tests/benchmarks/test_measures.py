@@ -94,13 +94,23 @@ def test_throughput_keeps_every_round_and_names_who_did_not_run(bench: Bench) ->
 
 
 def test_the_edge_may_be_missing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.peers.tmq.serve_tmq_command", lambda *ports: ["/no/such/penstock"])
+    monkeypatch.setattr("benchmarks.peers.tmq.penstock", lambda: "/no/such/penstock")
     peers = make_peers(bench.workshop, bench.store)
     bench.peers = {name: peers[name] for name in ("xadd", "tmq")}
     for found in (paced.measure(bench), idle.measure(bench)[:1], depth.measure(bench)):
         assert len(found) == 1
         assert "/no/such/penstock is not there" in found[0].note
         assert found[0].verdict == "not run"
+
+
+def test_all_measures_of_the_edge(bench: Bench) -> None:
+    """`penstock serve tmq` itself: what is put comes out, at every shape and depth."""
+    peers = make_peers(bench.workshop, bench.store)
+    bench.peers = {name: peers[name] for name in ("tmq", "xadd")}
+    found = [*idle.measure(bench), *throughput.measure(bench), *paced.measure(bench), *depth.measure(bench)]
+    assert [finding for finding in found if not finding.values] == []
+    assert [peer.not_run for peer in bench.results.peers] == ["", ""]
+    assert set(bench.results.peers[0].cells) == {"put 10 x 200", "take 10 x 200", "put 50 x 1", "take 50 x 1"}
 
 
 def test_idle_connections_of_the_store(bench: Bench) -> None:

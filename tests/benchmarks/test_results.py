@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from benchmarks.machine import Machine
 from benchmarks.measures.throughput import compare
 from benchmarks.results import Cell, Finding, PeerResult, Results, Target, load, newest_full, ratios, save
 
-MACHINE = Machine("a processor", 2, 24.0, "a system", "6.1", "3.11", "ext4", 130.0)
+MACHINE = Machine("a processor", 2, 24.0, "a system", "6.1", "3.11", "ext4", 130.0, 0.1)
 
 
 def cell(*rates: float, busy: float = 0.25) -> Cell:
@@ -136,6 +137,13 @@ def test_markdown_holds_the_same() -> None:
 
 def test_a_quick_run_says_so() -> None:
     assert "not to be quoted" in report.caption(make_results(quick=True))
+
+
+def test_a_busy_machine_is_told() -> None:
+    assert "not idle" not in report.caption(make_results())
+    assert "not idle when the run began (load 1.8)" in report.caption(
+        make_results(machine=replace(MACHINE, load=1.8))
+    )
 
 
 def test_readme_is_written_between_its_markers(tmp_path: Path) -> None:
