@@ -157,11 +157,11 @@ class Connection(Stream):
         if held != self._held:
             self._held = held
             self._host.budget.hold(self, held)
+        if held and not self._eof:
+            sockets.acknowledge(self._sock)  # the peer owes us the rest of something
         due = session.deadline()
         if due is not None and (self._eof or not self._holds):
             self._alarm.set(due, now)
-            if not self._eof:
-                sockets.acknowledge(self._sock)  # the peer owes us the rest of something
 
     def _on_released(self) -> None:
         self._call(self._session.resumed, self._host.now())

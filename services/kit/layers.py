@@ -104,16 +104,22 @@ def read_flags(pairs: Sequence[str]) -> Tree:
     tree: Tree = {}
     for pair in pairs:
         path, equals, text = pair.partition("=")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            value = text
+        value: Any = _flag_value(text)
         if not equals or not all(path.split(".")):
             raise SettingsError([f"{pair}: must be SECTION.FIELD=VALUE"])
         for name in reversed(path.split(".")):
             value = {name: value}
         tree = merge(tree, value)
     return tree
+
+
+def _flag_value(text: str) -> Any:
+    """`8080`, `off`, `[a, b]`; but `::` and `redis://host` are text, whatever YAML makes of them."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return text if isinstance(value, dict) and not text.startswith("{") else value
 
 
 def _section(name: str) -> str | None:

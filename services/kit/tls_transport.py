@@ -20,7 +20,7 @@ from services.kit.tls import TlsFilter
 class TlsTransport(asyncio.Transport, asyncio.Protocol):
     """Carries one connection's bytes through a `TlsFilter`; refuses it if the handshake comes to nothing."""
 
-    __slots__ = ("_alarm", "_connection", "_failed", "_filter", "_heard", "_raw", "_timeout_s")
+    __slots__ = ("_alarm", "_connection", "_deaf", "_filter", "_heard", "_raw", "_said_goodbye", "_timeout_s")
 
     def __init__(
         self, host: Host, connection: Connection, tls: TlsFilter, handshake_timeout_s: float
@@ -32,7 +32,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._alarm = Alarm(host.loop, self._too_slow)
         self._raw: asyncio.Transport
         self._heard = False  # anything came at all
-        self._failed = False
+        self._said_goodbye = False
+        self._deaf = False  # after a fault, or our goodbye: what still comes is not looked at
 
     # Towards the loop
 
@@ -43,7 +44,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
-        if self._failed:
+        if self._deaf:
             return
         tls = self._filter
         was_established = tls.established
@@ -61,7 +62,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._connection.eof_received()
 
     def eof_received(self) -> bool:
-        if self._heard and not self._failed and not self._filter.established:
+        if self._heard and not self._deaf and not self._filter.established:
             self._refuse("the peer left")
         return self._connection.eof_received()
 
@@ -80,14 +81,14 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def _on_fault(self, detail: str) -> None:
         if self._filter.established:
-            self._failed = True
+            self._deaf = True
             self._connection.refuse(Refusal.TLS_RECORD, detail)
             self._connection.abort()
         else:
             self._refuse(detail)
 
     def _refuse(self, detail: str) -> None:
-        self._failed = True
+        self._deaf = True
         self._connection.refuse(Refusal.TLS_HANDSHAKE, detail)
         self._connection.close()  # in order, so that TLS's own alert arrives
 
@@ -101,7 +102,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._raw.write_eof()
 
     def close(self) -> None:
-        self._say_goodbye()
+        if not self._said_goodbye:
+            self._say_goodbye()
         self._raw.close()
 
     def abort(self) -> None:
@@ -120,5 +122,6 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._raw.set_write_buffer_limits(high, low)
 
     def _say_goodbye(self) -> None:
+        self._deaf = self._said_goodbye = True
         if goodbye := self._filter.goodbye():
             self._raw.write(goodbye)

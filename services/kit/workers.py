@@ -7,6 +7,7 @@ has no event loop and no threads of its own, so that forking again, for one that
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import logging
 import os
@@ -71,7 +72,7 @@ class Supervisor(Generic[SettingsT]):
         self._edge_settings = edge_settings
         self._board = Board(workers)
         self._workers = [
-            Child(f"worker {number}", lambda number=number: self._serve(number), number)  # type: ignore[misc]
+            Child(f"worker {number}", functools.partial(self._serve, number), number)
             for number in range(workers)
         ]
         self._children = [Child("health", self._answer, None), *self._workers]

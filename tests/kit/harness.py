@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import signal
 import socket
 import struct
@@ -140,14 +139,14 @@ def reset_on_close(sock: Any) -> None:
 class Program:
     """An echo edge in a process of its own, with its log and its output."""
 
-    def __init__(self, *settings: str, workers: int = 1, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, *settings: str, workers: int = 1, group: bool = False) -> None:
+        """`group`: as at a terminal, where it leads a process group of its own."""
         flags = [part for setting in ("health.port=0", *settings) for part in ("--set", setting)]
         command = [sys.executable, "-m", "tests.kit.echo_edge", "--workers", str(workers), *flags]
-        self.process = Popen(
-            command, cwd=ROOT, stdout=PIPE, stderr=PIPE, text=True, env={**os.environ, **(environment or {})}
-        )
+        self.process = Popen(command, cwd=ROOT, stdout=PIPE, stderr=PIPE, text=True, start_new_session=group)
         self.log: list[dict[str, Any]] = []
         self.printed: list[str] = []
+        self._sockets: list[socket.socket] = []
         self._readers = [Thread(target=self._read_log), Thread(target=self._read_output)]
         for reader in self._readers:
             reader.start()
@@ -156,6 +155,8 @@ class Program:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for sock in self._sockets:
+            sock.close()
         self.process.kill()
         self.wait()
 
@@ -179,7 +180,8 @@ class Program:
         return int(self.event("listening")["port"])
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
+        self._sockets.append(socket.create_connection(("127.0.0.1", self.port), PATIENCE_S))
+        return self._sockets[-1]
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and text of a health page."""

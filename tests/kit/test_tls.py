@@ -150,34 +150,73 @@ async def test_a_slow_reader_is_held_to_the_same_bound(authority: Authority) -> 
             assert len(await client.answer()) == 65536
 
 
-async def test_what_is_no_tls_record_any_more_ends_in_a_reset(authority: Authority) -> None:
-    def talk(host: str, port: int) -> bytes:
-        with socket.create_connection((host, port), PATIENCE_S) as sock:
-            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-            tls = authority.client().wrap_bio(incoming, outgoing, server_hostname="localhost")
-            while True:
-                try:
-                    tls.do_handshake()
-                    break
-                except ssl.SSLWantReadError:
-                    sock.sendall(outgoing.read())
-                    incoming.write(sock.recv(65536))
-            tls.write(frame(b"E", b"good"))
-            sock.sendall(outgoing.read() + bytes(100))
+class BareClient:
+    """TLS by hand on a blocking socket, so that anything can be sent beside it."""
+
+    def __init__(self, authority: Authority, host: str, port: int) -> None:
+        self.socket = socket.create_connection((host, port), PATIENCE_S)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = authority.client().wrap_bio(self._incoming, self._outgoing, server_hostname="localhost")
+
+    def shake_hands(self) -> None:
+        """All but the last flight, which `seal` gives."""
+        while True:
             try:
-                while sock.recv(65536):
-                    pass
-            except ConnectionResetError:
-                return b"reset"
-            return b"fin"
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self.socket.sendall(self._outgoing.read())
+                self._incoming.write(self.socket.recv(65536))
+            else:
+                return
+
+    def seal(self, data: bytes) -> bytes:
+        self._tls.write(data)
+        return self._outgoing.read()
+
+    def ended(self) -> str:
+        try:
+            while self.socket.recv(65536):
+                pass
+        except ConnectionResetError:
+            return "reset"
+        return "fin"
+
+
+async def test_what_is_no_tls_record_any_more_ends_in_a_reset(authority: Authority) -> None:
+    def talk(host: str, port: int) -> str:
+        client = BareClient(authority, host, port)
+        with client.socket:
+            client.shake_hands()
+            client.socket.sendall(client.seal(frame(b"E", b"good")) + bytes(100))
+            return client.ended()
 
     async with Server(tls=authority.listener()) as server:
-        assert await asyncio.to_thread(talk, server.host, server.port) == b"reset"
+        assert await asyncio.to_thread(talk, server.host, server.port) == "reset"
         session = await server.session()
         await until(lambda: session.lost_with is not None)
         assert session.lost_with is True
         assert session.calls == ["received", "lost"]  # what was whole before it was still delivered
         assert server.refusals("tls_record") == 1
+
+
+async def test_after_our_goodbye_nothing_that_comes_matters(authority: Authority) -> None:
+    def talk(host: str, port: int) -> str:
+        client = BareClient(authority, host, port)
+        with client.socket:
+            client.shake_hands()
+            client.socket.sendall(client.seal(frame(b"Q")))
+            ended = client.ended()
+            for _ in range(3):
+                client.socket.sendall(client.seal(frame(b"E", b"late")) + bytes(100))
+            return ended
+
+    async with Server(tls=authority.listener()) as server:
+        assert await asyncio.to_thread(talk, server.host, server.port) == "fin"
+        session = await server.session()
+        await until(lambda: session.lost_with is not None)
+        assert session.calls == ["received", "lost"]
+        assert server.refusals("tls_record") == 0
+        assert server.value("penstock_local_errors_total") == 0
 
 
 async def test_a_renewed_certificate_is_taken_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -245,3 +284,21 @@ def test_the_filter_does_not_care_how_the_bytes_are_cut(authority: Authority, st
     assert server.fault is None
     incoming.write(server.encrypt(b"and back") + server.goodbye())
     assert client.read() == b"and back"
+
+
+def test_no_mutation_of_a_handshake_is_more_than_a_fault(authority: Authority) -> None:
+    """Whatever comes instead of a ClientHello: a fault to refuse, never an exception of ours."""
+    context = server_context(TlsSettings(**authority.listener()))
+    outgoing = ssl.MemoryBIO()
+    client = authority.client().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    hello = outgoing.read()
+    faults = 0
+    for position in range(len(hello)):
+        for value in (0, 0x7F, 0xFF, hello[position] ^ 1):
+            server = TlsFilter(context)
+            assert server.decrypt(hello[:position] + bytes((value,)) + hello[position + 1 :]) == b""
+            assert not server.established
+            faults += server.fault is not None
+    assert faults > 100

@@ -1,0 +1,52 @@
+"""What the workers tell the process that answers for them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from services.kit import board as board_module
+from services.kit.board import Board, WorkerState
+
+
+def test_all_must_be_ready() -> None:
+    board = Board(2)
+    assert board.unready() == "worker 0: absent"
+    board.report(0, WorkerState.READY)
+    assert board.unready() == "worker 1: absent"
+    board.report(1, WorkerState.STARTING)
+    assert board.unready() == "worker 1: starting"
+    board.report(1, WorkerState.UNREADY, "the store is away: ünreachable")
+    assert board.unready() == "worker 1: the store is away: ünreachable"
+    board.report(1, WorkerState.READY)
+    assert board.unready() is None
+    board.drain()
+    assert board.unready() == "draining"
+
+
+def test_a_long_reason_is_cut() -> None:
+    board = Board(1)
+    board.report(0, WorkerState.UNREADY, "ü" * 500)
+    assert str(board.unready()).startswith("worker 0: üü")
+
+
+def test_a_child_writes_what_the_parent_reads() -> None:
+    board = Board(1)
+    pid = os.fork()
+    if not pid:
+        board.report(0, WorkerState.READY)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert board.unready() is None
+
+
+def test_a_worker_that_reports_no_more_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = Board(2)
+    board.report(0, WorkerState.READY)
+    board.report(1, WorkerState.ABSENT, "ended")
+    assert board.stuck() is None
+    monkeypatch.setattr(board_module, "STUCK_S", -1.0)
+    assert str(board.stuck()).startswith("worker 0: silent for ")
+    board.report(0, WorkerState.ABSENT)
+    assert board.stuck() is None  # it is gone, not stuck: others start it again

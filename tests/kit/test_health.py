@@ -1,0 +1,51 @@
+"""The pages: /metrics, /healthz, /readyz."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from services.kit.health import Answers, HealthServer
+from services.kit.layers import SettingsError
+from services.kit.settings import HealthSettings
+from tests.kit.harness import Program, eventually
+
+
+async def test_each_page_says_what_it_is_told() -> None:
+    faults: dict[str, str | None] = {"unready": None, "stuck": None}
+    answers = Answers(lambda: b"penstock_ready 1\n", lambda: faults["unready"], lambda: faults["stuck"])
+    server = HealthServer(HealthSettings(port=0), answers)
+    host, port = await server.start()
+
+    async def page(path: str) -> tuple[int, str]:
+        async with session.get(f"http://{host}:{port}{path}") as response:
+            return response.status, await response.text()
+
+    async with aiohttp.ClientSession() as session:
+        assert await page("/metrics") == (200, "penstock_ready 1\n")
+        assert await page("/healthz") == (200, "ok\n")
+        assert await page("/readyz") == (200, "ok\n")
+        faults["unready"] = "the store is away"
+        assert await page("/readyz") == (503, "the store is away\n")
+        assert await page("/healthz") == (200, "ok\n")
+        faults["stuck"] = "worker 1: silent for 20 s"
+        assert await page("/healthz") == (503, "worker 1: silent for 20 s\n")
+        assert (await page("/nothing"))[0] == 404
+    with pytest.raises(SettingsError, match=rf"cannot serve health on {host} port {port}: "):
+        await HealthServer(HealthSettings(port=port), answers).start()
+    await server.close()
+
+
+def test_a_process_says_whether_it_is_ready(tmp_path: Path) -> None:
+    flag = tmp_path / "away"
+    flag.touch()
+    with Program(f"edges.echo.unready_while={flag}") as program:
+        program.event("started")
+        assert program.page("/readyz") == (503, "the flag is up\n")
+        assert program.page("/healthz") == (200, "ok\n")
+        assert program.samples()['penstock_ready{edge="echo"}'] == 0
+        flag.unlink()
+        assert eventually(lambda: program.page("/readyz")[0] == 200)
+        assert program.samples()['penstock_ready{edge="echo"}'] == 1

@@ -1,0 +1,69 @@
+"""Metrics: names, labels, and how little they cost where it matters."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from services.kit.metrics import Metrics
+
+
+def samples(metrics: Metrics) -> dict[str, float]:
+    families = text_string_to_metric_families(metrics.render().decode())
+    return {
+        f"{sample.name}{dict(sorted(sample.labels.items()))}": sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_requests_are_counted_by_run_and_children_are_kept() -> None:
+    metrics = Metrics("tmq")
+    assert metrics.requests("enq", "ok") is metrics.requests("enq", "ok")
+    metrics.requests("enq", "ok").inc(200)
+    metrics.seconds("enq").observe(0.003)
+    seen = samples(metrics)
+    labels = {"edge": "tmq", "operation": "enq"}
+    assert seen[f"penstock_requests_total{ {**labels, 'result': 'ok'} }"] == 200
+    assert seen[f"penstock_request_seconds_count{labels}"] == 1
+    assert seen[f"penstock_request_seconds_bucket{ {'edge': 'tmq', 'le': '0.005', 'operation': 'enq'} }"] == 1
+    assert (
+        seen[f"penstock_request_seconds_bucket{ {'edge': 'tmq', 'le': '0.0025', 'operation': 'enq'} }"] == 0
+    )
+
+
+def test_the_base_metrics_are_all_there() -> None:
+    metrics = Metrics("tmq")
+    metrics.connections.labels("tmq", "document").inc()
+    metrics.opened.labels("tmq", "document").inc()
+    metrics.received_bytes.labels("tmq", "document").inc(7)
+    metrics.sent_bytes.labels("tmq", "document").inc(9)
+    metrics.count_refusal("bad_name")
+    metrics.local_errors.inc()
+    metrics.ready.set(1)
+    metrics.input_held.set(5)
+    at = {"edge": "tmq", "listener": "document"}
+    seen = samples(metrics)
+    assert seen[f"penstock_connections{at}"] == 1
+    assert seen[f"penstock_connections_opened_total{at}"] == 1
+    assert seen[f"penstock_received_bytes_total{at}"] == 7
+    assert seen[f"penstock_sent_bytes_total{at}"] == 9
+    assert seen[f"penstock_refusals_total{ {'edge': 'tmq', 'reason': 'bad_name'} }"] == 1
+    assert seen[f"penstock_local_errors_total{ {'edge': 'tmq'} }"] == 1
+    assert seen[f"penstock_ready{ {'edge': 'tmq'} }"] == 1
+    assert seen[f"penstock_input_held_bytes{ {'edge': 'tmq'} }"] == 5
+    assert seen["process_resident_memory_bytes{}"] > 0
+
+
+def test_an_edge_has_metrics_of_its_own() -> None:
+    metrics = Metrics("ring")
+    metrics.gauge("ring_members", "Members of the ring", ("ring",)).labels("ring", "north").set(3)
+    metrics.histogram("ring_hops", "Hops", buckets=(1, 2)).labels("ring").observe(2)
+    metrics.counter("ring_lost", "Lost tokens").labels("ring").inc()
+    seen = samples(metrics)
+    assert seen[f"penstock_ring_members{ {'edge': 'ring', 'ring': 'north'} }"] == 3
+    assert seen[f"penstock_ring_hops_bucket{ {'edge': 'ring', 'le': '2.0'} }"] == 1
+    assert seen[f"penstock_ring_lost_total{ {'edge': 'ring'} }"] == 1
+
+
+def test_two_in_one_process_do_not_meet() -> None:
+    assert Metrics("a").registry is not Metrics("a").registry
