@@ -34,11 +34,11 @@ class StoreSide(Protocol):
     def publish(self, messages: int) -> bytes:
         """One call that publishes so many messages of 100 bytes."""
 
-    def take(self, want: int) -> bytes:
-        """One call that leases up to `want` messages."""
+    def step(self, taken: object, publish: int, want: int) -> tuple[list[tuple[str, bytes]], int]:
+        """Calls that settle what the reply `taken` to a take holds (None: nothing yet), publish, and take anew.
 
-    def settle(self, taken: object) -> tuple[bytes, int]:
-        """One call that settles all that the reply to a take holds, and how many that is; 0: it was empty."""
+        Answers them in order, ("take", request) once among them, and how many messages were settled.
+        """
 
 
 class _Calls:
@@ -96,23 +96,20 @@ def _take_and_settle(calls: _Calls, side: StoreSide, batch: int, messages: int, 
     """Every reply to a take is settled; its successor, and a publish while any are left, go with the settle."""
     start = time.perf_counter()
     settled = 0
-    for _ in range(CALLS_IN_FLIGHT):
-        to_publish = _next(calls, side, batch, to_publish, [])
+    replies: list[object] = [None] * CALLS_IN_FLIGHT
     while settled < messages:
-        kind, reply = calls.receive()
-        if kind != "take":
-            continue
-        request, count = side.settle(reply)
+        taken = replies.pop() if replies else _next_take(calls)
+        requests, count = side.step(taken, min(batch, to_publish), batch)
+        to_publish -= min(batch, to_publish)
         settled += count
-        settle = [("settle", request)] if count else []
-        to_publish = _next(calls, side, batch, to_publish, settle)
+        calls.send(requests)
     while calls:
         calls.receive()
     return time.perf_counter() - start
 
 
-def _next(calls: _Calls, side: StoreSide, batch: int, to_publish: int, first: list[tuple[str, bytes]]) -> int:
-    """Send what is due, and a take; what is left to publish."""
-    publish = [("publish", side.publish(batch))] if to_publish > 0 else []
-    calls.send([*first, *publish, ("take", side.take(batch))])
-    return to_publish - batch if publish else 0
+def _next_take(calls: _Calls) -> object:
+    kind, reply = calls.receive()
+    while kind != "take":
+        kind, reply = calls.receive()
+    return reply

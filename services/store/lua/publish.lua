@@ -129,20 +129,21 @@ local function gather_new(Q, want, max_bytes, out)
   return got
 end
 
+-- Answers the returned ones, the new ones, and how many messages both are.
 local function gather(Q, want, max_bytes)
-  local out, got = {}, 0
+  local back, new = {}, {}
   local ready = Q.h.len - Q.h.leased
-  if ready <= 0 then return out, 0 end
+  if ready <= 0 then return back, new, 0 end
   want = math.min(want, ready)
   -- a returned message was read by somebody before; its size is unknown here, so they come in small steps
   local mean = math.max(1, Q.h.bytes / math.max(1, Q.h.len))
-  got = gather_returned(Q, math.max(1, math.min(want, math.floor(max_bytes / mean))), out)
-  local read = 0
-  for i = 1, #out do read = read + #out[i].blob end
-  if got < want and read < max_bytes and call('ZCARD', Q.r) == 0 then
-    got = got + gather_new(Q, want - got, max_bytes - read, out)
+  local step = math.max(1, math.min(want, math.floor(max_bytes / mean)))
+  local got, read = gather_returned(Q, step, back), 0
+  for i = 1, #back do read = read + #back[i].blob end
+  if got < want and read < max_bytes and (got < step or call('ZCARD', Q.r) == 0) then
+    got = got + gather_new(Q, want - got, max_bytes - read, new)
   end
-  return out, got
+  return back, new, got
 end
 
 -- The messages of a gathered piece go to the dead letters.
@@ -169,9 +170,10 @@ evict = function(Q, n, bytes)
     local over_bytes = Q.limits.bytes > 0 and Q.h.bytes + bytes > Q.limits.bytes
     if not (over or over_bytes) then return end
     local want = over_bytes and 1 or math.min(n, Q.h.len + n - Q.limits.length)
-    local pieces, got = gather(Q, math.min(want, PER_ENTRY), 1)
+    local back, new, got = gather(Q, math.min(want, PER_ENTRY), 1)
     if got == 0 then return end
-    for i = 1, #pieces do kill(Q, pieces[i], 'rejected_full') end
+    for i = 1, #back do kill(Q, back[i], 'rejected_full') end
+    for i = 1, #new do kill(Q, new[i], 'rejected_full') end
     moved = moved + got
   end
 end

@@ -82,6 +82,8 @@ local function body_bytes(blob, count) return #blob - 4 * count end
 
 -- Calls: epoch, session, sequence, deadline
 
+local function generation_of(epoch) return string.sub(epoch, string.find(epoch, '.', 1, true) + 1) end
+
 local function check_epoch(key, expected)
   local epoch = call('GET', key)
   if epoch ~= expected then return redis.error_reply('EPOCH ' .. (epoch or 'none')) end

@@ -44,11 +44,12 @@ local function fence(K, A)
   return out
 end
 
+-- What the lot still holds: not what was settled, nor what was returned and may be in another lot by now.
 local function lot_messages(Q, number)
   local out, told = {}, rebuild(Q, number)
   for i = 1, #told, 8 do
     for j = 0, told[i + 4] - 1 do
-      if band(mask_of(Q, told[i + 1]), shl(1, told[i + 3] + j)) == 0 then
+      if holds(Q, number, told[i + 1], shl(1, told[i + 3] + j)) then
         out[#out + 1] = { told[i + 1], told[i + 3] + j }
       end
     end
@@ -62,7 +63,7 @@ local function sweep(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local C = { held = {}, freed = {}, session = A[2], now = now_ms(), generation = string.match(A[1], '%d+$'),
+  local C = { held = {}, freed = {}, session = A[2], now = now_ms(), generation = generation_of(A[1]),
     wake = A[4] ~= '' and A[4] or nil }
   if not call('ZSCORE', K[2], A[2]) then return redis.error_reply('SESSION is not dying') end
   local Q = open_queue(C, K, FIRST)

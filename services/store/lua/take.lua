@@ -57,38 +57,42 @@ local function lease_returned(Q, pieces, out)
   return lot
 end
 
--- Gathered pieces that outlived the queue's time to live go to the dead letters instead.
+-- Gathered pieces that outlived the queue's time to live go to the dead letters instead; answers the others.
 local function expire(Q, pieces)
-  if Q.limits.ttl == 0 then return pieces end
-  local alive = {}
+  local alive, number = {}, 0
   for i = 1, #pieces do
     local p = pieces[i]
     if tonumber(p.t) + Q.limits.ttl <= Q.C.now then
       count(Q, 'expired', p.count)
       kill(Q, p, 'expired')
     else
-      alive[#alive + 1] = p
+      alive[#alive + 1], number = p, number + p.count
     end
   end
-  return alive
+  return alive, number
+end
+
+-- What may be given out: as gather, without what has expired. Goes on for a while if that was everything.
+local function gather_alive(Q, want, max_bytes)
+  local back, new, got = gather(Q, want, max_bytes)
+  if Q.limits.ttl == 0 then return back, new, got end
+  local looked = 0
+  while got > 0 do
+    local old, fresh
+    looked = looked + got
+    back, old = expire(Q, back)
+    new, fresh = expire(Q, new)
+    if old + fresh > 0 or looked >= STEP then return back, new, old + fresh end
+    back, new, got = gather(Q, want, max_bytes)
+  end
+  return back, new, 0
 end
 
 -- Reply: {more, (lot, entry, n, from, count, records, "t origin", "acquired failed" | '')...}; more = 1: ask again.
 local function take(Q, want, max_bytes)
   if Q.limits.paused then return { 0 }, {} end
-  local pieces, alive, got = nil, {}, 0
-  local looked = 0
-  repeat
-    local found
-    pieces, found = gather(Q, want - got, max_bytes)
-    looked = looked + found
-    for _, p in ipairs(expire(Q, pieces)) do alive[#alive + 1] = p got = got + p.count end
-  until got > 0 or found == 0 or looked >= STEP
-  local more = (got < want and Q.h.len - Q.h.leased - got > 0) and 1 or 0
-  local out, new, back = { more }, {}, {}
-  for i = 1, #alive do
-    if alive[i].key then back[#back + 1] = alive[i] else new[#new + 1] = alive[i] end
-  end
+  local back, new, got = gather_alive(Q, want, max_bytes)
+  local out = { (got < want and Q.h.len - Q.h.leased - got > 0) and 1 or 0 }
   local lots = { 'lots' }
   lots[2] = lease_returned(Q, back, out) or lease_new(Q, new, out)
   if #back > 0 and #new > 0 then lots[3] = lease_new(Q, new, out) end

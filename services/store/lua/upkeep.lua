@@ -13,8 +13,9 @@ local function expire_front(Q)
     end
     local e = id and load(Q, id)
     if not e or tonumber(e.t) + Q.limits.ttl > Q.C.now then return end
-    local pieces, got = gather(Q, PER_ENTRY, 1)
-    local alive = expire(Q, pieces)
+    local back, new, got = gather(Q, PER_ENTRY, 1)
+    local alive, fresh = expire(Q, back), expire(Q, new)
+    for _, p in ipairs(fresh) do alive[#alive + 1] = p end
     for _, p in ipairs(alive) do                     -- gathered with an expired one, but still good: back to its place
       for j = 0, p.count - 1 do
         local key = p.key or num(p.number * PER_ENTRY + p.from + j)
@@ -103,7 +104,7 @@ local function upkeep(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local C = { held = {}, freed = {}, session = '', now = now_ms(), generation = string.match(A[1], '%d+$') }
+  local C = { held = {}, freed = {}, session = '', now = now_ms(), generation = generation_of(A[1]) }
   local Q = open_queue(C, K, 2)
   if not Q then return 'GONE' end
   expire_front(Q)

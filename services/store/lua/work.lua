@@ -104,7 +104,7 @@ end
 
 local function work(K, A)
   begin()
-  local C = { held = {}, freed = {}, keys = K, wake = A[5] ~= '' and A[5] or nil, generation = string.match(A[1], '%d+$') }
+  local C = { held = {}, freed = {}, keys = K, wake = A[5] ~= '' and A[5] or nil, generation = generation_of(A[1]) }
   local opened, list = {}, {}
   local function queues(q)
     if opened[q] == nil then
