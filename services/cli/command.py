@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +94,10 @@ def plain_command(work: Callback) -> Callback:
 
     @functools.wraps(work)
     def command(**values: Any) -> int | None:
-        return work(options_from(values), **values)
+        try:
+            return work(options_from(values), **values)
+        except BrokenPipeError:  # click has its own idea of how that ends
+            raise Failure(Exit.BROKEN_PIPE, "broken_pipe", "whoever read our output has gone") from None
 
     for option in reversed(_SHARED):
         command = option(command)
@@ -111,6 +115,9 @@ def store_command(work: StoreWork) -> Callback:
 
 
 async def with_store(options: Options, work: StoreWork, values: Tree) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # what is leased goes back
     store = open_store(options.store_url)
     try:
         await work(store, Output(as_json=options.as_json), **values)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import re
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -15,13 +13,13 @@ import click
 
 from services.cli.command import store_command
 from services.cli.exits import Failure, failure_of, not_found, usage
-from services.cli.messages import encoded_body
+from services.cli.message import encoded_body
 from services.cli.output import Advance, Output
+from services.cli.selection import filtered, must_be_some, pages, reasons_of, selection
 from services.cli.streams import write_all
 from services.cli.text import age, count, preview
 from services.store import DeadLetter, DeadLetters, Filter, Queue, Store, StoreError
 from services.store.dead import PAGE
-from services.store.spec import DURATION, UNIT_MS
 
 RATE = re.compile(r"^(\d+)/s$")
 PAGES_PER_S = 4  # a limited redrive moves in steps of a quarter of a second, at least one message each
@@ -30,60 +28,6 @@ PAGES_PER_S = 4  # a limited redrive moves in steps of a quarter of a second, at
 @click.group()
 def dead() -> None:
     """Look at dead letters, bring them back, remove them."""
-
-
-# Which ones --------------------------------------------------------------------------------------------------------
-
-
-def _duration(_: click.Context, __: click.Parameter, value: str | None) -> int:
-    if value is None:
-        return 0
-    found = DURATION.match(value)
-    if not found:
-        raise click.BadParameter("write it as a number and ms, s, m, h or d, as in 30m")
-    return int(found[1]) * UNIT_MS[found[2]]
-
-
-def _pattern(_: click.Context, __: click.Parameter, value: str | None) -> re.Pattern[bytes] | None:
-    try:
-        return re.compile(value.encode("utf-8", "surrogateescape")) if value is not None else None
-    except re.error as error:
-        raise click.BadParameter(f"no regular expression: {error}") from None
-
-
-def _per_second(_: click.Context, __: click.Parameter, value: str | None) -> int:
-    """0 = no limit"""
-    if value is None:
-        return 0
-    found = RATE.match(value)
-    if not found or int(found[1]) == 0:
-        raise click.BadParameter("write it as messages a second, as in 100/s")
-    return int(found[1])
-
-
-_FILTERS = (
-    click.option("--reason", "reasons", multiple=True, help="only those that died of this; repeatable"),
-    click.option(
-        "--older-than", "older_than_ms", callback=_duration, metavar="AGE", help="dead for so long, as in 30m"
-    ),
-    click.option("--origin", default="", help="only those whose origin contains this"),
-    click.option("--match", "body", callback=_pattern, metavar="REGEX", help="only those whose body matches"),
-)
-
-
-def filtered(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Turns the four filter options into one `wanted`."""
-
-    @functools.wraps(work)
-    def command(
-        *arguments: Any, reasons: tuple[str, ...], older_than_ms: int, origin: str, body: Any, **values: Any
-    ) -> Any:
-        wanted = Filter(reasons, origin, older_than_ms, body, tuple(values.get("ids", ())))
-        return work(*arguments, wanted=wanted, **values)
-
-    for option in reversed(_FILTERS):
-        command = option(command)
-    return command
 
 
 async def _letters(store: Store, name: str) -> tuple[Queue, DeadLetters]:
@@ -161,32 +105,17 @@ def _shown(letter: DeadLetter, now_ms: int) -> list[tuple[str, str]]:
     return pairs
 
 
+def _per_second(_: click.Context, __: click.Parameter, value: str | None) -> int:
+    """0 = no limit"""
+    if value is None:
+        return 0
+    found = RATE.match(value)
+    if not found or int(found[1]) == 0:
+        raise click.BadParameter("write it as messages a second, as in 100/s")
+    return int(found[1])
+
+
 # Bringing back, removing -------------------------------------------------------------------------------------------
-
-
-def _selection(everything: bool, wanted: Filter) -> Filter:
-    """No choice at all is no way to say 'all'."""
-    if everything and wanted != Filter():
-        raise usage("say --all, or which ones: not both")
-    if not everything and wanted == Filter():
-        raise usage("say which ones: ids, --reason, --older-than, --origin, --match; or --all")
-    return wanted
-
-
-async def _pages(letters: DeadLetters, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
-    """Ids of what was dead when we began: what dies meanwhile is not taken again and again."""
-    page: list[str] = []
-    async for letter in letters.matching(wanted):
-        page.append(letter.id)
-        if len(page) == size:
-            yield page
-            page = []
-    if page:
-        yield page
-
-
-async def _reasons(letters: DeadLetters, wanted: Filter) -> Counter[str]:
-    return Counter([letter.reason async for letter in letters.matching(wanted)])
 
 
 def _dry_run(output: Output, verb: str, reasons: Counter[str]) -> None:
@@ -214,14 +143,14 @@ async def redrive(
     At its end, each in one step, with their counts begun anew. It may be stopped at any time: the same command
     goes on with what is left.
     """
-    wanted = _selection(everything, wanted)
+    wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
     goal = await store.find(given["target"]) if given["target"] is not None else source
-    reasons = await _reasons(letters, wanted)
+    reasons = await reasons_of(letters, wanted)
     if given["dry_run"]:
         _dry_run(output, "redriven", reasons)
         return
-    _some(reasons, queue)
+    must_be_some(reasons, queue)
     unknown = max(0, len(set(wanted.ids)) - reasons.total())
     with output.progress("redriven", reasons.total()) as advance:
         moved, missing, failure = await _redrive(letters, wanted, goal, given["rate"], advance)
@@ -245,7 +174,7 @@ async def _redrive(
     loop = asyncio.get_running_loop()
     moved, missing, started = 0, 0, loop.time()
     try:
-        async for page in _pages(letters, wanted, size):
+        async for page in pages(letters, wanted, size):
             if rate:
                 await asyncio.sleep(started + (moved + missing) / rate - loop.time())
             done = await letters.redrive(page, goal)
@@ -256,11 +185,6 @@ async def _redrive(
     except StoreError as error:
         return moved, missing, failure_of(error)
     return moved, missing, None
-
-
-def _some(reasons: Counter[str], queue: str) -> None:
-    if not reasons:
-        raise not_found(f"queue {queue!r} has no such dead letter")
 
 
 @dead.command()
@@ -278,13 +202,13 @@ async def purge(
 
     Without --yes the queue's name has to be typed in.
     """
-    wanted = _selection(everything, wanted)
+    wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
-    reasons = await _reasons(letters, wanted)
+    reasons = await reasons_of(letters, wanted)
     if given["dry_run"]:
         _dry_run(output, "purged", reasons)
         return
-    _some(reasons, queue)
+    must_be_some(reasons, queue)
     what = f"{count(reasons.total(), 'dead letter')} of {source.name}"
     if not given["yes"] and not output.ask(
         f"{what} will be gone for good. Type the queue's name:", source.name
@@ -292,7 +216,7 @@ async def purge(
         raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
     purged = 0
     with output.progress("purged", reasons.total()) as advance:
-        async for page in _pages(letters, wanted, PAGE):
+        async for page in pages(letters, wanted, PAGE):
             purged += await letters.purge(page)
             advance(len(page))
     output.line(f"purged {count(purged, 'dead letter')} of {source.name}")

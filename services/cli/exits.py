@@ -19,8 +19,10 @@ class Exit(IntEnum):
     NOT_FOUND = 4  # no such queue or dead letter, or there was no message
     UNKNOWN = 5  # the store was asked, and what became of it cannot be learnt
     FAULT = 70  # a fault of our own (EX_SOFTWARE)
+    IO = 74  # our output could not be written (EX_IOERR)
     INTERRUPTED = 130  # Ctrl-C
     BROKEN_PIPE = 141  # whoever read our output has gone
+    TERMINATED = 143  # SIGTERM, to anything but `up` and `serve`
 
 
 class Failure(Exception):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import sys
-from importlib.metadata import version
 
 import click
 
@@ -22,9 +22,9 @@ MODULES = {
     "up": "services.cli.up",
     "serve": "services.cli.serve",
     "queue": "services.cli.queues",
-    "put": "services.cli.messages",
-    "get": "services.cli.messages",
-    "peek": "services.cli.messages",
+    "put": "services.cli.put",
+    "get": "services.cli.get",
+    "peek": "services.cli.get",
     "dead": "services.cli.dead",
     "config": "services.cli.config",
     "doctor": "services.cli.doctor",
@@ -46,7 +46,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version("penstock"), prog_name="penstock")
+@click.version_option(package_name="penstock")
 def penstock() -> None:
     """Many queue protocols, one durable stream.
 
@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return int(code or Exit.OK)
     except Failure as failure:
-        return _failed(failure, as_json)
+        return _reader_gone() if failure.exit is Exit.BROKEN_PIPE else _failed(failure, as_json)
     except (StoreError, SettingsError) as error:
         return _failed(failure_of(error), as_json)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -77,15 +77,23 @@ def run(arguments: list[str]) -> int:
         return _failed(Failure(Exit.USAGE, "usage", _usage(error)), as_json)
     except (KeyboardInterrupt, click.Abort):
         return Exit.INTERRUPTED
+    except asyncio.CancelledError:
+        return Exit.TERMINATED
     except BrokenPipeError:
-        # Python would try to flush again at exit, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.BROKEN_PIPE
+        return _reader_gone()
+    except OSError as error:
+        return _failed(Failure(Exit.IO, "io_error", f"{error.strerror or error}"), as_json)
     except Exception as error:
         if DEBUG in os.environ:
             raise
         message = f"{type(error).__name__}: {error}; set {DEBUG}=1 to see where, and please report it"
         return _failed(Failure(Exit.FAULT, "fault", message), as_json)
+
+
+def _reader_gone() -> int:
+    """Quietly: Python would try to flush again at exit, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.BROKEN_PIPE
 
 
 def _failed(failure: Failure, as_json: bool) -> int:

@@ -83,10 +83,14 @@ class Output:
         return self._notes.input(Text(f"{printable(question)} ")) == answer
 
     @contextmanager
-    def progress(self, what: str, total: int | None) -> Iterator[Advance]:
-        """A bar on standard error while there is a terminal; total=None: how much there is, nobody knows."""
+    def progress(self, what: str, total: int | None, *, alone: bool = True) -> Iterator[Advance]:
+        """A bar on standard error while there is a terminal; total=None: how much there is, nobody knows.
+
+        alone=False: results are written meanwhile, and must not share the terminal with it.
+        """
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=self._notes, transient=True, disable=not sys.stderr.isatty()) as bar:
+        shown = sys.stderr.isatty() and (alone or not sys.stdout.isatty())
+        with Progress(*columns, console=self._notes, transient=True, disable=not shown) as bar:
             task = bar.add_task(what, total=total)
             yield lambda number: bar.advance(task, number)
 

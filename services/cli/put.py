@@ -1,0 +1,178 @@
+"""penstock put."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from services.cli.command import store_command
+from services.cli.exits import Exit, Failure, failure_of, usage
+from services.cli.message import asker_of, origin
+from services.cli.output import Output
+from services.cli.streams import read_chunks, read_pieces
+from services.cli.text import count
+from services.store import Part, Queue, Store, StoreError
+from services.store import records as record
+from services.store.asking import Asker
+
+RUN_MESSAGES = 1000  # in one request
+RUN_BYTES = 1 << 20
+BATCH_MESSAGES = 10_000  # in one commit
+BATCH_BYTES = 16 << 20
+
+
+@click.command()
+@click.argument("queue")
+@click.argument("body", required=False)
+@click.option(
+    "--file", type=click.Path(path_type=Path), help="the message is what the file holds; - for stdin"
+)
+@click.option("--lines", is_flag=True, help="each line of the input is a message")
+@click.option("-0", "--null", is_flag=True, help="with --lines: they end with NUL instead of a line feed")
+@click.option("--attr", multiple=True, metavar="KEY=VALUE", help="an attribute of every message; repeatable")
+@click.option("--batch-id", metavar="ID", help="all or nothing, and under this id only once in 24 hours")
+@store_command
+async def put(store: Store, output: Output, queue: str, **given: Any) -> None:
+    """Put messages into QUEUE.
+
+    That is BODY; without it, what --file or standard input holds. It ends with 0 once everything is durable at
+    the queue's ack level.
+    """
+    found = await store.find(queue)
+    source = _runs(given["body"], given["file"], _separator(given["lines"], given["null"]))
+    encoded = _encoded(source, _attributes(given["attr"]))
+    if given["batch_id"] is None:
+        stored = await _put(await asker_of(store, found), output, found, encoded)
+    else:
+        stored = await _put_batch(await asker_of(store, found), found, encoded, given["batch_id"])
+    output.line(f"stored {count(stored, 'message')} in {found.name}")
+    if output.as_json:
+        output.record({"queue": found.name, "stored": stored, "refused": 0})
+
+
+def _separator(lines: bool, null: bool) -> bytes | None:
+    if null and not lines:
+        raise usage("--null goes with --lines")
+    return (b"\0" if null else b"\n") if lines else None
+
+
+def _attributes(pairs: tuple[str, ...]) -> dict[str, str]:
+    attributes = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise usage(f"--attr wants KEY=VALUE, not {pair!r}")
+        attributes[name] = value
+    return attributes
+
+
+async def _runs(body: str | None, file: Path | None, separator: bytes | None) -> AsyncIterator[list[bytes]]:
+    """The bodies to put, in runs as they come."""
+    if body is not None:
+        if file is not None or separator is not None:
+            raise usage("give either BODY, or --file and --lines")
+        yield [os.fsencode(body)]
+        return
+    if file is None and sys.stdin.isatty():
+        raise usage("no BODY: give it as an argument, with --file, or on standard input")
+    fd = _open(file)
+    try:
+        if separator is None:
+            yield [await _whole(fd)]
+        else:
+            async for pieces in read_pieces(fd, separator, record.MAX_LENGTH):
+                yield pieces
+    except ValueError:
+        raise usage(
+            f"a message may have at most {record.MAX_LENGTH:,} bytes: one of the input has more"
+        ) from None
+    finally:
+        if fd != sys.stdin.fileno():
+            os.close(fd)
+
+
+def _open(file: Path | None) -> int:
+    if file is None or str(file) == "-":
+        return sys.stdin.fileno()
+    try:
+        return os.open(file, os.O_RDONLY)
+    except OSError as error:
+        raise usage(f"{file} cannot be read: {error.strerror}") from None
+
+
+async def _whole(fd: int) -> bytes:
+    chunks, size = [], 0
+    async for chunk in read_chunks(fd):
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > record.MAX_LENGTH:
+            raise ValueError
+    return b"".join(chunks)
+
+
+async def _encoded(
+    runs: AsyncIterator[list[bytes]], attributes: dict[str, str]
+) -> AsyncIterator[list[bytes]]:
+    """Records, in runs that one request may carry."""
+    async for bodies in runs:
+        run: list[bytes] = []
+        size = 0
+        for body in bodies:
+            try:
+                encoded = record.encode(body, attributes)
+            except ValueError as error:
+                raise usage(str(error)) from None
+            if run and (len(run) == RUN_MESSAGES or size + len(encoded) > RUN_BYTES):
+                yield run
+                run, size = [], 0
+            run.append(encoded)
+            size += len(encoded)
+        yield run
+
+
+async def _put(asker: Asker, output: Output, queue: Queue, runs: AsyncIterator[list[bytes]]) -> int:
+    stored = offered = 0
+    with output.progress("messages", None) as advance:
+        try:
+            async for run in runs:
+                offered += len(run)
+                refused = await asker.publish(queue, run, origin())
+                stored += len(run) - len(refused)
+                if refused:
+                    raise refused[0][1]
+                advance(len(run))
+        except (StoreError, Failure) as error:
+            failure = error if isinstance(error, Failure) else failure_of(error)
+            raise _stopped(output, queue, failure, stored, offered - stored) from None
+    return stored
+
+
+def _stopped(output: Output, queue: Queue, failure: Failure, stored: int, refused: int) -> Failure:
+    """Half way: what is stored stays stored, and whoever asked has to know how much that is."""
+    if output.as_json:
+        output.record({"queue": queue.name, "stored": stored, "refused": refused})
+    text = f"{failure} ({count(stored, 'message')} stored before that)"
+    if failure.exit is Exit.UNKNOWN:
+        text = f"{failure}: {count(stored, 'message')} stored, of the next {refused:,} nobody knows; --batch-id helps"
+    return Failure(failure.exit, failure.label, text)
+
+
+async def _put_batch(asker: Asker, queue: Queue, runs: AsyncIterator[list[bytes]], identifier: str) -> int:
+    batch: list[bytes] = []
+    size = 0
+    async for run in runs:
+        batch += run
+        size += sum(map(len, run))
+        if len(batch) > BATCH_MESSAGES or size > BATCH_BYTES:
+            raise usage(
+                f"a batch has at most {BATCH_MESSAGES:,} messages and 16 MiB: split it, each with its own id"
+            )
+    if batch:
+        # Under the queue's own id: a queue made anew under the same name has not seen the batch.
+        await asker.commit(f"cli:{queue.qid}:{identifier}", [Part(queue, [], batch, origin())])
+    return len(batch)

@@ -1,0 +1,86 @@
+"""Which dead letters a command means."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import click
+
+from services.cli.exits import not_found, usage
+from services.store import DeadLetters, Filter
+from services.store.spec import DURATION, UNIT_MS
+
+
+def _duration(_: click.Context, __: click.Parameter, value: str | None) -> int:
+    if value is None:
+        return 0
+    found = DURATION.match(value)
+    if not found:
+        raise click.BadParameter("write it as a number and ms, s, m, h or d, as in 30m")
+    return int(found[1]) * UNIT_MS[found[2]]
+
+
+def _pattern(_: click.Context, __: click.Parameter, value: str | None) -> re.Pattern[bytes] | None:
+    try:
+        return re.compile(value.encode("utf-8", "surrogateescape")) if value is not None else None
+    except re.error as error:
+        raise click.BadParameter(f"no regular expression: {error}") from None
+
+
+_FILTERS = (
+    click.option("--reason", "reasons", multiple=True, help="only those that died of this; repeatable"),
+    click.option(
+        "--older-than", "older_than_ms", callback=_duration, metavar="AGE", help="dead for so long, as in 30m"
+    ),
+    click.option("--origin", default="", help="only those whose origin contains this"),
+    click.option("--match", "body", callback=_pattern, metavar="REGEX", help="only those whose body matches"),
+)
+
+
+def filtered(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Turns the four filter options into one `wanted`."""
+
+    @functools.wraps(work)
+    def command(
+        *arguments: Any, reasons: tuple[str, ...], older_than_ms: int, origin: str, body: Any, **values: Any
+    ) -> Any:
+        wanted = Filter(reasons, origin, older_than_ms, body, tuple(values.get("ids", ())))
+        return work(*arguments, wanted=wanted, **values)
+
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+def selection(everything: bool, wanted: Filter) -> Filter:
+    """No choice at all is no way to say 'all'."""
+    if everything and wanted != Filter():
+        raise usage("say --all, or which ones: not both")
+    if not everything and wanted == Filter():
+        raise usage("say which ones: ids, --reason, --older-than, --origin, --match; or --all")
+    return wanted
+
+
+async def pages(letters: DeadLetters, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
+    """Ids of what was dead when we began: what dies meanwhile is not taken again and again."""
+    page: list[str] = []
+    async for letter in letters.matching(wanted):
+        page.append(letter.id)
+        if len(page) == size:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+async def reasons_of(letters: DeadLetters, wanted: Filter) -> Counter[str]:
+    return Counter([letter.reason async for letter in letters.matching(wanted)])
+
+
+def must_be_some(reasons: Counter[str], queue: str) -> None:
+    if not reasons:
+        raise not_found(f"queue {queue!r} has no such dead letter")

@@ -1,0 +1,66 @@
+"""Options of `queue create`, made of the document's own fields: one place says what a queue can have."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from services.cli.exits import Exit, Failure
+from services.kit.layers import explain, merge
+from services.store import QueueSpec
+
+SEPARATOR = "__"  # in the names of click's parameters, which are Python's
+
+
+def _fields(
+    model: type[BaseModel], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+    """Every plain field, with its path in the document."""
+    for name, field in model.model_fields.items():
+        here = (*path, field.alias or name)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _fields(field.annotation, here)
+        else:
+            yield here, field
+
+
+def _option_name(path: tuple[str, ...]) -> str:
+    """('deadLetter', 'maxLength') -> 'dead-letter-max-length'"""
+    kebab = ("".join(f"-{c.lower()}" if c.isupper() else c for c in part) for part in path)
+    return "-".join(kebab).replace("-t-t-l", "-ttl")
+
+
+def _spec_option(path: tuple[str, ...], field: FieldInfo) -> Callable[[Any], Any]:
+    name, parameter, kind = f"--{_option_name(path)}", SEPARATOR.join(path), field.annotation
+    if kind is bool:
+        return click.option(name, parameter, flag_value="true", help=field.description)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        choices = click.Choice([member.value for member in kind])
+        return click.option(name, parameter, type=choices, help=field.description)
+    return click.option(name, parameter, help=field.description)
+
+
+def spec_options(function: Any) -> Any:
+    for path, field in reversed(list(_fields(QueueSpec))):
+        function = _spec_option(path, field)(function)
+    return function
+
+
+def spec_from(given: dict[str, str | None]) -> QueueSpec:
+    """The document's spec from what options said. Raises Failure."""
+    tree: dict[str, Any] = {}
+    for path, value in given.items():
+        if value is not None:
+            branch: Any = value
+            for name in reversed(path.split(SEPARATOR)):
+                branch = {name: branch}
+            tree = merge(tree, branch)
+    try:
+        return QueueSpec.model_validate(tree)
+    except ValidationError as error:
+        raise Failure(Exit.USAGE, "bad_document", "\n".join(explain(error, QueueSpec, None))) from None

@@ -1,0 +1,49 @@
+"""One `penstock up` serves all tests of commands; tests of `up` itself run their own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.store import QueueSpec
+from tests.cli.shell import Shell, running
+
+
+@pytest.fixture(scope="session")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """A folder in which `penstock up` runs."""
+    shell = Shell(tmp_path_factory.mktemp("cli"))
+    with running(shell):
+        yield shell
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Shell:
+    """A folder in which nothing runs."""
+    return Shell(tmp_path)
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def queue(shell: Shell) -> str:
+    """A queue of this test's own, empty."""
+    name = f"q{next(_numbers)}"
+    shell.with_store(lambda store: store.declare(name, QueueSpec(), "test"))
+    return name
+
+
+@pytest.fixture
+def new_queue(shell: Shell) -> Callable[..., str]:
+    """Makes queues with options of `queue create`."""
+
+    def make(*options: str) -> str:
+        name = f"q{next(_numbers)}"
+        shell.run("queue", "create", name, *options)
+        return name
+
+    return make

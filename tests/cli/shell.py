@@ -1,0 +1,258 @@
+"""The command line as people and programs use it: real processes in a folder of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from services.store import Store
+from tests.servers import eventually
+
+T = TypeVar("T")
+
+PROGRAM = [sys.executable, "-P", "-m", "services.cli.main"]
+PATIENCE_S = 60.0
+ANY_PORT = {
+    "PENSTOCK_HEALTH__PORT": "0",
+    "PENSTOCK_EDGES__TMQ__LISTENERS__DOCUMENT__PORT": "0",
+    "PENSTOCK_EDGES__TMQ__LISTENERS__REFERENCE__PORT": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a command ended and what it said."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def object(self) -> dict[str, Any]:
+        (only,) = self.objects
+        return only
+
+
+class Shell:
+    """A folder to run commands in. Settings come from `environment` and the folder only."""
+
+    def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        foreign = ("PENSTOCK_", "REDIS_URL", "COLUMNS")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        self.environment = {**clean, **ANY_PORT, **(environment or {})}
+
+    def run(self, *arguments: str | bytes, code: int = 0, stdin: bytes = b"", **environment: str) -> Result:
+        """Waits for the end, which must be `code`, without a traceback."""
+        done = subprocess.run(
+            [*PROGRAM, *arguments],
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            input=stdin,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        result = Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+        assert result.code == code, result
+        assert "Traceback" not in result.err, result.err
+        return result
+
+    def fails(self, *arguments: str | bytes, code: int, stdin: bytes = b"", **environment: str) -> str:
+        """The one line on standard error of a command that must fail."""
+        result = self.run(*arguments, code=code, stdin=stdin, **environment)
+        lines = result.err.splitlines()
+        assert len(lines) == 1, result
+        assert lines[0].startswith("penstock: ")
+        return lines[0].removeprefix("penstock: ")
+
+    def spawn(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*PROGRAM, *arguments], cwd=self.folder, env=self.environment, start_new_session=True, **options
+        )
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def with_store(self, work: Callable[[Store], Awaitable[T]]) -> T:
+        """Work on the store of the `up` that runs here, without a process of its own: for speed."""
+
+        async def session() -> T:
+            store = Store(json.loads((self.folder / "penstock-data" / "up.lock").read_text())["url"], "test")
+            try:
+                return await work(store)
+            finally:
+                await store.close()
+
+        return asyncio.run(session())
+
+    def stats(self, queue: str) -> dict[str, Any]:
+        async def ask(store: Store) -> dict[str, Any]:
+            return await store.stats(await store.find(queue))
+
+        return self.with_store(ask)
+
+    @contextmanager
+    def terminal(self, *arguments: str) -> Iterator[Terminal]:
+        """The command at a terminal of its own."""
+        ours, theirs = pty.openpty()
+        process = self.spawn(*arguments, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        try:
+            yield Terminal(process, ours)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+
+
+class Terminal:
+    """Somebody who reads a screen and types."""
+
+    def __init__(self, process: subprocess.Popen[bytes], fd: int) -> None:
+        self.process = process
+        self._fd = fd
+        self.screen = b""
+        os.set_blocking(fd, False)
+
+    def sees(self, text: str) -> bool:
+        self._read()
+        return text.encode() in self.screen
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def end(self) -> int:
+        """The exit code, with everything read that was shown."""
+        code: int = eventually(lambda: (self._read(), (self.process.poll(),))[1] if self._ended() else None)[
+            0
+        ]
+        self._read()
+        return code
+
+    def _ended(self) -> bool:
+        self._read()
+        return self.process.poll() is not None
+
+    def _read(self) -> None:
+        try:
+            while chunk := os.read(self._fd, 65536):
+                self.screen += chunk
+        except BlockingIOError:
+            return
+        except OSError:  # EIO: nobody holds the other side any more
+            return
+
+
+class Up:
+    """`penstock up` under way in a shell's folder."""
+
+    def __init__(self, shell: Shell, *arguments: str) -> None:
+        self.shell = shell
+        self._out, self._err = shell.folder / "up.out", shell.folder / "up.err"
+        with open(self._out, "wb") as out, open(self._err, "wb") as err:
+            self.process = shell.spawn("up", "--json", *arguments, stdout=out, stderr=err)
+
+    def start(self) -> Up:
+        """Returns when it says that it is ready."""
+        eventually(
+            lambda: self._out.read_bytes().endswith(b"\n") or self.process.poll() is not None, PATIENCE_S
+        )
+        assert self.process.poll() is None, self.err
+        return self
+
+    @property
+    def err(self) -> str:
+        return self._err.read_text()
+
+    @property
+    def told(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._out.read_text())
+        return found
+
+    @property
+    def tenant(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.shell.folder / "penstock-data" / "up.lock").read_text())
+        return found
+
+    @property
+    def store_pid(self) -> int:
+        return int(self.tenant["store_pid"])
+
+    @property
+    def edge_pids(self) -> list[int]:
+        return [pid for pid in descendants(self.process.pid) if pid != self.store_pid]
+
+    def place(self, listener: str = "document") -> tuple[str, int]:
+        found = self.told["edges"]["tmq"]["listeners"][listener]
+        return found["host"], found["port"]
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.place(), 10.0)
+
+    def end(self, signum: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(signum)
+        return self.wait()
+
+    def wait(self) -> int:
+        return self.process.wait(PATIENCE_S)
+
+    def kill(self) -> None:
+        """However the test went: nothing stays behind."""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def running(shell: Shell, *arguments: str) -> Iterator[Up]:
+    up = Up(shell, *arguments)
+    try:
+        yield up.start()
+    finally:
+        up.kill()
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be buried does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below this one, wherever their sessions are."""
+    parents: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found, look = [], [pid]
+    while look:
+        children = parents.get(look.pop(), [])
+        found += children
+        look += children
+    return found
