@@ -11,6 +11,7 @@ the Python around it packs what many connections ask for into few calls (`call`,
 from services.store.call import Part, Source
 from services.store.dead import DeadLetter, DeadLetters, Filter
 from services.store.delivery import Delivery
+from services.store.domain import Timing
 from services.store.errors import StoreError, StoreUnavailable
 from services.store.pipe import Pipe, PipeSettings
 from services.store.queues import Queue
@@ -32,4 +33,5 @@ __all__ = [
     "Store",
     "StoreError",
     "StoreUnavailable",
+    "Timing",
 ]

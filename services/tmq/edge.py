@@ -7,7 +7,7 @@ from functools import partial
 
 from services.kit.edge import Edge, EdgeContext
 from services.kit.session import Session, Wire
-from services.store import PipeSettings, Store
+from services.store import Store
 from services.tmq.service import TmqService
 from services.tmq.session import TmqSession
 from services.tmq.settings import TmqListener, TmqSettings
@@ -43,7 +43,8 @@ async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
     store = Store(
         context.store_url,
         context.name,
-        pipe=PipeSettings(request_timeout_s=settings.request_timeout_s),
+        pipe=settings.store.pipe(settings.request_timeout_s),
+        timing=settings.store.timing(),
         observe=lambda reason, number: service.count_store_event(reason, number),
     )
     service = TmqService(settings, store, context.metrics)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from protos.tmq import Dialect, Limits
 from services.kit.edge import EdgeSettings
 from services.kit.listener import ListenerSettings
+from services.store import PipeSettings, Timing
 
 DOCUMENT_PORT = 6161  # [1.1]
 REFERENCE_PORT = 6162
@@ -46,6 +47,36 @@ class TransactionSettings(BaseModel):
     max_bytes: int = Field(default=16 << 20, ge=1, le=16 << 20)
 
 
+class StoreWaits(BaseModel):
+    """How long the edge waits for the store, and how soon a silent edge is given up by the others.
+
+    Edges that share a store say the same: each of them sweeps by its own numbers.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    patience_s: float = Field(default=2.0, gt=0, description="unsent requests are refused after this long")
+    reply_timeout_s: float = Field(default=5.0, gt=0, description="silence, then the call is asked again")
+    call_deadline_s: float = Field(default=20.0, gt=0, description="the store begins no call later than this")
+    session_timeout_s: float = Field(default=30.0, gt=0, description="silence after which an edge is dead")
+    heartbeat_s: float = Field(default=10.0, gt=0, description="at most half of the session timeout")
+    sweep_s: float = Field(default=5.0, gt=0, description="how often to look for dead edges")
+    upkeep_s: float = Field(default=30.0, gt=0, description="how often to tidy and count each queue")
+
+    @model_validator(mode="after")
+    def _outlives_a_lost_heartbeat(self) -> Self:
+        if 2 * self.heartbeat_s > self.session_timeout_s:
+            raise ValueError("heartbeat_s must be at most half of session_timeout_s")
+        return self
+
+    def pipe(self, request_timeout_s: float) -> PipeSettings:
+        return PipeSettings(self.patience_s, self.reply_timeout_s, self.call_deadline_s, request_timeout_s)
+
+    def timing(self) -> Timing:
+        timeout_ms = round(self.session_timeout_s * 1000)
+        return Timing(timeout_ms, self.heartbeat_s, self.sweep_s, self.upkeep_s)
+
+
 class TmqSettings(EdgeSettings):
     listeners: dict[str, TmqListener] = Field(  # type: ignore[assignment]  # narrower than the kit needs to know
         default_factory=lambda: {
@@ -55,6 +86,7 @@ class TmqSettings(EdgeSettings):
     )
     create: CreateSettings = CreateSettings()
     transaction: TransactionSettings = TransactionSettings()
+    store: StoreWaits = StoreWaits()
     max_message_bytes: int = Field(default=1 << 20, ge=1, le=15 << 20, description="[7.1]")
     max_unsettled: int = Field(default=1_024, ge=1, le=100_000, description="[6.1] replies not yet settled")
     max_open_queues: int = Field(default=1_024, ge=1, description="MQIDs open on one connection")
