@@ -134,10 +134,11 @@ class Side:
     """A list: RPUSH, LPOP, and a counter of what was settled."""
     def publish(self, messages):
         return encode_command("RPUSH", "list", *["x" * 100] * messages)
-    def take(self, want):
-        return encode_command("LPOP", "list", str(want))
-    def settle(self, taken):
-        return encode_command("INCRBY", "settled", str(len(taken or ()))), len(taken or ())
+    def step(self, taken, publish, want):
+        count = len(taken or ())
+        calls = [("settle", encode_command("INCRBY", "settled", str(count)))] * bool(count)
+        calls += [("publish", self.publish(publish))] * bool(publish)
+        return [*calls, ("take", encode_command("LPOP", "list", str(want)))], count
 
 def make_side(port):
     return Side()
@@ -148,6 +149,7 @@ def test_store_sides_are_compared(bench: Bench, tmp_path: Path, monkeypatch: pyt
     for name in ("ours", "other"):
         (tmp_path / f"{name}.py").write_text(SIDE)
     monkeypatch.setattr(store_alone, "OURS", tmp_path / "ours.py")
+    monkeypatch.setattr(store_alone, "BASELINE", tmp_path / "ours.py")
     bench.store_beside = tmp_path / "other.py"
     found = {finding.what: finding for finding in store_alone.measure(bench)}
     assert found["raw XADD, batch 100"].value > 0

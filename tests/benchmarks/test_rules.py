@@ -34,9 +34,17 @@ def one_for_each(request: bytes, *replies: bytes) -> Callable[[], Answer]:
     return make
 
 
-def load(server: Server, rule: str, request: bytes, make: Callable[[], Answer], **options: object) -> Load:
-    sockets = [server.dial(make) for _ in range(2)]
-    return Load(rule, sockets, [request] * 2, WINDOW, **options)  # type: ignore[arg-type]
+def load(
+    server: Server,
+    rule: str,
+    request: bytes,
+    make: Callable[[], Answer],
+    connections: int = 2,
+    **options: object,
+) -> Load:
+    """One connection where answers alternate: how a run is spread over several is not known beforehand."""
+    sockets = [server.dial(make) for _ in range(connections)]
+    return Load(rule, sockets, [request] * connections, WINDOW, **options)  # type: ignore[arg-type]
 
 
 BOUND = Bound(COUNT, 20)
@@ -54,16 +62,18 @@ def test_tmq_statuses_are_counted(generator: Generator, server: Server) -> None:
 
 def test_tmq_refusals_are_not_counted_as_done(generator: Generator, server: Server) -> None:
     enq = encode_enq(MQID)
-    outcome = generator.run(load(server, "tmq-put", enq, one_for_each(enq, b"\1", b"\0")), BOUND)
+    outcome = generator.run(
+        load(server, "tmq-put", enq, one_for_each(enq, b"\1", b"\0"), connections=1), BOUND
+    )
     assert (outcome.messages, outcome.refused) == (COUNT / 2, COUNT / 2)
 
 
 def test_tmq_bodies_are_counted_and_empty_replies_asked_again(generator: Generator, server: Server) -> None:
     dnq = encode_dnq(MQID)
     make = one_for_each(dnq, SIZED, b"\xff" * 4, SIZED)
-    outcome = generator.run(load(server, "tmq-take", dnq, make), BOUND)
+    outcome = generator.run(load(server, "tmq-take", dnq, make, connections=1), BOUND)
     assert outcome.messages == COUNT
-    assert outcome.empty >= COUNT / 2 - 2 * WINDOW
+    assert outcome.empty >= COUNT / 2 - WINDOW
 
 
 def test_tmq_puts_and_takes_in_one_request(generator: Generator, server: Server) -> None:
@@ -75,13 +85,13 @@ def test_tmq_puts_and_takes_in_one_request(generator: Generator, server: Server)
 
 def test_lines(generator: Generator, server: Server) -> None:
     make = one_for_each(b"put\r\n", b"INSERTED 1\r\n", b"BURIED\r\n", b"INSERTED 23456\r\n")
-    outcome = generator.run(load(server, "line", b"put\r\n", make, ok="INSERTED"), BOUND)
+    outcome = generator.run(load(server, "line", b"put\r\n", make, connections=1, ok="INSERTED"), BOUND)
     assert (outcome.messages, outcome.refused) == (COUNT * 2 / 3, COUNT / 3)
 
 
 def test_resp(generator: Generator, server: Server) -> None:
     make = one_for_each(b"PING\r\n", b"$15\r\n1526919030474-0\r\n", b"+OK\r\n", b":1\r\n", b"-OOM\r\n")
-    outcome = generator.run(load(server, "resp", b"PING\r\n", make), BOUND)
+    outcome = generator.run(load(server, "resp", b"PING\r\n", make, connections=1), BOUND)
     assert (outcome.messages, outcome.refused) == (COUNT * 3 / 4, COUNT / 4)
 
 
@@ -115,10 +125,10 @@ def test_nats_acks_are_counted_and_pings_answered(generator: Generator, server: 
     bad = b'MSG _INBOX.1 1 20\r\n{"error":{"code":1}}\r\n'
     good = b'MSG _INBOX.1 1 %d\r\n{"stream":"q", "seq": 1}\r\n' % len('{"stream":"q", "seq": 1}')
     make = one_for_each(publish, good, b"PING\r\n" + bad)
-    outcome = generator.run(load(server, "nats", publish, make), BOUND)
+    outcome = generator.run(load(server, "nats", publish, make, connections=1), BOUND)
     assert (outcome.messages, outcome.refused) == (COUNT / 2, COUNT / 2)
     server.close()
-    assert server.received.count(b"PONG\r\n") >= COUNT / 2 - 2
+    assert server.received.count(b"PONG\r\n") == COUNT / 2
 
 
 def test_nats_messages_are_acknowledged_one_by_one(generator: Generator, server: Server) -> None:
