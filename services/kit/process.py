@@ -111,6 +111,8 @@ class EdgeProcess(Generic[SettingsT]):
             for listener in self._listeners:
                 await listener.start()
         except SettingsError:
+            for listener in self._listeners:
+                listener.stop_accepting()
             await running.close()
             raise
         self._check_descriptors()

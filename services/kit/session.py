@@ -107,5 +107,5 @@ class Session(Protocol):
         """Bytes of the peer's input held in memory, for the budget over all connections."""
 
 
-# Called once a connection is open. It may write, refuse, close, even abort; it may not pause: reading begins after it.
+# Called when a connection is open. It may write, refuse, close, even abort, but not pause: reading begins after it.
 SessionFactory = Callable[[Wire], Session]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 from services.kit.budget import InputBudget
 from services.kit.listener import Listener, ListenerSettings
@@ -104,6 +104,13 @@ class Client:
     def send(self, data: bytes) -> None:
         self.writer.write(data)
 
+    def stop_reading(self) -> None:
+        """Let the server's output pile up: at us, in both kernels, then at the server."""
+        cast(asyncio.Transport, self.writer.transport).pause_reading()
+
+    def read_on(self) -> None:
+        cast(asyncio.Transport, self.writer.transport).resume_reading()
+
     async def answer(self) -> bytes:
         async with asyncio.timeout(PATIENCE_S):
             (size,) = LENGTH.unpack(await self.reader.readexactly(LENGTH.size))
@@ -173,7 +180,8 @@ class Program:
 
     def event(self, action: str, number: int = 1) -> dict[str, Any]:
         """The event of that number, once it is there."""
-        return eventually(lambda: self.events(action)[number - 1 :])[0]
+        found: list[dict[str, Any]] = eventually(lambda: self.events(action)[number - 1 :])
+        return found[0]
 
     @property
     def port(self) -> int:

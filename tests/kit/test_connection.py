@@ -92,11 +92,11 @@ async def test_unsent_counts_what_the_peers_tcp_has_not_acknowledged() -> None:
         await client.answer()
         await until(lambda: session.wire.unsent() == 0)
         # A peer that does not read: its kernel takes some, ours some, the rest waits here.
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", b"30000000"))
         await until(lambda: session.wire.is_blocked())
         await until(lambda: 1_000_000 < session.wire.unsent() < 30_000_004)
-        client.writer.transport.resume_reading()
+        client.read_on()
         assert len(await client.answer()) == 30_000_000
         await until(lambda: session.wire.unsent() == 0)
 

@@ -12,7 +12,7 @@ from tests.kit.harness import Server, until
 
 
 def hasty(wire: Wire) -> EchoSession:
-    return EchoSession(wire, frame_timeout_s=0.2)
+    return EchoSession(wire, frame_timeout_s=0.5)
 
 
 async def test_an_unfinished_frame_ends_the_connection() -> None:
@@ -22,7 +22,7 @@ async def test_an_unfinished_frame_ends_the_connection() -> None:
         started = time.monotonic()
         client.send(frame(b"E", b"hello")[:-1])
         assert await client.ended() == "fin"
-        assert time.monotonic() - started >= 0.2
+        assert time.monotonic() - started >= 0.5
         assert server.refusals("request_timeout") == 1
 
 
@@ -37,7 +37,7 @@ async def test_dripping_bytes_do_not_put_it_off() -> None:
             client.send(bytes((byte,)))
             await asyncio.sleep(0.01)  # the pace of this drip
         await until(lambda: "on_time" in session.calls)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
 
 
 async def test_idling_between_frames_is_allowed() -> None:
@@ -49,7 +49,7 @@ async def test_idling_between_frames_is_allowed() -> None:
         await until(lambda: session.deadline() is not None)
         client.send(frame(b"E", b"one")[5:])
         assert await client.answer() == b"one"
-        await asyncio.sleep(0.4)  # twice the limit, which is armed and must find nothing to do
+        await asyncio.sleep(0.8)  # longer than the limit, which is armed and must find nothing to do
         client.send(frame(b"E", b"two"))
         assert await client.answer() == b"two"
         assert "on_time" not in session.calls
@@ -62,7 +62,7 @@ async def test_a_stalled_loop_is_not_taken_for_a_silent_peer() -> None:
         session = await server.session()
         await until(lambda: session.deadline() is not None)
         client.send(frame(b"E", b"hello")[4:])  # in the server's kernel at once, past the loop
-        time.sleep(0.5)  # noqa: ASYNC251 - the stall: the deadline passes while the bytes wait unread
+        time.sleep(0.8)  # noqa: ASYNC251 - the stall: the deadline passes while the bytes wait unread
         assert await client.answer() == b"hello"
         assert "on_time" not in session.calls
 
@@ -74,7 +74,7 @@ async def test_a_stalled_loop_still_ends_who_was_silent() -> None:
         session = await server.session()
         await until(lambda: session.deadline() is not None)
         client.send(b"E")  # something, but not all of it
-        time.sleep(0.5)  # noqa: ASYNC251 - the stall
+        time.sleep(0.8)  # noqa: ASYNC251 - the stall
         assert await client.ended() == "fin"
         assert session.calls.count("on_time") == 1
 
@@ -86,7 +86,7 @@ async def test_the_clock_stands_still_while_we_do_not_read() -> None:
         session = await server.session()
         await until(lambda: session.deadline() is not None)
         session.wire.pause()
-        await asyncio.sleep(0.4)  # twice the limit
+        await asyncio.sleep(0.8)  # longer than the limit
         assert "on_time" not in session.calls
         session.wire.resume()
         client.send(frame(b"E", b"hello")[4:])

@@ -27,11 +27,11 @@ class Measured(EchoSession):
 async def test_a_slow_reader_gets_everything_and_never_fills_our_memory() -> None:
     async with Server(Measured) as server:
         client = await server.client()
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", str(ANSWER).encode()) * REQUESTS)
         session = await server.session()
         await until(session.wire.is_blocked)
-        client.writer.transport.resume_reading()
+        client.read_on()
         for _ in range(REQUESTS):
             assert len(await client.answer()) == ANSWER
         assert isinstance(session, Measured)
@@ -42,7 +42,7 @@ async def test_a_slow_reader_gets_everything_and_never_fills_our_memory() -> Non
 async def test_a_blocked_session_is_not_given_more_requests() -> None:
     async with Server() as server:
         client = await server.client()
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", b"20000000"))
         session = await server.session()
         await until(session.wire.is_blocked)
@@ -50,7 +50,7 @@ async def test_a_blocked_session_is_not_given_more_requests() -> None:
         client.send(frame(b"E", b"after that"))
         await asyncio.sleep(0.05)  # long enough for it to be read, were it to be
         assert session.calls[calls:] == []
-        client.writer.transport.resume_reading()
+        client.read_on()
         assert len(await client.answer()) == 20_000_000
         assert await client.answer() == b"after that"
 
@@ -58,13 +58,13 @@ async def test_a_blocked_session_is_not_given_more_requests() -> None:
 async def test_reading_goes_on_only_when_nobody_holds_it_up() -> None:
     async with Server() as server:
         client = await server.client()
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", b"20000000"))
         session = await server.session()
         await until(session.wire.is_blocked)
         session.wire.pause()
         client.send(frame(b"E", b"."))
-        client.writer.transport.resume_reading()
+        client.read_on()
         assert len(await client.answer()) == 20_000_000
         await until(lambda: not session.wire.is_blocked())
         assert "resumed" not in session.calls
@@ -76,7 +76,7 @@ async def test_reading_goes_on_only_when_nobody_holds_it_up() -> None:
 async def test_output_without_progress_ends_in_a_reset() -> None:
     async with Server(write_timeout_s=0.3) as server:
         client = await server.client()
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", b"20000000"))
         session = await server.session()
         started = session.wire.loop_time()
@@ -84,14 +84,14 @@ async def test_output_without_progress_ends_in_a_reset() -> None:
         assert session.lost_with is True
         assert asyncio.get_running_loop().time() - started >= 0.3
         assert server.refusals("write_timeout") == 1
-        client.writer.transport.resume_reading()
+        client.read_on()
         assert await client.ended() == "reset"
 
 
 async def test_a_reader_that_is_slow_but_reads_is_not_reset() -> None:
     async with Server(write_timeout_s=0.3) as server:
         client = await server.client()
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", b"30000000"))
         session = await server.session()
         await until(session.wire.is_blocked)
@@ -106,22 +106,22 @@ async def test_a_reader_that_is_slow_but_reads_is_not_reset() -> None:
 
 async def taken(client: Client, at_least: int) -> int:
     """Read so many bytes, then no more."""
-    client.writer.transport.resume_reading()
+    client.read_on()
     size = 0
     while size < at_least and (data := await client.reader.read(at_least)):
         size += len(data)
-    client.writer.transport.pause_reading()
+    client.stop_reading()
     return size
 
 
 async def test_closing_flushes_everything_first() -> None:
     async with Server() as server:
         client = await server.client()
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", b"20000000") + frame(b"Q"))
         session = await server.session()
         await until(session.wire.is_blocked)
-        client.writer.transport.resume_reading()
+        client.read_on()
         assert len(await client.answer()) == 20_000_000
         assert await client.answer() == b""
         assert await client.ended() == "fin"
@@ -130,7 +130,7 @@ async def test_closing_flushes_everything_first() -> None:
 async def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_read() -> None:
     async with Server(write_timeout_s=0.3) as server:
         client = await server.client()
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", b"20000000"))
         session = await server.session()
         await until(session.wire.is_blocked)
@@ -153,11 +153,11 @@ async def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_close() -
 async def test_a_blocked_session_hears_that_it_may_go_on_even_after_the_peers_fin() -> None:
     async with Server() as server:
         client = await server.client()
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", str(ANSWER).encode()) * 200)
         client.writer.write_eof()
         await server.session()
-        client.writer.transport.resume_reading()
+        client.read_on()
         for _ in range(200):
             assert len(await client.answer()) == ANSWER
         assert await client.rest() == b""

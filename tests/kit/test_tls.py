@@ -140,12 +140,12 @@ async def test_a_slow_reader_is_held_to_the_same_bound(authority: Authority) -> 
         client = await server.client(ssl=authority.client())
         client.send(frame(b"E", b"."))
         await client.answer()
-        client.writer.transport.pause_reading()
+        client.stop_reading()
         client.send(frame(b"F", b"65536") * 800)
         session = await server.session()
         await until(session.wire.is_blocked)
         assert session.wire.unsent() < 12_000_000  # of 52 MB; most of it is the kernel's
-        client.writer.transport.resume_reading()
+        client.read_on()
         for _ in range(800):
             assert len(await client.answer()) == 65536
 

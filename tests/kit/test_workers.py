@@ -142,7 +142,9 @@ def test_the_drain_reaches_all_and_is_answered_for() -> None:
 
 
 def test_a_second_signal_does_not_wait(pair: Program) -> None:
-    with pair as program, program.connect() as sock:
+    with pair as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        sock = program.connect()
         sock.sendall(frame(b"W", b"60"))
         assert exchange(sock, frame(b"E", b"begun")) == b"begun"
         program.signal(signal.SIGTERM)
@@ -187,6 +189,7 @@ def test_what_no_restart_will_mend_ends_them_all() -> None:
 
 def test_the_caps_are_shared_out() -> None:
     with Program("edges.echo.listeners.echo.max_connections=2", workers=2) as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
         for _ in range(50):
             program.connect()
         refused = 'penstock_refusals_total{edge="echo",reason="connection_limit"}'
