@@ -12,11 +12,9 @@ import gc
 import logging
 import os
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Generic
 
 from services.kit import logs
@@ -29,6 +27,7 @@ from services.kit.layers import SettingsError
 from services.kit.metrics import forget_process, render_shared, share
 from services.kit.parent import die_with_parent
 from services.kit.process import EXIT_DRAINED, EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
+from services.kit.scratch import scratch_folder
 from services.kit.settings import DrainSettings, GlobalSettings
 
 log = logging.getLogger(__name__)
@@ -85,9 +84,8 @@ class Supervisor(Generic[SettingsT]):
         signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         with (
             reserved_ports(self._edge_settings) as self._edge_settings,
-            tempfile.TemporaryDirectory(prefix="penstock-metrics-") as folder,
+            scratch_folder() as self._folder,
         ):
-            self._folder = Path(folder)
             share(self._folder)
             gc.freeze()  # the children's collectors leave alone, and so do not copy, what they share with us
             try:
