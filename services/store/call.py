@@ -171,9 +171,10 @@ class Call:
         elif phase < source.phase:
             source.round += 1
         source.phase = phase
-        while len(self.rounds) <= source.round:
-            self.rounds.append(Round())
-        return self.rounds[source.round]
+        rounds = self.rounds
+        while len(rounds) <= source.round:
+            rounds.append(Round())
+        return rounds[source.round]
 
     def work(self, source: Source, queue: Queue, phase: Phase) -> Work:
         works = self.place(source, phase).works

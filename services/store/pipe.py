@@ -104,18 +104,18 @@ class Pipe(Verbs):
 
     # gathering
 
-    def _call_for(self, source: Source, messages: int, size: int, wanted: int, queues: int = 1) -> Call:
+    def _call_for(self, messages: int, size: int, wanted: int, queues: int = 1) -> Call:
         call = self._gathering
         if not call.has_room(messages, size, wanted, queues):
             self._full.append(call)
             call = self._gathering = Call(self.keys, self.count_refusal)
         if not call.rounds:
             call.born = time.monotonic()
+            self._wake.set()
         call.messages += messages
         call.bytes += size
         call.wanted += wanted
         self.pending_bytes += size
-        self._wake.set()
         return call
 
     def refuses(self) -> StoreError | None:
@@ -170,7 +170,7 @@ class Pipe(Verbs):
             if self._down_since is not None and self._in_flight is None:
                 break
             await asyncio.sleep(0.005)
-        self._closing = True
+        self._closing = self._may_refuse = True
         for task in (self._task, self._ticker):
             if task is not None:
                 task.cancel()
@@ -346,6 +346,7 @@ class Pipe(Verbs):
         self._session_open = False
 
     def _lost_connection(self, error: StoreError) -> None:
+        self._may_refuse = True
         if self._down_since is None:
             self._down_since = time.monotonic()
             log.warning("the store is away: %s", error, extra={"action": "store_away"})
@@ -388,6 +389,7 @@ class Pipe(Verbs):
         if self._down_since is not None:
             log.info("the store is there", extra={"action": "store_there", "session": self.session})
         self._down_since = None
+        self._may_refuse = False
 
     async def _generation(self, connection: AbstractConnection, epoch: str) -> str:
         """A store that lost something, or a new primary that may have, goes on in a new generation of entry ids."""

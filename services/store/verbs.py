@@ -37,8 +37,9 @@ class Verbs:
         self.keys = keys
         self.pending_bytes = 0  # of records, gathered and not yet answered
         self._gathering = Call(keys, self.count_refusal)
+        self._may_refuse = True  # False: `refuses` would answer None, so nobody asks
 
-    def _call_for(self, source: Source, messages: int, size: int, wanted: int, queues: int = 1) -> Call:
+    def _call_for(self, messages: int, size: int, wanted: int, queues: int = 1) -> Call:
         raise NotImplementedError
 
     def refuses(self) -> StoreError | None:
@@ -63,20 +64,21 @@ class Verbs:
         holder: str = "",
     ) -> None:
         """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level."""
-        error = self.refuses()
+        error = self.refuses() if self._may_refuse else None
         if error is not None:
             self.count_refusal(error, len(records))
             done(error)
             return
-        if not 1 <= len(records) <= MAX_MESSAGES:
-            raise ValueError(f"a run has 1 to {MAX_MESSAGES} records, not {len(records)}")
-        size = sum(map(len, records))
-        call = self._call_for(source, len(records), size, 0)
+        number = len(records)
+        if not 1 <= number <= MAX_MESSAGES:
+            raise ValueError(f"a run has 1 to {MAX_MESSAGES} records, not {number}")
+        size = len(records[0]) if number == 1 else sum(map(len, records))
+        call = self._call_for(number, size, 0)
         call.work(source, queue, Phase.PUBLISH).publishes.append(Publish(records, origin, holder, done))
 
     def take(self, source: Source, queue: Queue, want: int, done: Taken) -> None:
         """Leases up to `want` messages (1 to 1,000) to this process; done(deliveries, more)."""
-        error = self.refuses()
+        error = self.refuses() if self._may_refuse else None
         if error is not None:
             self.count_refusal(error)
             done(error, False)
@@ -85,7 +87,7 @@ class Verbs:
             raise ValueError(f"a take wants 1 to {MAX_MESSAGES} messages, not {want}")
         if queue.at_most_once:
             done = self._settled_first(queue, done)
-        call = self._call_for(source, 0, 0, want)
+        call = self._call_for(0, 0, want)
         call.work(source, queue, Phase.TAKE).takes.append(Take(want, done))
 
     def _settled_first(self, queue: Queue, done: Taken) -> Taken:
@@ -102,7 +104,7 @@ class Verbs:
     def settle(self, source: Source, deliveries: list[Delivery], done: Done | None = None) -> None:
         """Acknowledges: the messages are gone for good."""
         queue = deliveries[0].queue
-        call = self._call_for(source, 0, 0, 0)
+        call = self._call_for(0, 0, 0)
         work = call.work(source, queue, Phase.SETTLE)
         for d in deliveries:
             if d.queue is queue:
@@ -125,7 +127,7 @@ class Verbs:
         """Returns messages to their old places (or to the end). failed=True counts towards max_deliveries."""
         for index, d in enumerate(deliveries):
             last = done if index + 1 == len(deliveries) else None
-            call = self._call_for(source, 0, 0, 0)
+            call = self._call_for(0, 0, 0)
             call.work(source, d.queue, Phase.SETTLE).returns.append(Return(d, failed, to_end, error, last))
 
     def reject(
@@ -139,7 +141,7 @@ class Verbs:
         """Moves leased messages to the dead letters."""
         for index, d in enumerate(deliveries):
             last = done if index + 1 == len(deliveries) else None
-            call = self._call_for(source, 0, 0, 0)
+            call = self._call_for(0, 0, 0)
             call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, last))
 
     def bury(
@@ -150,7 +152,7 @@ class Verbs:
         if refused is not None:
             done(refused)
             return
-        call = self._call_for(source, 1, len(record), 0)
+        call = self._call_for(1, len(record), 0)
         call.work(source, queue, Phase.SETTLE).buries.append(Bury(record, origin, reason, error, done))
 
     def count(self, source: Source, queue: Queue, done: Counted) -> None:
@@ -159,7 +161,7 @@ class Verbs:
         if refused is not None:
             done(refused)
             return
-        self._call_for(source, 0, 0, 0).work(source, queue, Phase.COUNT).counts.append(done)
+        self._call_for(0, 0, 0).work(source, queue, Phase.COUNT).counts.append(done)
 
     def commit(
         self,
@@ -181,7 +183,7 @@ class Verbs:
         if any(part.queue.domain != self.keys.domain for part in parts):
             raise DomainMismatch
         size = sum(len(record) for part in parts for record in part.records)
-        call = self._call_for(source, sum(len(part.records) for part in parts), size, 0, len(parts))
+        call = self._call_for(sum(len(part.records) for part in parts), size, 0, len(parts))
         call.place(source, Phase.COMMIT).commits.append(Commit(identifier, parts, keep_ms, done))
         for part in parts:
             call.touch(part.queue)

@@ -4,38 +4,24 @@ from __future__ import annotations
 
 from collections import deque
 
-
-class Slot:
-    """The place of one reply, or of a run's replies."""
-
-    __slots__ = ("reply",)
-
-    def __init__(self) -> None:
-        self.reply: bytes | None = None
+Slot = list[bytes | None]  # one element: the place of a reply, or of a run's replies; None until it is known
 
 
-class Answers:
+class Answers(deque[Slot]):
     """What a connection owes, oldest first."""
 
-    __slots__ = ("_slots",)
-
-    def __init__(self) -> None:
-        self._slots: deque[Slot] = deque()
-
-    def __len__(self) -> int:
-        return len(self._slots)
+    __slots__ = ()
 
     def expect(self) -> Slot:
-        slot = Slot()
-        self._slots.append(slot)
+        slot: Slot = [None]
+        self.append(slot)
         return slot
 
     def take_known(self) -> bytes:
         """All that may be sent now."""
-        slots = self._slots
-        if len(slots) == 1 and slots[0].reply is not None:
-            return slots.popleft().reply or b""
+        if len(self) == 1:
+            return b"" if self[0][0] is None else self.popleft()[0] or b""
         known = []
-        while slots and slots[0].reply is not None:
-            known.append(slots.popleft().reply or b"")
+        while self and self[0][0] is not None:
+            known.append(self.popleft()[0] or b"")
         return b"".join(known)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import assert_never
+from functools import partial
+from typing import NamedTuple, assert_never
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
 from protos.types import PeerError
 from services.kit.session import Wire
-from services.store import Delivery, Queue, Source, StoreError, records
+from services.store import Delivery, Pipe, Queue, Source, StoreError, records
 from services.store.call import Refusals
 from services.store.errors import OutcomeUnknown
 from services.tmq.answers import Answers, Slot
@@ -26,6 +27,13 @@ ENQ_STATUS = {
     for dialect in Dialect
 }
 MAX_ENQ_RUNS = 64  # runs of ENQs of one connection that may wait for the store at a time
+
+
+class Handle(NamedTuple):
+    """A queue that this connection has opened."""
+
+    queue: Queue
+    pipe: Pipe
 
 
 class DequeueRun:
@@ -78,7 +86,7 @@ class TmqSession:
         self._origin = f"tmq {wire.peer.certificate or wire.peer.address}"
         self._source = Source()
         self._answers = Answers()
-        self._handles: dict[bytes, Queue] = {}
+        self._handles: dict[bytes, Handle] = {}
         self._unsettled: list[Delivery] = []
         self._unsettled_count = 0
         self._transaction: Transaction | None = None
@@ -104,7 +112,7 @@ class TmqSession:
     def received(self, data: bytes, now: float) -> None:
         if self._closing:
             return
-        if self._is_waiting():
+        if self._is_waiting() or self._congested or len(self._answers) >= MAX_ENQ_RUNS:
             if self._input is None:
                 self._input = deque()
             self._input.append(data)
@@ -118,12 +126,14 @@ class TmqSession:
     def _pump(self, events: Iterator[tmq.Event]) -> None:
         """Handles events until one must be waited for; good ones before a bad one all count (tmq.md 3.2)."""
         self._pumping = True
+        first = True  # whoever called has looked whether it may be handled
         try:
             for event in events:
-                if self._must_wait():
+                if not first and self._must_wait():
                     self._held, self._events = event, events
                     self._pause()
                     return
+                first = False
                 self._handle(event)
                 if self._closing:
                     return
@@ -134,7 +144,8 @@ class TmqSession:
             self._closing = True
         finally:
             self._pumping = False
-        self._end_if_done()
+        if self._closing or self._eof_parsed or self._drained:
+            self._end_if_done()
 
     def _must_wait(self) -> bool:
         return self._busy or len(self._answers) >= MAX_ENQ_RUNS or self._congested or self._wire.is_blocked()
@@ -217,7 +228,7 @@ class TmqSession:
         )
 
     def _reply(self, slot: Slot, reply: bytes, operation: Operation, good: int, total: int) -> None:
-        slot.reply = reply
+        slot[0] = reply
         self._count(operation, good, total)
         if known := self._answers.take_known():
             self._wire.write(known)
@@ -240,19 +251,17 @@ class TmqSession:
     # ENQ
 
     def _enqueue(self, event: tmq.Enqueue) -> None:
-        queue = self._handles.get(event.mqid)
+        handle = self._handles.get(event.mqid)
         run = event.records
         slot = self._answers.expect()
-        if queue is None:
+        if handle is None:
             self._wire.refuse("mqid_not_open")
             self._answer_run(slot, 0, len(run))
         elif self._transaction is not None:
-            self._answer_run(slot, self._transaction.put(queue, run), len(run))
+            self._answer_run(slot, self._transaction.put(handle.queue, run), len(run))
         else:
-            pipe = self._service.pipe(queue)
-            pipe.publish(
-                self._source, queue, run, self._origin, lambda outcome: self._enqueued(slot, run, outcome)
-            )
+            pipe = handle.pipe
+            pipe.publish(self._source, handle.queue, run, self._origin, partial(self._enqueued, slot, run))
             if pipe.congested and not self._congested:
                 self._congested = True
                 pipe.when_clear(self._uncongested)
@@ -262,19 +271,19 @@ class TmqSession:
         self._continue()
 
     def _enqueued(self, slot: Slot, run: list[bytes], outcome: Refusals | StoreError) -> None:
-        if isinstance(outcome, OutcomeUnknown):
+        if not outcome:
+            self._answer_run(slot, len(run), len(run))
+        elif isinstance(outcome, OutcomeUnknown):
             self._unknown(outcome)
         elif isinstance(outcome, StoreError):
             self._wire.refuse(outcome.reason, str(outcome))
             self._answer_run(slot, 0, len(run))
-        elif outcome:
+        else:
             self._wire.refuse(outcome[0][1].reason, str(outcome[0][1]))
             ok, failed = ENQ_STATUS[self._dialect]
             bad = {index for index, _ in outcome}
             reply = b"".join(failed if index in bad else ok for index in range(len(run)))
             self._reply(slot, reply, Operation.ENQ, len(run) - len(bad), len(run))
-        else:
-            self._answer_run(slot, len(run), len(run))
         if self._paused or self._eof or self._closing:
             self._continue()
 
@@ -286,18 +295,18 @@ class TmqSession:
     # DNQ
 
     def _dequeue(self, event: tmq.Dequeue) -> None:
-        queue = self._handles.get(event.mqid)
+        handle = self._handles.get(event.mqid)
         run = DequeueRun(self._answers.expect(), event.count)
-        if queue is None:
+        if handle is None:
             self._wire.refuse("mqid_not_open")
         else:
-            run.allowed = self._may_take(queue, event.count)
+            run.allowed = self._may_take(handle.queue, event.count)
             if run.allowed < event.count:
                 self._wire.refuse(
                     "transaction_limit" if self._transaction is not None else "too_many_unsettled"
                 )
         self._busy = True
-        self._take(queue, run)
+        self._take(handle.queue if handle is not None else None, run)
 
     def _may_take(self, queue: Queue, count: int) -> int:
         if self._transaction is not None:
@@ -364,9 +373,9 @@ class TmqSession:
     # SELECT and whole queues
 
     def _select(self, event: tmq.Select) -> None:
-        queue = self._handles.get(event.mqid)
+        handle = self._handles.get(event.mqid)
         slot = self._answers.expect()
-        if queue is None or (self._transaction is not None and self._transaction.expired):
+        if handle is None or (self._transaction is not None and self._transaction.expired):
             self._counted(slot, event.count, tmq.UNUSABLE)
             return
         self._busy = True
@@ -381,7 +390,7 @@ class TmqSession:
             self._counted(slot, event.count, number)
             self._free()
 
-        self._service.pipe(queue).count(self._source, queue, counted)
+        handle.pipe.count(self._source, handle.queue, counted)
 
     def _counted(self, slot: Slot, times: int, number: int) -> None:
         good = times if number != tmq.UNUSABLE else 0
@@ -398,7 +407,7 @@ class TmqSession:
                 self._wire.refuse(queue.reason if isinstance(queue, StoreError) else "too_many_open")
                 self._reply(slot, tmq.nil_mqid(self._dialect), Operation.OPEN, 0, 1)
             else:
-                self._handles[mqid] = queue
+                self._handles[mqid] = Handle(queue, self._service.pipe(queue))
                 self._reply(slot, mqid, Operation.OPEN, 1, 1)
             self._free()
 
@@ -472,7 +481,7 @@ class TmqSession:
         pipe = self._service.pipe(leased[0].queue)
 
         def done(_: StoreError | None) -> None:
-            if slot.reply is None:
+            if slot[0] is None:
                 self._reply(slot, tmq.encode_status(self._dialect, Operation.TA, True), Operation.TA, 1, 1)
                 self._free()
 
