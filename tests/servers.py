@@ -1,0 +1,245 @@
+"""Real servers for tests: on free ports, in temporary folders, stopped by their own process id.
+
+They run with exactly the settings that `penstock up` gives its embedded store; a test adds its own on top.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from redis.backoff import NoBackoff
+from redis.connection import Connection
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from services.store.embedded import EmbeddedSettings, EmbeddedStore, server_binary
+
+PATIENCE_S = 20.0  # the longest wait for something that must happen; machines are shared
+MAXMEMORY = 512 << 20
+PR_SET_PDEATHSIG = 1
+PROGRAMS = {"valkey": "", "redis": "redis-server"}  # as EmbeddedSettings.server: '' is the embedded Valkey
+
+
+def eventually(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+    """Waits until it is true and returns what was true; faults of a server on its way up are waited out."""
+    end = time.monotonic() + patience_s
+    problem: Exception | None = None
+    while True:
+        try:
+            if value := condition():
+                return value
+        except (RedisError, OSError) as error:
+            problem = error
+        if time.monotonic() > end:
+            raise AssertionError(f"it never came true: {problem}")
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Client:
+    """One plain connection; replies come as the server sent them (octets, integers, lists)."""
+
+    def __init__(self, port: int, timeout_s: float = 10.0) -> None:
+        self._connection = Connection(
+            host="127.0.0.1",
+            port=port,
+            protocol=2,
+            socket_timeout=timeout_s,
+            socket_connect_timeout=timeout_s,
+            retry=Retry(NoBackoff(), 0),
+        )
+
+    def call(self, *command: Any) -> Any:
+        """The reply. Raises ResponseError for a refusal."""
+        self._connection.send_command(*command)
+        return self._connection.read_response(disable_decoding=True)
+
+    def close(self) -> None:
+        self._connection.disconnect()
+
+
+class Server:
+    """One server process. `options` override the settings of the embedded store."""
+
+    def __init__(
+        self, program: str, directory: Path, options: Mapping[str, str] | None = None, port: int = 0
+    ) -> None:
+        self.program = program
+        self.directory = directory
+        self.port = port or free_port()
+        self.options = dict(options or {})
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def _command(self) -> list[str]:
+        settings = EmbeddedSettings(self.directory, PROGRAMS[self.program], self.port, MAXMEMORY)
+        added = [word for name, value in self.options.items() for word in (f"--{name}", value)]
+        return [*EmbeddedStore(settings).command(), *added]
+
+    def spawn(self) -> None:
+        """Starts the process without waiting for it."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.process = _spawn(self._command(), self.directory)
+
+    def start(self) -> Server:
+        """Returns when it answers, the AOF loaded."""
+        self.spawn()
+        eventually(self.answers)
+        return self
+
+    def answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the server ended:\n{self.log()[-2000:]}"
+        return bool(self.call("PING") == b"PONG")
+
+    def log(self) -> str:
+        path = self.directory / "store.log"
+        return path.read_text("utf-8", "replace") if path.exists() else ""
+
+    @contextmanager
+    def client(self, timeout_s: float = 10.0) -> Iterator[Client]:
+        client = Client(self.port, timeout_s)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def call(self, *command: Any) -> Any:
+        with self.client() as client:
+            return client.call(*command)
+
+    def info(self, section: str) -> dict[str, str]:
+        text = self.call("INFO", section).decode()
+        return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+
+    @contextmanager
+    def configured(self, **settings: str) -> Iterator[None]:
+        """Other settings for a while; `_` stands for `-`."""
+        names = {name: name.replace("_", "-") for name in settings}
+        before = {name: self.call("CONFIG", "GET", real)[1] for name, real in names.items()}
+        try:
+            for name, value in settings.items():
+                self.call("CONFIG", "SET", names[name], value)
+            yield
+        finally:
+            for name, value in before.items():
+                self.call("CONFIG", "SET", names[name], value)
+
+    def clear(self) -> None:
+        """As if nobody had ever used it."""
+        self.call("FLUSHALL", "SYNC")
+        self.call("FUNCTION", "FLUSH", "SYNC")
+
+    # signals
+
+    def kill9(self) -> None:
+        """Ends it as a power cut of the process would: nothing is flushed, nobody is told."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """SIGSTOP: sockets stay open, requests gather in their buffers. Returns once it stands still."""
+        os.kill(self.pid, signal.SIGSTOP)
+        eventually(lambda: _state(self.pid) == "T")
+
+    def cont(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def terminate(self) -> None:
+        """SIGTERM, as an operator would."""
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait()
+
+    def restart(self) -> Server:
+        """Starts it again on the same port and data."""
+        assert self.process is None or self.process.poll() is not None, "it still runs"
+        return self.start()
+
+    def end(self) -> None:
+        """Whatever state it is in."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill9()
+
+
+class SentinelServer:
+    """One Sentinel, watching `service`."""
+
+    def __init__(self, directory: Path, service: str, primary: Server, quorum: int) -> None:
+        self.port = free_port()
+        self.directory = directory
+        self.process: subprocess.Popen[bytes] | None = None
+        self._lines = (
+            f"port {self.port}",
+            "bind 127.0.0.1",
+            f"dir {directory}",
+            f"logfile {directory / 'sentinel.log'}",
+            f"sentinel monitor {service} 127.0.0.1 {primary.port} {quorum}",
+            f"sentinel down-after-milliseconds {service} 500",
+            f"sentinel failover-timeout {service} 5000",
+            f"sentinel parallel-syncs {service} 2",
+        )
+
+    def start(self) -> SentinelServer:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / "sentinel.conf"
+        path.write_text("\n".join(self._lines) + "\n")
+        self.process = _spawn([server_binary("redis-server"), str(path), "--sentinel"], self.directory)
+        eventually(lambda: self.call("PING") == b"PONG")
+        return self
+
+    def call(self, *command: Any) -> Any:
+        client = Client(self.port)
+        try:
+            return client.call(*command)
+        finally:
+            client.close()
+
+    def end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def _die_with_parent() -> None:
+    """Between fork and exec: however a test run ends, it leaves no server behind, not even a stopped one."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _spawn(command: list[str], directory: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=_die_with_parent,
+        start_new_session=True,
+    )
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -1,0 +1,194 @@
+"""A process at work with a store: every verb awaited, refusals raised and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any
+
+from services.store import Delivery, Part, PipeSettings, Queue, QueueSpec, Source, Store, StoreError, records
+from services.store.domain import Domain, Timing
+from services.store.store import DEFAULT_DOMAIN
+from tests.servers import PATIENCE_S, Server
+
+
+def encode(*bodies: bytes) -> list[bytes]:
+    return [records.encode(body) for body in bodies]
+
+
+def bodies(deliveries: list[Delivery]) -> list[bytes]:
+    return [records.decode(record).body for d in deliveries for record in d.records()]
+
+
+def numbered(count: int, first: int = 0) -> list[bytes]:
+    return [b"m%05d" % i for i in range(first, first + count)]
+
+
+async def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+    """Waits until it is true (it may be a coroutine function) and returns what was true."""
+    end = time.monotonic() + patience_s
+    while True:
+        found = condition()
+        if isinstance(found, Awaitable):
+            found = await found
+        if found:
+            return found
+        assert time.monotonic() < end, "it never came true"
+        await asyncio.sleep(0.01)
+
+
+class Desk:
+    """One Store and one source of requests. `refusals` counts what the store told its observer."""
+
+    def __init__(
+        self,
+        server: Server | str,
+        *,
+        edge: str = "test",
+        pipe: PipeSettings | None = None,
+        timing: Timing | None = None,
+        domain: str = DEFAULT_DOMAIN,
+        initialise: bool = True,
+    ) -> None:
+        self.url = server if isinstance(server, str) else server.url
+        self.refusals: Counter[str] = Counter()
+        self.store = Store(self.url, edge, pipe=pipe, timing=timing, observe=self._observe)
+        self.source = Source()
+        self._name = domain
+        self._initialise = initialise
+        self._settings: dict[str, Any] = {"pipe": pipe, "timing": timing, "domain": domain}
+
+    def _observe(self, reason: str, number: int) -> None:
+        self.refusals[reason] += number
+
+    async def __aenter__(self) -> Desk:
+        if self._initialise:
+            await self.store.initialise()
+        await self.domain.pipe.ready()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.store.close(0.1 if kind else 5.0)
+
+    def another(self, **settings: Any) -> Desk:
+        """A second process on the same store."""
+        return Desk(self.url, **{**self._settings, "initialise": False, **settings})
+
+    @property
+    def domain(self) -> Domain:
+        return self.store.domain(self._name)
+
+    @property
+    def pipe(self) -> Any:
+        return self.domain.pipe
+
+    async def queue(self, name: str = "orders", **spec: Any) -> Queue:
+        """A new queue; spec as in its document, but with Python's names."""
+        queue, new = await self.store.declare(name, QueueSpec(domain=self._name, **spec), "test")
+        assert new
+        return queue
+
+    # verbs
+
+    def _answer(self) -> tuple[asyncio.Future[Any], Callable[..., None]]:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def answered(result: Any = None, *_more: Any) -> None:
+            assert not future.done(), f"answered twice: {future}, then {result!r}"
+            if isinstance(result, StoreError):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+        return future, answered
+
+    def publishing(
+        self, queue: Queue, *messages: bytes, origin: str = "test 1", holder: str = "", source: Source | None = None
+    ) -> asyncio.Future[list[tuple[int, StoreError]]]:
+        future, done = self._answer()
+        self.pipe.publish(source or self.source, queue, encode(*messages), origin, done, holder)
+        return future
+
+    async def publish(self, queue: Queue, *messages: bytes, **how: Any) -> list[tuple[int, StoreError]]:
+        """[] or (index, why) of those refused."""
+        return await self.publishing(queue, *messages, **how)
+
+    async def put(self, queue: Queue, *messages: bytes) -> None:
+        """Publishes any number, all of which must be accepted."""
+        for at in range(0, len(messages), 1000):
+            assert await self.publish(queue, *messages[at : at + 1000]) == []
+
+    def taking(
+        self, queue: Queue, want: int = 1000, source: Source | None = None
+    ) -> asyncio.Future[list[Delivery]]:
+        future, done = self._answer()
+        self.pipe.take(source or self.source, queue, want, done)
+        return future
+
+    async def take(self, queue: Queue, want: int = 1000) -> list[Delivery]:
+        return await self.taking(queue, want)
+
+    def settling(self, deliveries: list[Delivery]) -> asyncio.Future[None]:
+        future, done = self._answer()
+        self.pipe.settle(self.source, deliveries, done)
+        return future
+
+    async def settle(self, deliveries: list[Delivery]) -> None:
+        await self.settling(deliveries)
+
+    def releasing(self, deliveries: list[Delivery], **how: Any) -> asyncio.Future[None]:
+        future, done = self._answer()
+        self.pipe.release(self.source, deliveries, **{"failed": False, **how}, done=done)
+        return future
+
+    async def release(self, deliveries: list[Delivery], **how: Any) -> None:
+        """failed=, to_end=, error="""
+        await self.releasing(deliveries, **how)
+
+    def rejecting(self, deliveries: list[Delivery], reason: str, error: str = "") -> asyncio.Future[None]:
+        future, done = self._answer()
+        self.pipe.reject(self.source, deliveries, reason, error, done)
+        return future
+
+    async def reject(self, deliveries: list[Delivery], reason: str = "refused", error: str = "") -> None:
+        await self.rejecting(deliveries, reason, error)
+
+    async def bury(self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t") -> None:
+        future, done = self._answer()
+        self.pipe.bury(self.source, queue, record, origin, reason, error, done)
+        await future
+
+    def counting(self, queue: Queue) -> asyncio.Future[int]:
+        future, done = self._answer()
+        self.pipe.count(self.source, queue, done)
+        return future
+
+    async def count(self, queue: Queue) -> int:
+        return await self.counting(queue)
+
+    async def commit(self, identifier: str, *parts: Part, **how: Any) -> None:
+        future, done = self._answer()
+        self.pipe.commit(self.source, identifier, list(parts), done, **how)
+        await future
+
+    async def stats(self, queue: Queue) -> dict[str, Any]:
+        return await self.store.stats(queue)
+
+    async def drain(self, queue: Queue) -> list[bytes]:
+        """Takes and settles everything that is ready."""
+        found: list[bytes] = []
+        while got := await self.take(queue):
+            found += bodies(got)
+            await self.settle(got)
+        return found
+
+    async def reconcile(self, queue: Queue, **how: Any) -> dict[str, int]:
+        """One whole pass over the queue: what the counters were off by."""
+        while (wrong := await self.domain.tidy(queue, **how)) is None:
+            pass
+        return wrong

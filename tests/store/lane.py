@@ -1,0 +1,87 @@
+"""A session driven by hand: calls are packed as the pipe packs them, but sent, repeated and lost when a test says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from services.store.call import Call, Source
+from services.store.errors import StoreError
+from services.store.keys import DomainKeys
+from services.store.queues import Queue
+from services.store.verbs import Verbs
+from tests.servers import Client
+
+LONG_MS = 3_600_000
+
+
+class Lane(Verbs):
+    """Verbs gather as in a Pipe; `send` makes the call and hands the answers out."""
+
+    def __init__(self, client: Client, epoch: str, session: str, domain: str = "main") -> None:
+        super().__init__(DomainKeys(domain))
+        self.client = client
+        self.epoch = epoch
+        self.session = session
+        self.sequence = 0
+        self.source = Source()
+        self.refusals: Counter[str] = Counter()
+        self.command: tuple[Any, ...] = ()
+        self.control("open")
+
+    def _call_for(self, *_: Any, **__: Any) -> Call:
+        return self._gathering
+
+    def refuses(self) -> StoreError | None:
+        return None
+
+    def count_refusal(self, error: StoreError, number: int = 1) -> None:
+        self.refusals[error.reason] += number
+
+    def function(self, name: str, keys: tuple[str, ...] | list[str], *args: Any) -> Any:
+        """One of our functions, under the domain's epoch."""
+        return self.client.call(
+            "FCALL", f"ps1_{name}", 1 + len(keys), self.keys.epoch, *keys, self.epoch, *args
+        )
+
+    def control(self, mode: str) -> Any:
+        """open | beat | close"""
+        return self.function("session", [self.keys.sessions, self.keys.lane(self.session)], self.session, mode)
+
+    def send(self, deadline_ms: int = 0) -> Any:
+        """Carries out what was gathered; the reply as it came. Raises ResponseError when the store refused the call."""
+        call, self._gathering = self._gathering, Call(self.keys, self.count_refusal)
+        self.sequence += 1
+        call.encode(self.epoch, self.session, self.sequence, deadline_ms)
+        self.command = call.command
+        replies = self.client.call(*self.command)
+        call.finish(replies)
+        return replies
+
+    def again(self) -> Any:
+        """The last call once more, as after a lost reply; what the store says this time."""
+        return self.client.call(*self.command)
+
+    def die(self) -> None:
+        """Its heartbeat stopped long ago."""
+        self.client.call("ZADD", self.keys.sessions, 1, self.session)
+
+    def fence(self, timeout_ms: int = 30_000) -> list[str]:
+        """The sessions that wait to be swept, silent ones fenced now."""
+        keys = [self.keys.sessions, self.keys.dying, self.keys.state]
+        run_id = self.client.call("INFO", "server").decode().partition("run_id:")[2][:40]
+        self.client.call("HSET", self.keys.state, "up_since", 1, "run_id", run_id, "looked", 1)
+        _, *dying = self.function("fence", keys, timeout_ms, 1 << 50)
+        return [name.decode() for name in dying[::2]]
+
+    def sweep(self, session: str, queues: list[Queue]) -> tuple[int, int, int]:
+        """Everything that a fenced session holds goes back: (returned, dead, stale)."""
+        own = [self.keys.dying, self.keys.lots(session), self.keys.lane(session)]
+        by_id = {queue.qid: queue for queue in queues}
+        total = [0, 0, 0]
+        for member in self.client.call("SMEMBERS", self.keys.lots(session)):
+            qid, lot = member.decode().split(" ")
+            told = self.function("sweep", [*own, *by_id[qid].keys], session, lot, self.keys.wake_channel)
+            total = [a + b for a, b in zip(total, told, strict=True)]
+        self.function("bury_session", own, session)
+        return total[0], total[1], total[2]

@@ -1,0 +1,94 @@
+"""What a queue is, said in plain Python: the store must do the same, whatever happens to it."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Message:
+    """`place` is its position in the queue's order; it changes only when it is returned to the end."""
+
+    body: bytes
+    place: int
+    acquired: int = 0
+    failed: int = 0
+
+
+@dataclass
+class ModelQueue:
+    """A message is in exactly one of ready, leased (by whom), dead and done."""
+
+    max_deliveries: int = 0
+    max_length: int = 0
+    ready: list[Message] = field(default_factory=list)  # by place
+    leased: dict[bytes, tuple[str, Message]] = field(default_factory=dict)
+    dead: list[bytes] = field(default_factory=list)
+    done: list[bytes] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    last_place: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ready) + len(self.leased)
+
+    def bytes(self) -> int:
+        return sum(len(m.body) for m in self.ready) + sum(map(len, self.leased))
+
+    def _append(self, message: Message) -> None:
+        self.last_place += 1
+        message.place = self.last_place
+        self.ready.append(message)
+
+    def room(self) -> int | None:
+        return max(0, self.max_length - len(self)) if self.max_length else None
+
+    def publish(self, bodies: list[bytes]) -> int:
+        """How many are accepted: the first ones."""
+        fit = len(bodies) if (room := self.room()) is None else min(len(bodies), room)
+        for body in bodies[:fit]:
+            self._append(Message(body, 0))
+        self.counts["added"] += fit
+        return fit
+
+    def take(self, session: str, want: int) -> list[Message]:
+        taken, self.ready = self.ready[:want], self.ready[want:]
+        for message in taken:
+            message.acquired += 1
+            self.leased[message.body] = (session, message)
+        self.counts["delivered"] += len(taken)
+        return taken
+
+    def settle(self, bodies: Iterable[bytes]) -> None:
+        for body in bodies:
+            del self.leased[body]
+            self.done.append(body)
+            self.counts["acked"] += 1
+
+    def give_back(self, body: bytes, *, failed: bool, to_end: bool) -> None:
+        _, message = self.leased.pop(body)
+        message.failed += failed
+        if failed and self.max_deliveries and message.failed >= self.max_deliveries:
+            self._die(body)
+            return
+        self.counts["returned"] += 1
+        if to_end:
+            self._append(message)
+        else:
+            bisect.insort(self.ready, message, key=lambda m: m.place)
+
+    def reject(self, body: bytes) -> None:
+        del self.leased[body]
+        self._die(body)
+
+    def _die(self, body: bytes) -> None:
+        self.dead.append(body)
+        self.counts["dead"] += 1
+
+    def redrive(self) -> int:
+        """Dead letters become new messages at the end; how many."""
+        moved = self.publish(self.dead)
+        del self.dead[:moved]
+        return moved
