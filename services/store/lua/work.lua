@@ -7,6 +7,23 @@
 --   B queue origin k (reason error record)*k       X tx keep-ms parts (queue k origin acks*k k' publishes*k')*
 local FIRST = 5
 
+-- The entries that a lot's range still has, in order; some may have been thinned out meanwhile (see upkeep.lua).
+local function range_of(Q, lot)
+  local out = {}
+  for _, v in ipairs(call('XRANGE', Q.s, entry_id(Q, lot.e1), entry_id(Q, lot.e2))) do
+    out[#out + 1] = { id = v[1], number = number_of(v[1]), e = fields_of(v[2]) }
+  end
+  if Q.h.moved == 0 then return out end
+  for _, id in ipairs(call('HKEYS', Q.x)) do
+    local number = number_of(id)
+    if number >= lot.e1 and number <= lot.e2 then
+      out[#out + 1] = { id = id, number = number, e = cmsgpack.unpack(call('HGET', Q.x, id)) }
+    end
+  end
+  table.sort(out, function(a, b) return a.number < b.number end)
+  return out
+end
+
 local function rebuild(Q, number)
   local out, lot = {}, lot_of(Q, number)
   if not lot then return out end
@@ -23,18 +40,16 @@ local function rebuild(Q, number)
     end
     return out
   end
-  local entries = call('XRANGE', Q.s, entry_id(Q, lot.e1), entry_id(Q, lot.e2))
-  for i = 1, #entries do
-    local id, e = entries[i][1], fields_of(entries[i][2])
-    local number_, from, to = number_of(id), 0, e.n
-    if number_ == lot.e1 then from = lot.i1 end
-    if number_ == lot.e2 then to = lot.i2 end
+  for _, found in ipairs(range_of(Q, lot)) do
+    local e, from, to = found.e, 0, found.e.n
+    if found.number == lot.e1 then from = lot.i1 end
+    if found.number == lot.e2 then to = lot.i2 end
     local h
     if e.c then
-      local record = call('HGET', Q.f, num(number_ * PER_ENTRY))
+      local record = call('HGET', Q.f, num(found.number * PER_ENTRY))
       h = record and history(record)
     end
-    tell(out, number, { id = id, n = e.n, from = from, count = to - from, t = e.t, o = e.o, h = h,
+    tell(out, number, { id = found.id, n = e.n, from = from, count = to - from, t = e.t, o = e.o, h = h,
       blob = (from > 0 or to < e.n) and slice(e.b, from, to - from) or e.b })
   end
   return out
