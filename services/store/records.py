@@ -55,7 +55,10 @@ def decode(record: bytes) -> Content:
         return Content(record[4:], {})
     if len(record) < 6 or (end := 6 + ATTRIBUTES_HEAD.unpack_from(record, 4)[0]) > len(record):
         raise ValueError("the record's attributes are longer than it")
-    return Content(record[end:], msgpack.unpackb(record[6:end]))
+    attributes = msgpack.unpackb(record[6:end])
+    if not isinstance(attributes, dict):
+        raise ValueError("the record's attributes are no map")
+    return Content(record[end:], attributes)
 
 
 def split(blob: bytes, count: int) -> list[bytes]:

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
-DURATION = re.compile(r"^(\d+)(ms|s|m|h|d)$")
+DURATION = re.compile(r"(\d+)(ms|s|m|h|d)\Z", re.ASCII)
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 MAX_NAME_BYTES = 255
 UNBOUNDED = 0
@@ -84,6 +84,14 @@ class DeletionPolicy(StrEnum):
     DELETE = "Delete"
 
 
+def refuse_bool(value: object) -> object:
+    """YAML's `yes` would be taken for 1."""
+    if isinstance(value, bool):
+        raise ValueError("write a whole number")
+    return value
+
+
+Number = Annotated[int, BeforeValidator(refuse_bool), Field(ge=0)]
 Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=0)]
 
 
@@ -94,20 +102,18 @@ class Document(BaseModel):
 
 
 class DeadLetterSpec(Document):
-    max_length: int = Field(100_000, ge=0, description="dead letters kept; the oldest go first; 0 = no bound")
+    max_length: Number = Field(100_000, description="dead letters kept; the oldest go first; 0 = no bound")
     retention: Duration = Field(0, description="how long dead letters are kept; 0s = for ever")
 
 
 class QueueSpec(Document):
     domain: str = Field("main", min_length=1, max_length=63, pattern=r"^[A-Za-z0-9_.-]+$")
-    max_length: int = Field(UNBOUNDED, ge=0, description="messages; 0 = no bound")
-    max_bytes: int = Field(UNBOUNDED, ge=0, description="octets of bodies; 0 = no bound")
+    max_length: Number = Field(UNBOUNDED, description="messages; 0 = no bound")
+    max_bytes: Number = Field(UNBOUNDED, description="octets of bodies; 0 = no bound")
     overflow: Overflow = Overflow.REJECT
     message_ttl: Duration = Field(0, alias="messageTTL", description="0s = messages never expire")
     visibility_timeout: Duration = Field(30_000, description="when a dead edge's messages go back")
-    max_deliveries: int = Field(
-        20, ge=0, description="failed deliveries before a message is dead; 0 = no bound"
-    )
+    max_deliveries: Number = Field(20, description="failed deliveries before a message is dead; 0 = no bound")
     dead_letter: DeadLetterSpec = DeadLetterSpec()
     ack_level: Annotated[str, AfterValidator(check_ack_level)] = "fsync"
     delivery: Delivery = Delivery.AT_LEAST_ONCE

@@ -170,7 +170,14 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(number=sessions, rnd=randoms, steps=st.integers(1, 4))
     def work(self, number: int, rnd: random.Random, steps: int) -> None:
         """Several requests of one connection in one call (tmq.md 1.2)."""
-        lane = self.lanes[number]
+        self.one_call(self.lanes[number], rnd, steps)
+
+    @rule(rnd=randoms, calls=st.integers(2, 12))
+    def work_long(self, rnd: random.Random, calls: int) -> None:
+        for _ in range(calls):
+            self.one_call(rnd.choice(self.lanes), rnd, rnd.randint(1, 3))
+
+    def one_call(self, lane: Lane, rnd: random.Random, steps: int) -> None:
         asks: tuple[Callable[[random.Random, Lane, int], None], ...] = (
             *(self.ask_publish, self.ask_take, self.ask_take, self.ask_settle, self.ask_release),
             *(self.ask_reject, self.ask_count),
@@ -293,7 +300,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
         assert (moved, missing) == (model.redrive(), 0)
 
-    @rule(queue=queues, step=st.sampled_from((1, 2, 3, 500)))
+    @rule(queue=queues, step=st.sampled_from((2, 500, 500)))
     def tidy(self, queue: int, step: int) -> None:
         """Thins out old entries and counts; the counters were right."""
         q = self.queues[queue]
