@@ -24,6 +24,8 @@ from services.store.errors import StoreUnavailable
 
 CONNECT_TIMEOUT_S = 2.0
 SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
+STORE_PORT = 6379
+SENTINEL_PORT = 26379
 TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
@@ -59,25 +61,37 @@ class StoreUrl:
         credentials = {k: unquote(v) for k, v in (("username", user), ("password", password)) if v}
         tls = parts.scheme.startswith("rediss")
         if parts.scheme == "unix":
-            return cls("unix", (), parts.path, int(options.pop("db", "0")), False, options, credentials)
-        addresses = tuple(_address(place) for place in places.split(",") if place)
+            if not parts.path:
+                raise ValueError("a unix URL names the socket, as in unix:///run/store.sock")
+            db = _database(options.pop("db", ""))
+            return cls("unix", (), unquote(parts.path), db, False, options, credentials)
+        mode = parts.scheme.partition("+")[2] or "single"
+        port = SENTINEL_PORT if mode == "sentinel" else STORE_PORT
+        addresses = tuple(_address(place, port) for place in places.split(",") if place)
         if not addresses:
             raise ValueError("a store URL names at least one host, as in redis://127.0.0.1:6379")
-        mode = parts.scheme.partition("+")[2] or "single"
-        path = parts.path.strip("/")
+        path = unquote(parts.path.strip("/"))
         if mode == "sentinel" and not path:
             raise ValueError(
                 "a Sentinel URL ends with the service's name, as in redis+sentinel://host:26379/mymaster"
             )
-        db = int(path or "0") if mode == "single" else 0
+        db = _database(path) if mode == "single" else 0
         return cls(mode, addresses, path, db, tls, options, credentials)
 
 
-def _address(place: str) -> Address:
+def _database(number: str) -> int:
+    if number and not number.isdecimal():
+        raise ValueError(f"a store URL ends with the number of a database, not with {number!r}")
+    return int(number or "0")
+
+
+def _address(place: str, usual_port: int) -> Address:
     host, _, port = place.rpartition(":") if ":" in place and not place.endswith("]") else (place, "", "")
-    if port and not port.isdigit():
+    if not host:
+        raise ValueError(f"a store URL names at least one host; {place!r} has none")
+    if port and not (port.isdecimal() and 0 < int(port) < 1 << 16):
         raise ValueError(f"{place!r} is no host:port")
-    return Address(host.strip("[]"), int(port or "6379"))
+    return Address(host.strip("[]"), int(port or usual_port))
 
 
 class Resolver(Protocol):

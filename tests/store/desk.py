@@ -108,7 +108,12 @@ class Desk:
         return future, answered
 
     def publishing(
-        self, queue: Queue, *messages: bytes, origin: str = "test 1", holder: str = "", source: Source | None = None
+        self,
+        queue: Queue,
+        *messages: bytes,
+        origin: str = "test 1",
+        holder: str = "",
+        source: Source | None = None,
     ) -> asyncio.Future[list[tuple[int, StoreError]]]:
         future, done = self._answer()
         self.pipe.publish(source or self.source, queue, encode(*messages), origin, done, holder)
@@ -158,7 +163,9 @@ class Desk:
     async def reject(self, deliveries: list[Delivery], reason: str = "refused", error: str = "") -> None:
         await self.rejecting(deliveries, reason, error)
 
-    async def bury(self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t") -> None:
+    async def bury(
+        self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
+    ) -> None:
         future, done = self._answer()
         self.pipe.bury(self.source, queue, record, origin, reason, error, done)
         await future

@@ -1,4 +1,4 @@
-"""A session driven by hand: calls are packed as the pipe packs them, but sent, repeated and lost when a test says so."""
+"""A session driven by hand: calls are packed as the pipe packs them, but sent and repeated when a test says so."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class Lane(Verbs):
 
     def control(self, mode: str) -> Any:
         """open | beat | close"""
-        return self.function("session", [self.keys.sessions, self.keys.lane(self.session)], self.session, mode)
+        return self.function(
+            "session", [self.keys.sessions, self.keys.lane(self.session)], self.session, mode
+        )
 
     def send(self, deadline_ms: int = 0) -> Any:
         """Carries out what was gathered; the reply as it came. Raises ResponseError when the store refused the call."""

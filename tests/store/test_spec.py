@@ -12,8 +12,8 @@ from services.store import QueueDocument, QueueSpec
 from services.store.spec import (
     STORED,
     UNIT_MS,
-    Delivery,
     DeletionPolicy,
+    Delivery,
     Overflow,
     check_name,
     format_duration,
@@ -53,7 +53,9 @@ def test_durations_are_numbers_with_a_unit(text: str, ms: int) -> None:
     assert QueueSpec(visibility_timeout=text).visibility_timeout == ms
 
 
-@pytest.mark.parametrize("text", ["", "s", "30", "30 s", "-1s", "1.5s", "30S", "1w", "1m30s", "30s\n", "\u0663s"])
+@pytest.mark.parametrize(
+    "text", ["", "s", "30", "30 s", "-1s", "1.5s", "30S", "1w", "1m30s", "30s\n", "\u0663s"]
+)
 def test_what_is_no_duration_is_refused_and_says_what_to_write(text: str) -> None:
     assert "write a duration as a number and ms, s, m, h or d, as in 30s" in problem(messageTTL=text)
 
@@ -76,7 +78,9 @@ def test_ack_levels(level: str, replicas: int) -> None:
     assert QueueSpec(ack_level=level).replicas() == replicas
 
 
-@pytest.mark.parametrize("level", ["", "disk", "FSYNC", "replicated", "replicated:0", "replicated:-1", "replicated:1 "])
+@pytest.mark.parametrize(
+    "level", ["", "disk", "FSYNC", "replicated", "replicated:0", "replicated:-1", "replicated:1 "]
+)
 def test_what_is_no_ack_level_is_refused(level: str) -> None:
     assert "an ack level is memory, fsync or replicated:<n>" in problem(ackLevel=level)
 

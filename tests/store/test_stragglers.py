@@ -32,7 +32,9 @@ def queue(client: Client) -> Queue:
 
 def taken(lane: Lane, queue: Queue, want: int = 1000) -> list[Delivery]:
     found: list[Delivery] = []
-    lane.take(lane.source, queue, want, lambda got, _more: found.extend(one for d in got for one in singles(d)))
+    lane.take(
+        lane.source, queue, want, lambda got, _more: found.extend(one for d in got for one in singles(d))
+    )
     lane.send()
     return found
 
