@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 QUEUES_FILE = Path("queues.yaml")
 MARGIN_S = 5.0  # beyond what an edge's drain may take; then it is killed
 HURRIED_S = 5.0  # the same after a second signal
+IN_ORDER = (0, -signal.SIGTERM)  # drained, or told to end before it had started
 
 
 @click.command()
@@ -110,7 +111,10 @@ class Up:
         ]
 
     async def run(self) -> int:
-        """Until somebody asks us to stop, or something cannot be mended. Raises what `_work` raises."""
+        """Until somebody asks us to stop, or something cannot be mended. Raises what `_work` raises.
+
+        Answers 0, or 1 if an edge could not end in order.
+        """
         stop = Stop()
         stop.listen_alone()
         work = asyncio.create_task(self._work())
@@ -123,9 +127,9 @@ class Up:
             for task in (work, asked):
                 task.cancel()
             await asyncio.gather(work, asked, return_exceptions=True)
-            await self._down(stop)
+            in_order = await self._down(stop)
         self._output.line("stopped")
-        return 0
+        return 0 if in_order else 1
 
     # The way up
 
@@ -216,29 +220,30 @@ class Up:
 
     # The way down
 
-    async def _down(self, stop: Stop) -> None:
-        """The edges first, so that they can settle and give back; then the store."""
+    async def _down(self, stop: Stop) -> bool:
+        """The edges first, so that they can settle and give back; then the store. True if all ended in order."""
         for edge in self._edges:
             edge.tell(signal.SIGTERM)
-        ends = [asyncio.create_task(edge.ended()) for edge in self._edges if edge.is_running()]
-        if ends:
-            await self._wait(ends, stop, longest_drain_s(self._settings.drain) + MARGIN_S)
+        ends = asyncio.gather(*(edge.ended() for edge in self._edges if edge.is_running()))
+        await self._wait(ends, stop)
         if self._own is not None:
             await self._own.stop()
+        return all(status in IN_ORDER for status in ends.result())
 
-    async def _wait(self, ends: list[asyncio.Task[int]], stop: Stop, limit_s: float) -> None:
+    async def _wait(self, ends: asyncio.Future[list[int]], stop: Stop) -> None:
+        """Until the edges have drained; somebody may be in a hurry, or an edge hang."""
         hurried = asyncio.create_task(stop.hurry.wait())
-        ended = asyncio.gather(*ends)
-        await asyncio.wait((ended, hurried), timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-        if hurried.done() and not ended.done():
+        limit_s = longest_drain_s(self._settings.drain) + MARGIN_S
+        await asyncio.wait((ends, hurried), timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if hurried.done() and not ends.done():
             for edge in self._edges:
                 edge.tell(signal.SIGTERM)
-            await asyncio.wait((ended,), timeout=HURRIED_S)
+            await asyncio.wait((ends,), timeout=HURRIED_S)
         hurried.cancel()
-        if not ended.done():
+        if not ends.done():
             for edge in self._edges:
                 edge.tell(signal.SIGKILL)
-        await ended
+        await ends
 
 
 def _address(host: str, port: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import pty
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -117,7 +119,9 @@ class Shell:
     def terminal(self, *arguments: str) -> Iterator[Terminal]:
         """The command at a terminal of its own."""
         ours, theirs = pty.openpty()
-        process = self.spawn(*arguments, stdin=theirs, stdout=theirs, stderr=theirs)
+        process = self.spawn(
+            *arguments, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=_take_terminal
+        )
         os.close(theirs)
         try:
             yield Terminal(process, ours)
@@ -125,6 +129,11 @@ class Shell:
             process.kill()
             process.wait()
             os.close(ours)
+
+
+def _take_terminal() -> None:
+    """In the child: Ctrl-C typed there is a SIGINT here."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Terminal:
@@ -144,12 +153,10 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def end(self) -> int:
-        """The exit code, with everything read that was shown."""
-        code: int = eventually(lambda: (self._read(), (self.process.poll(),))[1] if self._ended() else None)[
-            0
-        ]
+        """The exit code; everything that was shown has been read."""
+        eventually(self._ended)
         self._read()
-        return code
+        return self.process.wait()
 
     def _ended(self) -> bool:
         self._read()
