@@ -31,7 +31,7 @@ class StoreSide:
         with redis.Redis(port=port) as server:
             server.execute_command("FUNCTION", "LOAD", "REPLACE", source())
             server.set(keys.epoch, EPOCH)
-            server.fcall("ps1_declare", 2, keys.epoch, queue[1], EPOCH, QID, *QueueSpec().fields())
+            server.fcall("ps1_declare", 2, keys.epoch, queue[1], EPOCH, QID, SESSION, *QueueSpec().fields())
             server.fcall(
                 "ps1_session", 3, keys.epoch, keys.sessions, keys.lane(SESSION), EPOCH, SESSION, "open"
             )

@@ -9,10 +9,18 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
 from services.store.connect import Connector
-from services.store.errors import DatasetLost, NotInitialised, StoreError, StoreFault, StoreUnavailable
+from services.store.errors import (
+    DatasetLost,
+    NotInitialised,
+    OutcomeUnknown,
+    StoreError,
+    StoreFault,
+    StoreUnavailable,
+)
 
 REPLY_TIMEOUT_S = 5.0
 RETRY_PAUSE_S = 0.05
+READS = ("stats", "peek")  # functions that change nothing
 
 
 def explain(error: BaseException) -> StoreError:
@@ -40,29 +48,43 @@ class Link:
         self._key = key
         self._connection: AbstractConnection | None = None
         self._lock = asyncio.Lock()
+        self._sent = False  # the command at hand may have reached the store
 
     async def call(self, *command: Any, attempts: int = 2) -> Any:
         """The reply to one command. Raises StoreError; a command that may not be repeated says attempts=1."""
+        return await self._call(command, attempts, changes=False)
+
+    async def _call(self, command: tuple[Any, ...], attempts: int, *, changes: bool) -> Any:
+        unanswered = False
         async with self._lock:
             for attempt in range(attempts):
+                last = attempt + 1 == attempts
+                self._sent = False
                 try:
                     return await self._ask(command)
                 except ResponseError as error:
-                    if not _elsewhere(error) or attempt + 1 == attempts:
-                        raise explain(error) from error
+                    if last or not _elsewhere(error):
+                        raise self._failure(error, unanswered and changes) from error
                     await self._drop()
                 except (TimeoutError, RedisError, OSError) as error:
+                    unanswered = unanswered or self._sent
                     await self._drop()
-                    if attempt + 1 == attempts:
-                        raise explain(error) from error
+                    if last:
+                        raise self._failure(error, unanswered and changes) from error
                     await asyncio.sleep(RETRY_PAUSE_S)
         raise AssertionError("unreachable")
+
+    @staticmethod
+    def _failure(error: Exception, in_doubt: bool) -> StoreError:
+        """A change that was sent and not answered may have been made."""
+        return OutcomeUnknown() if in_doubt else explain(error)
 
     async def function(
         self, name: str, keys: list[str] | tuple[str, ...], *args: Any, attempts: int = 2
     ) -> Any:
-        """The reply of one of our functions."""
-        return await self.call("FCALL", f"ps1_{name}", len(keys), *keys, *args, attempts=attempts)
+        """The reply of one of our functions. Raises OutcomeUnknown if a change was sent and never answered."""
+        command = ("FCALL", f"ps1_{name}", len(keys), *keys, *args)
+        return await self._call(command, attempts, changes=name not in READS)
 
     async def now_ms(self) -> int:
         """The store's clock, ms since 1970."""
@@ -73,6 +95,7 @@ class Link:
         if self._connection is None:
             self._connection = await self._connector.connect(self._key, REPLY_TIMEOUT_S)
         try:
+            self._sent = True
             await self._connection.send_command(*command)
             return await self._connection.read_response(disable_decoding=True)
         except asyncio.CancelledError:

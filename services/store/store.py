@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import secrets
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -95,7 +96,7 @@ class Store:
         await self._set_up(domain)
         async for queue in self.queues():
             if queue.domain == domain.name:
-                await domain.function("declare", [queue.keys[1]], queue.qid, *queue.spec.fields())
+                await domain.function("declare", [queue.keys[1]], queue.qid, "", *queue.spec.fields())
 
     async def promises(self) -> Promises:
         """What the store was found to be able to promise. Raises NotInitialised where nobody looked yet."""
@@ -202,7 +203,8 @@ class Store:
         if fresh:
             await self._set_up(domain)
         # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
-        made = await domain.function("declare", [queue.keys[1]], queue.qid, *queue.spec.fields())
+        maker = secrets.token_hex(8)
+        made = await domain.function("declare", [queue.keys[1]], queue.qid, maker, *queue.spec.fields())
         if not made and not replace:
             raise QueueExists(f"a queue {name!r} exists already")
         await self.registry.tell(name)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 
-Slot = list[bytes | None]  # one element: the place of a reply, or of a run's replies; None until it is known
+
+class Slot:
+    """The place of a reply, or of a run's replies; `reply` is None until it is known."""
+
+    __slots__ = ("asked", "reply")
+
+    def __init__(self, asked: float) -> None:
+        self.asked = asked  # the loop's time, s
+        self.reply: bytes | None = None
 
 
 class Answers(deque[Slot]):
@@ -12,16 +20,17 @@ class Answers(deque[Slot]):
 
     __slots__ = ()
 
-    def expect(self) -> Slot:
-        slot: Slot = [None]
+    def expect(self, now: float) -> Slot:
+        slot = Slot(now)
         self.append(slot)
         return slot
 
     def take_known(self) -> bytes:
         """All that may be sent now."""
         if len(self) == 1:
-            return b"" if self[0][0] is None else self.popleft()[0] or b""
+            return b"" if self[0].reply is None else self.popleft().reply or b""
         known = []
-        while self and self[0][0] is not None:
-            known.append(self.popleft()[0] or b"")
+        while self and (reply := self[0].reply) is not None:
+            known.append(reply)
+            self.popleft()
         return b"".join(known)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from services.kit.metrics import Metrics
+from services.kit.metrics import Latencies, Metrics
 from services.store import Pipe, Queue, QueueSpec, Store, StoreError
+from services.store.errors import OutcomeUnknown
 from services.tmq.settings import TmqSettings
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,9 @@ class TmqService:
         self.settings = settings
         self.store = store
         self.metrics = metrics
-        self.tally: Counter[tuple[str, str]] = Counter()  # requests by result, since the last look
+        self._good: Counter[str] = Counter()  # requests by operation, since the last look
+        self._failed: Counter[str] = Counter()
+        self._latencies: defaultdict[str, Latencies] = defaultdict(Latencies)
         self._store_events = metrics.counter("store_events", "Refusals and alarms of the store", ("reason",))
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -48,7 +51,7 @@ class TmqService:
             self.metrics.count_refusal(error.reason)
             result = error
         except TimeoutError:
-            result = StoreError("the store did not answer in time")
+            result = OutcomeUnknown()
         except Exception as error:
             log.exception("work on a queue failed", extra={"action": "queue_work_failed"})
             self.metrics.local_errors.inc()
@@ -87,9 +90,18 @@ class TmqService:
         """Every refusal and alarm of the store has its counter."""
         self._store_events.labels(self.metrics.edge, reason).inc(number)
 
+    def count(self, operation: str, good: int, total: int, seconds: float) -> None:
+        """A run of requests was answered, so many of them well."""
+        self._good[operation] += good
+        if total > good:
+            self._failed[operation] += total - good
+        self._latencies[operation].note(seconds, total)
+
     def publish_tally(self) -> None:
-        """Prometheus counters are too slow to be told of every request."""
-        tally, self.tally = self.tally, Counter()
-        for (operation, result), number in tally.items():
-            if number:
+        """Prometheus metrics are too slow to be told of every request."""
+        good, failed, self._good, self._failed = self._good, self._failed, Counter(), Counter()
+        for result, numbers in (("ok", good), ("failed", failed)):
+            for operation, number in numbers.items():
                 self.metrics.requests(operation, result).inc(number)
+        for operation, latencies in self._latencies.items():
+            latencies.publish(self.metrics.seconds(operation))

@@ -223,28 +223,20 @@ class TmqSession:
                 assert_never(event)
 
     def _answer(self, operation: Operation, ok: bool) -> None:
-        self._reply(
-            self._answers.expect(), tmq.encode_status(self._dialect, operation, ok), operation, int(ok), 1
-        )
+        self._reply(self._expect(), tmq.encode_status(self._dialect, operation, ok), operation, int(ok), 1)
 
     def _reply(self, slot: Slot, reply: bytes, operation: Operation, good: int, total: int) -> None:
-        slot[0] = reply
-        self._count(operation, good, total)
+        slot.reply = reply
+        self._service.count(operation._value_, good, total, self._wire.loop_time() - slot.asked)
         if known := self._answers.take_known():
             self._wire.write(known)
 
-    def _count(self, operation: Operation, good: int, total: int) -> None:
-        tally = self._service.tally
-        if good:
-            tally[operation._value_, "ok"] += good
-        if total > good:
-            tally[operation._value_, "failed"] += total - good
+    def _expect(self) -> Slot:
+        return self._answers.expect(self._wire.loop_time())
 
     def _refuse(self, event: tmq.Refused) -> None:
         self._wire.refuse(event.reason, event.operation.value)
-        self._reply(
-            self._answers.expect(), tmq.encode_failure(self._dialect, event.operation), event.operation, 0, 1
-        )
+        self._reply(self._expect(), tmq.encode_failure(self._dialect, event.operation), event.operation, 0, 1)
         if event.close:
             self._closing = True
 
@@ -253,7 +245,7 @@ class TmqSession:
     def _enqueue(self, event: tmq.Enqueue) -> None:
         handle = self._handles.get(event.mqid)
         run = event.records
-        slot = self._answers.expect()
+        slot = self._expect()
         if handle is None:
             self._wire.refuse("mqid_not_open")
             self._answer_run(slot, 0, len(run))
@@ -296,7 +288,7 @@ class TmqSession:
 
     def _dequeue(self, event: tmq.Dequeue) -> None:
         handle = self._handles.get(event.mqid)
-        run = DequeueRun(self._answers.expect(), event.count)
+        run = DequeueRun(self._expect(), event.count)
         if handle is None:
             self._wire.refuse("mqid_not_open")
         else:
@@ -374,7 +366,7 @@ class TmqSession:
 
     def _select(self, event: tmq.Select) -> None:
         handle = self._handles.get(event.mqid)
-        slot = self._answers.expect()
+        slot = self._expect()
         if handle is None or (self._transaction is not None and self._transaction.expired):
             self._counted(slot, event.count, tmq.UNUSABLE)
             return
@@ -397,7 +389,7 @@ class TmqSession:
         self._reply(slot, tmq.encode_count(self._dialect, number) * times, Operation.SELECT, good, times)
 
     def _open(self, event: tmq.Open) -> None:
-        slot = self._answers.expect()
+        slot = self._expect()
         self._busy = True
 
         def opened(queue: Queue | StoreError) -> None:
@@ -414,11 +406,14 @@ class TmqSession:
         self._service.ask(self._service.open(decode_name(event.name)), opened)
 
     def _on_queues(self, operation: Operation, name: str) -> None:
-        slot = self._answers.expect()
+        slot = self._expect()
         self._busy = True
         work = self._service.create if operation is Operation.CREATE else self._service.delete
 
         def done(result: bool | StoreError) -> None:
+            if isinstance(result, OutcomeUnknown):
+                self._unknown(result)
+                return
             ok = result is True
             if not ok:
                 self._wire.refuse(
@@ -449,7 +444,7 @@ class TmqSession:
         if not parts:
             self._answer(Operation.TE, True)
             return
-        slot = self._answers.expect()
+        slot = self._expect()
         self._busy = True
 
         def done(error: StoreError | None) -> None:
@@ -476,12 +471,12 @@ class TmqSession:
         if not leased:
             self._answer(Operation.TA, transaction is not None)
             return
-        slot = self._answers.expect()
+        slot = self._expect()
         self._busy = True
         pipe = self._service.pipe(leased[0].queue)
 
         def done(_: StoreError | None) -> None:
-            if slot[0] is None:
+            if slot.reply is None:
                 self._reply(slot, tmq.encode_status(self._dialect, Operation.TA, True), Operation.TA, 1, 1)
                 self._free()
 

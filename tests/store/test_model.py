@@ -81,6 +81,7 @@ class StoreMachine(RuleBasedStateMachine):
                 queue.keys[1],
                 self.epoch,
                 queue.qid,
+                "test",
                 *spec.fields(),
             )
             self.queues.append(queue)
@@ -281,7 +282,7 @@ class StoreMachine(RuleBasedStateMachine):
         sweeper = self.lanes[(number + 1) % len(self.lanes)]
         assert sweeper.fence() == [lane.session]
         lane.count(lane.source, self.queues[0], expect(0))
-        with pytest.raises(ResponseError, match="^SESSION"):
+        with pytest.raises(ResponseError, match=r"^SESSION"):
             lane.send()
         back, dead, _ = sweeper.sweep(lane.session, self.queues)
         held = self.held.pop(lane.session)

@@ -1,15 +1,16 @@
 -- Queues: declare, delete, reserve, look
 
--- KEYS epoch, q; ARGV epoch qid field value ...  Sets limits; answers 1 if the queue is new.
+-- KEYS epoch, q; ARGV epoch qid maker field value ...  Sets limits; answers 1 if the queue is new, also when the same
+-- maker asks again because the answer was lost.
 local function declare(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local new = call('HSETNX', K[2], 'id', A[2])
+  if call('HSETNX', K[2], 'id', A[2]) == 1 then call('HSET', K[2], 'maker', A[3]) end
   local args = {}
-  for i = 3, #A do args[#args + 1] = A[i] end
+  for i = 4, #A do args[#args + 1] = A[i] end
   if #args > 0 then call('HSET', K[2], unpack(args)) end
-  return new
+  return call('HGET', K[2], 'maker') == A[3] and 1 or 0
 end
 
 -- KEYS epoch, 8 of the queue; ARGV epoch qid policy(Delete|DeleteIfEmpty). Answers {1, lost} or {0, messages}.

@@ -1,0 +1,37 @@
+"""Latencies reach the histogram as if each had been observed."""
+
+from services.kit.metrics import SECONDS_BUCKETS, Latencies, Metrics
+
+
+def samples(metrics: Metrics, operation: str) -> dict[str, float]:
+    found = {}
+    for family in metrics.registry.collect():
+        for sample in family.samples:
+            wanted = sample.name.startswith("penstock_request_seconds") and not sample.name.endswith("_created")
+            if wanted and sample.labels["operation"] == operation:
+                found[sample.name + sample.labels.get("le", "")] = sample.value
+    return found
+
+
+def test_published_latencies_equal_observed_ones() -> None:
+    metrics = Metrics("test")
+    latencies = Latencies()
+    times = [0.0, 0.0004, 0.0005, 0.0006, 0.2, 31.0, *SECONDS_BUCKETS]
+    for seconds in times:
+        latencies.note(seconds, 3)
+        for _ in range(3):
+            metrics.seconds("one by one").observe(seconds)
+    latencies.publish(metrics.seconds("at once"))
+    ours, theirs = samples(metrics, "at once"), samples(metrics, "one by one")
+    assert ours.pop("penstock_request_seconds_sum") - theirs.pop("penstock_request_seconds_sum") < 1e-9
+    assert ours == theirs
+    assert ours["penstock_request_seconds_count"] == 3 * len(times)
+
+
+def test_what_was_published_is_not_published_again() -> None:
+    metrics = Metrics("test")
+    latencies = Latencies()
+    latencies.note(0.1, 5)
+    latencies.publish(metrics.seconds("enq"))
+    latencies.publish(metrics.seconds("enq"))
+    assert samples(metrics, "enq")["penstock_request_seconds_count"] == 5
