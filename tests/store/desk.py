@@ -9,7 +9,18 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any
 
-from services.store import Delivery, Part, PipeSettings, Queue, QueueSpec, Source, Store, StoreError, records
+from services.store import (
+    DeadLetters,
+    Delivery,
+    Part,
+    PipeSettings,
+    Queue,
+    QueueSpec,
+    Source,
+    Store,
+    StoreError,
+    records,
+)
 from services.store.domain import Domain, Timing
 from services.store.store import DEFAULT_DOMAIN
 from tests.servers import PATIENCE_S, Server
@@ -185,6 +196,9 @@ class Desk:
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
         return await self.store.stats(queue)
+
+    def dead(self, queue: Queue) -> DeadLetters:
+        return DeadLetters(self.domain, queue)
 
     async def drain(self, queue: Queue) -> list[bytes]:
         """Takes and settles everything that is ready."""

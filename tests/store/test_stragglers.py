@@ -25,7 +25,15 @@ def client(server: Server) -> Iterator[Client]:
 def queue(client: Client) -> Queue:
     queue = Queue("orders", "q1", "main", "test", QueueSpec())
     client.call(
-        "FCALL", "ps1_declare", 2, "ps:{main}:epoch", queue.keys[1], "dataset.1", "q1", "test", *queue.spec.fields()
+        "FCALL",
+        "ps1_declare",
+        2,
+        "ps:{main}:epoch",
+        queue.keys[1],
+        "dataset.1",
+        "q1",
+        "test",
+        *queue.spec.fields(),
     )
     return queue
 

@@ -49,6 +49,42 @@ end
 
 local evict
 
+-- Of one entry's records, those before the first that is larger than the whole queue may be: nobody makes way for it.
+local function admissible(Q, n, bytes, blob)
+  if Q.limits.bytes == 0 or bytes <= Q.limits.bytes then return n, bytes end
+  local number, sum, p = 0, 0, 1
+  while number < n do
+    local q = skip(blob, p, 1)
+    if q - p - 4 > Q.limits.bytes then break end
+    sum, number, p = sum + q - p - 4, number + 1, q
+  end
+  return number, sum
+end
+
+-- Appends of one entry what the bounds let in, a prefix; answers how many, and their octets. Where the oldest make way
+-- it goes on in parts, so that it makes no difference how messages were packed.
+local function put(Q, t, origin, n, bytes, blob)
+  local fit, fit_bytes = room(Q, n, bytes, blob)
+  local done, done_bytes = 0, 0
+  repeat
+    if fit < n and Q.limits.evict then
+      evict(Q, admissible(Q, n, bytes, blob))
+      fit, fit_bytes = room(Q, n, bytes, blob)
+    end
+    if fit > 0 then
+      append(Q, fit, t, origin, fit == n and blob or slice(blob, 0, fit))
+      Q.h.len, Q.h.bytes = Q.h.len + fit, Q.h.bytes + fit_bytes
+      done, done_bytes = done + fit, done_bytes + fit_bytes
+    end
+    local go_on = fit > 0 and fit < n and Q.limits.evict
+    if go_on then
+      blob, n, bytes = slice(blob, fit, n - fit), n - fit, bytes - fit_bytes
+      fit = 0
+    end
+  until not go_on
+  return done, done_bytes
+end
+
 local function publish(Q, origin, holder, A, i, k)
   local reason = closed(Q, holder)
   if reason then return { 0, reason } end
@@ -56,16 +92,8 @@ local function publish(Q, origin, holder, A, i, k)
   for e = 1, k do
     local n, bytes, blob = tonumber(A[i]), tonumber(A[i + 1]), A[i + 2]
     i = i + 3
-    local fit, fit_bytes = room(Q, n, bytes, blob)
-    if fit < n and Q.limits.evict then
-      evict(Q, n, bytes)
-      fit, fit_bytes = room(Q, n, bytes, blob)
-    end
-    if fit > 0 then
-      append(Q, fit, t, origin, fit == n and blob or slice(blob, 0, fit))
-      total, total_bytes = total + fit, total_bytes + fit_bytes
-      Q.h.len, Q.h.bytes = Q.h.len + fit, Q.h.bytes + fit_bytes
-    end
+    local fit, fit_bytes = put(Q, t, origin, n, bytes, blob)
+    total, total_bytes = total + fit, total_bytes + fit_bytes
     if fit < n and not partial then
       partial = { 0, 'FULL' }
       for before = 1, e - 1 do partial[2 + before] = tonumber(A[i - 3 * (e - before) - 3]) end
