@@ -85,6 +85,10 @@ local function peek(K, A)
   local pieces = {}
   want = math.min(want, Q.h.len - Q.h.leased) - #out / 8
   if want > 0 and read < tonumber(A[2]) then gather_new(Q, want, tonumber(A[2]) - read, pieces) end
-  for _, p in ipairs(pieces) do tell(out, '', p) end
+  for _, p in ipairs(pieces) do
+    local record = p.c and call('HGET', Q.f, num(p.number * PER_ENTRY))
+    if record then p.h = history(record) end
+    tell(out, '', p)
+  end
   return out
 end

@@ -62,6 +62,11 @@ local function popcount(mask)
   return c
 end
 
+-- A command over very many members: unpack fails at 8,000 values.
+local function in_parts(command, key, members)
+  for i = 1, #members, STEP do call(command, key, unpack(members, i, math.min(i + STEP - 1, #members))) end
+end
+
 -- Records
 
 local function skip(blob, p, count)
@@ -113,7 +118,8 @@ end
 -- serves for some milliseconds.
 local guarded, guarded_at = false, 0
 local function guard(C)
-  if C.full == nil and C.now - guarded_at < GUARD_MS then C.full = guarded end
+  local age = C.now - guarded_at
+  if C.full == nil and age >= 0 and age < GUARD_MS then C.full = guarded end
   if C.full == nil then
     local info = call('INFO', 'memory')
     local used = string.match(info, '\nused_memory:(%d+)')

@@ -8,8 +8,7 @@ local function ack(Q, lot_number, entry, n, mask, bytes)
     leave(Q, entry, number, bytes)
     if not settle_mask(Q, entry, n, mask) then
       ok = false
-      add(Q, 'len', number)
-      add(Q, 'bytes', bytes)
+      leave(Q, entry, -number, -bytes)  -- it had not been there
     end
   end
   if not ok then count(Q, 'fenced', number) return 0 end

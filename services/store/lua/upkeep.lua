@@ -109,7 +109,7 @@ local function upkeep(K, A)
   if not Q then return 'GONE' end
   expire_front(Q)
   move_stragglers(Q, tonumber(A[2]))
-  if tonumber(A[4]) > 0 then count(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MINID', num(C.now - tonumber(A[4])))) end
+  if tonumber(A[4]) > 0 then count(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MINID', num(math.max(0, C.now - tonumber(A[4]))))) end
   local counted = reconcile(Q, tonumber(A[3]))
   close_queue(Q)
   return counted or {}

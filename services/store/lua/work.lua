@@ -113,8 +113,8 @@ OPS.X = function(C, queues, A, i)
 end
 
 local function index_lots(C, key)
-  if #C.freed > 0 then call('SREM', key, unpack(C.freed)) end
-  if #C.held > 0 then call('SADD', key, unpack(C.held)) end
+  in_parts('SREM', key, C.freed)
+  in_parts('SADD', key, C.held)
 end
 
 local function work(K, A)
