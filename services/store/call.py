@@ -117,7 +117,7 @@ class Work:
     acks: dict[tuple[bytes, bytes], list[int]] = field(
         default_factory=dict
     )  # (lot, entry) -> [size, mask, bytes]
-    acked: list[Done] = field(default_factory=list)
+    acked: list[tuple[list[Delivery], Done]] = field(default_factory=list)  # who asked, and for which of them
     returns: list[Return] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     buries: list[Bury] = field(default_factory=list)
@@ -216,7 +216,7 @@ class Call:
             args += ("A", index, len(work.acks))
             for (lot, entry), (size, mask, count) in work.acks.items():
                 args += (lot, entry, size, mask, count)
-            self.handlers.append(_acked(work.acked, self.count))
+            self.handlers.append(_acked(work.acks, work.acked, self.count))
         if work.returns:
             _encode_returns(index, work.returns, args)
             self.handlers.append(_returned(work.returns, self.count))
@@ -282,7 +282,7 @@ class Call:
         for round_ in self.rounds:
             for work in round_.works.values():
                 waiting: list[Return | Reject | Bury] = [*work.returns, *work.rejects, *work.buries]
-                for done in (*work.acked, *(item.done for item in waiting)):
+                for done in (*(done for _, done in work.acked), *(item.done for item in waiting)):
                     if done is not None:
                         done(error)
                 for publish in work.publishes:
@@ -405,11 +405,16 @@ def _fenced(number: int, count: Count) -> StoreError | None:
     return error
 
 
-def _acked(waiters: list[Done], count: Count) -> Handler:
+def _acked(
+    acks: dict[tuple[bytes, bytes], list[int]], waiters: list[tuple[list[Delivery], Done]], count: Count
+) -> Handler:
     def handle(reply: Any) -> None:
-        error = _gone(reply) or _fenced(len(reply) - 1, count)
-        for done in waiters:
-            done(error)
+        gone = _gone(reply)
+        keys = list(acks) if gone is None and len(reply) > 1 else []
+        fenced = {keys[index] for index in reply[1:]} if keys else set()
+        error = gone or _fenced(len(fenced), count)
+        for deliveries, done in waiters:
+            done(error if gone or any((d.lot, d.entry) in fenced for d in deliveries) else None)
 
     return handle
 

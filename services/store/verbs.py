@@ -112,7 +112,7 @@ class Verbs:
             else:
                 add_ack(call.work(source, d.queue, Phase.SETTLE).acks, d)
         if done is not None:
-            work.acked.append(done)
+            work.acked.append((deliveries, done))
 
     def release(
         self,

@@ -351,8 +351,15 @@ class TmqSession:
         for d in self._unsettled:
             by_domain.setdefault(d.queue.domain, []).append(d)
         for deliveries in by_domain.values():
-            self._service.pipe(deliveries[0].queue).settle(Source(), deliveries)
+            self._service.pipe(deliveries[0].queue).settle(Source(), deliveries, self._settled)
         self._unsettled, self._unsettled_count = [], 0
+
+    def _settled(self, error: StoreError | None) -> None:
+        """A client must not go on as if a message had been its own that others are given too (6.1)."""
+        if error is not None and not self._gone:
+            self._wire.refuse(error.reason, str(error))
+            self._closing = True
+            self._wire.abort()
 
     def _give_back(self, deliveries: list[Delivery], *, failed: bool, error: str = "") -> None:
         for d in deliveries:
