@@ -23,6 +23,7 @@ from redis.exceptions import RedisError
 from services.store.errors import StoreUnavailable
 
 CONNECT_TIMEOUT_S = 2.0
+ADMIN_TIMEOUT_S = 10.0
 SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 STORE_PORT = 6379
 SENTINEL_PORT = 26379
@@ -99,6 +100,8 @@ class Resolver(Protocol):
 
     async def primary(self, key: str) -> Address | None: ...  # None: the socket of the URL
 
+    async def primaries(self) -> list[Address | None]: ...  # all of them: each needs our functions
+
 
 @dataclass
 class FixedResolver:
@@ -106,6 +109,9 @@ class FixedResolver:
 
     async def primary(self, key: str) -> Address | None:
         return self.address
+
+    async def primaries(self) -> list[Address | None]:
+        return [self.address]
 
 
 class SentinelResolver:
@@ -122,6 +128,8 @@ class SentinelResolver:
                 "socket_timeout": CONNECT_TIMEOUT_S,
                 "retry": Retry(NoBackoff(), 0),
                 "protocol": 2,
+                "ssl": url.tls,
+                **{k: v for k, v in known.items() if k in TLS_OPTIONS},
             },
         )
 
@@ -133,6 +141,9 @@ class SentinelResolver:
                 await client.aclose()
         return Address(host, port)
 
+    async def primaries(self) -> list[Address | None]:
+        return [await self.primary("")]
+
 
 class ClusterResolver:
     """Asks any node for the slots at every connect."""
@@ -143,6 +154,15 @@ class ClusterResolver:
 
     async def primary(self, key: str) -> Address | None:
         slot = key_slot(key.encode())
+        for low, high, place in await self._all_slots():
+            if low <= slot <= high:
+                return Address(*place)
+        raise StoreUnavailable(f"no node of the cluster holds slot {slot} now")
+
+    async def primaries(self) -> list[Address | None]:
+        return [Address(*place) for place in dict.fromkeys(place for *_, place in await self._all_slots())]
+
+    async def _all_slots(self) -> list[tuple[int, int, tuple[str, int]]]:
         last: Exception | None = None
         for address in list(self._known):
             try:
@@ -153,10 +173,8 @@ class ClusterResolver:
             self._known = list(
                 {Address(p[0], p[1]): None for *_, p in slots} | dict.fromkeys(self._url.addresses)
             )
-            for low, high, place in slots:
-                if low <= slot <= high:
-                    return Address(*place)
-        raise StoreUnavailable(f"no node of the cluster tells who holds slot {slot}: {last}")
+            return slots
+        raise StoreUnavailable(f"no node of the cluster answers: {last}")
 
     async def _slots(self, address: Address) -> list[tuple[int, int, tuple[str, int]]]:
         connection = await open_connection(self._url, address, CONNECT_TIMEOUT_S)
@@ -193,6 +211,16 @@ class Connector:
         timeout: seconds a reply may take, None = for ever. Raises RedisError, OSError or TimeoutError.
         """
         return await open_connection(self.url, await self.resolver.primary(key), timeout)
+
+    async def on_every_primary(self, *command: str) -> None:
+        """Carries out one command on each. Raises RedisError, OSError or TimeoutError."""
+        for address in await self.resolver.primaries():
+            connection = await open_connection(self.url, address, ADMIN_TIMEOUT_S)
+            try:
+                await connection.send_command(*command)
+                await connection.read_response()
+            finally:
+                await connection.disconnect(nowait=True)
 
 
 async def open_connection(

@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from pydantic import ValidationError
+from redis.exceptions import RedisError
 
 from services.store.connect import Connector
 from services.store.errors import NotInitialised, StoreFault
 from services.store.keys import RegistryKeys
 from services.store.library import source
-from services.store.link import Link
+from services.store.link import Link, explain
 from services.store.queues import Queue
 from services.store.spec import STORED, QueueSpec
 
@@ -38,6 +39,7 @@ class Registry:
     def __init__(self, connector: Connector) -> None:
         self.keys = RegistryKeys()
         self.link = Link(connector, self.keys.epoch)
+        self._connector = connector
 
     async def epoch(self) -> str:
         """'<dataset>.<generation>'. Raises NotInitialised where there is none."""
@@ -48,7 +50,10 @@ class Registry:
 
     async def initialise(self) -> str:
         """Loads the functions and begins a dataset if there is none; answers the epoch."""
-        await self.link.call("FUNCTION", "LOAD", "REPLACE", source())
+        try:
+            await self._connector.on_every_primary("FUNCTION", "LOAD", "REPLACE", source())
+        except (RedisError, OSError, TimeoutError) as error:
+            raise explain(error) from error
         epoch = await self.link.call("GET", self.keys.epoch)
         if epoch is None:
             # Queue ids go on from the clock: an id of an older dataset never names a queue of this one.
