@@ -146,7 +146,7 @@ async def redrive(
     wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
     goal = await store.find(given["target"]) if given["target"] is not None else source
-    reasons = await reasons_of(letters, wanted)
+    reasons = await reasons_of(output, letters, wanted)
     if given["dry_run"]:
         _dry_run(output, "redriven", reasons)
         return
@@ -204,7 +204,7 @@ async def purge(
     """
     wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
-    reasons = await reasons_of(letters, wanted)
+    reasons = await reasons_of(output, letters, wanted)
     if given["dry_run"]:
         _dry_run(output, "purged", reasons)
         return

@@ -80,7 +80,8 @@ class Output:
         """Whether a person at a terminal types `answer`; nobody there means no."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
-        return self._notes.input(Text(f"{printable(question)} ")) == answer
+        self._notes.print(Text(f"{printable(question)} "), end="", soft_wrap=True)
+        return input() == answer
 
     @contextmanager
     def progress(self, what: str, total: int | None, *, alone: bool = True) -> Iterator[Advance]:

@@ -83,30 +83,30 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
     All of them, or those whose name matches PATTERN, as in a shell: 'orders-*'.
     """
     found = [one async for one in store.queues() if fnmatch.fnmatchcase(one.name, pattern)]
-    rows = []
+    told: list[tuple[Queue, dict[str, Any]]] = []
     with output.progress("queues", len(found)) as advance:
         for one in sorted(found, key=lambda one: one.name):
             stats = await _stats(store, one)
             advance(1)
-            if stats is None:
-                continue
-            if output.as_json:
-                output.record({**_description(one), "stats": stats})
-            rows.append(_row(one, stats))
-    if not output.as_json:
-        columns = (
-            "queue",
-            "ready#",
-            "in flight#",
-            "dead#",
-            "added#",
-            "acked#",
-            "oldest#",
-            "ack level",
-            "owner",
-            "",
-        )
-        output.table(columns, rows)
+            if stats is not None:
+                told.append((one, stats))
+    if output.as_json:
+        for one, stats in told:
+            output.record({**_description(one), "stats": stats})
+        return
+    columns = (
+        "queue",
+        "ready#",
+        "in flight#",
+        "dead#",
+        "added#",
+        "acked#",
+        "oldest#",
+        "ack level",
+        "owner",
+        "",
+    )
+    output.table(columns, [_row(one, stats) for one, stats in told])
 
 
 def _row(queue: Queue, stats: dict[str, Any]) -> list[str]:

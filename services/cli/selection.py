@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from services.cli.exits import not_found, usage
+from services.cli.output import Output
 from services.store import DeadLetters, Filter
 from services.store.spec import DURATION, UNIT_MS
 
@@ -77,8 +78,14 @@ async def pages(letters: DeadLetters, wanted: Filter, size: int) -> AsyncIterato
         yield page
 
 
-async def reasons_of(letters: DeadLetters, wanted: Filter) -> Counter[str]:
-    return Counter([letter.reason async for letter in letters.matching(wanted)])
+async def reasons_of(output: Output, letters: DeadLetters, wanted: Filter) -> Counter[str]:
+    """How many are meant, by what they died of."""
+    reasons: Counter[str] = Counter()
+    with output.progress("reading", None) as advance:
+        async for letter in letters.matching(wanted):
+            reasons[letter.reason] += 1
+            advance(1)
+    return reasons
 
 
 def must_be_some(reasons: Counter[str], queue: str) -> None:

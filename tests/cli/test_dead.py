@@ -1,0 +1,149 @@
+"""penstock dead: list, show, redrive, purge."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from services.store import Source, Store
+from services.store import records as record
+from tests.cli.shell import Shell
+from tests.servers import eventually
+
+
+def bury(shell: Shell, queue: str, *letters: tuple[str, bytes], origin: str = "tmq 10.0.0.7") -> list[str]:
+    """Dead letters of (reason, body); answers all ids, the oldest first."""
+
+    async def work(store: Store) -> None:
+        found = await store.find(queue)
+        pipe = store.domain().pipe
+        await pipe.ready()
+        answers = []
+        for reason, body in letters:
+            answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            pipe.bury(Source(), found, record.encode(body), origin, reason, "why", answer.set_result)
+            answers.append(answer)
+        assert set(await asyncio.gather(*answers)) == {None}
+
+    shell.with_store(work)
+    return [letter["id"] for letter in shell.run("dead", "list", queue, "--json", "-n", "0").objects]
+
+
+def bodies(shell: Shell, *arguments: str) -> list[str]:
+    return [letter["body"] for letter in shell.run("dead", "list", *arguments, "--json").objects]
+
+
+def test_dead_letters_are_listed_and_filtered(shell: Shell, queue: str) -> None:
+    bury(shell, queue, ("rejected", b"a 1"), ("expired", b"b 2"))
+    bury(shell, queue, ("expired", b"c \xff"), origin="ring 3")
+    assert bodies(shell, queue) == ["a 1", "b 2", "YyD/"]
+    assert bodies(shell, queue, "--reason", "expired") == ["b 2", "YyD/"]
+    assert bodies(shell, queue, "--reason", "expired", "--reason", "rejected", "-n", "1") == ["a 1"]
+    assert bodies(shell, queue, "--origin", "ring") == ["YyD/"]
+    assert bodies(shell, queue, "--match", r"^[ab] \d$") == ["a 1", "b 2"]
+    assert bodies(shell, queue, "--older-than", "1h") == []
+    table = shell.run("dead", "list", queue, "-n", "2")
+    assert "c \\xff" not in table.text
+    assert table.err == "only the first 2 are shown: say -n 0 for all\n"
+
+
+def test_one_is_shown_with_all_that_is_known(shell: Shell, queue: str) -> None:
+    (identifier,) = bury(shell, queue, ("rejected", b"\x00body"))
+    told = shell.run("dead", "show", queue, identifier, "--json").object
+    assert {name: told[name] for name in ("reason", "error", "origin", "acquired", "failed")} == {
+        "reason": "rejected",
+        "error": "why",
+        "origin": "tmq 10.0.0.7",
+        "acquired": 0,
+        "failed": 0,
+    }
+    assert "rejected" in shell.run("dead", "show", queue, identifier).text
+    assert shell.run("dead", "show", queue, identifier, "--raw").out == b"\x00body"
+    for missing in ("1-1", "nonsense"):
+        assert shell.fails("dead", "show", queue, missing, code=4).startswith("not_found: ")
+
+
+def test_redriven_ones_are_messages_again(shell: Shell, queue: str) -> None:
+    first, _, third = bury(shell, queue, ("rejected", b"1"), ("expired", b"2"), ("expired", b"3"))
+    dry = shell.run("dead", "redrive", queue, "--all", "--dry-run", "--json").object
+    assert dry == {"dry_run": True, "matching": 3, "reasons": {"rejected": 1, "expired": 2}}
+    done = shell.run("dead", "redrive", queue, third, first, "9-9", "--json").object
+    assert done == {"queue": queue, "to": queue, "redriven": 2, "missing": 1}
+    assert shell.run("get", queue, "--all").out == b"1\n3\n"
+    shell.run("dead", "redrive", queue, "--reason", "expired")
+    assert shell.run("get", queue, "--json").object["acquired"] == 1
+    assert shell.fails("dead", "redrive", queue, "--all", code=4).startswith("not_found: ")
+    assert shell.stats(queue)["redriven"] == 3
+
+
+def test_redrive_into_another_queue(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
+    bury(shell, queue, ("rejected", b"x"))
+    other, far = new_queue(), new_queue("--domain", "far")
+    assert shell.fails("dead", "redrive", queue, "--all", "--to", far, code=1).startswith("domain_mismatch: ")
+    assert shell.fails("dead", "redrive", queue, "--all", "--to", "nobody", code=4).startswith(
+        "queue_unknown: "
+    )
+    shell.run("dead", "redrive", queue, "--all", "--to", other)
+    assert shell.run("get", other).out == b"x"
+
+
+def test_a_redrive_that_stops_goes_on_later(shell: Shell, new_queue: Callable[..., str]) -> None:
+    small = new_queue("--max-length", "2")
+    bury(shell, small, *(("rejected", b"%d" % number) for number in range(5)))
+    error = shell.fails("dead", "redrive", small, "--all", code=1)
+    assert error.startswith("queue_full: ")
+    assert "3 left: the same command goes on with them" in error
+    assert shell.run("get", small, "--all").out == b"0\n1\n"
+    shell.run("dead", "redrive", small, "--all", code=1)
+    assert shell.run("get", small, "--all").out == b"2\n3\n"
+    shell.run("dead", "redrive", small, "--all")
+    assert shell.run("get", small, "--all").out == b"4\n"
+
+
+def test_a_redrive_keeps_to_its_rate(shell: Shell, queue: str) -> None:
+    bury(shell, queue, *(("rejected", b"x") for _ in range(20)))
+    began = time.monotonic()
+    shell.run("dead", "redrive", queue, "--all", "--rate", "10/s")
+    assert time.monotonic() - began >= 1.8
+    assert shell.stats(queue)["ready"] == 20
+
+
+def test_thousands_are_redriven_in_their_order(shell: Shell, queue: str) -> None:
+    bury(shell, queue, *(("rejected", b"%d" % number) for number in range(1001)))
+    shell.run("dead", "redrive", queue, "--all")
+    assert shell.run("get", queue, "--all").out == b"".join(b"%d\n" % number for number in range(1001))
+
+
+def test_purged_ones_are_gone(shell: Shell, queue: str) -> None:
+    bury(shell, queue, ("rejected", b"1"), ("expired", b"2"))
+    assert "--yes" in shell.fails("dead", "purge", queue, "--all", code=2)
+    done = shell.run("dead", "purge", queue, "--reason", "expired", "--yes", "--json").object
+    assert done == {"queue": queue, "purged": 1}
+    assert bodies(shell, queue) == ["1"]
+    with shell.terminal("dead", "purge", queue, "--all") as terminal:
+        eventually(lambda: terminal.sees("Type the queue's name:"))
+        terminal.type(f"{queue}\n")
+        assert terminal.end() == 0
+    assert shell.stats(queue)["dead_letters"] == 0
+    assert shell.stats(queue)["purged"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["redrive"], "say which ones"),
+        (["redrive", "--all", "--reason", "expired"], "not both"),
+        (["purge"], "say which ones"),
+        (["redrive", "--all", "--rate", "fast"], "as in 100/s"),
+        (["redrive", "--all", "--rate", "0/s"], "as in 100/s"),
+        (["list", "--older-than", "5"], "as in 30m"),
+        (["list", "--match", "("], "no regular expression"),
+    ],
+)
+def test_wrong_use(shell: Shell, queue: str, arguments: list[str], says: str) -> None:
+    command, *options = arguments
+    assert says in shell.fails("dead", command, queue, *options, code=2)

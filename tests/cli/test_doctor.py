@@ -1,0 +1,145 @@
+"""penstock doctor and penstock store init, on stores that are not as they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.store.library import LIBRARY
+from tests.cli.shell import Shell
+from tests.servers import Server, free_port
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server("valkey", tmp_path_factory.mktemp("doctor")).start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def empty(alone: Shell, server: Server) -> Shell:
+    """A shell whose store nobody has set up."""
+    server.clear()
+    alone.environment["REDIS_URL"] = server.url
+    return alone
+
+
+@pytest.fixture
+def ready(empty: Shell) -> Shell:
+    """A shell whose store is set up."""
+    empty.run("store", "init")
+    return empty
+
+
+def findings(shell: Shell, *options: str, code: int) -> dict[str, dict[str, Any]]:
+    told = shell.run("doctor", "--json", *options, code=code).object
+    assert told["ok"] is (code == 0)
+    return {finding["subject"]: finding for finding in told["findings"]}
+
+
+def test_a_good_store(shell: Shell) -> None:
+    found = findings(shell, code=0)
+    assert {finding["grade"] for finding in found.values()} == {"ok"}
+    assert found["ack levels"]["found"] == "memory, fsync"
+    assert "1 alive (tmq-" in found["domain main sessions"]["found"]
+    assert "of this version" in found["functions"]["found"]
+    assert "ms" in found["clock"]["found"]
+    assert shell.run("doctor").text.startswith("subject")
+
+
+def test_a_store_that_nobody_set_up(empty: Shell) -> None:
+    found = findings(empty, code=1)
+    assert found["functions"]["grade"] == found["dataset"]["grade"] == "fail"
+    assert "penstock store init" in found["functions"]["advice"]
+    assert empty.fails("queue", "create", "q", code=3).startswith("not_initialised: ")
+
+
+def test_init_says_what_it_found_and_may_be_repeated(empty: Shell) -> None:
+    for _ in range(2):
+        assert empty.run("store", "init", "--json").object["levels"] == ["memory", "fsync"]
+    assert empty.run("store", "init").text.startswith("valkey 9.1")
+    findings(empty, code=0)
+
+
+def test_a_queue_whose_ack_level_cannot_be_kept_any_more(ready: Shell, server: Server) -> None:
+    ready.run("queue", "create", "strict", "--ack-level", "fsync")
+    with server.configured(appendfsync="everysec"):
+        found = findings(ready, code=1)
+        assert found["durability"]["grade"] == "warn"
+        assert "strict (fsync)" in found["queues"]["found"]
+        assert "appendfsync always" in found["queues"]["advice"]
+        assert found["promises"]["grade"] == "fail"  # edges still count on it
+        ready.run("store", "init")
+        assert findings(ready, code=1)["promises"]["grade"] == "ok"
+        assert ready.fails("queue", "create", "q", "--ack-level", "fsync", code=1).startswith(
+            "ack_level_refused"
+        )
+        told = ready.run("queue", "create", "q", "--json").object  # without a wish: what there is
+        assert told["ackLevel"] == "memory"
+
+
+def test_a_store_that_throws_messages_away(ready: Shell, server: Server) -> None:
+    with server.configured(maxmemory_policy="allkeys-lru"):
+        assert findings(ready, code=1)["eviction"]["grade"] == "fail"
+        ready.run("queue", "create", "q")
+        assert ready.fails("put", "q", "x", code=1).startswith("store_evicts: ")
+
+
+def test_a_store_without_a_limit_is_no_store_for_production(ready: Shell, server: Server) -> None:
+    with server.configured(maxmemory="0"):
+        assert findings(ready, code=0)["memory"]["grade"] == "warn"
+        assert findings(ready, "--production", code=1)["memory"]["grade"] == "fail"
+
+
+def test_a_store_that_is_nearly_full(ready: Shell, server: Server) -> None:
+    used = int(server.info("memory")["used_memory"])
+    with server.configured(maxmemory=str(int(used * 1.5))):
+        assert findings(ready, code=0)["memory used"]["grade"] == "warn"
+    with server.configured(maxmemory=str(int(used * 1.2))):
+        assert findings(ready, code=1)["memory used"]["grade"] == "fail"
+
+
+def test_functions_of_another_version(ready: Shell, server: Server) -> None:
+    other = f"#!lua name={LIBRARY}\nserver.register_function('ps1_stats', function() return 1 end)"
+    server.call("FUNCTION", "LOAD", "REPLACE", other)
+    assert "another version" in findings(ready, code=1)["functions"]["found"]
+    ready.run("store", "init")
+    findings(ready, code=0)
+
+
+def test_a_domain_that_lost_its_data(ready: Shell, server: Server) -> None:
+    ready.run("queue", "create", "q", "--domain", "second")
+    ready.run("put", "q", "gone soon")
+    server.call("DEL", "ps:{second}:epoch", *server.call("KEYS", "ps:{second}:*"))
+    assert findings(ready, code=1)["domain second"]["grade"] == "fail"
+    assert ready.fails("store", "init", code=1).startswith(
+        "dataset_lost: domain 'second' was set up and is empty now"
+    )
+    ready.run("store", "init", "--accept-loss")
+    findings(ready, code=0)
+    ready.run("put", "q", "new")
+    assert ready.run("get", "q").out == b"new"
+
+
+def test_a_session_that_fell_silent(ready: Shell, server: Server) -> None:
+    server.call("ZADD", "ps:{main}:ses", 1, "tmq-gone")
+    found = findings(ready, code=0)["domain main sessions"]
+    assert (found["grade"], found["found"]) == ("warn", "0 alive, 1 silent")
+
+
+def test_a_store_that_is_not_there(alone: Shell, tmp_path: Path) -> None:
+    for url in (f"redis://127.0.0.1:{free_port()}", f"unix://{tmp_path}/nothing.sock"):
+        for command in (["doctor"], ["queue", "list"], ["put", "q", "x"], ["store", "init"]):
+            assert alone.fails(*command, "--store", url, code=3).startswith("store_unavailable: ")
+    assert alone.fails("doctor", "--store", "http://x", code=2).startswith("bad_store_url: ")
+
+
+def test_a_store_nobody_named(alone: Shell) -> None:
+    error = alone.fails("queue", "list", code=3)
+    assert error.startswith("no_store: no `penstock up` runs on penstock-data")
+    assert "--store or REDIS_URL" in error
+    assert "no_store" in alone.fails("store", "init", code=3)

@@ -1,0 +1,122 @@
+"""penstock config and serve; how a command ends when it was called wrongly."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.servers import eventually
+
+
+def test_config_says_what_counts_and_who_said_so(alone: Shell) -> None:
+    alone.write("penstock.yaml", "log: {level: WARNING}\ndrain: {timeout_s: 5}\nedges: {tmq: {workers: 2}}\n")
+    told = alone.run("config", "--json", "--set", "drain.timeout_s=7", PENSTOCK_LOG__FORMAT="text").object
+    settings, origins = told["settings"], told["origins"]
+    assert settings["log"] == {"level": "WARNING", "format": "text"}
+    assert settings["drain"]["timeout_s"] == 7
+    assert settings["edges"]["tmq"]["workers"] == 2
+    assert settings["edges"]["tmq"]["max_message_bytes"] == 1 << 20  # a default of the edge's own
+    assert origins["log.level"] == "penstock.yaml"
+    assert origins["log.format"] == "PENSTOCK_LOG__FORMAT"
+    assert origins["drain.timeout_s"] == "the command line"
+    assert "drain.grace_s" not in origins
+    table = alone.run("config").text
+    assert "edges.tmq.workers" in table
+
+
+def test_config_masks_passwords(alone: Shell) -> None:
+    told = alone.run("config", REDIS_URL="redis://user:hunter2@host:1/0").text
+    assert "hunter2" not in told
+    assert "redis://user:***@host:1/0" in told
+    assert "hunter2" not in alone.run("config", "--json", "--store", "redis://:hunter2@host").text
+
+
+def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
+    told = alone.run("config", "--json", "--data-dir", "elsewhere", REDIS_URL="redis://host").object[
+        "settings"
+    ]
+    assert told["store"]["url"] is None
+    assert told["store"]["data_dir"] == "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file", "says"),
+    [
+        (
+            ["config"],
+            "log: {level: LOUD}",
+            "log.level: must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR', not 'LOUD'",
+        ),
+        (["config"], "nonsense: 1", "nonsense: unknown; allowed: store, health"),
+        (
+            ["config"],
+            "edges: {tmq: {workers: 0}}",
+            "edges.tmq.workers: must be greater than or equal to 1, not 0",
+        ),
+        (["config", "--config", "missing.yaml"], "", "missing.yaml: cannot be read"),
+        (["config", "--set", "nonsense"], "", "must be SECTION.FIELD=VALUE"),
+        (["queue", "list", "--store", "nonsense"], "", "store.url: must be a URL"),
+    ],
+)
+def test_bad_settings_say_what_is_allowed(alone: Shell, arguments: list[str], file: str, says: str) -> None:
+    alone.write("penstock.yaml", file)
+    error = alone.fails(*arguments, code=2)
+    assert error.startswith("bad_settings: ")
+    assert says in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["frob"], "No such command 'frob'; see `penstock --help`"),
+        (["put"], "Missing argument 'QUEUE'; see `penstock put --help`"),
+        (["get", "q", "-n", "0"], "0 is not in the range x>=1"),
+        (["queue", "list", "--frob"], "No such option"),
+    ],
+)
+def test_wrong_use_is_one_line(alone: Shell, arguments: list[str], says: str) -> None:
+    error = alone.fails(*arguments, code=2)
+    assert error.startswith("usage: ")
+    assert says in error
+
+
+def test_without_a_command_there_is_help(alone: Shell) -> None:
+    assert "Commands:" in alone.run(code=2).err
+    for command in ([], ["queue"], ["dead"], ["store"], ["up"]):
+        assert "Usage: penstock" in alone.run(*command, "--help").text
+    assert "0.1.0" in alone.run("--version").text
+
+
+def test_programs_get_errors_they_can_read(alone: Shell) -> None:
+    told = json.loads(alone.run("queue", "list", "--json", code=3).err)
+    assert told["error"] == "no_store"
+    assert told["exit"] == 3
+    assert "penstock up" in told["message"]
+
+
+def test_serve_runs_one_edge_on_the_store_of_up(shell: Shell) -> None:
+    log = shell.folder / "serve.err"
+    with open(log, "wb") as err:
+        serving = shell.spawn("serve", "tmq", stderr=err)
+    try:
+        eventually(lambda: '"action": "started"' in log.read_text())
+        events = [json.loads(line) for line in log.read_text().splitlines()]
+        place = next(e for e in events if e["action"] == "listening" and e["listener"] == "document")
+        with socket.create_connection((place["host"], place["port"])) as client:
+            client.sendall(b"\0\0\0\0\5serve")
+            assert client.recv(1) == b"\0"
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(30) == 0
+    finally:
+        serving.kill()
+        serving.wait()
+    assert shell.run("queue", "show", "serve", "--json").object["owner"] == "edge:tmq"
+
+
+def test_serve_needs_an_edge_and_a_store(alone: Shell) -> None:
+    assert "there is: tmq" in alone.fails("serve", "nonsense", code=2)
+    assert alone.fails("serve", "tmq", code=3).startswith("no_store: ")
