@@ -17,7 +17,7 @@ from protos.types import PeerError
 from services.kit.session import Wire
 from services.store import Delivery, Pipe, Queue, Source, StoreError, records
 from services.store.call import Refusals
-from services.store.errors import OutcomeUnknown
+from services.store.errors import OutcomeUnknown, QueueUnknown
 from services.tmq.answers import Answers, Slot
 from services.tmq.service import TmqService, decode_name
 from services.tmq.transaction import Transaction
@@ -356,7 +356,9 @@ class TmqSession:
 
     def _settled(self, error: StoreError | None) -> None:
         """A client must not go on as if a message had been its own that others are given too (6.1)."""
-        if error is not None and not self._gone:
+        if error is None or self._gone or isinstance(error, QueueUnknown):
+            return  # with its queue a message is gone for everybody
+        if not self._closing:
             self._wire.refuse(error.reason, str(error))
             self._closing = True
             self._wire.abort()
