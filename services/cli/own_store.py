@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 
+from services.cli.exits import Exit, Failure
 from services.cli.folder import Folder, Tenant
 from services.cli.restarts import Restarts
 from services.kit.settings import GlobalSettings
@@ -21,7 +22,7 @@ class OwnStore:
     """`folder` must be locked by this process."""
 
     def __init__(self, folder: Folder, settings: EmbeddedSettings) -> None:
-        """Raises StoreUnavailable for a folder that cannot hold a socket, where no port was given either."""
+        """Raises StoreUnavailable for a folder whose path is too long for a socket, where no port was given."""
         self._folder = folder
         self._server = EmbeddedStore(settings)
         self.url = self._server.url
@@ -30,9 +31,12 @@ class OwnStore:
     def of(
         cls, folder: Folder, settings: GlobalSettings, *, server: str | None = None, port: int = 0
     ) -> OwnStore:
-        """`server` and `port` are said on the command line, and stand over the settings."""
+        """`server` and `port` are said on the command line, and stand over the settings. Raises Failure."""
         program = server or str(settings.store.server or "")
-        return cls(folder, EmbeddedSettings(folder.path, program, port, keep_open=(folder.lock_fd,)))
+        try:
+            return cls(folder, EmbeddedSettings(folder.path, program, port, keep_open=(folder.lock_fd,)))
+        except StoreError as error:
+            raise Failure(Exit.USAGE, "bad_data_dir", str(error)) from None
 
     async def start(self, *, accept_loss: bool = False) -> Promises:
         """Returns once the store is set up and has the data that this folder had.

@@ -108,7 +108,7 @@ class EmbeddedStore:
         ]
 
     async def start(self) -> None:
-        """Returns when the server answers. Raises StoreUnavailable with the end of its log when it does not."""
+        """Returns when the server answers. Raises StoreUnavailable with its log's last warning when it does not."""
         self.settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.process = subprocess.Popen(  # noqa: ASYNC220  a fork, not a wait
             self.command(),
@@ -123,12 +123,12 @@ class EmbeddedStore:
         silent_since, size = loop.time(), -1
         while not await self._answers():
             if self.process.poll() is not None:
-                raise StoreUnavailable(f"the store's server did not start:\n{self._log_end()}")
+                raise StoreUnavailable(f"the store's server did not start: {self._complaint()}")
             if (now := self._log_size()) != size:
                 silent_since, size = loop.time(), now
             if loop.time() - silent_since > START_TIMEOUT_S:
                 await self.stop()
-                raise StoreUnavailable(f"the store's server does not answer:\n{self._log_end()}")
+                raise StoreUnavailable(f"the store's server does not answer: {self._complaint()}")
             await asyncio.sleep(0.02)
 
     async def _answers(self) -> bool:
@@ -176,8 +176,9 @@ class EmbeddedStore:
         path = self.settings.directory / "store.log"
         return path.stat().st_size if path.exists() else 0
 
-    def _log_end(self, lines: int = 5) -> str:
+    def _complaint(self) -> str:
+        """The last line of its log that warns, without the time in front."""
         path = self.settings.directory / "store.log"
-        if not path.exists():
-            return "(it wrote no log)"
-        return "\n".join(path.read_text("utf-8", "replace").splitlines()[-lines:])
+        lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
+        warnings = [line.partition(" # ")[2] for line in lines if " # " in line]
+        return f"{warnings[-1]} (from {path})" if warnings else f"see {path}"

@@ -318,6 +318,23 @@ def test_a_server_that_cannot_start_is_shown(alone: Shell) -> None:
     assert "no program 'nosuchserver'" in alone.fails("up", "--store-server", "nosuchserver", code=3)
 
 
+def test_a_path_may_be_too_long_for_a_socket(alone: Shell) -> None:
+    far = alone.folder / ("x" * 100)
+    assert "choose a shorter --data-dir" in alone.fails("up", "--data-dir", str(far), code=2)
+    with running(alone, "--data-dir", str(far), "--store-port", str(free_port())):
+        assert alone.run("queue", "list", "--data-dir", str(far)).err == ""
+
+
+def test_a_damaged_log_is_one_clear_line(alone: Shell) -> None:
+    (log,) = had_data(alone).glob("*.incr.aof")
+    data = log.read_bytes()
+    command = data.index(b"\r\n*", len(data) // 2) + 2
+    log.write_bytes(data[:command] + b"junk" + data[command + 4 :])
+    error = alone.fails("up", code=3)
+    assert error.startswith("store_unavailable: the store's server did not start: Bad file format")
+    assert "store.log" in error
+
+
 # Data that is not there --------------------------------------------------------------------------------------------
 
 
