@@ -7,7 +7,7 @@ requests done in sequence (tmq.md 1.2) while everything else is packed together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -145,6 +145,7 @@ class Call:
         self.rounds: list[Round] = []
         self.messages = 0
         self.wanted = 0
+        self.settles = 0  # messages to return or reject, and stretches of entries to acknowledge
         self.bytes = 0
         self.queues: dict[str, tuple[int, Queue]] = {}
         self.replicas = 0
@@ -156,11 +157,12 @@ class Call:
         self.was_uncertain = False  # the same, before the last attempt
         self.abandoned = False  # its askers have been told that the outcome is unknown
 
-    def has_room(self, messages: int, size: int, wanted: int, queues: int = 1) -> bool:
+    def has_room(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> bool:
         return not self.rounds or (
             self.messages + messages <= MAX_MESSAGES
             and self.bytes + size <= MAX_BYTES
             and self.wanted + wanted <= MAX_MESSAGES
+            and self.settles + settles <= MAX_MESSAGES
             and len(self.queues) + queues <= MAX_QUEUES
         )
 
@@ -175,6 +177,11 @@ class Call:
         while len(rounds) <= source.round:
             rounds.append(Round())
         return rounds[source.round]
+
+    def next_round(self, source: Source) -> None:
+        """What this connection asks for next comes after all that it asked for up to now."""
+        source.round += 1
+        source.phase = Phase.SETTLE
 
     def work(self, source: Source, queue: Queue, phase: Phase) -> Work:
         works = self.place(source, phase).works
@@ -329,8 +336,9 @@ class Call:
                 target = later.work(source, work.queue, Phase.SETTLE)
                 for key, (size, mask, count) in work.acks.items():
                     found = target.acks.setdefault(key, [size, 0, 0])
-                    found[1] |= mask
-                    found[2] += count
+                    if not found[1] & mask:
+                        found[1] |= mask
+                        found[2] += count
                 target.acked += work.acked
                 target.returns += work.returns
                 target.rejects += work.rejects
@@ -365,13 +373,31 @@ def merge(deliveries: list[Delivery]) -> dict[tuple[bytes, bytes], list[int]]:
     return acks
 
 
-def add_ack(acks: dict[tuple[bytes, bytes], list[int]], d: Delivery) -> None:
+def add_ack(acks: dict[tuple[bytes, bytes], list[int]], d: Delivery) -> bool:
+    """False if some of these messages are among them already: nothing was added."""
     found = acks.get((d.lot, d.entry))
     if found is None:
         acks[d.lot, d.entry] = [d.size, d.mask, d.body_bytes]
+    elif found[1] & d.mask:
+        return False
     else:
         found[1] |= d.mask
         found[2] += d.body_bytes
+    return True
+
+
+def together(done: Done | None, number: int) -> Done | None:
+    """One answer for several operations: called `number` times, it tells the first error, or None."""
+    if done is None or number == 1:
+        return done
+    errors: list[StoreError | None] = []
+
+    def one(error: StoreError | None) -> None:
+        errors.append(error)
+        if len(errors) == number:
+            done(next((e for e in errors if e is not None), None))
+
+    return one
 
 
 def _encode_returns(index: int, returns: list[Return], args: list[Any]) -> None:
@@ -419,22 +445,30 @@ def _acked(
     return handle
 
 
+def _tell_each(
+    items: Sequence[Return | Reject], gone: StoreError | None, indexes: Sequence[int], count: Count
+) -> None:
+    """indexes: of the messages that were not leased to us, counted over all items."""
+    fenced = set() if gone else set(indexes)
+    lost = _fenced(len(fenced), count)
+    at = 0
+    for item in items:
+        mine = range(at, at + item.delivery.count)
+        at += item.delivery.count
+        if item.done is not None:
+            item.done(gone or (lost if fenced and not fenced.isdisjoint(mine) else None))
+
+
 def _returned(returns: list[Return], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        error = _gone(reply) or _fenced(reply[2], count)
-        for item in returns:
-            if item.done is not None:
-                item.done(error)
+        _tell_each(returns, _gone(reply), reply[3:], count)
 
     return handle
 
 
 def _rejected(rejects: list[Reject], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        error = _gone(reply) or _fenced(reply[1], count)
-        for item in rejects:
-            if item.done is not None:
-                item.done(error)
+        _tell_each(rejects, _gone(reply), reply[2:], count)
 
     return handle
 

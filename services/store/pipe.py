@@ -104,9 +104,9 @@ class Pipe(Verbs):
 
     # gathering
 
-    def _call_for(self, messages: int, size: int, wanted: int, queues: int = 1) -> Call:
+    def _call_for(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> Call:
         call = self._gathering
-        if not call.has_room(messages, size, wanted, queues):
+        if not call.has_room(messages, size, wanted, queues, settles):
             self._full.append(call)
             call = self._gathering = Call(self.keys, self.count_refusal)
         if not call.rounds:
@@ -115,6 +115,7 @@ class Pipe(Verbs):
         call.messages += messages
         call.bytes += size
         call.wanted += wanted
+        call.settles += settles
         self.pending_bytes += size
         return call
 

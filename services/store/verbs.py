@@ -23,6 +23,7 @@ from services.store.call import (
     Take,
     Taken,
     add_ack,
+    together,
 )
 from services.store.delivery import Delivery
 from services.store.errors import DomainMismatch, StoreError
@@ -39,7 +40,7 @@ class Verbs:
         self._gathering = Call(keys, self.count_refusal)
         self._may_refuse = True  # False: `refuses` would answer None, so nobody asks
 
-    def _call_for(self, messages: int, size: int, wanted: int, queues: int = 1) -> Call:
+    def _call_for(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> Call:
         raise NotImplementedError
 
     def refuses(self) -> StoreError | None:
@@ -104,15 +105,20 @@ class Verbs:
     def settle(self, source: Source, deliveries: list[Delivery], done: Done | None = None) -> None:
         """Acknowledges: the messages are gone for good."""
         queue = deliveries[0].queue
-        call = self._call_for(0, 0, 0)
+        call = self._call_for(0, 0, 0, settles=len(deliveries))
         work = call.work(source, queue, Phase.SETTLE)
+        mine: list[Delivery] = []
+        rest: list[
+            Delivery
+        ] = []  # of other queues, or once more what is being settled: that is fenced, so it waits
         for d in deliveries:
-            if d.queue is queue:
-                add_ack(work.acks, d)
-            else:
-                add_ack(call.work(source, d.queue, Phase.SETTLE).acks, d)
+            (mine if d.queue is queue and add_ack(work.acks, d) else rest).append(d)
+        done = together(done, 2 if rest else 1)
         if done is not None:
-            work.acked.append((deliveries, done))
+            work.acked.append((mine, done))
+        if rest:
+            call.next_round(source)
+            self.settle(source, rest, done)
 
     def release(
         self,
@@ -125,10 +131,10 @@ class Verbs:
         done: Done | None = None,
     ) -> None:
         """Returns messages to their old places (or to the end). failed=True counts towards max_deliveries."""
-        for index, d in enumerate(deliveries):
-            last = done if index + 1 == len(deliveries) else None
-            call = self._call_for(0, 0, 0)
-            call.work(source, d.queue, Phase.SETTLE).returns.append(Return(d, failed, to_end, error, last))
+        each = together(done, len(deliveries))
+        for d in deliveries:
+            call = self._call_for(0, 0, 0, settles=d.count)
+            call.work(source, d.queue, Phase.SETTLE).returns.append(Return(d, failed, to_end, error, each))
 
     def reject(
         self,
@@ -139,10 +145,10 @@ class Verbs:
         done: Done | None = None,
     ) -> None:
         """Moves leased messages to the dead letters."""
-        for index, d in enumerate(deliveries):
-            last = done if index + 1 == len(deliveries) else None
-            call = self._call_for(0, 0, 0)
-            call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, last))
+        each = together(done, len(deliveries))
+        for d in deliveries:
+            call = self._call_for(0, 0, 0, settles=d.count)
+            call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, each))
 
     def bury(
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done

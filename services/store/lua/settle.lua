@@ -99,15 +99,16 @@ local function to_end(Q, entry, e, index, key, h)
   add(Q, 'bytes', #record - 4)
 end
 
--- (lot, entry, index, place front|end, failed 0|1, error) * k; reply {returned, dead, fenced}
+-- (lot, entry, index, place front|end, failed 0|1, error) * k; reply {returned, dead, fenced, index of each fenced...}
 local function returns(Q, A, i, k)
-  local back, dead, fenced = 0, 0, 0
-  for _ = 1, k do
+  local back, dead, fenced, out = 0, 0, 0, { 0, 0, 0 }
+  for j = 1, k do
     local lot_number, entry, index, place, failed, err = A[i], A[i + 1], tonumber(A[i + 2]), A[i + 3], A[i + 4], A[i + 5]
     i = i + 6
     local e, key, h = held_one(Q, lot_number, entry, index)
     if not e then
       fenced = fenced + 1
+      out[#out + 1] = j - 1
     else
       h.failed = h.failed + tonumber(failed)
       if err ~= '' then h.err = err end
@@ -130,13 +131,14 @@ local function returns(Q, A, i, k)
   count(Q, 'returned', back)
   count(Q, 'fenced', fenced)
   save_lots(Q)
-  return { back, dead, fenced }
+  out[1], out[2], out[3] = back, dead, fenced
+  return out
 end
 
--- (lot, entry, index, reason, error) * k; reply {dead, fenced}
+-- (lot, entry, index, reason, error) * k; reply {dead, fenced, index of each fenced...}
 local function rejects(Q, A, i, k)
-  local dead, fenced = 0, 0
-  for _ = 1, k do
+  local dead, fenced, out = 0, 0, { 0, 0 }
+  for j = 1, k do
     local lot_number, entry, index = A[i], A[i + 1], tonumber(A[i + 2])
     local e, key, h = held_one(Q, lot_number, entry, index)
     if e then
@@ -145,10 +147,12 @@ local function rejects(Q, A, i, k)
       dead = dead + 1
     else
       fenced = fenced + 1
+      out[#out + 1] = j - 1
     end
     i = i + 5
   end
   count(Q, 'fenced', fenced)
   save_lots(Q)
-  return { dead, fenced }
+  out[1], out[2] = dead, fenced
+  return out
 end
