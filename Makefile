@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: help up test unit lint bench lock clean system
+.PHONY: help up test unit lint faults bench lock clean system
 
 help:            ## say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -21,6 +21,9 @@ lint: $(READY)   ## ruff, mypy --strict, import contracts
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+faults: $(READY) system  ## kill everything at random, SEEDS=10 times; FAULT_SEED= says the first seed
+	$(PYTHON) -m tests.faults $(SEEDS)
 
 bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/results
 	tools/system bench

@@ -1,0 +1,132 @@
+"""Which claims about order hold when messages are returned, and whether they held.
+
+Messages that one connection put into one queue stand in it in the order in which they were asked for; those of a
+transaction stand where its TE was asked for. A returned message keeps its place: it comes before those behind it,
+but after whatever was given out meanwhile. So there are three claims:
+
+    first     Messages are given out for the first time in their order. What a client sees may differ by what it did
+              not see: a DNQ whose answer was lost may have been a message's first delivery. So each message that is
+              first seen late, after one behind it, needs a lost DNQ of its own, asked before that one was answered.
+    drain     With nothing on lease and one client at the queue, the order is strict, whatever was returned before.
+    abort     With one consumer at the queue, a TA that was answered has put its messages back: what comes next on
+              this connection does not stand behind the first of them. (Not claimed while a DNQ of an earlier
+              connection may still be under way in the store.)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from protos.tmq import Operation
+from tests.faults.checker import Violation
+from tests.faults.history import Connection, Request
+from tests.faults.plan import REQUEST_TIMEOUT_S
+from tests.faults.reading import Delivery, Message, Reading, Transaction
+
+UNDER_WAY_S = 2 * REQUEST_TIMEOUT_S  # a DNQ may still be carried out so long after it was asked
+
+
+def by_producer(messages: Iterator[Message]) -> list[list[Message]]:
+    """Of each connection, what it put, in order."""
+    runs: dict[int, list[Message]] = defaultdict(list)
+    for message in messages:
+        runs[message.connection.number].append(message)
+    return [sorted(run, key=lambda message: message.place) for run in runs.values()]
+
+
+# first
+
+
+def check_first(reading: Reading, queue: str) -> Iterator[Violation]:
+    seen = (message for message in reading.of_queue(queue) if message.deliveries)
+    late = sorted((limit, message.body, message) for limit, message in _late(by_producer(seen)))
+    lost = sorted(request.sent for request in reading.lost_takes.get(queue, []))
+    for excuses, (limit, _, message) in enumerate(late):
+        if excuses >= len(lost) or lost[excuses] >= limit:
+            text = (
+                f"first given out after one behind it; {excuses} others were late too, {len(lost)} DNQs lost"
+            )
+            yield Violation("order", text, (message, _overtaker(reading, message, limit)))
+            return
+
+
+def _late(runs: list[list[Message]]) -> Iterator[tuple[float, Message]]:
+    """Messages that were first asked for after one behind them had been answered, and when that was."""
+    for run in runs:
+        earliest = float("inf")
+        for message in reversed(run):
+            first = _first(message)
+            if first.sent > earliest:
+                yield earliest, message
+            earliest = min(earliest, first.answered)
+
+
+def _first(message: Message) -> Delivery:
+    return min(message.deliveries, key=lambda delivery: delivery.answered)
+
+
+def _overtaker(reading: Reading, late: Message, answered: float) -> Message:
+    return next(
+        message
+        for message in reading.of_queue(late.queue)
+        if message.connection is late.connection
+        and message.deliveries
+        and _first(message).answered == answered
+    )
+
+
+# drain
+
+
+def check_drain(reading: Reading, drain: Connection) -> Iterator[Violation]:
+    """`drain` is the only connection that was left, and it takes all."""
+    last: dict[tuple[str, int], Message] = {}
+    for request in drain.requests:
+        message = reading.messages.get(request.body) if _is_delivery(request) else None
+        if message is None:
+            continue
+        key = (message.queue, message.connection.number)
+        before = last.get(key)
+        if before is not None and before.place > message.place:
+            yield Violation("order", "the drain found it behind one that it stands before", (message, before))
+            return
+        last[key] = message
+
+
+def _is_delivery(request: Request) -> bool:
+    return request.operation is Operation.DNQ and request.ok
+
+
+# abort
+
+
+def aborted(reading: Reading, queue: str) -> Iterator[tuple[Message, Message, float]]:
+    """(first of what an answered TA put back, what came next on the connection, when that was asked for)."""
+    for transaction in reading.transactions:
+        if transaction.ended < 0 or not transaction.taken or transaction.taken[0].queue != queue:
+            continue
+        end = transaction.connection.requests[transaction.ended]
+        if end.operation is Operation.TA and end.ok:
+            first = reading.messages.get(transaction.taken[0].body)
+            found = _next_after(reading, transaction, queue)
+            if first is not None and found is not None:
+                yield first, *found
+
+
+def _next_after(reading: Reading, transaction: Transaction, queue: str) -> tuple[Message, float] | None:
+    for request in transaction.connection.requests[transaction.ended + 1 :]:
+        if request.queue == queue and _is_delivery(request) and request.body in reading.messages:
+            return reading.messages[request.body], request.sent
+    return None
+
+
+def check_abort(reading: Reading, queue: str) -> Iterator[Violation]:
+    lost = [request.sent for request in reading.lost_takes.get(queue, [])]
+    for first, following, asked in aborted(reading, queue):
+        is_behind = following.connection is first.connection and following.place > first.place
+        excused = first.is_dead or any(asked - UNDER_WAY_S < sent < asked for sent in lost)
+        if is_behind and not excused:
+            yield Violation(
+                "order", "given out while one before it had just been put back", (following, first)
+            )

@@ -1,0 +1,268 @@
+"""What a history means: transactions, messages, and each time a message was given out.
+
+A transaction of unknown outcome is judged by what became of it: if one message that it put was ever seen, all of it
+must have happened; if none was, nothing of it may have (tmq.md 5.3).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from protos.tmq import Operation
+from tests.faults.history import Connection, Ended, Fault, History, Request, Trouble
+
+
+class Fate(enum.Enum):
+    """What the client was told of something that it asked for."""
+
+    DONE = "done"
+    NOT_DONE = "not done"
+    UNKNOWN = "unknown"
+
+
+class End(enum.Enum):
+    """How a delivery ended."""
+
+    SETTLED = "settled"  # the message must never be seen again
+    RETURNED = "returned"  # the message must come again
+    UNKNOWN = "unknown"  # either
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Transaction:
+    connection: Connection
+    began: int  # index of TS in the connection
+    ended: int = -1  # index of TE or TA; -1: it never was
+    fate: Fate = Fate.NOT_DONE
+    judged: bool = False  # its fate was not told, but found out
+    puts: list[Message] = field(default_factory=list)
+    taken: list[Delivery] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Message:
+    body: bytes
+    queue: str
+    connection: Connection
+    asked: int  # index of its ENQ
+    fate: Fate
+    transaction: Transaction | None = None
+    deliveries: list[Delivery] = field(default_factory=list)
+    is_dead: bool = False
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands among what its connection put into this queue: with its TE, or where it was asked for."""
+        own = self.transaction
+        return (own.ended if own is not None else self.asked, self.asked)
+
+    @property
+    def was_seen(self) -> bool:
+        return bool(self.deliveries) or self.is_dead
+
+    @property
+    def is_stored(self) -> bool:
+        return self.fate is Fate.DONE or (self.fate is Fate.UNKNOWN and self.was_seen)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Delivery:
+    body: bytes
+    queue: str
+    connection: Connection
+    asked: int  # index of its DNQ
+    sent: float
+    answered: float
+    end: End = End.UNKNOWN
+    transaction: Transaction | None = None
+
+    def is_after(self, other: Delivery) -> bool:
+        """For sure: where two overlap, nobody can say."""
+        return self.sent > other.answered
+
+
+@dataclass(slots=True, repr=False)
+class Reading:
+    messages: dict[bytes, Message] = field(default_factory=dict)
+    transactions: list[Transaction] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    invented: list[Delivery] = field(default_factory=list)  # of bodies that nobody put into this queue
+    invented_dead: list[tuple[str, bytes]] = field(default_factory=list)
+    lost_takes: dict[str, list[Request]] = field(default_factory=dict)  # DNQs without an answer, by queue
+
+    def of_queue(self, queue: str) -> Iterator[Message]:
+        return (message for message in self.messages.values() if message.queue == queue)
+
+
+def read(
+    history: History,
+    dead: dict[str, list[bytes]],
+    faults: list[Fault] | None = None,
+    troubles: list[Trouble] | None = None,
+) -> Reading:
+    """`dead`: bodies of dead letters by queue."""
+    reading = Reading()
+    for connection in history.connections:
+        _ConnectionReader(reading, connection).read()
+    _attach(reading, dead)
+    quiet = Quiet(faults or [], troubles or [])
+    for delivery in reading.deliveries:
+        if delivery.transaction is None:
+            delivery.end = _end_of_plain(delivery, quiet)
+    for transaction in reading.transactions:
+        _judge(reading, transaction)
+    return reading
+
+
+class _ConnectionReader:
+    """Follows one connection's requests, in and out of transactions (tmq.md 5.1)."""
+
+    def __init__(self, reading: Reading, connection: Connection) -> None:
+        self._reading = reading
+        self._connection = connection
+        self._transaction: Transaction | None = None
+
+    def read(self) -> None:
+        for index, request in enumerate(self._connection.requests):
+            match request.operation:
+                case Operation.ENQ:
+                    self._put(index, request)
+                case Operation.DNQ:
+                    self._take(index, request)
+                case Operation.TS if request.ok:
+                    self._transaction = Transaction(self._connection, index)
+                    self._reading.transactions.append(self._transaction)
+                case Operation.TE | Operation.TA if self._transaction is not None:
+                    self._end(self._transaction, index, request)
+
+    def _put(self, index: int, request: Request) -> None:
+        fate = _fate(request)
+        own = self._transaction
+        message = Message(request.body, request.queue, self._connection, index, fate, own)
+        self._reading.messages[request.body] = message
+        if own is not None and fate is not Fate.NOT_DONE:
+            own.puts.append(message)
+
+    def _take(self, index: int, request: Request) -> None:
+        if request.is_lost:
+            self._reading.lost_takes.setdefault(request.queue, []).append(request)
+        if not request.ok or request.answered is None:
+            return
+        found = Delivery(request.body, request.queue, self._connection, index, request.sent, request.answered)
+        found.transaction = self._transaction
+        if self._transaction is not None:
+            self._transaction.taken.append(found)
+        self._reading.deliveries.append(found)
+
+    def _end(self, transaction: Transaction, index: int, request: Request) -> None:
+        transaction.ended = index
+        if request.operation is Operation.TE:
+            transaction.fate = _fate(request)
+        self._transaction = None
+
+
+def _fate(request: Request) -> Fate:
+    if request.answered is None:
+        return Fate.UNKNOWN if request.sent else Fate.NOT_DONE
+    return Fate.DONE if request.ok else Fate.NOT_DONE
+
+
+def _attach(reading: Reading, dead: dict[str, list[bytes]]) -> None:
+    for delivery in reading.deliveries:
+        message = reading.messages.get(delivery.body)
+        if message is None or message.queue != delivery.queue:
+            reading.invented.append(delivery)
+        else:
+            message.deliveries.append(delivery)
+    for queue, bodies in dead.items():
+        for body in bodies:
+            message = reading.messages.get(body)
+            if message is None or message.queue != queue:
+                reading.invented_dead.append((queue, body))
+            else:
+                message.is_dead = True
+
+
+def _judge(reading: Reading, transaction: Transaction) -> None:
+    """Finds out what became of it, and tells its messages and deliveries."""
+    if transaction.fate is Fate.UNKNOWN:
+        transaction.judged = True
+        transaction.fate = Fate.DONE if _seems_done(reading, transaction) else Fate.NOT_DONE
+    for message in transaction.puts:
+        message.fate = transaction.fate
+    done = transaction.fate is Fate.DONE
+    for delivery in transaction.taken:
+        delivery.end = End.SETTLED if done else End.RETURNED
+
+
+def _seems_done(reading: Reading, transaction: Transaction) -> bool:
+    if transaction.puts:
+        return any(message.was_seen for message in transaction.puts)
+    return not any(_came_again(reading, delivery) for delivery in transaction.taken)
+
+
+def _came_again(reading: Reading, delivery: Delivery) -> bool:
+    message = reading.messages.get(delivery.body)
+    if message is None:
+        return False
+    return message.is_dead or any(other.is_after(delivery) for other in message.deliveries)
+
+
+# Outside transactions (tmq.md 6.1)
+
+# Answered well by the store itself, so everything that the connection asked for before has been done.
+PROOFS = frozenset((Operation.ENQ, Operation.DNQ, Operation.SELECT, Operation.TE))
+
+
+class Quiet:
+    """Which edges were left alone, and since when.
+
+    A killed process's connections end like any others: a FIN that comes from the kernel settles nothing.
+    """
+
+    def __init__(self, faults: list[Fault], troubles: list[Trouble]) -> None:
+        self._last: dict[int, float] = {}
+        for fault in faults:
+            if fault.target.startswith("edge"):
+                self._note(int(fault.target.split()[1]), fault.ended or fault.began)
+        for trouble in troubles:
+            if trouble.action == "session_lost":
+                self._note(trouble.edge, trouble.at)
+
+    def _note(self, edge: int, at: float) -> None:
+        self._last[edge] = max(self._last.get(edge, 0.0), at)
+
+    def since(self, edge: int, at: float) -> bool:
+        return self._last.get(edge, 0.0) < at
+
+
+def _end_of_plain(delivery: Delivery, quiet: Quiet) -> End:
+    """The next request settles it; so does a FIN, if the edge lives on."""
+    connection = delivery.connection
+    later = [request for request in connection.requests[delivery.asked + 1 :] if request.sent]
+    if any(request.ok and request.operation in PROOFS for request in _to_the_store(later)):
+        return End.SETTLED
+    if connection.ended is Ended.FIN and quiet.since(connection.edge, delivery.sent):
+        return End.SETTLED
+    if not later and connection.ended in (Ended.RESET, Ended.BROKEN):
+        return End.RETURNED
+    return End.UNKNOWN
+
+
+def _to_the_store(requests: list[Request]) -> Iterator[Request]:
+    """Without what the edge answers by itself: ENQs inside a transaction, and the end of one that held nothing."""
+    inside = holds = False
+    for request in requests:
+        match request.operation:
+            case Operation.TS if request.ok:
+                inside, holds = True, False
+            case Operation.ENQ if inside:
+                holds = holds or request.ok
+            case Operation.TE | Operation.TA:
+                inside = False
+                if holds:
+                    yield request
+            case _:
+                yield request

@@ -1,0 +1,449 @@
+"""The checker finds what it is there to find: made-up histories, each with one fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from protos.tmq import Operation
+from tests.faults.checker import QueueCounts, Violation, check, check_counts
+from tests.faults.history import Connection, Ended, Fault, History, Request, Trouble
+from tests.faults.order import check_abort, check_drain, check_first
+from tests.faults.reading import Fate, read
+
+Q, R = "orders", "bills"
+
+
+class Script:
+    """A history as it is told; every request takes one second, one after the other over all connections."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.dead: dict[str, list[bytes]] = {}
+        self.faults: list[Fault] = []
+        self.troubles: list[Trouble] = []
+        self._now = 1.0
+
+    def connection(self, edge: int = 0) -> Connection:
+        return self.history.connection("test", edge)
+
+    def ask(
+        self, to: Connection, operation: Operation, ok: bool | None = True, queue: str = Q, body: bytes = b""
+    ) -> Request:
+        """ok=None: no answer ever came."""
+        request = Request(operation, queue, body, self._now, None if ok is None else self._now + 1, bool(ok))
+        self._now += 2
+        to.requests.append(request)
+        return request
+
+    def put(self, to: Connection, body: bytes, ok: bool | None = True, queue: str = Q) -> Request:
+        return self.ask(to, Operation.ENQ, ok, queue, body)
+
+    def take(self, to: Connection, body: bytes, queue: str = Q) -> Request:
+        return self.ask(to, Operation.DNQ, True, queue, body)
+
+    def end(self, connection: Connection, how: Ended) -> None:
+        connection.ended, connection.ended_at = how, self._now
+        self._now += 1
+
+    def drain(self, *bodies: bytes, queue: str = Q) -> Connection:
+        """A connection that takes these and settles them."""
+        to = self.connection()
+        self.ask(to, Operation.TS)
+        for body in bodies:
+            self.take(to, body, queue)
+        self.ask(to, Operation.TE)
+        return to
+
+    def violations(self) -> list[Violation]:
+        return check(read(self.history, self.dead, self.faults, self.troubles))
+
+    def broken(self) -> list[str]:
+        return [violation.rule for violation in self.violations()]
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script()
+
+
+def stored(script: Script, *bodies: bytes) -> Connection:
+    to = script.connection()
+    for body in bodies:
+        script.put(to, body)
+    return to
+
+
+# plain messages
+
+
+def test_stored_and_settled_is_well(script: Script) -> None:
+    stored(script, b"1", b"2")
+    script.drain(b"1", b"2")
+    assert script.broken() == []
+
+
+def test_stored_and_never_seen_is_lost(script: Script) -> None:
+    stored(script, b"1", b"2")
+    script.drain(b"2")
+    assert script.broken() == ["lost"]
+
+
+def test_dead_is_not_lost(script: Script) -> None:
+    stored(script, b"1")
+    script.dead[Q] = [b"1"]
+    assert script.broken() == []
+
+
+@pytest.mark.parametrize("body", [b"never put", b"put elsewhere"])
+def test_what_nobody_put_is_invented(script: Script, body: bytes) -> None:
+    script.put(script.connection(), b"put elsewhere", queue=R)
+    script.drain(b"put elsewhere", queue=R)
+    script.drain(body)
+    assert script.broken()[0] == "invented"
+
+
+def test_what_nobody_put_is_invented_among_the_dead(script: Script) -> None:
+    script.dead[Q] = [b"1"]
+    assert script.broken() == ["invented"]
+
+
+def test_what_was_answered_as_failed_must_not_appear(script: Script) -> None:
+    script.put(script.connection(), b"1", ok=False)
+    assert script.broken() == []
+    script.drain(b"1")
+    assert script.broken() == ["invented"]
+
+
+def test_what_was_not_answered_may_appear_once(script: Script) -> None:
+    script.put(script.connection(), b"1", ok=None)
+    assert script.broken() == []
+    script.drain(b"1")
+    assert script.broken() == []
+    script.drain(b"1")
+    assert script.broken() == ["repeated"]
+
+
+def test_what_was_settled_never_comes_again(script: Script) -> None:
+    stored(script, b"1")
+    script.drain(b"1")
+    script.drain(b"1")
+    assert script.broken() == ["repeated"]
+
+
+def test_what_was_settled_is_not_dead_too(script: Script) -> None:
+    stored(script, b"1")
+    script.drain(b"1")
+    script.dead[Q] = [b"1"]
+    assert script.broken() == ["repeated"]
+
+
+def test_a_further_answer_settles(script: Script) -> None:
+    stored(script, b"1", b"2")
+    to = script.connection()
+    script.take(to, b"1")
+    script.take(to, b"2")
+    script.end(to, Ended.BROKEN)
+    script.drain(b"2")
+    assert script.broken() == []
+    script.drain(b"1")
+    assert script.broken() == ["repeated"]
+
+
+@pytest.mark.parametrize("operation", [Operation.ENQ, Operation.TS, Operation.DNQ])
+def test_an_answer_that_the_store_did_not_give_settles_nothing_for_sure(
+    script: Script, operation: Operation
+) -> None:
+    stored(script, b"1")
+    to = script.connection()
+    script.take(to, b"1")
+    if operation is not Operation.TS:
+        script.ask(to, operation, ok=False, body=b"2")
+    else:  # the ENQ inside is answered by the edge alone
+        script.ask(to, Operation.TS)
+        script.put(to, b"2")
+    script.end(to, Ended.BROKEN)
+    script.drain(b"1")
+    assert script.broken() == []
+
+
+def test_a_commit_is_an_answer_of_the_store(script: Script) -> None:
+    stored(script, b"1")
+    to = script.connection()
+    script.take(to, b"1")
+    script.ask(to, Operation.TS)
+    script.put(to, b"2")
+    script.ask(to, Operation.TE)
+    script.drain(b"1", b"2")
+    assert script.broken() == ["repeated"]
+
+
+@pytest.mark.parametrize("how", [Ended.RESET, Ended.BROKEN])
+def test_what_was_not_settled_comes_again(script: Script, how: Ended) -> None:
+    stored(script, b"1")
+    to = script.connection()
+    script.take(to, b"1")
+    script.end(to, how)
+    assert script.broken() == ["lost"]
+    script.drain(b"1")
+    assert script.broken() == []
+
+
+def test_a_request_under_way_settles_or_not(script: Script) -> None:
+    stored(script, b"1")
+    to = script.connection()
+    script.take(to, b"1")
+    script.ask(to, Operation.DNQ, ok=None)
+    script.end(to, Ended.BROKEN)
+    assert script.broken() == []
+    script.drain(b"1")
+    assert script.broken() == []
+
+
+def test_a_fin_settles(script: Script) -> None:
+    stored(script, b"1")
+    to = script.connection()
+    script.take(to, b"1")
+    script.end(to, Ended.FIN)
+    assert script.broken() == []
+    script.drain(b"1")
+    assert script.broken() == ["repeated"]
+
+
+def test_a_fin_settles_only_if_the_edge_lives_on(script: Script) -> None:
+    stored(script, b"1")
+    to = script.connection()
+    script.take(to, b"1")
+    script.end(to, Ended.FIN)
+    script.drain(b"1")
+    script.faults = [Fault("store", "kill", 99.0, 99.5), Fault("edge 1", "kill", 99.0, 99.5)]
+    assert script.broken() == ["repeated"]
+    script.faults.append(Fault("edge 0", "kill", 99.0, 99.5))
+    assert script.broken() == []
+
+
+def test_the_fin_of_a_killed_edge_settles_nothing(script: Script) -> None:
+    stored(script, b"1")
+    to = script.connection()
+    taken = script.take(to, b"1")
+    script.end(to, Ended.FIN)
+    script.faults = [
+        Fault("edge 0", "kill", taken.sent + 0.5, taken.sent + 1.5)
+    ]  # started again before the FIN came
+    script.drain(b"1")
+    assert script.broken() == []
+
+
+def test_a_lost_session_explains_as_much_as_a_killed_edge(script: Script) -> None:
+    stored(script, b"1")
+    to = script.connection()
+    script.take(to, b"1")
+    script.end(to, Ended.FIN)
+    script.drain(b"1")
+    script.troubles = [Trouble(0, 99.0, "session_lost", "")]
+    assert script.broken() == []
+
+
+def test_deliveries_that_overlap_may_have_been_in_either_order(script: Script) -> None:
+    stored(script, b"1")
+    returned = script.connection()
+    first = script.take(returned, b"1")
+    script.end(returned, Ended.RESET)
+    script.drain(b"1")
+    assert script.broken() == []
+    first.answered = 99.0  # it was sent before, answered after: it may have been the later one, or not
+    assert script.broken() == []
+    first.sent = 98.0
+    assert script.broken() == ["lost", "repeated"]
+
+
+# transactions
+
+
+def transaction(script: Script, end: Operation | None, ok: bool | None, *bodies: bytes) -> Connection:
+    """Takes "0" from one queue and puts these into both."""
+    to = script.connection()
+    script.ask(to, Operation.TS)
+    script.take(to, b"0")
+    for index, body in enumerate(bodies):
+        script.put(to, body, queue=(Q, R)[index % 2])
+    if end is not None:
+        script.ask(to, end, ok)
+    script.end(to, Ended.BROKEN)
+    return to
+
+
+def test_5_3_what_was_committed_happened(script: Script) -> None:
+    stored(script, b"0")
+    transaction(script, Operation.TE, True, b"1", b"2")
+    script.drain(b"1")
+    assert script.broken() == ["lost"]
+    script.drain(b"2", queue=R)
+    assert script.broken() == []
+    script.drain(b"0")
+    assert script.broken() == ["repeated"]
+
+
+@pytest.mark.parametrize(
+    ("end", "ok"),
+    [(Operation.TE, False), (Operation.TA, True), (Operation.TA, None), (Operation.TA, False), (None, None)],
+)
+def test_5_4_what_was_not_committed_did_not_happen(script: Script, end: Operation, ok: bool | None) -> None:
+    stored(script, b"0")
+    transaction(script, end, ok, b"1")
+    assert script.broken() == ["lost"]  # "0" never came again
+    script.drain(b"0")
+    assert script.broken() == []
+    script.drain(b"1")
+    assert script.broken() == ["invented"]
+
+
+def test_an_unknown_commit_is_all_or_nothing(script: Script) -> None:
+    stored(script, b"0")
+    transaction(script, Operation.TE, None, b"1", b"2")
+    assert script.broken() == ["lost"]  # if nothing was put, then "0" went back
+    script.drain(b"1")
+    assert sorted(script.broken()) == ["lost", "partial"]
+    script.drain(b"2", queue=R)
+    assert script.broken() == []
+    script.drain(b"0")
+    assert script.broken() == ["repeated"]
+
+
+def test_an_unknown_commit_may_have_done_nothing(script: Script) -> None:
+    stored(script, b"0")
+    transaction(script, Operation.TE, None, b"1", b"2")
+    script.drain(b"0")
+    assert script.broken() == []
+
+
+def test_an_unknown_commit_of_takes_is_all_or_nothing(script: Script) -> None:
+    stored(script, b"0", b"1")
+    to = script.connection()
+    script.ask(to, Operation.TS)
+    script.take(to, b"0")
+    script.take(to, b"1")
+    script.ask(to, Operation.TE, ok=None)
+    assert script.broken() == []
+    script.drain(b"0")
+    assert script.broken() == ["lost"]
+    script.drain(b"1")
+    assert script.broken() == []
+
+
+def test_what_a_transaction_refused_is_not_part_of_it(script: Script) -> None:
+    to = script.connection()
+    script.ask(to, Operation.TS)
+    script.put(to, b"1")
+    script.put(to, b"2", ok=False)
+    script.ask(to, Operation.TE, ok=None)
+    script.drain(b"1")
+    assert script.broken() == []
+    script.drain(b"2")
+    assert script.broken() == ["invented"]
+
+
+# order
+
+
+def test_first_deliveries_are_in_order(script: Script) -> None:
+    stored(script, b"1", b"2")
+    script.drain(b"2", b"1")
+    assert [v.rule for v in check_first(read(script.history, {}), Q)] == ["order"]
+
+
+def test_a_lost_take_explains_one_message_that_comes_late(script: Script) -> None:
+    stored(script, b"1", b"2", b"3")
+    script.ask(script.connection(), Operation.DNQ, ok=None)
+    script.drain(b"2", b"1", b"3")
+    assert list(check_first(read(script.history, {}), Q)) == []
+
+
+def test_a_lost_take_does_not_explain_two(script: Script) -> None:
+    stored(script, b"1", b"2", b"3")
+    script.ask(script.connection(), Operation.DNQ, ok=None)
+    script.drain(b"3", b"1", b"2")
+    assert [v.rule for v in check_first(read(script.history, {}), Q)] == ["order"]
+
+
+def test_a_lost_take_explains_nothing_before_it(script: Script) -> None:
+    stored(script, b"1", b"2")
+    script.drain(b"2")
+    script.ask(script.connection(), Operation.DNQ, ok=None)
+    script.drain(b"1")
+    assert [v.rule for v in check_first(read(script.history, {}), Q)] == ["order"]
+
+
+def test_connections_have_no_order_among_them(script: Script) -> None:
+    stored(script, b"1")
+    stored(script, b"2")
+    drain = script.drain(b"2", b"1")
+    reading = read(script.history, {})
+    assert [*check_first(reading, Q), *check_drain(reading, drain)] == []
+
+
+def test_a_transaction_stands_where_it_ended(script: Script) -> None:
+    to = script.connection()
+    script.ask(to, Operation.TS)
+    script.put(to, b"1")
+    script.ask(to, Operation.TE)
+    script.put(to, b"2")
+    drain = script.drain(b"2", b"1")
+    reading = read(script.history, {})
+    assert [v.rule for v in check_first(reading, Q)] == ["order"]
+    assert [v.rule for v in check_drain(reading, drain)] == ["order"]
+
+
+def test_the_drain_is_in_order_whatever_was_returned(script: Script) -> None:
+    stored(script, b"1", b"2")
+    back = script.connection()
+    script.take(back, b"1")
+    script.take(back, b"2")
+    script.end(back, Ended.RESET)
+    drain = script.drain(b"2", b"1")
+    reading = read(script.history, {})
+    assert list(check_first(reading, Q)) == []
+    assert [v.rule for v in check_drain(reading, drain)] == ["order"]
+
+
+def aborted(script: Script, following: bytes) -> None:
+    stored(script, b"1", b"2")
+    to = script.connection()
+    script.ask(to, Operation.TS)
+    script.take(to, b"1")
+    script.ask(to, Operation.TA)
+    script.take(to, following)
+
+
+def test_5_4_what_was_aborted_comes_next(script: Script) -> None:
+    aborted(script, b"1")
+    assert list(check_abort(read(script.history, {}), Q)) == []
+
+
+def test_5_4_nothing_overtakes_what_was_aborted(script: Script) -> None:
+    aborted(script, b"2")
+    assert [v.rule for v in check_abort(read(script.history, {}), Q)] == ["order"]
+    assert list(check_abort(read(script.history, {Q: [b"1"]}), Q)) == []
+
+
+# counters
+
+
+def test_the_stores_counters_say_what_the_clients_saw(script: Script) -> None:
+    stored(script, b"1", b"2", b"3")
+    script.put(script.connection(), b"4", ok=None)
+    script.drain(b"1", b"2")
+    script.dead[Q] = [b"3"]
+    reading = read(script.history, script.dead)
+    assert list(check_counts(reading, {Q: QueueCounts(3, 2, 1, 0, 0)})) == []
+    for wrong in ((4, 2, 1, 0, 0), (3, 3, 1, 0, 0), (3, 2, 0, 0, 0), (3, 2, 1, 1, 0), (3, 2, 1, 0, 1)):
+        assert [v.rule for v in check_counts(reading, {Q: QueueCounts(*wrong)})] == ["counters"]
+
+
+def test_an_unknown_outcome_is_judged_by_what_was_seen(script: Script) -> None:
+    script.put(script.connection(), b"1", ok=None)
+    transaction(script, Operation.TE, None, b"2")
+    script.drain(b"2")
+    reading = read(script.history, {})
+    assert reading.messages[b"1"].fate is Fate.UNKNOWN
+    assert reading.messages[b"2"].fate is Fate.DONE
+    assert reading.transactions[0].judged
