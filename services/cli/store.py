@@ -1,4 +1,4 @@
-"""penstock store: init."""
+"""penstock store: init, rights."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from services.cli.exits import Exit, Failure
 from services.cli.output import Output
 from services.cli.own_store import OwnStore
 from services.store.probe import Promises
+from services.store.rights import acl_rules
 
 
 @click.group()
@@ -43,6 +44,20 @@ def init(options: Options, accept_loss: bool, store_server: str | None) -> None:
     output.line(f"{promises.server} {promises.version} is set up; ack levels: {', '.join(promises.levels())}")
     if output.as_json:
         output.record(described)
+
+
+@store.command()
+@click.option("--user", default="edge", show_default=True, help="name of the user")
+@plain_command
+def rights(options: Options, user: str) -> None:
+    """Print the ACL line that makes a user for edges, with no more rights than they need.
+
+    Give it to redis-cli with a password added, as in `>secret`, and put user and password into the edges' URL.
+    """
+    output = Output(as_json=options.as_json)
+    output.line(" ".join(["ACL SETUSER", user, *acl_rules()]))
+    if output.as_json:
+        output.record({"user": user, "rules": acl_rules()})
 
 
 async def _init(url: str, accept_loss: bool) -> Promises:
