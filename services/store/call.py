@@ -271,8 +271,8 @@ class Call:
             merged = merge(part.deliveries)
             entries = records.pack(part.records) if part.records else []
             args += (self.queues[part.queue.qid][0], len(merged), part.origin)
-            for (lot, entry), (size, mask, count) in merged.items():
-                args += (lot, entry, size, mask, count)
+            for group in merged:
+                args += group
             args.append(len(entries))
             for packed in entries:
                 args += packed
@@ -365,12 +365,12 @@ def _ignore(_: Any) -> None:
     return None
 
 
-def merge(deliveries: list[Delivery]) -> dict[tuple[bytes, bytes], list[int]]:
-    """Acknowledgements by lot and entry: [messages in the entry, mask, octets of bodies]."""
+def merge(deliveries: list[Delivery]) -> list[tuple[bytes, bytes, int, int, int]]:
+    """Acknowledgements: (lot, entry, messages in the entry, mask, octets of bodies). What is there twice stays so."""
     acks: dict[tuple[bytes, bytes], list[int]] = {}
-    for d in deliveries:
-        add_ack(acks, d)
-    return acks
+    twice = [d for d in deliveries if not add_ack(acks, d)]
+    merged = [(lot, entry, size, mask, count) for (lot, entry), (size, mask, count) in acks.items()]
+    return merged + [(d.lot, d.entry, d.size, d.mask, d.body_bytes) for d in twice]
 
 
 def add_ack(acks: dict[tuple[bytes, bytes], list[int]], d: Delivery) -> bool:

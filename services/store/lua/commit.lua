@@ -24,29 +24,35 @@ local function parse_parts(A, i, number)
   return parts, i
 end
 
+-- What all parts of a commit together do to a queue: masks by entry, messages and octets in and out.
+local function totals(Q)
+  if not Q.tx then Q.tx = { seen = {}, n = 0, bytes = 0, freed = 0, freed_bytes = 0 } end
+  return Q.tx
+end
+
 local function check_acks(Q, part)
-  local seen = {}
+  local sum = totals(Q)
   for _, a in ipairs(part.acks) do
     local entry, mask = a[2], a[4]
-    if band(seen[entry] or 0, mask) ~= 0 then return false end
-    seen[entry] = bor(seen[entry] or 0, mask)
+    if band(sum.seen[entry] or 0, mask) ~= 0 then return false end
+    sum.seen[entry] = bor(sum.seen[entry] or 0, mask)
     if not holds(Q, a[1], entry, mask) then return false end
     if not load(Q, entry) then return false end
+    sum.freed, sum.freed_bytes = sum.freed + popcount(mask), sum.freed_bytes + a[5]
   end
+  for _, b in ipairs(part.blobs) do sum.n, sum.bytes = sum.n + b[1], sum.bytes + b[2] end
   return true
 end
 
-local function check_room(Q, part)
-  local n, bytes, freed, freed_bytes = 0, 0, 0, 0
-  for _, b in ipairs(part.blobs) do n, bytes = n + b[1], bytes + b[2] end
-  if n == 0 then return true end
-  for _, a in ipairs(part.acks) do freed, freed_bytes = freed + popcount(a[4]), freed_bytes + a[5] end
+local function check_room(Q)
+  local sum, most, most_bytes = totals(Q), Q.limits.length, Q.limits.bytes
+  if sum.n == 0 then return true end
   if Q.limits.evict then
-    local kept = Q.h.leased - freed   -- what is leased cannot make room
-    return (Q.limits.length == 0 or kept + n <= Q.limits.length) and (Q.limits.bytes == 0 or bytes <= Q.limits.bytes)
+    local kept = Q.h.leased - sum.freed   -- what is leased cannot make room
+    return (most == 0 or kept + sum.n <= most) and (most_bytes == 0 or sum.bytes <= most_bytes)
   end
-  return (Q.limits.length == 0 or Q.h.len - freed + n <= Q.limits.length) and
-    (Q.limits.bytes == 0 or Q.h.bytes - freed_bytes + bytes <= Q.limits.bytes)
+  return (most == 0 or Q.h.len - sum.freed + sum.n <= most) and
+    (most_bytes == 0 or Q.h.bytes - sum.freed_bytes + sum.bytes <= most_bytes)
 end
 
 local function check_part(Q, part)
@@ -56,7 +62,20 @@ local function check_part(Q, part)
     if reason then return reason end
   end
   if not check_acks(Q, part) then return 'FENCED' end
-  if not check_room(Q, part) then return 'FULL' end
+end
+
+-- Why it cannot be done, and which part is to blame; nil if it can.
+local function check(queues, parts)
+  for _, part in ipairs(parts) do
+    if queues(part.queue) then queues(part.queue).tx = nil end
+  end
+  for p, part in ipairs(parts) do
+    local reason = check_part(queues(part.queue), part)
+    if reason then return reason, p end
+  end
+  for p, part in ipairs(parts) do
+    if #part.blobs > 0 and not check_room(queues(part.queue)) then return 'FULL', p end
+  end
 end
 
 local function apply_part(Q, part)
@@ -80,13 +99,10 @@ local function commit(C, queues, key, keep_ms, parts)
     end
     return { 'DONE' }
   end
-  for p, part in ipairs(parts) do
-    local Q = queues(part.queue)
-    local reason = check_part(Q, part)
-    if reason then
-      if reason == 'FENCED' then count(Q, 'fenced', 1) end
-      return refuse(reason, p - 1)
-    end
+  local reason, p = check(queues, parts)
+  if reason then
+    if reason == 'FENCED' then count(queues(parts[p].queue), 'fenced', 1) end
+    return refuse(reason, p - 1)
   end
   for _, part in ipairs(parts) do apply_part(queues(part.queue), part) end
   call('SET', key, '1', 'PX', keep_ms)
