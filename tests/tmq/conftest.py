@@ -1,0 +1,100 @@
+"""Live tests of the TMQ edge: real sockets, a real store, nothing replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from services.store import Store
+from tests.servers import Server
+from tests.tmq.client import Client
+from tests.tmq.live import LiveEdge
+
+MakeEdge = Callable[..., Awaitable[LiveEdge]]
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    """Randomness that can be repeated."""
+    seed = int(os.environ.get("PENSTOCK_TEST_SEED") or secrets.randbits(32))
+    print(f"PENSTOCK_TEST_SEED={seed} repeats this")
+    return random.Random(seed)
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests that leave it whole."""
+    server = Server("valkey", tmp_path_factory.mktemp("valkey")).start()
+    yield server
+    server.end()
+
+
+async def set_up(server: Server) -> None:
+    store = Store(server.url, "test")
+    await store.initialise()
+    await store.close()
+
+
+@pytest.fixture
+async def server(running: Server) -> Server:
+    """The shared server, with nothing in it but what `penstock up` puts there."""
+    running.clear()
+    await set_up(running)
+    return running
+
+
+@pytest.fixture
+async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
+    """A server, set up, that the test may kill."""
+    server = Server("valkey", tmp_path / "data").start()
+    await set_up(server)
+    yield server
+    server.end()
+
+
+@pytest.fixture
+async def make_edge(server: Server) -> AsyncIterator[MakeEdge]:
+    """Makes edges on the shared store; each is checked when the test is over."""
+    made: list[LiveEdge] = []
+
+    async def make(**settings: Any) -> LiveEdge:
+        made.append(await LiveEdge(server.url, **settings).start())
+        return made[-1]
+
+    yield make
+    for edge in made:
+        await edge.check_nothing_is_left()
+    for edge in made:
+        await edge.close()
+        edge.check_no_fault_of_ours()
+
+
+@pytest.fixture
+async def edge(make_edge: MakeEdge) -> LiveEdge:
+    """An edge with its default settings, but for a short wait after FIN."""
+    return await make_edge(eof_grace_s=0.1)
+
+
+@pytest.fixture
+async def client(edge: LiveEdge) -> Client:
+    return await edge.client()
+
+
+@pytest.fixture
+async def other(edge: LiveEdge) -> Client:
+    """A second connection."""
+    return await edge.client()

@@ -1,0 +1,225 @@
+"""DNQ outside a transaction: who settles what, and when (tmq.md 6)."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from protos import tmq
+from services.store import Queue, records
+from services.store.asking import Asker
+from services.store.spec import Delivery
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge, until
+
+
+async def settled(edge: LiveEdge, name: str, count: int) -> bool:
+    return bool((await edge.stats(name))["acked"] == count)
+
+
+async def ready(edge: LiveEdge, name: str, count: int) -> bool:
+    return bool((await edge.stats(name))["ready"] == count)
+
+
+async def test_a_reply_is_leased_until_the_next_request(edge: LiveEdge, client: Client) -> None:
+    """6.1"""
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1")
+    assert await client.dnq(mqid) == b"1"
+    assert (await edge.stats("q"))["in_flight"] == 1
+    assert await client.select(mqid) == 0
+    await until(lambda: settled(edge, "q", 1))
+
+
+async def test_an_unfinished_request_settles_nothing(edge: LiveEdge, client: Client, other: Client) -> None:
+    """6.1: only a complete valid request does"""
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1")
+    assert await client.dnq(mqid) == b"1"
+    await edge.deliver("document", client, tmq.encode_dnq(mqid)[:-1])
+    client.reset()
+    await until(lambda: ready(edge, "q", 1))
+    assert await other.drain(await other.queue(b"q")) == [b"1"]
+
+
+async def test_a_bad_code_settles_nothing(edge: LiveEdge, client: Client) -> None:
+    """6.1, 3.2"""
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1")
+    assert await client.dnq(mqid) == b"1"
+    await client.send(b"\xff")
+    assert await client.ended() in ("fin", "reset")
+    client.close()
+    await until(lambda: ready(edge, "q", 1))
+
+
+@pytest.mark.parametrize("listener", ["document", "reference"])
+async def test_a_reset_returns_it_to_the_front(edge: LiveEdge, listener: str) -> None:
+    """6.1"""
+    client, other = await edge.client(listener), await edge.client(listener)
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    await client.put(mine, b"1", b"2")
+    assert await client.dnq(mine) == b"1"
+    client.reset()
+    await until(lambda: ready(edge, "q", 2))
+    assert await other.drain(theirs) == [b"1", b"2"]
+
+
+async def test_a_fin_settles_what_was_read(edge: LiveEdge, client: Client) -> None:
+    """6.1: every octet acknowledged by the peer's TCP, no reset follows"""
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1")
+    assert await client.dnq(mqid) == b"1"
+    client.fin()
+    assert await client.ended() == "fin"
+    await until(lambda: settled(edge, "q", 1))
+
+
+async def test_a_fin_does_not_settle_what_has_not_arrived(make_edge: MakeEdge) -> None:
+    """6.1: a peer that reads nothing has not acknowledged a message larger than its buffers"""
+    edge = await make_edge(eof_grace_s=0.1, listeners={"document": {"port": 0, "write_timeout_s": 0.5}})
+    client, other = await edge.client(receive_buffer=4096), await edge.client()
+    mqid, theirs = await client.queue(b"q"), await other.queue(b"q")
+    large = bytes(1 << 20)
+    for _ in range(8):
+        await other.put(theirs, large)
+    await client.send(tmq.encode_dnq(mqid) * 8)
+    client.fin()
+    await until(lambda: edge.refusals()["write_timeout"] >= 1)
+    client.close()
+    await until(lambda: ready(edge, "q", 8))
+
+
+async def test_a_reset_after_the_fin_returns_it(make_edge: MakeEdge) -> None:
+    """6.1: within a second"""
+    edge = await make_edge(eof_grace_s=5.0)
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1")
+    assert await client.dnq(mqid) == b"1"
+    client.fin()
+    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    client.sock.close()
+    await until(lambda: not edge.connections(), patience_s=15)
+    stats = await edge.stats("q")
+    assert stats["ready"] + stats["acked"] == 1
+
+
+async def test_replies_beyond_the_bound_are_minus_one(make_edge: MakeEdge) -> None:
+    """6.1: max_unsettled"""
+    edge = await make_edge(max_unsettled=3)
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, *(b"%d" % n for n in range(5)))
+    assert await client.messages(mqid, 5) == [b"0", b"1", b"2", None, None]
+    assert edge.refusals()["too_many_unsettled"] == 1
+    assert await client.drain(mqid) == [b"3", b"4"]
+
+
+async def test_pipelined_dnqs_come_in_order_then_minus_one(client: Client) -> None:
+    """6.1, 1.2"""
+    mqid = await client.queue(b"q")
+    await client.put(mqid, *(b"%d" % n for n in range(300)))
+    assert await client.messages(mqid, 302) == [*(b"%d" % n for n in range(300)), None, None]
+
+
+async def test_requests_sent_ahead_are_done_in_their_order(client: Client) -> None:
+    """1.2: a DNQ does not see an ENQ that was sent after it"""
+    mqid = await client.queue(b"q")
+    await client.send(
+        tmq.encode_dnq(mqid), tmq.encode_enq(mqid, b"later"), tmq.encode_dnq(mqid), tmq.encode_select(mqid)
+    )
+    assert await client.message() is None
+    assert await client.read(1) == b"\1"
+    assert await client.message() == b"later"
+    assert await client.read(8) == bytes(8)
+
+
+async def test_many_large_messages_asked_for_at_once(client: Client) -> None:
+    """6.1: more than one call to the store may carry"""
+    mqid = await client.queue(b"q")
+    bodies = [bytes([n]) * (900 << 10) for n in range(12)]
+    for body in bodies:
+        await client.put(mqid, body)
+    assert await client.messages(mqid, 13) == [*bodies, None]
+
+
+async def test_at_most_once_is_settled_before_it_is_sent(edge: LiveEdge, client: Client) -> None:
+    """6.1"""
+    await edge.declare("once", delivery=Delivery.AT_MOST_ONCE)
+    mqid = await client.queue(b"once")
+    await client.put(mqid, b"1", b"2")
+    assert await client.dnq(mqid) == b"1"
+    assert (await edge.stats("once"))["acked"] == 1
+    client.reset()
+    await until(lambda: edge.is_free(queue_of(edge, "once")))
+    assert (await edge.stats("once"))["ready"] == 1
+
+
+def queue_of(edge: LiveEdge, name: str) -> Queue:
+    return next(queue for queue in edge.tools.known() if queue.name == name)
+
+
+async def test_a_client_that_is_gone_before_its_message_came(
+    edge: LiveEdge, client: Client, other: Client
+) -> None:
+    """6.2"""
+    mqid = await client.queue(b"q")
+    await client.put(mqid, *(b"%d" % n for n in range(50)))
+    for _ in range(20):
+        hasty = await edge.client()
+        await hasty.send(tmq.encode_open(b"q"), tmq.encode_dnq(mqid) * 10)
+        hasty.reset()
+    await until(lambda: ready(edge, "q", 50))
+    assert await other.drain(await other.queue(b"q")) == [b"%d" % n for n in range(50)]
+
+
+async def test_attributes_of_other_protocols_stay_behind(edge: LiveEdge, client: Client) -> None:
+    """3: a DNQ answers the body, whatever else was said of the message"""
+    queue = await edge.declare("mixed")
+    bodies = [b"plain", b"with", b"", b"more"]
+    made = [records.encode(body, {"priority": n} if n % 2 else None) for n, body in enumerate(bodies)]
+    domain = edge.tools.domain()
+    await domain.pipe.ready()
+    assert await Asker(domain.pipe).publish(queue, made, "test") == []
+    mqid = await client.queue(b"mixed")
+    assert await client.messages(mqid, 5) == [*bodies, None]
+
+
+async def test_a_paused_queue_gives_and_takes_nothing(edge: LiveEdge, client: Client) -> None:
+    """7.2: refused is failed"""
+    await edge.declare("paused", paused=True)
+    mqid = await client.queue(b"paused")
+    assert not await client.enq(mqid, b"1")
+    assert await client.dnq(mqid) is None
+    assert edge.refusals()["queue_paused"] == 1
+
+
+async def test_a_full_queue_fails_the_message_beyond(edge: LiveEdge, client: Client) -> None:
+    """7.2"""
+    await edge.declare("full", max_length=3)
+    mqid = await client.queue(b"full")
+    await client.send(*(tmq.encode_enq(mqid, b"%d" % n) for n in range(5)))
+    assert await client.read(5) == b"\1\1\1\0\0"
+    assert await client.drain(mqid) == [b"0", b"1", b"2"]
+    assert edge.refusals()["queue_full"] == 1
+    assert await edge.requests("enq", "ok") == 3
+    assert await edge.requests("enq", "failed") == 2
+
+
+async def test_delete_is_only_for_queues_that_create_made(edge: LiveEdge, client: Client) -> None:
+    """3: deletion not allowed by its owner"""
+    await edge.declare("theirs", owner="cli")
+    assert not await client.delete(b"theirs")
+    assert await client.open(b"theirs") is not None
+    assert not await client.delete(b"nobody's")
+
+
+async def test_create_can_be_forbidden(make_edge: MakeEdge) -> None:
+    """3: refused"""
+    edge = await make_edge(create={"allowed": False})
+    client = await edge.client()
+    assert not await client.create(b"q")
+    assert await client.open(b"q") is None

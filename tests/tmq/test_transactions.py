@@ -1,0 +1,290 @@
+"""Transactions (tmq.md 5)."""
+
+from __future__ import annotations
+
+from protos import tmq
+from services.store import Queue
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge, until
+
+
+async def both(edge: LiveEdge) -> tuple[Client, Client]:
+    return await edge.client(), await edge.client()
+
+
+# 5.1
+
+
+async def test_one_transaction_a_connection_and_each_has_its_own(client: Client, other: Client) -> None:
+    """5.1"""
+    assert not await client.te()
+    assert not await client.ta()
+    assert await client.ts()
+    assert not await client.ts()
+    assert await other.ts()
+    assert await client.te()
+    assert not await client.te()
+    assert await other.ta()
+
+
+async def test_create_delete_open_and_close_are_not_part_of_it(client: Client, other: Client) -> None:
+    """5.1"""
+    assert await client.ts()
+    assert await client.create(b"outside")
+    mqid = await other.open(b"outside")
+    assert mqid is not None
+    assert await client.open(b"outside") == mqid
+    assert await client.close_queue(mqid)
+    assert await client.delete(b"outside")
+    assert await client.ta()
+    assert await other.open(b"outside") is None
+
+
+# 5.2
+
+
+async def test_what_is_put_is_seen_by_nobody_until_the_end(client: Client, other: Client) -> None:
+    """5.2"""
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    assert await client.ts()
+    assert await client.enq(mine, b"hidden")
+    assert await client.dnq(mine) is None
+    assert await client.select(mine) == 0
+    assert await other.dnq(theirs) is None
+    assert await client.te()
+    assert await other.dnq(theirs) == b"hidden"
+
+
+async def test_what_is_taken_is_nobody_elses(client: Client, other: Client) -> None:
+    """5.2"""
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    await client.put(mine, b"1", b"2")
+    assert await client.ts()
+    assert await client.dnq(mine) == b"1"
+    assert await other.select(theirs) == 1
+    assert await other.dnq(theirs) == b"2"
+    assert await other.dnq(theirs) is None
+    assert await client.te()
+    assert await other.dnq(theirs) is None
+
+
+async def test_the_operation_beyond_a_thousand_fails(client: Client) -> None:
+    """5.2"""
+    mqid = await client.queue(b"q")
+    assert await client.ts()
+    await client.put(mqid, *(b"%d" % n for n in range(998)))
+    await client.send(
+        tmq.encode_enq(mqid, b"998") + tmq.encode_enq(mqid, b"999") + tmq.encode_enq(mqid, b"1000")
+    )
+    assert await client.read(3) == b"\1\1\0"
+    assert await client.dnq(mqid) is None
+    assert await client.te()
+    assert await client.select(mqid) == 1000
+
+
+async def test_the_octets_of_a_transaction_are_bounded(make_edge: MakeEdge) -> None:
+    """5.2, with a smaller bound"""
+    edge = await make_edge(transaction={"max_bytes": 1000})
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    assert await client.ts()
+    assert await client.enq(mqid, bytes(600))
+    assert not await client.enq(mqid, bytes(600))
+    assert await client.enq(mqid, bytes(300))
+    assert await client.te()
+    assert [len(body) for body in await client.drain(mqid)] == [600, 300]
+
+
+# 5.3
+
+
+async def test_all_queues_or_none(edge: LiveEdge, client: Client, other: Client) -> None:
+    """5.3: one full queue dooms the whole"""
+    await edge.declare("small", max_length=1)
+    source, small, large = (
+        await client.queue(b"source"),
+        await client.queue(b"small"),
+        await client.queue(b"large"),
+    )
+    await client.put(source, b"moved")
+    assert await client.ts()
+    assert await client.dnq(source) == b"moved"
+    assert await client.enq(small, b"a")
+    assert await client.enq(small, b"b")
+    assert await client.enq(large, b"c")
+    assert not await client.te()
+    for name, expected in ((b"small", []), (b"large", []), (b"source", [b"moved"])):
+        assert await other.drain(await other.queue(name)) == expected
+    assert not await client.te(), "the failed TE has ended the transaction"
+    assert await client.ts()
+    assert await client.enq(small, b"a")
+    assert await client.enq(large, b"c")
+    assert await client.te()
+    assert await other.drain(await other.queue(b"small")) == [b"a"]
+    assert await other.drain(await other.queue(b"large")) == [b"c"]
+
+
+async def test_room_that_the_transaction_itself_makes_counts(edge: LiveEdge, client: Client) -> None:
+    """5.3: a full queue, one message taken and one put"""
+    await edge.declare("full", max_length=1)
+    mqid = await client.queue(b"full")
+    await client.put(mqid, b"old")
+    assert await client.ts()
+    assert await client.dnq(mqid) == b"old"
+    assert await client.enq(mqid, b"new")
+    assert await client.te()
+    assert await client.drain(mqid) == [b"new"]
+
+
+async def test_a_deleted_queue_dooms_the_whole(edge: LiveEdge, client: Client, other: Client) -> None:
+    """5.3, 5.6: also when a queue of the same name exists again"""
+    mqid, kept = await client.queue(b"doomed"), await client.queue(b"kept")
+    assert await client.ts()
+    assert await client.enq(mqid, b"1")
+    assert await client.enq(kept, b"2")
+    assert await other.delete(b"doomed")
+    assert await other.create(b"doomed")
+    assert not await client.te()
+    assert await other.drain(await other.queue(b"doomed")) == []
+    assert await other.drain(await other.queue(b"kept")) == []
+
+
+async def test_a_lost_lease_dooms_the_whole(edge: LiveEdge, client: Client, other: Client) -> None:
+    """5.3: the queue was emptied behind the transaction's back"""
+    mqid, kept = await client.queue(b"q"), await client.queue(b"kept")
+    await client.put(mqid, b"taken")
+    assert await client.ts()
+    assert await client.dnq(mqid) == b"taken"
+    assert await client.enq(kept, b"2")
+    assert await other.delete(b"q")
+    assert not await client.te()
+    assert await other.drain(await other.queue(b"kept")) == []
+    assert edge.refusals()["queue_unknown"] > 0
+
+
+async def test_an_empty_transaction_succeeds(client: Client) -> None:
+    """5.3"""
+    assert await client.ts()
+    assert await client.te()
+
+
+# 5.4
+
+
+async def test_returned_messages_keep_their_places_whoever_aborts_first(
+    client: Client, other: Client
+) -> None:
+    """5.4"""
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    await client.put(mine, *(b"%d" % n for n in range(6)))
+    assert await client.ts()
+    assert await other.ts()
+    assert await client.dnq(mine) == b"0"
+    assert await other.dnq(theirs) == b"1"
+    assert await client.dnq(mine) == b"2"
+    assert await other.dnq(theirs) == b"3"
+    assert await other.ta()
+    assert await client.ta()
+    assert await client.drain(mine) == [b"%d" % n for n in range(6)]
+
+
+async def test_a_lost_connection_aborts(client: Client, other: Client) -> None:
+    """5.4"""
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    await client.put(mine, b"1", b"2")
+    assert await client.ts()
+    assert await client.dnq(mine) == b"1"
+    assert await client.enq(mine, b"3")
+    client.reset()
+    await until(lambda: has(other, theirs, 2))
+    assert await other.drain(theirs) == [b"1", b"2"]
+
+
+async def has(client: Client, mqid: bytes, count: int) -> bool:
+    return await client.select(mqid) == count
+
+
+async def test_a_fin_in_a_transaction_aborts_it(client: Client, other: Client) -> None:
+    """5.4"""
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    await client.put(mine, b"1")
+    assert await client.ts()
+    assert await client.dnq(mine) == b"1"
+    client.fin()
+    assert await client.ended() == "fin"
+    await until(lambda: has(other, theirs, 1))
+
+
+async def test_the_time_limit_aborts_and_everything_fails_until_the_end(make_edge: MakeEdge) -> None:
+    """5.4"""
+    edge = await make_edge(transaction={"time_limit_s": 0.2})
+    client, other = await both(edge)
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    await client.put(mine, b"1", b"2")
+    assert await client.ts()
+    assert await client.dnq(mine) == b"1"
+    assert await client.enq(mine, b"3")
+    await until(lambda: has(other, theirs, 2))
+    assert not await client.enq(mine, b"4")
+    assert await client.dnq(mine) is None
+    assert await client.select(mine) == tmq.UNUSABLE
+    assert not await client.te()
+    assert await client.drain(mine) == [b"1", b"2"]
+    assert edge.refusals()["transaction_time_limit"] == 1
+
+
+async def test_aborts_count_as_failed_deliveries(edge: LiveEdge, client: Client) -> None:
+    """5.4 and decision 4: a message that makes its consumer abort for ever ends in the dead letters"""
+    await edge.declare("poison", max_deliveries=3)
+    mqid = await client.queue(b"poison")
+    await client.put(mqid, b"bad", b"good")
+    for _ in range(3):
+        assert await client.ts()
+        assert await client.dnq(mqid) == b"bad"
+        assert await client.ta()
+    assert await client.drain(mqid) == [b"good"]
+    assert (await edge.stats("poison"))["dead_letters"] == 1
+
+
+# 5.5, 5.6
+
+
+async def test_a_queue_of_another_domain_cannot_join(edge: LiveEdge, client: Client) -> None:
+    """5.5"""
+    far: Queue = await edge.declare("far", domain="elsewhere")
+    assert far.domain == "elsewhere"
+    near_id, far_id = await client.queue(b"near"), await client.queue(b"far")
+    await client.put(far_id, b"there")
+    assert await client.ts()
+    assert await client.enq(near_id, b"here")
+    assert not await client.enq(far_id, b"no")
+    assert await client.dnq(far_id) is None
+    assert await client.te()
+    assert await client.drain(near_id) == [b"here"]
+    assert await client.drain(far_id) == [b"there"]
+
+
+async def test_handles_of_a_deleted_queue_stay_unusable(client: Client, other: Client) -> None:
+    """5.6, 2.3"""
+    mqid = await client.queue(b"q")
+    assert await other.delete(b"q")
+    assert await other.create(b"q")
+    assert not await client.enq(mqid, b"lost")
+    assert await client.dnq(mqid) is None
+    assert await client.select(mqid) == tmq.UNUSABLE
+    assert await client.open(b"q") == mqid
+    assert await client.enq(mqid, b"kept")
+    assert await client.drain(mqid) == [b"kept"]
+
+
+async def test_a_return_to_a_deleted_queue_is_dropped(client: Client, other: Client) -> None:
+    """5.6"""
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"old")
+    assert await client.ts()
+    assert await client.dnq(mqid) == b"old"
+    assert await other.delete(b"q")
+    assert await other.create(b"q")
+    assert await client.ta()
+    assert await other.drain(await other.queue(b"q")) == []
