@@ -1,6 +1,5 @@
 """Commits: settles and publishes over several queues, all or nothing, once (tmq.md 5.3)."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
@@ -42,11 +41,11 @@ class Two:
 
 
 @pytest.fixture
-async def two(desk: Desk) -> AsyncIterator[Two]:
+async def two(desk: Desk) -> Two:
     one, other = await desk.queue("one"), await desk.queue("two")
     for queue in (one, other):
         await desk.put(queue, *numbered(5))
-    yield Two(desk, one, other, singles(await desk.take(one, 3)), singles(await desk.take(other, 3)))
+    return Two(desk, one, other, singles(await desk.take(one, 3)), singles(await desk.take(other, 3)))
 
 
 async def doomed(two: Two, wanted: type[StoreError], parts: list[Part]) -> None:

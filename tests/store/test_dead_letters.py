@@ -1,0 +1,155 @@
+"""Dead letters: kept whole, bounded, looked through, brought back or removed (architecture.md 3)."""
+
+import re
+
+import pytest
+
+from services.store import Filter, QueueSpec, records
+from services.store.errors import DomainMismatch, QueueFull, QueuePaused, QueueUnknown
+from tests.store.desk import Desk, bodies, numbered, until
+
+
+async def test_a_message_that_cannot_be_inserted_is_buried_whole(desk: Desk) -> None:
+    queue = await desk.queue()
+    record = records.encode(b"body", {"priority": 4, "key": b"\xff"})
+    await desk.bury(queue, record, "unencodable", "no such charset", origin="mca 10.0.0.1")
+    (letter,) = [d async for d in desk.dead(queue).matching()]
+    assert (letter.body, letter.attributes) == (b"body", {"priority": 4, "key": b"\xff"})
+    assert (letter.reason, letter.error, letter.origin) == ("unencodable", "no such charset", "mca 10.0.0.1")
+    assert (letter.acquired, letter.failed, letter.first_ms, letter.last_ms) == (0, 0, 0, 0)
+    assert await desk.count(queue) == 0
+    assert (await desk.stats(queue))["dead"] == 1
+
+
+async def test_the_oldest_go_when_there_are_too_many(desk: Desk) -> None:
+    queue = await desk.queue(dead_letter={"max_length": 5})
+    await desk.put(queue, *numbered(8))
+    await desk.reject(await desk.take(queue))
+    assert [d.body async for d in desk.dead(queue).matching()] == numbered(5, 3)
+    stats = await desk.stats(queue)
+    assert (stats["dead"], stats["dead_trimmed"], stats["dead_letters"]) == (8, 3, 5)
+
+
+async def test_they_are_kept_for_as_long_as_the_document_says(desk: Desk) -> None:
+    queue = await desk.queue(dead_letter={"retention": "1ms"})
+    await desk.put(queue, *numbered(3))
+    await desk.reject(await desk.take(queue))
+
+    async def gone() -> bool:
+        await desk.domain.tidy(queue)
+        return await desk.dead(queue).count() == 0
+
+    await until(gone)
+    assert (await desk.stats(queue))["dead_trimmed"] == 3
+
+
+async def test_a_retention_longer_than_the_clock_keeps_everything(desk: Desk) -> None:
+    queue = await desk.queue(dead_letter={"retention": "40000d"}, message_ttl="40000d")
+    await desk.put(queue, *numbered(3))
+    await desk.reject(await desk.take(queue, 1))
+    assert await desk.reconcile(queue) == {"len": 0, "bytes": 0, "leased": 0}
+    assert await desk.dead(queue).count() == 1
+
+
+async def test_filters(desk: Desk) -> None:
+    queue = await desk.queue()
+    for i in range(10):
+        reason = "injured" if i % 2 else "refused"
+        await desk.bury(queue, records.encode(b"m%d" % i), reason, origin=f"tmq {i % 3}")
+    letters = desk.dead(queue)
+    everything = [d async for d in letters.matching()]
+
+    async def found(**wanted: object) -> list[bytes]:
+        return [d.body async for d in letters.matching(Filter(**wanted))]
+
+    assert len(everything) == 10
+    assert await found(reasons=("injured",)) == [b"m1", b"m3", b"m5", b"m7", b"m9"]
+    assert await found(origin="tmq 2") == [b"m2", b"m5", b"m8"]
+    assert await found(body=re.compile(rb"[45]$")) == [b"m4", b"m5"]
+    assert await found(ids=(everything[3].id,)) == [b"m3"]
+    assert await found(older_than_ms=3_600_000) == []
+    assert [d.body async for d in letters.matching(after=everything[7].id)] == [b"m8", b"m9"]
+    assert (await letters.find(everything[4].id)) == everything[4]
+    assert await letters.find("5-0") is None
+    assert await letters.find("-") is None
+
+
+async def test_more_than_a_page_is_looked_through(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(450))
+    await desk.reject(await desk.take(queue))
+    assert [d.body async for d in desk.dead(queue).matching()] == numbered(450)
+
+
+async def test_redriven_ones_are_messages_again_in_their_order(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    got = await desk.take(queue, 3)
+    await desk.release(got, failed=True)
+    await desk.reject(await desk.take(queue, 3))
+    record = records.encode(b"other", {"k": 1})
+    await desk.bury(queue, record, "injured")
+    letters = [d async for d in desk.dead(queue).matching()]
+    told = await desk.dead(queue).redrive([d.id for d in letters] + ["9-9"])
+    assert (told.moved, told.missing, told.stopped) == (4, 1, None)
+    again = await desk.take(queue)
+    assert bodies(again) == [*numbered(2, 3), *numbered(3), b"other"]
+    assert again[-1].records() == [record]
+    assert [(d.acquired, d.failed) for d in again][-4:] == [(1, 0)] * 4
+    stats = await desk.stats(queue)
+    assert (stats["redriven"], stats["dead_letters"], stats["added"]) == (4, 0, 9)
+
+
+async def test_redriven_into_another_queue(desk: Desk) -> None:
+    queue, target = await desk.queue(), await desk.queue("repaired")
+    await desk.put(queue, *numbered(3))
+    await desk.reject(await desk.take(queue))
+    ids = [d.id async for d in desk.dead(queue).matching()]
+    assert (await desk.dead(queue).redrive(ids[:2], target)).moved == 2
+    assert bodies(await desk.take(target)) == numbered(2)
+    assert await desk.dead(queue).count() == 1
+    assert (await desk.stats(queue))["redriven"] == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "moved", "why"),
+    [
+        ({"max_length": 2}, 2, QueueFull),
+        ({"max_bytes": 7}, 1, QueueFull),
+        ({"paused": True}, 0, QueuePaused),
+    ],
+)
+async def test_a_redrive_stops_where_its_target_does(
+    desk: Desk, spec: dict[str, object], moved: int, why: type
+) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(4))
+    await desk.reject(await desk.take(queue))
+    await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
+    ids = [d.id async for d in desk.dead(queue).matching()]
+    told = await desk.dead(queue).redrive(ids)
+    assert (told.moved, told.missing, type(told.stopped)) == (moved, 0, why)
+    assert [d.body async for d in desk.dead(queue).matching()] == numbered(4 - moved, moved)
+    assert await desk.count(queue) == moved
+
+
+async def test_no_redrive_across_domains_or_into_nothing(desk: Desk) -> None:
+    queue = await desk.queue()
+    far, _ = await desk.store.declare("far", QueueSpec(domain="other"), "test")
+    with pytest.raises(DomainMismatch):
+        await desk.dead(queue).redrive(["1-1"], far)
+    near = await desk.queue("near")
+    await desk.store.delete(near)
+    with pytest.raises(QueueUnknown):
+        await desk.dead(queue).redrive(["1-1"], near)
+
+
+async def test_purged_ones_are_gone_for_good(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    await desk.reject(await desk.take(queue))
+    ids = [d.id async for d in desk.dead(queue).matching()]
+    assert await desk.dead(queue).purge([*ids[:2], "9-9"]) == 2
+    assert [d.body async for d in desk.dead(queue).matching()] == [b"m00002"]
+    assert (await desk.stats(queue))["purged"] == 2
+    assert (await desk.dead(queue).redrive(ids[:1])).missing == 1
