@@ -42,6 +42,7 @@ from services.store.verbs import Verbs
 log = logging.getLogger(__name__)
 
 TICK_S = 0.25
+PROBE_S = 1.0  # an idle connection is asked this often whether it lives
 BACKOFF_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 OPEN_TIMEOUT_S = 3.0
 DISCONNECTED = (RedisError, OSError, asyncio.TimeoutError, EOFError)
@@ -221,8 +222,7 @@ class Pipe(Verbs):
             if self._in_flight is None and not await self._send_next(connection):
                 if not self._session_open:
                     return
-                self._wake.clear()
-                await self._wake.wait()
+                await self._idle(connection)
                 continue
             call = self._in_flight
             assert call is not None
@@ -239,6 +239,16 @@ class Pipe(Verbs):
                 await self._send_next(connection)  # the store works on it while the answers are handed out
             finally:
                 self._finish(call, replies)
+
+    async def _idle(self, connection: AbstractConnection) -> None:
+        """Waits for something to do; a store that dies meanwhile is noticed all the same, for readiness goes by it."""
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(PROBE_S):
+                await self._wake.wait()
+        except TimeoutError:
+            async with asyncio.timeout(self._settings.reply_timeout_s):
+                await self._ask(connection, "PING")
 
     async def _send_next(self, connection: AbstractConnection) -> bool:
         call = self._next_call()

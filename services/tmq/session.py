@@ -39,14 +39,12 @@ class Handle(NamedTuple):
 class DequeueRun:
     """DNQs that are being answered together."""
 
-    __slots__ = ("allowed", "asked", "got", "replies", "slot")
+    __slots__ = ("allowed", "asked", "slot")
 
     def __init__(self, slot: Slot, asked: int) -> None:
         self.slot = slot
         self.asked = asked
-        self.allowed = 0
-        self.got = 0
-        self.replies: list[bytes] = []
+        self.allowed = 0  # of them, how many may be given a message
 
 
 class TmqSession:
@@ -69,6 +67,7 @@ class TmqSession:
         "_paused",
         "_protocol",
         "_pumping",
+        "_rest",
         "_service",
         "_source",
         "_transaction",
@@ -94,6 +93,7 @@ class TmqSession:
         self._held: tmq.Event | None = None
         self._events: Iterator[tmq.Event] | None = None
         self._input: deque[bytes] | None = None
+        self._rest: tuple[Queue, DequeueRun] | None = None  # DNQs that wait for the client to read
         self._busy = False
         self._pumping = False
         self._paused = False
@@ -136,7 +136,7 @@ class TmqSession:
                 first = False
                 self._handle(event)
                 if self._closing:
-                    return
+                    break
             self._events = None
         except PeerError as error:
             self._events = None
@@ -185,6 +185,9 @@ class TmqSession:
 
     def resumed(self, now: float) -> None:
         self._protocol.restart_clock(now)
+        if self._rest is not None and not self._wire.is_blocked():
+            rest, self._rest = self._rest, None
+            self._take(*rest)
         self._continue()
 
     @property
@@ -306,15 +309,13 @@ class TmqSession:
         return min(count, self._service.settings.max_unsettled - self._unsettled_count)
 
     def _take(self, queue: Queue | None, run: DequeueRun) -> None:
-        """Asks for what is still wanted; answers the run if that is nothing."""
-        if queue is None or run.allowed == run.got:
-            reply = b"".join(run.replies) + tmq.EMPTY * (run.asked - run.got)
-            self._reply(run.slot, reply, Operation.DNQ, run.got, run.asked)
+        """Asks for what may be taken; answers the run if that is nothing."""
+        if queue is None or run.allowed == 0:
+            self._reply(run.slot, tmq.EMPTY * run.asked, Operation.DNQ, 0, run.asked)
             self._free()
-            return
-        wanted = run.allowed - run.got
-        pipe = self._service.pipe(queue)
-        pipe.take(self._source, queue, wanted, lambda got, more: self._taken(queue, run, got, more))
+        else:
+            take = self._service.pipe(queue).take
+            take(self._source, queue, run.allowed, lambda got, more: self._taken(queue, run, got, more))
 
     def _taken(self, queue: Queue, run: DequeueRun, got: list[Delivery] | StoreError, more: bool) -> None:
         if isinstance(got, OutcomeUnknown):
@@ -324,13 +325,21 @@ class TmqSession:
             self._wire.refuse(got.reason, str(got))
             got, more = [], False
         count = sum(d.count for d in got)
-        if not self._keep(queue, got, count if more else run.allowed - run.got):
+        goes_on = more and 0 < count < run.allowed  # one call carries only so many octets
+        if not self._keep(queue, got, count if goes_on else run.allowed):
             return  # the client has gone; the messages went back (6.2)
-        run.replies.extend(records.plain(d.blob, d.count) for d in got)
-        run.got += count
-        if not (more and count):  # else one call could not carry all of them
-            run.allowed = run.got
-        self._take(queue, run)
+        answered = count if goes_on else run.asked
+        reply = b"".join(records.plain(d.blob, d.count) for d in got) + tmq.EMPTY * (answered - count)
+        self._reply(run.slot, reply, Operation.DNQ, count, answered)
+        if not goes_on:
+            self._free()
+            return
+        rest = DequeueRun(self._expect(), run.asked - count)
+        rest.allowed = run.allowed - count
+        if self._wire.is_blocked():
+            self._rest = (queue, rest)  # until the client has read some of it (7.3)
+        else:
+            self._take(queue, rest)
 
     def _keep(self, queue: Queue, got: list[Delivery], operations: int) -> bool:
         """The leases are this connection's now, unless it has none any more. False if it is gone."""

@@ -1,0 +1,161 @@
+"""The store is away, stopped, full, read-only or empty: never an OK for what is not stored (tmq.md 7.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from protos import tmq
+from services.store import Store
+from tests.servers import Server
+from tests.tmq.client import Client
+from tests.tmq.live import LiveEdge, until
+
+BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}
+
+
+@pytest.fixture
+async def edge(own_server: Server) -> AsyncIterator[LiveEdge]:
+    """An edge with short times on a server of its own."""
+    edge = await LiveEdge(own_server.url, request_timeout_s=1.5, eof_grace_s=0.1, store=BRISK).start()
+    yield edge
+    await edge.close()
+    edge.check_no_fault_of_ours()
+
+
+async def served(edge: LiveEdge) -> bool:
+    return edge.running.ready() is None
+
+
+async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
+    """7.2: failed while it is away, nothing of it is stored later, service resumes by itself"""
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"before")
+    own_server.kill9()
+    await until(lambda: not_ready(edge))  # what was sent before it is known could only end unanswered
+    assert not await client.enq(mqid, b"away")
+    assert await client.dnq(mqid) is None
+    assert await client.select(mqid) == tmq.UNUSABLE
+    assert await client.open(b"q") is None
+    assert not await client.create(b"other")
+    assert edge.running.ready() is not None
+    own_server.start()
+    await until(lambda: served(edge))
+    await client.put(mqid, b"after")
+    assert await client.drain(mqid) == [b"before", b"after"]
+    assert edge.refusals()["store_unavailable"] >= 1
+
+
+async def test_a_transaction_over_a_restart(edge: LiveEdge, own_server: Server) -> None:
+    """5.3: leases and buffered messages live through the death of the store"""
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1", b"2")
+    assert await client.ts()
+    assert await client.dnq(mqid) == b"1"
+    assert await client.enq(mqid, b"3")
+    own_server.kill9()
+    own_server.start()
+    await until(lambda: served(edge))
+    assert await client.te()
+    assert await client.drain(mqid) == [b"2", b"3"]
+
+
+async def test_stopped_and_continued(edge: LiveEdge, own_server: Server) -> None:
+    """7.2: what was sent is answered with its known outcome or not at all; stored once or not at all"""
+    clients = [await edge.client() for _ in range(8)]
+    mqid = await clients[0].queue(b"q")
+    for client in clients[1:]:
+        await client.queue(b"q")
+    own_server.stop()
+    answers = asyncio.gather(*(answer(client, mqid, b"%d" % n) for n, client in enumerate(clients)))
+    told = await answers
+    own_server.cont()
+    await until(lambda: served(edge))
+    reader = await edge.client()
+    found = await reader.drain(await reader.queue(b"q"))
+    assert len(set(found)) == len(found), "stored twice"
+    for n, outcome in enumerate(told):
+        assert outcome is not True, "an OK from a store that stood still"
+        if outcome is False:
+            assert b"%d" % n not in found, "failed, and stored all the same"
+    assert None in told, "what had been sent was answered without being known"
+
+
+async def answer(client: Client, mqid: bytes, body: bytes) -> bool | None:
+    """ENQ's answer, or None if the connection was closed unanswered."""
+    try:
+        return await client.enq(mqid, body)
+    except (EOFError, ConnectionResetError):
+        return None
+
+
+async def test_full(edge: LiveEdge, own_server: Server) -> None:
+    """7.2, store: publishes stop at 75 % of maxmemory, taking out goes on"""
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, *([bytes(10_000)] * 100))
+    used = int(own_server.info("memory")["used_memory"])
+    with own_server.configured(maxmemory=str(used)):
+        await until(lambda: refused(client, mqid))
+        assert edge.refusals()["store_full"] >= 1
+        assert len(await client.drain(mqid)) >= 100
+    await until(lambda: accepted(client, mqid))
+
+
+async def refused(client: Client, mqid: bytes) -> bool:
+    return not await client.enq(mqid, b"one more")
+
+
+async def accepted(client: Client, mqid: bytes) -> bool:
+    return await client.enq(mqid, b"one more")
+
+
+async def test_a_store_that_may_evict(edge: LiveEdge, own_server: Server) -> None:
+    """7.2: it would lose messages, so it gets none"""
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    with own_server.configured(maxmemory_policy="allkeys-lru"):
+        await until(lambda: refused(client, mqid))
+        assert edge.refusals()["store_evicts"] >= 1
+    await until(lambda: accepted(client, mqid))
+
+
+async def test_read_only(edge: LiveEdge, own_server: Server) -> None:
+    """7.2: it became a replica of nobody who answers"""
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"before")
+    own_server.call("REPLICAOF", "127.0.0.1", "1")
+    assert not await client.enq(mqid, b"lost")
+    own_server.call("REPLICAOF", "NO", "ONE")
+    await until(lambda: served(edge))
+    await client.put(mqid, b"after")
+    assert await client.drain(mqid) == [b"before", b"after"]
+
+
+async def test_empty(edge: LiveEdge, own_server: Server) -> None:
+    """store: an empty store is not taken for an empty queue; once set up anew, old handles stay unusable"""
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"lost with the store")
+    own_server.call("FLUSHALL")
+    assert await answer(client, mqid, b"no") is not True
+    await until(lambda: not_ready(edge))
+    other = await edge.client()
+    assert not await other.create(b"q")
+    store = Store(own_server.url, "admin")
+    await store.initialise()
+    await store.close()
+    await until(lambda: served(edge))
+    fresh = await edge.client()
+    assert await fresh.open(b"q") is None
+    assert await fresh.drain(await fresh.queue(b"q")) == []
+    assert await answer(client, mqid, b"no") is not True
+
+
+async def not_ready(edge: LiveEdge) -> bool:
+    return edge.running.ready() is not None
