@@ -248,5 +248,10 @@ async def open_connection(
             socket_keepalive=True,
             **options,
         )
-    await asyncio.wait_for(made.connect(), 2 * CONNECT_TIMEOUT_S)  # type: ignore[no-untyped-call]
+    try:
+        async with asyncio.timeout(2 * CONNECT_TIMEOUT_S):  # wait_for of Python 3.11 loses a cancellation
+            await made.connect()  # type: ignore[no-untyped-call]
+    except BaseException:  # also when whoever asked is cancelled: nobody else knows of the socket
+        await made.disconnect(nowait=True)
+        raise
     return made

@@ -93,11 +93,13 @@ class Link:
 
     async def _ask(self, command: tuple[Any, ...]) -> Any:
         if self._connection is None:
-            self._connection = await self._connector.connect(self._key, REPLY_TIMEOUT_S)
+            self._connection = await self._connector.connect(self._key)
         try:
             self._sent = True
-            await self._connection.send_command(*command)
-            return await self._connection.read_response(disable_decoding=True)
+            # not the connection's own timeout: its wait_for loses a cancellation (Python 3.11)
+            async with asyncio.timeout(REPLY_TIMEOUT_S):
+                await self._connection.send_command(*command)
+                return await self._connection.read_response(disable_decoding=True)
         except asyncio.CancelledError:
             await self._drop()  # its reply would be taken for the next one's
             raise

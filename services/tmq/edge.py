@@ -32,7 +32,7 @@ class RunningTmq:
         """Nothing is taken but what a client asks for: the drain of the sessions is enough."""
 
     async def close(self) -> None:
-        await self._service.store.close()
+        await self._service.close()
         self._tally.cancel()
         self._service.publish_tally()
 

@@ -86,6 +86,13 @@ class TmqService:
         trouble = self.store.trouble
         return None if trouble is None else str(trouble)
 
+    async def close(self) -> None:
+        """Nobody waits for work on whole queues any more: what went on would open the store again."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.store.close()
+
     def count_store_event(self, reason: str, number: int) -> None:
         """Every refusal and alarm of the store has its counter."""
         self._store_events.labels(self.metrics.edge, reason).inc(number)
