@@ -8,11 +8,11 @@ the Python around it packs what many connections ask for into few calls (`call`,
 (`connect`), and turns refusals into exceptions (`errors`). It must not know the kit, nor any edge.
 """
 
-from services.store.call import Part, Source
 from services.store.dead import DeadLetter, DeadLetters, Filter
 from services.store.delivery import Delivery
 from services.store.domain import Timing
 from services.store.errors import StoreError, StoreUnavailable
+from services.store.operations import Part, Source
 from services.store.pipe import Pipe, PipeSettings
 from services.store.queues import Queue
 from services.store.spec import QueueDocument, QueueSpec

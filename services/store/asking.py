@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from services.store.call import Part, Refusals, Source
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
+from services.store.operations import Part, Refusals, Source
 from services.store.pipe import Pipe
 from services.store.queues import Queue
 

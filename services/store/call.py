@@ -7,133 +7,32 @@ requests done in sequence (tmq.md 1.2) while everything else is packed together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from collections.abc import Callable
 from typing import Any
 
-from services.store import delivery, records
+from services.store import outcomes, records
 from services.store.delivery import Delivery
-from services.store.errors import OutcomeUnknown, QueueUnknown, StoreError, StoreFault, refusal
+from services.store.errors import OutcomeUnknown, StoreError
 from services.store.keys import DomainKeys
+from services.store.operations import (
+    MAX_BYTES,
+    MAX_MESSAGES,
+    MAX_QUEUES,
+    TAKE_BYTES,
+    Bury,
+    Commit,
+    Done,
+    Phase,
+    Publish,
+    Reject,
+    Return,
+    Round,
+    Source,
+    Work,
+    merge,
+)
+from services.store.outcomes import Count, Handler
 from services.store.queues import Queue
-
-MAX_MESSAGES = 1000  # published or taken by one call (store.md 8)
-MAX_BYTES = 1 << 20  # of records in one call; a single larger message goes alone
-MAX_QUEUES = 128
-TAKE_BYTES = 4 << 20  # of bodies that one take may answer
-
-Refusals = list[tuple[int, StoreError]]  # (index in the run, why)
-Published = Callable[[Refusals | StoreError], None]  # [] = all are stored
-Taken = Callable[[list[Delivery] | StoreError, bool], None]  # True: there was more than one call may carry
-Counted = Callable[[int | StoreError], None]
-Done = Callable[[StoreError | None], None]
-
-
-class Phase(IntEnum):
-    """The order within a round."""
-
-    SETTLE = 0
-    PUBLISH = 1
-    TAKE = 2
-    COUNT = 3
-    COMMIT = 4
-
-
-class Source:
-    """Whoever wants its own requests done in sequence: a connection."""
-
-    __slots__ = ("call", "phase", "round")
-
-    def __init__(self) -> None:
-        self.call: Call | None = None
-        self.round = 0
-        self.phase = Phase.SETTLE
-
-
-@dataclass(slots=True)
-class Publish:
-    records: list[bytes]
-    origin: str
-    holder: str
-    done: Published
-
-
-@dataclass(slots=True)
-class Take:
-    want: int
-    done: Taken
-
-
-@dataclass(slots=True)
-class Return:
-    delivery: Delivery
-    failed: bool
-    to_end: bool
-    error: str
-    done: Done | None
-
-
-@dataclass(slots=True)
-class Reject:
-    delivery: Delivery
-    reason: str
-    error: str
-    done: Done | None
-
-
-@dataclass(slots=True)
-class Bury:
-    record: bytes
-    origin: str
-    reason: str
-    error: str
-    done: Done
-
-
-@dataclass(slots=True)
-class Part:
-    """One queue's share of a commit."""
-
-    queue: Queue
-    deliveries: list[Delivery]
-    records: list[bytes]
-    origin: str
-
-
-@dataclass(slots=True)
-class Commit:
-    identifier: str
-    parts: list[Part]
-    keep_ms: int
-    done: Done
-
-
-@dataclass(slots=True)
-class Work:
-    """What one round does to one queue."""
-
-    queue: Queue
-    acks: dict[tuple[bytes, bytes], list[int]] = field(
-        default_factory=dict
-    )  # (lot, entry) -> [size, mask, bytes]
-    acked: list[tuple[list[Delivery], Done]] = field(default_factory=list)  # who asked, and for which of them
-    returns: list[Return] = field(default_factory=list)
-    rejects: list[Reject] = field(default_factory=list)
-    buries: list[Bury] = field(default_factory=list)
-    publishes: list[Publish] = field(default_factory=list)
-    takes: list[Take] = field(default_factory=list)
-    counts: list[Counted] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Round:
-    works: dict[str, Work] = field(default_factory=dict)
-    commits: list[Commit] = field(default_factory=list)
-
-
-Handler = Callable[[Any], None]
-Count = Callable[[StoreError, int], None]
 
 
 class Call:
@@ -223,24 +122,24 @@ class Call:
             args += ("A", index, len(work.acks))
             for (lot, entry), (size, mask, count) in work.acks.items():
                 args += (lot, entry, size, mask, count)
-            self.handlers.append(_acked(work.acks, work.acked, self.count))
+            self.handlers.append(outcomes.acked(work.acks, work.acked, self.count))
         if work.returns:
             _encode_returns(index, work.returns, args)
-            self.handlers.append(_returned(work.returns, self.count))
+            self.handlers.append(outcomes.returned(work.returns, self.count))
         if work.rejects:
             _encode_rejects(index, work.rejects, args)
-            self.handlers.append(_rejected(work.rejects, self.count))
+            self.handlers.append(outcomes.rejected(work.rejects, self.count))
         for bury in work.buries:
             args += ("B", index, bury.origin, 1, bury.reason, bury.error, bury.record)
-            self.handlers.append(_plain(bury.done))
+            self.handlers.append(outcomes.plain(bury.done))
         if work.publishes:
             self._encode_publishes(index, work.publishes, args)
         if work.takes:
             args += ("T", index, sum(take.want for take in work.takes), TAKE_BYTES)
-            self.handlers.append(_taken(work.queue, work.takes))
+            self.handlers.append(outcomes.taken(work.queue, work.takes))
         if work.counts:
             args += ("C", index)
-            self.handlers.append(_counted(work.counts))
+            self.handlers.append(outcomes.counted(work.counts))
 
     def _encode_publishes(self, index: int, publishes: list[Publish], args: list[Any]) -> None:
         """Runs of the same origin share entries, whichever connections they came from."""
@@ -260,7 +159,7 @@ class Call:
             args += ("P", index, first.origin, first.holder, len(entries))
             for entry in entries:
                 args += entry
-            self.handlers.append(_published(group, [entry[0] for entry in entries], self.count))
+            self.handlers.append(outcomes.published(group, [entry[0] for entry in entries], self.count))
             start = end
 
     def _encode_commit(self, commit: Commit, args: list[Any], transactions: list[str]) -> None:
@@ -276,7 +175,7 @@ class Call:
             args.append(len(entries))
             for packed in entries:
                 args += packed
-        self.handlers.append(_committed(commit, self.count))
+        self.handlers.append(outcomes.committed(commit, self.count))
 
     # the answer
 
@@ -365,41 +264,6 @@ def _ignore(_: Any) -> None:
     return None
 
 
-def merge(deliveries: list[Delivery]) -> list[tuple[bytes, bytes, int, int, int]]:
-    """Acknowledgements: (lot, entry, messages in the entry, mask, octets of bodies). What is there twice stays so."""
-    acks: dict[tuple[bytes, bytes], list[int]] = {}
-    twice = [d for d in deliveries if not add_ack(acks, d)]
-    merged = [(lot, entry, size, mask, count) for (lot, entry), (size, mask, count) in acks.items()]
-    return merged + [(d.lot, d.entry, d.size, d.mask, d.body_bytes) for d in twice]
-
-
-def add_ack(acks: dict[tuple[bytes, bytes], list[int]], d: Delivery) -> bool:
-    """False if some of these messages are among them already: nothing was added."""
-    found = acks.get((d.lot, d.entry))
-    if found is None:
-        acks[d.lot, d.entry] = [d.size, d.mask, d.body_bytes]
-    elif found[1] & d.mask:
-        return False
-    else:
-        found[1] |= d.mask
-        found[2] += d.body_bytes
-    return True
-
-
-def together(done: Done | None, number: int) -> Done | None:
-    """One answer for several operations: called `number` times, it tells the first error, or None."""
-    if done is None or number == 1:
-        return done
-    errors: list[StoreError | None] = []
-
-    def one(error: StoreError | None) -> None:
-        errors.append(error)
-        if len(errors) == number:
-            done(next((e for e in errors if e is not None), None))
-
-    return one
-
-
 def _encode_returns(index: int, returns: list[Return], args: list[Any]) -> None:
     args += ("R", index, sum(r.delivery.count for r in returns))
     for r in returns:
@@ -414,120 +278,3 @@ def _encode_rejects(index: int, rejects: list[Reject], args: list[Any]) -> None:
         d = r.delivery
         for position in range(d.start, d.start + d.count):
             args += (d.lot, d.entry, position, r.reason, r.error)
-
-
-# Handlers: each makes of one operation's reply what its askers wait for
-
-
-def _gone(reply: Any) -> QueueUnknown | None:
-    return QueueUnknown() if reply == b"GONE" else None
-
-
-def _fenced(number: int, count: Count) -> StoreError | None:
-    if not number:
-        return None
-    error = refusal("FENCED")
-    count(error, number)
-    return error
-
-
-def _acked(
-    acks: dict[tuple[bytes, bytes], list[int]], waiters: list[tuple[list[Delivery], Done]], count: Count
-) -> Handler:
-    def handle(reply: Any) -> None:
-        gone = _gone(reply)
-        keys = list(acks) if gone is None and len(reply) > 1 else []
-        fenced = {keys[index] for index in reply[1:]} if keys else set()
-        error = gone or _fenced(len(fenced), count)
-        for deliveries, done in waiters:
-            done(error if gone or any((d.lot, d.entry) in fenced for d in deliveries) else None)
-
-    return handle
-
-
-def _tell_each(
-    items: Sequence[Return | Reject], gone: StoreError | None, indexes: Sequence[int], count: Count
-) -> None:
-    """indexes: of the messages that were not leased to us, counted over all items."""
-    fenced = set() if gone else set(indexes)
-    lost = _fenced(len(fenced), count)
-    at = 0
-    for item in items:
-        mine = range(at, at + item.delivery.count)
-        at += item.delivery.count
-        if item.done is not None:
-            item.done(gone or (lost if fenced and not fenced.isdisjoint(mine) else None))
-
-
-def _returned(returns: list[Return], count: Count) -> Handler:
-    def handle(reply: Any) -> None:
-        _tell_each(returns, _gone(reply), reply[3:], count)
-
-    return handle
-
-
-def _rejected(rejects: list[Reject], count: Count) -> Handler:
-    def handle(reply: Any) -> None:
-        _tell_each(rejects, _gone(reply), reply[2:], count)
-
-    return handle
-
-
-def _plain(done: Done) -> Handler:
-    return lambda reply: done(_gone(reply))
-
-
-def _published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
-    def handle(reply: Any) -> None:
-        if isinstance(reply, int):
-            for publish in group:
-                publish.done([])
-            return
-        error = refusal(reply[1])
-        accepted = reply[2:] or [0] * len(sizes)
-        count(error, sum(sizes) - reply[0])
-        fits = [index < fit for size, fit in zip(sizes, accepted, strict=True) for index in range(size)]
-        at = 0
-        for publish in group:
-            mine = fits[at : at + len(publish.records)]
-            at += len(publish.records)
-            publish.done([(index, error) for index, ok in enumerate(mine) if not ok])
-
-    return handle
-
-
-def _taken(queue: Queue, takes: list[Take]) -> Handler:
-    def handle(reply: Any) -> None:
-        gone = _gone(reply)
-        if gone is not None:
-            for take in takes:
-                take.done(gone, False)
-            return
-        more = reply[0] == 1
-        shares = delivery.share(delivery.parse(queue, reply), [take.want for take in takes])
-        for take, mine in zip(takes, shares, strict=True):
-            take.done(mine, more)
-
-    return handle
-
-
-def _counted(waiters: list[Counted]) -> Handler:
-    def handle(reply: Any) -> None:
-        for done in waiters:
-            done(_gone(reply) or int(reply))
-
-    return handle
-
-
-def _committed(commit: Commit, count: Count) -> Handler:
-    def handle(reply: Any) -> None:
-        if reply[0] == b"DONE":
-            commit.done(None)
-        elif reply[0] == b"FAILED":
-            error = refusal(reply[1])
-            count(error, 1)
-            commit.done(error)
-        else:
-            commit.done(StoreFault(f"a commit was answered with {reply!r}"))
-
-    return handle

@@ -23,7 +23,7 @@ import hiredis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
-from services.store.call import Call, Source
+from services.store.call import Call
 from services.store.connect import Connector
 from services.store.delivery import Delivery
 from services.store.errors import (
@@ -37,6 +37,7 @@ from services.store.errors import (
 )
 from services.store.keys import DomainKeys
 from services.store.link import explain
+from services.store.operations import Source
 from services.store.verbs import Verbs
 
 log = logging.getLogger(__name__)

@@ -6,10 +6,13 @@ answered within the same step.
 
 from __future__ import annotations
 
-from services.store.call import (
+from services.store.call import Call
+from services.store.delivery import Delivery
+from services.store.errors import DomainMismatch, StoreError
+from services.store.keys import DomainKeys
+from services.store.operations import (
     MAX_MESSAGES,
     Bury,
-    Call,
     Commit,
     Counted,
     Done,
@@ -25,9 +28,6 @@ from services.store.call import (
     add_ack,
     together,
 )
-from services.store.delivery import Delivery
-from services.store.errors import DomainMismatch, StoreError
-from services.store.keys import DomainKeys
 from services.store.queues import Queue
 
 KEEP_TRANSACTIONS_MS = 24 * 3600 * 1000  # how long an applied transaction id is remembered

@@ -16,8 +16,8 @@ from protos.tmq import Dialect, Operation
 from protos.types import PeerError
 from services.kit.session import Wire
 from services.store import Delivery, Pipe, Queue, Source, StoreError, records
-from services.store.call import Refusals
 from services.store.errors import OutcomeUnknown, QueueUnknown
+from services.store.operations import Refusals
 from services.tmq.answers import Answers, Slot
 from services.tmq.service import TmqService, decode_name
 from services.tmq.transaction import Transaction

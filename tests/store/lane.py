@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from services.store.call import Call, Source
+from services.store.call import Call
 from services.store.errors import StoreError
 from services.store.keys import DomainKeys
+from services.store.operations import Source
 from services.store.queues import Queue
 from services.store.verbs import Verbs
 from tests.servers import Client

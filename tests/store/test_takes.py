@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from services.store import QueueSpec, Source
-from services.store.call import TAKE_BYTES
+from services.store.operations import TAKE_BYTES
 from tests.store.desk import Desk, bodies, numbered
 
 

@@ -1,0 +1,159 @@
+"""What may be asked of one call to the store, and how the answer is told: each verb's operation as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from services.store.delivery import Delivery
+from services.store.errors import StoreError
+from services.store.queues import Queue
+
+MAX_MESSAGES = 1000  # published or taken by one call (store.md 8)
+MAX_BYTES = 1 << 20  # of records in one call; a single larger message goes alone
+MAX_QUEUES = 128
+TAKE_BYTES = 4 << 20  # of bodies that one take may answer
+
+Refusals = list[tuple[int, StoreError]]  # (index in the run, why)
+Published = Callable[[Refusals | StoreError], None]  # [] = all are stored
+Taken = Callable[[list[Delivery] | StoreError, bool], None]  # True: there was more than one call may carry
+Counted = Callable[[int | StoreError], None]
+Done = Callable[[StoreError | None], None]
+
+
+class Phase(IntEnum):
+    """The order within a round."""
+
+    SETTLE = 0
+    PUBLISH = 1
+    TAKE = 2
+    COUNT = 3
+    COMMIT = 4
+
+
+class Source:
+    """Whoever wants its own requests done in sequence: a connection."""
+
+    __slots__ = ("call", "phase", "round")
+
+    def __init__(self) -> None:
+        self.call: object = None  # the call that its last request went into
+        self.round = 0
+        self.phase = Phase.SETTLE
+
+
+@dataclass(slots=True)
+class Publish:
+    records: list[bytes]
+    origin: str
+    holder: str
+    done: Published
+
+
+@dataclass(slots=True)
+class Take:
+    want: int
+    done: Taken
+
+
+@dataclass(slots=True)
+class Return:
+    delivery: Delivery
+    failed: bool
+    to_end: bool
+    error: str
+    done: Done | None
+
+
+@dataclass(slots=True)
+class Reject:
+    delivery: Delivery
+    reason: str
+    error: str
+    done: Done | None
+
+
+@dataclass(slots=True)
+class Bury:
+    record: bytes
+    origin: str
+    reason: str
+    error: str
+    done: Done
+
+
+@dataclass(slots=True)
+class Part:
+    """One queue's share of a commit."""
+
+    queue: Queue
+    deliveries: list[Delivery]
+    records: list[bytes]
+    origin: str
+
+
+@dataclass(slots=True)
+class Commit:
+    identifier: str
+    parts: list[Part]
+    keep_ms: int
+    done: Done
+
+
+@dataclass(slots=True)
+class Work:
+    """What one round does to one queue."""
+
+    queue: Queue
+    acks: dict[tuple[bytes, bytes], list[int]] = field(
+        default_factory=dict
+    )  # (lot, entry) -> [size, mask, bytes]
+    acked: list[tuple[list[Delivery], Done]] = field(default_factory=list)  # who asked, and for which of them
+    returns: list[Return] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+    buries: list[Bury] = field(default_factory=list)
+    publishes: list[Publish] = field(default_factory=list)
+    takes: list[Take] = field(default_factory=list)
+    counts: list[Counted] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Round:
+    works: dict[str, Work] = field(default_factory=dict)
+    commits: list[Commit] = field(default_factory=list)
+
+
+def merge(deliveries: list[Delivery]) -> list[tuple[bytes, bytes, int, int, int]]:
+    """Acknowledgements: (lot, entry, messages in the entry, mask, octets of bodies). What is there twice stays so."""
+    acks: dict[tuple[bytes, bytes], list[int]] = {}
+    twice = [d for d in deliveries if not add_ack(acks, d)]
+    merged = [(lot, entry, size, mask, count) for (lot, entry), (size, mask, count) in acks.items()]
+    return merged + [(d.lot, d.entry, d.size, d.mask, d.body_bytes) for d in twice]
+
+
+def add_ack(acks: dict[tuple[bytes, bytes], list[int]], d: Delivery) -> bool:
+    """False if some of these messages are among them already: nothing was added."""
+    found = acks.get((d.lot, d.entry))
+    if found is None:
+        acks[d.lot, d.entry] = [d.size, d.mask, d.body_bytes]
+    elif found[1] & d.mask:
+        return False
+    else:
+        found[1] |= d.mask
+        found[2] += d.body_bytes
+    return True
+
+
+def together(done: Done | None, number: int) -> Done | None:
+    """One answer for several operations: called `number` times, it tells the first error, or None."""
+    if done is None or number == 1:
+        return done
+    errors: list[StoreError | None] = []
+
+    def one(error: StoreError | None) -> None:
+        errors.append(error)
+        if len(errors) == number:
+            done(next((e for e in errors if e is not None), None))
+
+    return one

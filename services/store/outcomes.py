@@ -1,0 +1,129 @@
+"""Handlers: each makes of one operation's reply what its askers wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from services.store import delivery
+from services.store.delivery import Delivery
+from services.store.errors import QueueUnknown, StoreError, StoreFault, refusal
+from services.store.operations import Commit, Counted, Done, Publish, Reject, Return, Take
+from services.store.queues import Queue
+
+Handler = Callable[[Any], None]
+Count = Callable[[StoreError, int], None]
+
+
+def _gone(reply: Any) -> QueueUnknown | None:
+    return QueueUnknown() if reply == b"GONE" else None
+
+
+def _fenced(number: int, count: Count) -> StoreError | None:
+    if not number:
+        return None
+    error = refusal("FENCED")
+    count(error, number)
+    return error
+
+
+def acked(
+    acks: dict[tuple[bytes, bytes], list[int]], waiters: list[tuple[list[Delivery], Done]], count: Count
+) -> Handler:
+    def handle(reply: Any) -> None:
+        gone = _gone(reply)
+        keys = list(acks) if gone is None and len(reply) > 1 else []
+        fenced = {keys[index] for index in reply[1:]} if keys else set()
+        error = gone or _fenced(len(fenced), count)
+        for deliveries, done in waiters:
+            done(error if gone or any((d.lot, d.entry) in fenced for d in deliveries) else None)
+
+    return handle
+
+
+def _tell_each(
+    items: Sequence[Return | Reject], gone: StoreError | None, indexes: Sequence[int], count: Count
+) -> None:
+    """indexes: of the messages that were not leased to us, counted over all items."""
+    fenced = set() if gone else set(indexes)
+    lost = _fenced(len(fenced), count)
+    at = 0
+    for item in items:
+        mine = range(at, at + item.delivery.count)
+        at += item.delivery.count
+        if item.done is not None:
+            item.done(gone or (lost if fenced and not fenced.isdisjoint(mine) else None))
+
+
+def returned(returns: list[Return], count: Count) -> Handler:
+    def handle(reply: Any) -> None:
+        _tell_each(returns, _gone(reply), reply[3:], count)
+
+    return handle
+
+
+def rejected(rejects: list[Reject], count: Count) -> Handler:
+    def handle(reply: Any) -> None:
+        _tell_each(rejects, _gone(reply), reply[2:], count)
+
+    return handle
+
+
+def plain(done: Done) -> Handler:
+    return lambda reply: done(_gone(reply))
+
+
+def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
+    def handle(reply: Any) -> None:
+        if isinstance(reply, int):
+            for publish in group:
+                publish.done([])
+            return
+        error = refusal(reply[1])
+        accepted = reply[2:] or [0] * len(sizes)
+        count(error, sum(sizes) - reply[0])
+        fits = [index < fit for size, fit in zip(sizes, accepted, strict=True) for index in range(size)]
+        at = 0
+        for publish in group:
+            mine = fits[at : at + len(publish.records)]
+            at += len(publish.records)
+            publish.done([(index, error) for index, ok in enumerate(mine) if not ok])
+
+    return handle
+
+
+def taken(queue: Queue, takes: list[Take]) -> Handler:
+    def handle(reply: Any) -> None:
+        gone = _gone(reply)
+        if gone is not None:
+            for take in takes:
+                take.done(gone, False)
+            return
+        more = reply[0] == 1
+        shares = delivery.share(delivery.parse(queue, reply), [take.want for take in takes])
+        for take, mine in zip(takes, shares, strict=True):
+            take.done(mine, more)
+
+    return handle
+
+
+def counted(waiters: list[Counted]) -> Handler:
+    def handle(reply: Any) -> None:
+        for done in waiters:
+            done(_gone(reply) or int(reply))
+
+    return handle
+
+
+def committed(commit: Commit, count: Count) -> Handler:
+    def handle(reply: Any) -> None:
+        if reply[0] == b"DONE":
+            commit.done(None)
+        elif reply[0] == b"FAILED":
+            error = refusal(reply[1])
+            count(error, 1)
+            commit.done(error)
+        else:
+            commit.done(StoreFault(f"a commit was answered with {reply!r}"))
+
+    return handle
