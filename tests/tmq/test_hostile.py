@@ -1,0 +1,154 @@
+"""What no client should send: changed, cut short, or noise. The connection ends in its time, the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from random import Random
+
+import pytest
+
+from protos.tmq import encode_create, encode_dnq, encode_enq, encode_open, mqid_of
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge
+from tests.tmq.vectors import VECTORS, Vector, every_vector
+
+AT_ONCE = 16  # conversations side by side
+REQUEST_TIMEOUT_S = 0.5
+CODES = [
+    *range(11),
+    0x30,
+    0x3C,
+    0x61,
+    0xFF,
+]  # all codes, the first that is none, what may follow a 5, and noise
+
+
+@pytest.fixture
+async def brisk(make_edge: MakeEdge) -> AsyncIterator[LiveEdge]:
+    """An edge with short limits; when the test is over, a well-behaved client must still be served."""
+    edge = await make_edge(request_timeout_s=REQUEST_TIMEOUT_S, eof_grace_s=0.02)
+    yield edge
+    client = await edge.client()
+    mqid = await client.queue(b"still there")
+    await client.put(mqid, b"one", b"two")
+    assert await client.drain(mqid) == [b"one", b"two"]
+    edge.check_no_fault_of_ours()
+
+
+@every_vector
+async def test_any_byte_changed(brisk: LiveEdge, vector: Vector, chance: Random) -> None:
+    # tmq.md 3.2, 3.3, 7.5: whatever it makes of the conversation, with FIN behind it the connection ends
+    await all_of(ends_after_fin(brisk, vector.dialect, data) for data in mutations(vector, chance))
+
+
+async def test_a_changed_byte_and_no_fin(brisk: LiveEdge, chance: Random) -> None:
+    # tmq.md 7.3: unfinished requests are given up after request_timeout; what is left is idle, and ends with FIN
+    changed = [(v.dialect, data) for v in VECTORS for data in chance.sample(mutations(v, chance), 4)]
+
+    async def wait_out(dialect: str, data: bytes) -> None:
+        client = await brisk.client(dialect)
+        await client.send(data)
+        await until_parsed(brisk, client)
+        client.close()
+
+    await asyncio.gather(*(wait_out(dialect, data) for dialect, data in changed))
+
+
+async def test_requests_cut_short_by_fin(brisk: LiveEdge) -> None:
+    # tmq.md 3.3
+    mqid = mqid_of(b"orders")
+    for request in (
+        encode_create(b"orders"),
+        encode_open(b"orders"),
+        encode_enq(mqid, b"hello"),
+        encode_dnq(mqid),
+    ):
+        await all_of(ends_after_fin(brisk, "document", request[:size]) for size in range(1, len(request)))
+    # a 5 and FIN is the one cut that is a request (3.1)
+    assert brisk.refusals()["truncated"] == sum((11, 11, 74, 65)) - 4 - 1
+
+
+async def test_noise(brisk: LiveEdge, chance: Random) -> None:
+    # tmq.md 3.2: most of it is no code at all
+    noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(150)]
+    await all_of(ends_after_fin(brisk, chance.choice(["document", "reference"]), data) for data in noise)
+    assert brisk.refusals()["unknown_code"] > 50
+
+
+async def test_noise_that_looks_like_requests(brisk: LiveEdge, chance: Random) -> None:
+    # tmq.md 7.5: every request well-formed by itself, in no order at all, now and then one torn
+    wire = [exchange.send for vector in VECTORS for exchange in vector.conversation]
+    talks = []
+    for _ in range(100):
+        requests = [chance.choice(wire) for _ in range(chance.randrange(1, 60))]
+        if chance.random() < 0.5:
+            requests[chance.randrange(len(requests))] = chance.randbytes(chance.randrange(1, 80))
+        talks.append(b"".join(requests))
+    await all_of(ends_after_fin(brisk, chance.choice(["document", "reference"]), talk) for talk in talks)
+
+
+async def test_noise_torn_off_by_a_reset(brisk: LiveEdge, chance: Random) -> None:
+    # tmq.md 6.1: a reset in whatever state; nothing stays leased (checked by the fixture)
+    wire = [exchange.send for vector in VECTORS for exchange in vector.conversation]
+
+    async def tear() -> None:
+        client = await brisk.client(chance.choice(["document", "reference"]))
+        data = b"".join(chance.choice(wire) for _ in range(chance.randrange(1, 40)))
+        await client.send(data[: chance.randrange(1, len(data) + 1)])
+        for _ in range(chance.randrange(20)):
+            await asyncio.sleep(0)  # so many turns of the loop that the edge shares
+        client.reset()
+
+    await all_of(tear() for _ in range(200))
+
+
+def mutations(vector: Vector, chance: Random) -> list[bytes]:
+    """The conversation with one byte changed: some bytes of each request, each code to several others."""
+    sends = [exchange.send for exchange in vector.conversation]
+    found = []
+    for index, send in enumerate(sends):
+        changes = [(0, code) for code in chance.sample(CODES, 5)]
+        changes += [(min(place, len(send) - 1), chance.randrange(256)) for place in (1, 3, 65, 67)]
+        changes += [(chance.randrange(len(send)), chance.randrange(256)) for _ in range(3)]
+        for place, value in changes:
+            changed = send[:place] + bytes([value]) + send[place + 1 :]
+            found.append(b"".join([*sends[:index], changed, *sends[index + 1 :]]))
+    return found
+
+
+async def ends_after_fin(edge: LiveEdge, listener: str, data: bytes) -> None:
+    """Everything sent ahead, then FIN: whatever was answered, the end comes."""
+    client = await edge.client(listener)
+    await client.send(data)
+    client.fin()
+    await until_over(client)
+
+
+async def until_over(client: Client) -> None:
+    with contextlib.suppress(ConnectionResetError):
+        await client.rest()
+    client.close()
+
+
+async def until_parsed(edge: LiveEdge, client: Client) -> None:
+    """Waits until the connection has gone or its session waits for nothing."""
+    async with asyncio.timeout(10):
+        while True:
+            mine = [c for c in edge.connections() if c.peer.port == client.address[1]]
+            if not mine or mine[0]._session.deadline() is None:
+                return
+            await asyncio.sleep(0.01)
+
+
+async def all_of(talks: Iterable[Coroutine[None, None, None]]) -> None:
+    """Some at a time."""
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def take_turn(talk: Coroutine[None, None, None]) -> None:
+        async with turn:
+            await talk
+
+    await asyncio.gather(*(take_turn(talk) for talk in talks))
