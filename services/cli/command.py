@@ -19,7 +19,9 @@ from services.kit.layers import merge, read_flags
 from services.kit.secret import SecretUrl
 from services.kit.settings import GlobalSettings, load
 from services.store import Store
+from services.store.domain import Timing
 
+BEAT_S = 1.0  # however short a silence the edges' settings allow a session
 Tree = dict[str, Any]
 Callback = Callable[..., int | None]  # an exit code, if it is not simply 0
 StoreWork = Callable[..., Awaitable[None]]  # (store, output, **arguments)
@@ -128,6 +130,6 @@ async def with_store(options: Options, work: StoreWork, values: Tree) -> None:
 def open_store(url: str) -> Store:
     """Nothing is connected yet. Raises Failure for a URL that is none."""
     try:
-        return Store(url, "cli")
+        return Store(url, "cli", timing=Timing(beat_s=BEAT_S))
     except ValueError as error:
         raise Failure(Exit.USAGE, "bad_store_url", str(error)) from None

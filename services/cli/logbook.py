@@ -11,6 +11,7 @@ from services.kit.settings import LogSettings
 
 Event = dict[str, Any]
 LEVELS = logging.getLevelNamesMapping()
+NEEDED = {"time", "level", "message"}
 
 
 def child_settings(settings: LogSettings) -> list[str]:
@@ -25,7 +26,7 @@ def read(line: bytes) -> Event | None:
         event = json.loads(line)
     except ValueError:
         return None
-    return event if isinstance(event, dict) and "level" in event else None
+    return event if isinstance(event, dict) and event.keys() >= NEEDED else None
 
 
 def pass_on(event: Event) -> None:
@@ -38,7 +39,7 @@ def pass_on(event: Event) -> None:
             "name": logger.name,
             "levelno": level,
             "levelname": logging.getLevelName(level),
-            "msg": str(fields.pop("message", "")),
+            "msg": str(fields.pop("message")),
             "exc_text": fields.pop("exc_info", None),
             "created": datetime.fromisoformat(fields.pop("time")).timestamp(),
             **fields,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 import sys
 
@@ -14,7 +15,7 @@ from services.cli.output import complain
 from services.kit.settings import SettingsError
 from services.store import StoreError
 
-DEBUG = "PENSTOCK_DEBUG"  # set: a fault of our own shows its traceback
+DEBUG = "PENSTOCK_DEBUG"  # set: a fault of our own shows its traceback, the store's warnings are shown
 
 
 # A command is the attribute of its own name. Only the one that runs is imported, so that it starts sooner.
@@ -62,6 +63,8 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     as_json = "--json" in arguments
+    if DEBUG not in os.environ:  # a command says in one line what is wrong; `up` and `serve` set up logs of their own
+        logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         code = penstock.main(arguments, prog_name="penstock", standalone_mode=False)
         sys.stdout.flush()

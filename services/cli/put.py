@@ -46,11 +46,13 @@ async def put(store: Store, output: Output, queue: str, **given: Any) -> None:
     found = await store.find(queue)
     source = _runs(given["body"], given["file"], _separator(given["lines"], given["null"]))
     encoded = _encoded(source, _attributes(given["attr"]))
-    if given["batch_id"] is None:
-        stored = await _put(await asker_of(store, found), output, found, encoded)
+    asker, batch = await asker_of(store, found), given["batch_id"]
+    if batch is None:
+        stored = await _put(asker, output, found, encoded)
+        output.line(f"stored {count(stored, 'message')} in {found.name}")
     else:
-        stored = await _put_batch(await asker_of(store, found), found, encoded, given["batch_id"])
-    output.line(f"stored {count(stored, 'message')} in {found.name}")
+        stored = await _put_batch(asker, found, encoded, batch)
+        output.line(f"stored in {found.name}, now or before: batch {batch}, {count(stored, 'message')}")
     if output.as_json:
         output.record({"queue": found.name, "stored": stored, "refused": 0})
 
@@ -137,8 +139,8 @@ async def _encoded(
 
 async def _put(asker: Asker, output: Output, queue: Queue, runs: AsyncIterator[list[bytes]]) -> int:
     stored = offered = 0
-    with output.progress("messages", None) as advance:
-        try:
+    try:
+        with output.progress("messages", None) as advance:
             async for run in runs:
                 offered += len(run)
                 refused = await asker.publish(queue, run, origin())
@@ -146,9 +148,9 @@ async def _put(asker: Asker, output: Output, queue: Queue, runs: AsyncIterator[l
                 if refused:
                     raise refused[0][1]
                 advance(len(run))
-        except (StoreError, Failure) as error:
-            failure = error if isinstance(error, Failure) else failure_of(error)
-            raise _stopped(output, queue, failure, stored, offered - stored) from None
+    except (StoreError, Failure) as error:
+        failure = error if isinstance(error, Failure) else failure_of(error)
+        raise _stopped(output, queue, failure, stored, offered - stored) from None
     return stored
 
 

@@ -37,7 +37,9 @@ def explain(error: BaseException) -> StoreError:
             return StoreUnavailable(text)
         if "user_function" in text or "user_script" in text:
             return StoreFault(text)
-    return StoreUnavailable(f"the store cannot be used now: {text or type(error).__name__}")
+    kind = type(error).__name__
+    text = text or ("it does not answer" if "Timeout" in kind else kind)
+    return StoreUnavailable(f"the store cannot be used now: {text}")
 
 
 class Link:
