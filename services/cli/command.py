@@ -99,7 +99,7 @@ def plain_command(work: Callback) -> Callback:
         try:
             return work(options_from(values), **values)
         except BrokenPipeError:  # click has its own idea of how that ends
-            raise Failure(Exit.BROKEN_PIPE, "broken_pipe", "whoever read our output has gone") from None
+            raise Failure(Exit.BROKEN_PIPE, "broken_pipe", "") from None
 
     for option in reversed(_SHARED):
         command = option(command)

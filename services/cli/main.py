@@ -63,45 +63,55 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     as_json = "--json" in arguments
-    if DEBUG not in os.environ:  # a command says in one line what is wrong; `up` and `serve` set up logs of their own
+    if (
+        DEBUG not in os.environ
+    ):  # a command says in one line what is wrong; `up` and `serve` set up logs of their own
         logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         code = penstock.main(arguments, prog_name="penstock", standalone_mode=False)
         sys.stdout.flush()
         return int(code or Exit.OK)
-    except Failure as failure:
-        return _reader_gone() if failure.exit is Exit.BROKEN_PIPE else _failed(failure, as_json)
-    except (StoreError, SettingsError) as error:
-        return _failed(failure_of(error), as_json)
     except click.exceptions.NoArgsIsHelpError as error:
         sys.stderr.write(error.format_message() + "\n")
         return Exit.USAGE
-    except click.UsageError as error:
-        return _failed(Failure(Exit.USAGE, "usage", _usage(error)), as_json)
-    except (KeyboardInterrupt, click.Abort):
-        return Exit.INTERRUPTED
-    except asyncio.CancelledError:
-        return Exit.TERMINATED
-    except BrokenPipeError:
-        return _reader_gone()
-    except OSError as error:
-        return _failed(Failure(Exit.IO, "io_error", f"{error.strerror or error}"), as_json)
-    except Exception as error:
-        if DEBUG in os.environ:
+    except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
+        failure = _ending(error)
+        if failure.exit is Exit.FAULT and DEBUG in os.environ:
             raise
-        message = f"{type(error).__name__}: {error}; set {DEBUG}=1 to see where, and please report it"
-        return _failed(Failure(Exit.FAULT, "fault", message), as_json)
-
-
-def _reader_gone() -> int:
-    """Quietly: Python would try to flush again at exit, and complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return Exit.BROKEN_PIPE
-
-
-def _failed(failure: Failure, as_json: bool) -> int:
-    complain(failure, as_json=as_json)
+    _finish_output()
+    if failure.message:
+        complain(failure, as_json=as_json)
     return failure.exit
+
+
+def _ending(error: BaseException) -> Failure:
+    """What a command ends with; without a message where everybody knows already."""
+    match error:
+        case Failure():
+            return error
+        case StoreError() | SettingsError():
+            return failure_of(error)
+        case click.UsageError():
+            return Failure(Exit.USAGE, "usage", _usage(error))
+        case KeyboardInterrupt() | click.Abort():
+            return Failure(Exit.INTERRUPTED, "interrupted", "")
+        case asyncio.CancelledError():
+            return Failure(Exit.TERMINATED, "terminated", "")
+        case BrokenPipeError():
+            return Failure(Exit.BROKEN_PIPE, "broken_pipe", "")
+        case OSError():
+            return Failure(Exit.IO, "io_error", error.strerror or str(error))
+        case _:
+            text = f"{type(error).__name__}: {error}; set {DEBUG}=1 to see where, and please report it"
+            return Failure(Exit.FAULT, "fault", text)
+
+
+def _finish_output() -> None:
+    """What cannot be written now is dropped: Python would try again at exit, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: click.UsageError) -> str:
