@@ -24,6 +24,7 @@ class Delivery:
     blob: bytes  # the records, heads included
     stamp: bytes  # "<ms> <origin>"
     history: bytes  # "<acquired> <failed>", empty for a first delivery
+    dropped: int = -1  # octets of bodies that are not kept any more; -1: they are all here
 
     @property
     def mask(self) -> int:
@@ -31,7 +32,11 @@ class Delivery:
 
     @property
     def body_bytes(self) -> int:
-        return len(self.blob) - 4 * self.count
+        return len(self.blob) - 4 * self.count if self.dropped < 0 else self.dropped
+
+    def drop_bodies(self) -> None:
+        """Keeps only what it takes to settle, return or reject it."""
+        self.dropped, self.blob = self.body_bytes, b""
 
     @property
     def enqueued_ms(self) -> int:
@@ -53,6 +58,14 @@ class Delivery:
 
     def records(self) -> list[bytes]:
         return records.split(self.blob, self.count)
+
+    def fitting(self, octets: int) -> int:
+        """How many messages, from the first on, have bodies of at most so many octets together."""
+        for index, record in enumerate(self.records()):
+            octets -= len(record) - 4
+            if octets < 0:
+                return index
+        return self.count
 
     def cut(self, count: int) -> tuple[Delivery, Delivery]:
         """The first `count` messages, and the rest."""

@@ -48,7 +48,6 @@ class TmqService:
             async with asyncio.timeout(self.settings.request_timeout_s):
                 result: T | StoreError = await work
         except StoreError as error:
-            self.metrics.count_refusal(error.reason)
             result = error
         except TimeoutError:
             result = OutcomeUnknown()

@@ -1,7 +1,8 @@
 """One TMQ connection: events of the protocol become verbs of the store, their outcomes become replies.
 
 Requests are handled one after the other. ENQs alone may overlap: they go through one ordered pipe and are answered
-in order. Everything else is waited for, and meanwhile the rest of the input stays unparsed.
+in order. Everything else is waited for, and meanwhile the rest of the input stays unparsed. Work on whole queues goes
+another way to the store, so it waits for the ENQs before it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ ENQ_STATUS = {
     for dialect in Dialect
 }
 MAX_ENQ_RUNS = 64  # runs of ENQs of one connection that may wait for the store at a time
+WHOLE_QUEUE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these do not go through the pipe
+FORBIDDEN = {
+    Operation.CREATE: "create_forbidden",
+    Operation.DELETE: "not_owner",
+}  # why the edge itself says no
 
 
 class Handle(NamedTuple):
@@ -47,6 +53,17 @@ class DequeueRun:
         self.allowed = 0  # of them, how many may be given a message
 
 
+class Linger:
+    """After a FIN: replies that wait for the peer's TCP to acknowledge them (6.1)."""
+
+    __slots__ = ("moved", "unsent", "until")
+
+    def __init__(self, until: float, now: float, unsent: int) -> None:
+        self.until = until  # when to look next
+        self.moved = now  # when some of them were last acknowledged
+        self.unsent = unsent
+
+
 class TmqSession:
     __slots__ = (
         "_answers",
@@ -62,7 +79,7 @@ class TmqSession:
         "_handles",
         "_held",
         "_input",
-        "_linger_until",
+        "_linger",
         "_origin",
         "_paused",
         "_protocol",
@@ -105,7 +122,7 @@ class TmqSession:
         self._closing = False
         self._drained = False
         self._gone = False
-        self._linger_until: float | None = None
+        self._linger: Linger | None = None
 
     # input
 
@@ -129,7 +146,7 @@ class TmqSession:
         first = True  # whoever called has looked whether it may be handled
         try:
             for event in events:
-                if not first and self._must_wait():
+                if (not first and self._must_wait()) or self._comes_too_early(event):
                     self._held, self._events = event, events
                     self._pause()
                     return
@@ -150,10 +167,15 @@ class TmqSession:
     def _must_wait(self) -> bool:
         return self._busy or len(self._answers) >= MAX_ENQ_RUNS or self._congested or self._wire.is_blocked()
 
+    def _comes_too_early(self, event: tmq.Event) -> bool:
+        return type(event) in WHOLE_QUEUE and len(self._answers) > 0
+
     def _continue(self) -> None:
         """Something that was waited for has come: go on with the input, as far as it goes."""
         while not (self._pumping or self._closing or self._gone or self._must_wait()):
             if self._held is not None:
+                if self._comes_too_early(self._held):
+                    break
                 event, self._held = self._held, None
                 self._pumping = True
                 try:
@@ -209,7 +231,7 @@ class TmqSession:
             case tmq.Open():
                 self._open(event)
             case tmq.Close():
-                self._answer(Operation.CLOSE, self._handles.pop(event.mqid, None) is not None)
+                self._close_handle(event)
             case tmq.Create():
                 self._on_queues(Operation.CREATE, decode_name(event.name))
             case tmq.Delete():
@@ -253,7 +275,10 @@ class TmqSession:
             self._wire.refuse("mqid_not_open")
             self._answer_run(slot, 0, len(run))
         elif self._transaction is not None:
-            self._answer_run(slot, self._transaction.put(handle.queue, run), len(run))
+            fits = self._transaction.put(handle.queue, run)
+            if fits < len(run):
+                self._wire.refuse(self._transaction.why_not(handle.queue))
+            self._answer_run(slot, fits, len(run))
         else:
             pipe = handle.pipe
             pipe.publish(self._source, handle.queue, run, self._origin, partial(self._enqueued, slot, run))
@@ -297,9 +322,8 @@ class TmqSession:
         else:
             run.allowed = self._may_take(handle.queue, event.count)
             if run.allowed < event.count:
-                self._wire.refuse(
-                    "transaction_limit" if self._transaction is not None else "too_many_unsettled"
-                )
+                transaction = self._transaction
+                self._wire.refuse(transaction.why_not(handle.queue) if transaction else "too_many_unsettled")
         self._busy = True
         self._take(handle.queue if handle is not None else None, run)
 
@@ -324,12 +348,19 @@ class TmqSession:
         if isinstance(got, StoreError):
             self._wire.refuse(got.reason, str(got))
             got, more = [], False
-        count = sum(d.count for d in got)
-        goes_on = more and 0 < count < run.allowed  # one call carries only so many octets
-        if not self._keep(queue, got, count if goes_on else run.allowed):
-            return  # the client has gone; the messages went back (6.2)
+        kept = self._keep(queue, got)
+        if self._gone:
+            return  # the messages went back (6.2)
+        count = sum(d.count for d in kept)
+        goes_on = (
+            more and len(kept) == len(got) and 0 < count < run.allowed
+        )  # one call carries only so many octets
+        if self._transaction is not None:
+            self._transaction.count(queue, count if goes_on or len(kept) < len(got) else run.allowed)
         answered = count if goes_on else run.asked
-        reply = b"".join(records.plain(d.blob, d.count) for d in got) + tmq.EMPTY * (answered - count)
+        reply = b"".join(records.plain(d.blob, d.count) for d in kept) + tmq.EMPTY * (answered - count)
+        for d in kept:
+            d.drop_bodies()  # a lease may last, and there may be a thousand large ones
         self._reply(run.slot, reply, Operation.DNQ, count, answered)
         if not goes_on:
             self._free()
@@ -341,18 +372,23 @@ class TmqSession:
         else:
             self._take(queue, rest)
 
-    def _keep(self, queue: Queue, got: list[Delivery], operations: int) -> bool:
-        """The leases are this connection's now, unless it has none any more. False if it is gone."""
+    def _keep(self, queue: Queue, got: list[Delivery]) -> list[Delivery]:
+        """Of what was taken, that which this connection may have; the leases are its own now. The rest goes back."""
+        if queue.at_most_once or not got:
+            return got
         if self._gone:
-            if got and not queue.at_most_once:
-                self._service.pipe(queue).give_back(got)
-            return False
-        if self._transaction is not None:
-            self._transaction.took(queue, [] if queue.at_most_once else got, operations)
-        elif not queue.at_most_once:
+            kept, beyond = [], got
+        elif self._transaction is None:
+            kept, beyond = got, []
             self._unsettled += got
             self._unsettled_count += sum(d.count for d in got)
-        return True
+        else:
+            kept, beyond = self._transaction.took(queue, got)
+        if beyond:
+            self._service.pipe(queue).give_back(beyond)
+            if self._transaction is not None:
+                self._wire.refuse(self._transaction.why_not(queue))
+        return kept
 
     def _settle(self) -> None:
         """Settling is not part of the sequence of requests: it may go with any call, as soon as possible."""
@@ -385,7 +421,9 @@ class TmqSession:
     def _select(self, event: tmq.Select) -> None:
         handle = self._handles.get(event.mqid)
         slot = self._expect()
-        if handle is None or (self._transaction is not None and self._transaction.expired):
+        expired = self._transaction is not None and self._transaction.expired
+        if handle is None or expired:
+            self._wire.refuse("transaction_expired" if expired else "mqid_not_open")
             self._counted(slot, event.count, tmq.UNUSABLE)
             return
         self._busy = True
@@ -423,6 +461,12 @@ class TmqSession:
 
         self._service.ask(self._service.open(decode_name(event.name)), opened)
 
+    def _close_handle(self, event: tmq.Close) -> None:
+        is_open = self._handles.pop(event.mqid, None) is not None
+        if not is_open:
+            self._wire.refuse("mqid_not_open")
+        self._answer(Operation.CLOSE, is_open)
+
     def _on_queues(self, operation: Operation, name: str) -> None:
         slot = self._expect()
         self._busy = True
@@ -434,9 +478,8 @@ class TmqSession:
                 return
             ok = result is True
             if not ok:
-                self._wire.refuse(
-                    result.reason if isinstance(result, StoreError) else "not_allowed", operation.value
-                )
+                reason = result.reason if isinstance(result, StoreError) else FORBIDDEN[operation]
+                self._wire.refuse(reason, operation.value)
             self._reply(slot, tmq.encode_status(self._dialect, operation, ok), operation, int(ok), 1)
             self._free()
 
@@ -451,11 +494,14 @@ class TmqSession:
                 self._service.settings.transaction, self._wire.loop_time(), self._origin
             )
             self._wire.reschedule()
+        else:
+            self._wire.refuse("draining" if self._drained else "in_transaction")
         self._answer(Operation.TS, free)
 
     def _end_transaction(self) -> None:
         transaction, self._transaction = self._transaction, None
         if transaction is None or transaction.expired:
+            self._wire.refuse("no_transaction" if transaction is None else "transaction_expired")
             self._answer(Operation.TE, False)
             return
         parts = transaction.parts()
@@ -485,6 +531,8 @@ class TmqSession:
 
     def _abort_transaction(self) -> None:
         transaction, self._transaction = self._transaction, None
+        if transaction is None:
+            self._wire.refuse("no_transaction")
         leased = transaction.leased() if transaction is not None else []
         if not leased:
             self._answer(Operation.TA, transaction is not None)
@@ -508,8 +556,8 @@ class TmqSession:
     # time
 
     def deadline(self) -> float | None:
-        if self._linger_until is not None:
-            return self._linger_until
+        if self._linger is not None:
+            return self._linger.until
         due = self._protocol.deadline()
         limit = self._transaction.deadline if self._transaction is not None else None
         if due is None or limit is None:
@@ -517,8 +565,8 @@ class TmqSession:
         return min(due, limit)
 
     def on_time(self, now: float) -> None:
-        if self._linger_until is not None:
-            self._linger_over(now)
+        if self._linger is not None:
+            self._linger_over(self._linger, now)
             return
         transaction = self._transaction
         if transaction is not None and transaction.deadline is not None and now >= transaction.deadline:
@@ -538,33 +586,42 @@ class TmqSession:
         """Closes once everything owed has been answered, if it is to be closed."""
         if (
             self._gone
-            or self._linger_until is not None
+            or self._pumping
+            or self._linger is not None
             or not (self._closing or self._eof_parsed or self._drained)
         ):
             return
         if len(self._answers) or (not self._closing and self._is_waiting()):
             return
+        settles = self._eof_parsed and not self._closing
         if self._violation is not None:
             violation, self._violation = self._violation, None
             self._wire.refuse(violation.reason, violation.detail)
-        if self._eof_parsed and not self._closing and self._unsettled:
-            self._linger_until = self._wire.loop_time() + self._service.settings.eof_grace_s
+            settles = self._eof_parsed  # a FIN is one, also where it cuts a request short (3.3)
+        if settles and self._unsettled:
+            now = self._wire.loop_time()
+            self._linger = Linger(now + self._service.settings.eof_grace_s, now, self._wire.unsent())
             self._wire.reschedule()
             return
         self._wire.close()
 
-    def _linger_over(self, now: float) -> None:
+    def _linger_over(self, linger: Linger, now: float) -> None:
         """A FIN settles once all replies are acknowledged by the peer's TCP and no reset has followed (6.1)."""
-        if not self._wire.is_reset() and self._wire.unsent() > 0:
-            self._linger_until = now + max(
-                self._service.settings.eof_grace_s, 0.1
-            )  # the kit ends a stalled one
-            return
-        self._linger_until = None
-        if not self._wire.is_reset():
-            self._settle()
-        self._closing = True
-        self._wire.close()
+        settings = self._service.settings
+        unsent = 0 if self._wire.is_reset() else self._wire.unsent()
+        if unsent < linger.unsent:
+            linger.unsent, linger.moved = unsent, now
+        if unsent and now - linger.moved >= settings.request_timeout_s:
+            self._wire.refuse("replies_unread")  # nor does the kit watch what fits into its buffers
+            self._wire.abort()
+        elif unsent:
+            linger.until = now + max(settings.eof_grace_s, 0.1)
+        else:
+            self._linger = None
+            if not self._wire.is_reset():
+                self._settle()
+            self._closing = True
+            self._wire.close()
 
     def _unknown(self, error: StoreError) -> None:
         """The outcome cannot be learnt: closed unanswered, for any answer might be a lie (7.2)."""

@@ -24,7 +24,10 @@ from tests.tmq.client import PATIENCE_S, Client
 LISTENERS: dict[str, dict[str, Any]] = {
     "document": {"port": 0},
     "reference": {"port": 0, "dialect": "reference"},
-    "patient": {"port": 0, "lone_five_grace_ms": 10_000},  # for requests cut behind a 5: no stall makes it a TS
+    "patient": {
+        "port": 0,
+        "lone_five_grace_ms": 10_000,
+    },  # for requests cut behind a 5: no stall makes it a TS
 }
 
 
@@ -68,7 +71,11 @@ class LiveEdge:
     """`settings` are those under `edges.tmq`; `listeners` replace the usual three."""
 
     def __init__(
-        self, url: str, listeners: dict[str, dict[str, Any]] | None = None, budget: int = 1 << 28, **settings: Any
+        self,
+        url: str,
+        listeners: dict[str, dict[str, Any]] | None = None,
+        budget: int = 1 << 28,
+        **settings: Any,
     ) -> None:
         self.url = url
         self.settings = TmqSettings.model_validate({"listeners": listeners or LISTENERS, **settings})
@@ -84,9 +91,13 @@ class LiveEdge:
         """Returns once the store is reached."""
         logging.getLogger().addHandler(self.log)
         asyncio.get_running_loop().set_exception_handler(
-            lambda _, context: self.loop_errors.append(f"{context.get('message')}: {context.get('exception')!r}")
+            lambda _, context: self.loop_errors.append(
+                f"{context.get('message')}: {context.get('exception')!r}"
+            )
         )
-        self.tools = Store(self.url, "test")  # how a test looks at the store and changes it behind the edge's back
+        self.tools = Store(
+            self.url, "test"
+        )  # how a test looks at the store and changes it behind the edge's back
         context = EdgeContext("tmq", self.settings, self.url, self.metrics, self._listen)
         self.running: RunningTmq = await EDGE.start(context)
         for name, listener in self.listeners.items():

@@ -1,0 +1,211 @@
+"""The code that is printed three times (tmq.md 3.1)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from protos import tmq
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge
+
+FIVE, OK, FAILED = b"\5", b"\0", b"\1"
+EMPTY = b"\xff\xff\xff\xff"
+GRACE_S = 0.2
+LONGER_S = 0.5  # than the grace; nothing must come, so it has to be sat out
+
+LISTENERS = {
+    "document": {"port": 0},
+    "reference": {"port": 0, "dialect": "reference"},
+    "never": {"port": 0, "lone_five_grace_ms": 0},
+    "patient": {"port": 0, "lone_five_grace_ms": 10_000},
+    "select": {"port": 0, "code5_mqid": "select"},
+}
+
+
+@pytest.fixture
+async def edge(make_edge: MakeEdge) -> LiveEdge:
+    return await make_edge(listeners=LISTENERS, eof_grace_s=0.1)
+
+
+async def is_in_transaction(client: Client) -> bool:
+    """Ends it, too."""
+    return await client.ta()
+
+
+async def test_five_and_an_mqid_is_a_dnq(client: Client) -> None:
+    # 3.1
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"hello")
+    await client.send(FIVE + mqid)
+    assert await client.message() == b"hello"
+    assert not await is_in_transaction(client)
+
+
+@pytest.mark.parametrize("first", [b"0", b"9", b"a", b"f", b"<"])
+async def test_only_the_first_byte_is_looked_at(client: Client, first: bytes) -> None:
+    # 3.1: a DNQ of an MQID that is none
+    await client.send(FIVE + first + b"\0" * 63)
+    assert await client.read(4) == EMPTY
+    assert not await is_in_transaction(client)
+
+
+async def test_five_and_nothing_is_a_ts_after_the_grace(client: Client) -> None:
+    # 3.1
+    started = asyncio.get_running_loop().time()
+    await client.send(FIVE)
+    assert await client.read(1) == OK
+    assert asyncio.get_running_loop().time() - started >= GRACE_S
+    assert await is_in_transaction(client)
+
+
+async def test_each_code_behind_a_five_makes_it_a_ts_at_once(edge: LiveEdge) -> None:
+    # 3.1: no code is a byte that begins an MQID; the grace of 10 s plays no part
+    for code, expected in {
+        tmq.encode_create(b"new"): OK + OK,
+        tmq.encode_delete(b"new"): OK + OK,
+        tmq.encode_open(b"none"): OK + tmq.nil_mqid(tmq.Dialect.DOCUMENT),
+        tmq.encode_close(b"0" * 64): OK + FAILED,
+        tmq.encode_enq(b"0" * 64, b""): OK + b"\0",
+        b"\6": OK + OK,
+        b"\7": OK + OK,
+        b"\x08": OK + FAILED,
+        tmq.encode_select(b"0" * 64): OK + b"\xff" * 8,
+    }.items():
+        client = await edge.client("patient")
+        await client.send(FIVE + code)
+        assert await client.read(len(expected)) == expected, code
+
+
+async def test_a_five_behind_a_five_is_a_second_ts(edge: LiveEdge) -> None:
+    # 3.1: the first at once, the second is alone again
+    client = await edge.client()
+    await client.send(FIVE + FIVE)
+    assert await client.read(2) == OK + FAILED
+    assert await is_in_transaction(client)
+
+
+async def test_a_five_and_an_unknown_code_is_a_ts_and_the_end(edge: LiveEdge) -> None:
+    # 3.1, 3.2
+    client = await edge.client("patient")
+    await client.send(FIVE + b"\x7f")
+    assert await client.read(1) == OK
+    assert await client.ended() == "fin"
+
+
+@pytest.mark.parametrize("listener", ["document", "patient", "never"])
+async def test_five_and_fin_is_a_ts_at_once(edge: LiveEdge, listener: str) -> None:
+    # 3.1: this rule holds always
+    client = await edge.client(listener)
+    await client.send(FIVE)
+    client.fin()
+    assert await client.rest() == OK
+    assert edge.refusals() == {}
+
+
+async def test_a_grace_of_0_is_none(edge: LiveEdge) -> None:
+    # 3.1: there a 5 waits for what follows
+    client = await edge.client("never")
+    mqid = await client.queue(b"q")
+    await client.send(FIVE)
+    assert await client.is_silent(LONGER_S)
+    await client.send(mqid)
+    assert await client.read(4) == EMPTY
+
+
+@pytest.mark.parametrize("taught", [b"\x08", tmq.encode_select(b"0" * 64)], ids=["8", "9"])
+async def test_no_grace_for_whoever_has_used_8_or_9(client: Client, taught: bytes) -> None:
+    # 3.1: such a client has no need to mean TS by a 5
+    mqid = await client.queue(b"q")
+    await client.send(taught)
+    await client.read(1 if taught == b"\x08" else 8)
+    await client.send(FIVE)
+    assert await client.is_silent(LONGER_S)
+    await client.send(mqid)
+    assert await client.read(4) == EMPTY
+
+
+async def test_whoever_has_used_8_may_still_mean_ts_by_a_five_before_a_code(client: Client) -> None:
+    # 3.1: the other three rules hold always
+    assert await client.ts()
+    assert await client.te()
+    await client.send(FIVE + b"\6")
+    assert await client.read(2) == OK + OK
+
+
+async def test_a_five_that_waits_for_ever_is_unfinished(make_edge: MakeEdge) -> None:
+    # 3.1, 7.3
+    edge = await make_edge(listeners={"never": LISTENERS["never"]}, request_timeout_s=0.3)
+    client = await edge.client("never")
+    await client.send(FIVE)
+    assert await client.ended() == "fin"
+    assert edge.refusals() == {"request_timeout": 1}
+
+
+async def test_a_grace_longer_than_the_request_timeout_never_applies(make_edge: MakeEdge) -> None:
+    # 3.1
+    edge = await make_edge(listeners={"patient": LISTENERS["patient"]}, request_timeout_s=0.3)
+    client = await edge.client("patient")
+    await client.send(FIVE)
+    assert await client.ended() == "fin"
+    assert edge.refusals() == {"request_timeout": 1}
+
+
+async def test_a_dnq_cut_behind_its_five_for_too_long(edge: LiveEdge, client: Client) -> None:
+    # 3.1: a TS, and then the MQID's first digit is no code; the message stays
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"safe")
+    await client.send(FIVE)
+    assert await client.read(1) == OK
+    await client.send(mqid)
+    assert await client.ended() == "fin"
+    assert edge.refusals() == {"unknown_code": 1}
+    other = await edge.client()
+    assert await other.drain(await other.queue(b"q")) == [b"safe"]
+
+
+async def test_the_grace_begins_with_the_five_not_with_the_chunk(client: Client) -> None:
+    # 3.1: an answer is owed before, and comes before
+    mqid = await client.queue(b"q")
+    await client.send(tmq.encode_enq(mqid, b"1") + tmq.encode_dnq(mqid) + FIVE)
+    assert await client.read(1) == b"\1"
+    assert await client.message() == b"1"
+    assert await client.read(1) == OK
+    assert await is_in_transaction(client)
+
+
+async def test_in_the_reference_five_is_always_a_dnq(edge: LiveEdge) -> None:
+    # 4.2: whatever follows and however long it takes
+    client = await edge.client("reference")
+    mqid = await client.queue(b"q")
+    await client.send(FIVE)
+    assert await client.is_silent(LONGER_S)
+    await client.send(mqid)
+    assert await client.read(4) == EMPTY
+    await client.send(FIVE + b"\0" * 64)
+    assert await client.read(4) == EMPTY
+
+
+async def test_in_the_reference_five_and_fin_is_cut_short(edge: LiveEdge) -> None:
+    # 4.2, 3.3
+    client = await edge.client("reference")
+    await client.send(FIVE)
+    client.fin()
+    assert await client.ended() == "fin"
+    assert edge.refusals() == {"truncated": 1}
+
+
+async def test_a_listener_where_five_and_an_mqid_is_a_select(edge: LiveEdge) -> None:
+    # 3.1: code5_mqid; TS by a 5 is not affected
+    client = await edge.client("select")
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1", b"2")
+    await client.send(FIVE + mqid)
+    assert await client.read(8) == (2).to_bytes(8, "big")
+    await client.send(FIVE)
+    assert await client.read(1) == OK
+    await client.send(FIVE + mqid)
+    assert await client.read(8) == (2).to_bytes(8, "big")
+    assert await is_in_transaction(client)

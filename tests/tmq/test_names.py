@@ -1,0 +1,148 @@
+"""Names and MQIDs (tmq.md 2)."""
+
+from __future__ import annotations
+
+import struct
+from hashlib import sha256
+
+import pytest
+
+from protos import tmq
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge
+
+KIB_64 = 64 << 10
+NIL = b"<nil>" + b"0" * 59
+REFERENCE_NIL = (b"<NIL>" + b"0" * 27) * 2
+NAMED = {"create": b"\0", "delete": b"\1", "open": b"\2"}  # the operations that give a name, and their codes
+FAILED = {"create": b"\1", "delete": b"\1", "open": NIL}
+
+every_operation = pytest.mark.parametrize("operation", NAMED)
+
+
+def request(operation: str, name: bytes) -> bytes:
+    return NAMED[operation] + struct.pack(">I", len(name)) + name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"x",
+        b"\0",
+        b"\xff" * 255,
+        bytes(range(255)),
+        b"orders\n",
+        "zażółć".encode(),
+        b"{main}:*",
+        b"\xed\xa0\x80",
+    ],
+    ids=repr,
+)
+async def test_a_name_is_1_to_255_bytes_of_any_value(client: Client, other: Client, name: bytes) -> None:
+    # 2.1, 2.2: its MQID is its SHA-256
+    assert await client.create(name)
+    mqid = await client.open(name)
+    assert mqid == sha256(name).hexdigest().encode()
+    assert await client.enq(mqid, name)
+    assert not await other.create(name)
+    assert await other.drain(await other.queue(name)) == [name]
+    assert await other.delete(name)
+    assert await client.open(name) is None
+    assert not await other.delete(name)
+
+
+@every_operation
+@pytest.mark.parametrize("size", [0, 256, 1000, KIB_64])
+async def test_a_bad_name_is_read_and_the_request_fails(
+    edge: LiveEdge, client: Client, operation: str, size: int
+) -> None:
+    # 2.1: what follows is the next request
+    await client.send(request(operation, bytes(size)) + tmq.encode_create(b"next"))
+    assert await client.read(len(FAILED[operation]) + 1) == FAILED[operation] + b"\0"
+    assert edge.refusals() == {"name_too_long" if size else "bad_name": 1}
+
+
+@every_operation
+async def test_above_64_kib_it_fails_at_once_and_the_connection_is_closed(
+    edge: LiveEdge, client: Client, other: Client, operation: str
+) -> None:
+    # 2.1: without the name being read
+    await client.send(NAMED[operation] + struct.pack(">I", KIB_64 + 1))
+    assert await client.read(len(FAILED[operation])) == FAILED[operation]
+    assert await client.ended() == "fin"
+    assert edge.refusals() == {"name_too_long": 1}
+    assert await other.create(b"others go on")
+
+
+@every_operation
+async def test_nothing_behind_such_a_name_is_carried_out(
+    client: Client, other: Client, operation: str
+) -> None:
+    # 2.1: it could as well be a part of the name
+    await client.send(NAMED[operation] + struct.pack(">I", 0xFFFFFFFF) + tmq.encode_create(b"inside"))
+    assert await client.rest() == FAILED[operation]
+    assert await other.open(b"inside") is None
+
+
+@pytest.mark.parametrize(("listener", "nil"), [("document", NIL), ("reference", REFERENCE_NIL)])
+async def test_nil_as_the_dialect_has_it(edge: LiveEdge, listener: str, nil: bytes) -> None:
+    # 2.2: a client tells by the first five characters; nil is no MQID
+    client = await edge.client(listener)
+    await client.send(tmq.encode_open(b"nobody's"))
+    assert await client.read(64) == nil
+    assert not await client.enq(nil, b"x")
+    assert await client.dnq(nil) is None
+    assert await client.select(nil) == tmq.UNUSABLE
+    assert not await client.close_queue(nil)
+
+
+async def test_open_is_a_matter_of_the_connection(edge: LiveEdge, client: Client, other: Client) -> None:
+    # 2.3
+    mqid = await client.queue(b"q")
+    assert not await other.enq(mqid, b"x")
+    assert await other.dnq(mqid) is None
+    assert await other.select(mqid) == tmq.UNUSABLE
+    assert not await other.close_queue(mqid)
+    assert await client.enq(mqid, b"mine")
+    assert edge.refusals()["mqid_not_open"] == 4
+
+
+async def test_closed_is_not_usable_until_opened_again(client: Client) -> None:
+    # 2.3
+    mqid = await client.queue(b"q")
+    assert await client.close_queue(mqid)
+    assert not await client.close_queue(mqid)
+    assert not await client.enq(mqid, b"x")
+    assert await client.open(b"q") == mqid
+    assert await client.open(b"q") == mqid
+    assert await client.close_queue(mqid)
+    assert not await client.enq(mqid, b"opened twice is closed once")
+
+
+async def test_a_queue_that_is_gone_is_not_usable(client: Client, other: Client) -> None:
+    # 2.3: only while it exists
+    mqid = await client.queue(b"q")
+    assert await other.delete(b"q")
+    assert not await client.enq(mqid, b"x")
+    assert await client.dnq(mqid) is None
+    assert await client.select(mqid) == tmq.UNUSABLE
+
+
+async def test_an_mqid_in_upper_case_is_another(client: Client) -> None:
+    # 2.2: 64 lower-case digits
+    mqid = await client.queue(b"q")
+    assert not await client.enq(mqid.upper(), b"x")
+
+
+async def test_only_so_many_queues_are_open_on_a_connection(make_edge: MakeEdge) -> None:
+    # 7.4: refused, counted; closing one makes room
+    edge = await make_edge(max_open_queues=2)
+    client = await edge.client()
+    first, second = await client.queue(b"1"), await client.queue(b"2")
+    assert await client.create(b"3")
+    assert await client.open(b"3") is None
+    assert await client.open(b"2") == second
+    assert edge.refusals() == {"too_many_open": 1}
+    assert await client.close_queue(first)
+    assert await client.open(b"3") is not None

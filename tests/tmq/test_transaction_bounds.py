@@ -1,0 +1,179 @@
+"""The bounds of a transaction, exactly, and what its end finds out (tmq.md 5.2-5.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.store.spec import Delivery
+from tests.servers import Server
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge, until
+
+MIB = 1 << 20
+
+
+async def sees(client: Client, mqid: bytes, count: int) -> bool:
+    return await client.select(mqid) == count
+
+
+async def test_sixteen_messages_of_1_mib_are_16_mib(client: Client) -> None:
+    # 5.2
+    mqid = await client.queue(b"q")
+    assert await client.ts()
+    for number in range(16):
+        assert await client.enq(mqid, bytes([number]) * MIB)
+    assert not await client.enq(mqid, b"x")
+    assert await client.enq(mqid, b""), "an empty one takes no room"
+    assert await client.te()
+    assert [body[:1] for body in await client.drain(mqid)] == [*(bytes([n]) for n in range(16)), b""]
+
+
+async def test_what_is_taken_counts_too(make_edge: MakeEdge) -> None:
+    # 5.2: the DNQ that would exceed it fails, its message stays where it was
+    edge = await make_edge(transaction={"max_bytes": 1_000})
+    client, other = await edge.client(), await edge.client()
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    bodies = [bytes([n]) * 300 for n in range(5)]
+    await client.put(mine, *bodies)
+    assert await client.ts()
+    assert await client.messages(mine, 5) == [*bodies[:3], None, None]
+    assert await client.dnq(mine) is None
+    assert edge.refusals()["transaction_limit"] == 2
+    assert await other.drain(theirs) == bodies[3:]
+    assert await client.enq(mine, bytes(100))
+    assert not await client.enq(mine, b"x")
+    assert await client.te()
+    assert await client.drain(mine) == [bytes(100)]
+
+
+async def test_what_was_too_much_is_at_the_front_again_after_an_abort(make_edge: MakeEdge) -> None:
+    # 5.2, 5.4
+    edge = await make_edge(transaction={"max_bytes": 100})
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    bodies = [bytes([n]) * 60 for n in range(4)]
+    await client.put(mqid, *bodies)
+    assert await client.ts()
+    assert await client.messages(mqid, 4) == [bodies[0], None, None, None]
+    assert await client.ta()
+    assert await client.drain(mqid) == bodies
+
+
+async def test_empty_answers_are_operations(make_edge: MakeEdge) -> None:
+    # 5.2
+    edge = await make_edge(transaction={"max_operations": 3})
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    assert await client.ts()
+    assert await client.messages(mqid, 2) == [None, None]
+    assert await client.enq(mqid, b"1")
+    assert not await client.enq(mqid, b"2")
+    assert await client.te()
+    assert await client.drain(mqid) == [b"1"]
+
+
+async def test_the_next_transaction_begins_with_nothing(make_edge: MakeEdge) -> None:
+    # 5.2
+    edge = await make_edge(transaction={"max_operations": 2})
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    for end in (client.te, client.ta, client.te):
+        assert await client.ts()
+        await client.put(mqid, b"1", b"2")
+        assert not await client.enq(mqid, b"3")
+        assert await end()
+    assert await client.select(mqid) == 4
+
+
+async def test_a_thousand_taken_from_many_queues_at_once(edge: LiveEdge, client: Client) -> None:
+    # 5.3: one atomic step
+    queues = [await client.queue(b"%d" % n) for n in range(20)]
+    target = await client.queue(b"target")
+    for mqid in queues:
+        await client.put(mqid, *(b"%d" % n for n in range(49)))
+    assert await client.ts()
+    for mqid in queues:
+        assert await client.messages(mqid, 49) == [b"%d" % n for n in range(49)]
+    await client.put(target, *(b"%d" % n for n in range(20)))
+    assert not await client.enq(target, b"the one beyond")
+    assert await client.te()
+    assert [await client.select(mqid) for mqid in (*queues, target)] == [0] * 20 + [20]
+
+
+async def test_at_most_once_is_settled_before_it_is_sent_even_here(edge: LiveEdge, client: Client) -> None:
+    # 6.1, 5.4: an abort brings it not back
+    await edge.declare("once", delivery=Delivery.AT_MOST_ONCE)
+    mqid = await client.queue(b"once")
+    await client.put(mqid, b"1", b"2")
+    assert await client.ts()
+    assert await client.dnq(mqid) == b"1"
+    assert await client.ta()
+    assert await client.drain(mqid) == [b"2"]
+
+
+# 5.4: the time limit
+
+
+@pytest.fixture
+async def hasty(own_server: Server) -> AsyncIterator[LiveEdge]:
+    """An edge whose transactions have little time, on a server that can be stopped."""
+    edge = await LiveEdge(own_server.url, transaction={"time_limit_s": 0.3}, eof_grace_s=0.1).start()
+    yield edge
+    await edge.check_nothing_is_left()
+    await edge.close()
+    edge.check_no_fault_of_ours()
+
+
+@pytest.mark.parametrize("end", ["te", "ta"])
+async def test_a_message_that_comes_after_the_time_limit(
+    hasty: LiveEdge, own_server: Server, end: str
+) -> None:
+    # 5.4: that DNQ fails and its message goes back at once: it is not this connection's
+    client, other = await hasty.client(), await hasty.client()
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    await client.put(mine, b"1", b"2")
+    assert await client.ts()
+    assert await client.dnq(mine) == b"1"
+    own_server.stop()
+    answer = asyncio.ensure_future(client.dnq(mine))
+    await until(lambda: hasty.refusals()["transaction_time_limit"])
+    own_server.cont()
+    assert await answer is None
+    await until(lambda: sees(other, theirs, 2))
+    assert await getattr(client, end)() is (end == "ta")
+    assert await client.drain(mine) == [b"1", b"2"]
+
+
+async def test_the_time_stops_once_te_has_begun(hasty: LiveEdge, own_server: Server) -> None:
+    # 5.4: the store takes longer than the limit, and TE is done all the same
+    client = await hasty.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1")
+    assert await client.ts()
+    assert await client.dnq(mqid) == b"1"
+    assert await client.enq(mqid, b"2")
+    own_server.stop()
+    answer = asyncio.ensure_future(client.te())
+    await asyncio.sleep(0.6)  # longer than the limit: nothing can be waited for, as nothing may happen
+    own_server.cont()
+    assert await answer
+    assert await client.drain(mqid) == [b"2"]
+    assert not hasty.refusals()["transaction_time_limit"]
+
+
+async def test_the_limit_is_each_transactions_own(hasty: LiveEdge) -> None:
+    # 5.4: after TA or TE the next one has its full time
+    client = await hasty.client()
+    mqid = await client.queue(b"q")
+    assert await client.ts()
+    await until(lambda: hasty.refusals()["transaction_time_limit"] == 1)
+    assert not await client.ts()
+    assert await client.ta()
+    assert await client.ts()
+    assert await client.enq(mqid, b"1")
+    assert await client.te()
+    assert await client.drain(mqid) == [b"1"]
