@@ -190,19 +190,15 @@ def test_a_full_disk_keeps_the_message_in_the_queue(shell: Shell, queue: str) ->
     assert shell.run("get", queue).out == b"precious"
 
 
-@pytest.mark.parametrize("command", [["queue", "list"], ["peek"], ["peek", "--json"], ["doctor", "--json"]])
-def test_results_that_cannot_be_written_are_an_error(shell: Shell, queue: str, command: list[str]) -> None:
+@pytest.mark.parametrize("command", ["queue show", "peek", "peek --json", "doctor --json"])
+def test_results_that_cannot_be_written_are_an_error(shell: Shell, queue: str, command: str) -> None:
     shell.run("put", queue, "x")
+    name, *rest = command.replace("show", f"show {queue}").replace("peek", f"peek {queue}").split()
     with open("/dev/full", "wb") as full:
-        asking = shell.spawn(
-            command[0], *([queue] if command[0] == "peek" else []), *command[1:], stdout=full, stderr=-1
-        )
+        asking = shell.spawn(name, *rest, stdout=full, stderr=-1)
         error = asking.communicate(timeout=30)[1].decode()
-    assert (asking.returncode, error) == (
-        74,
-        "penstock: io_error: No space left on device\n",
-    ) or "--json" in command
     assert asking.returncode == 74
+    assert "No space left on device" in error
     assert error.count("\n") == 1
 
 
