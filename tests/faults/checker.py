@@ -119,5 +119,5 @@ def outcomes(reading: Reading) -> Counter[str]:
         judged = "unknown, " if transaction.judged else ""
         found[f"transactions {judged}{transaction.fate.value}"] += 1
     found["deliveries"] = len(reading.deliveries)
-    found["lost takes"] = sum(map(len, reading.lost_takes.values()))
+    found["unseen takes"] = sum(map(len, reading.unseen_takes.values()))
     return found

@@ -23,7 +23,6 @@ PR_SET_PDEATHSIG = 1
 WAITS = {
     "patience_s": 1.0,
     "reply_timeout_s": REPLY_TIMEOUT_S,
-    "call_deadline_s": 3.0,
     "session_timeout_s": SESSION_TIMEOUT_S,
     "heartbeat_s": 0.5,
     "sweep_s": 0.5,
@@ -34,7 +33,7 @@ WAITS = {
 class EdgeServer:
     """One edge process on ports of its own. Each start writes a log of its own."""
 
-    def __init__(self, index: int, directory: Path, store_url: str) -> None:
+    def __init__(self, index: int, directory: Path, store_url: str, call_deadline_s: float = 3.0) -> None:
         self.index = index
         self.ports = {dialect: free_port() for dialect in Dialect}
         self.process: subprocess.Popen[bytes] | None = None
@@ -42,9 +41,11 @@ class EdgeServer:
         self._directory = directory
         self._config = directory / f"edge-{index}.yaml"
         directory.mkdir(parents=True, exist_ok=True)
-        self._config.write_text(yaml.safe_dump(self._settings(store_url)))
+        self._config.write_text(
+            yaml.safe_dump(self._settings(store_url, WAITS | {"call_deadline_s": call_deadline_s}))
+        )
 
-    def _settings(self, store_url: str) -> dict[str, Any]:
+    def _settings(self, store_url: str, waits: dict[str, float]) -> dict[str, Any]:
         return {
             "store": {"url": store_url},
             "health": {"port": 0},
@@ -57,7 +58,7 @@ class EdgeServer:
                     },
                     "transaction": {"time_limit_s": 10.0},
                     "request_timeout_s": REQUEST_TIMEOUT_S,
-                    "store": WAITS,
+                    "store": waits,
                 }
             },
         }

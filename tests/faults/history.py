@@ -35,11 +35,6 @@ class Request:
     ok: bool = False  # done; for DNQ: a message came; for SELECT: a number
 
     @property
-    def is_lost(self) -> bool:
-        """It was sent, and its answer never came."""
-        return self.sent > 0 and self.answered is None
-
-    @property
     def outcome(self) -> str:
         if self.answered is None:
             return "unknown" if self.sent else "not sent"

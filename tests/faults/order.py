@@ -9,7 +9,7 @@ but after whatever was given out meanwhile. So there are three claims:
               first seen late, after one behind it, needs a lost DNQ of its own, asked before that one was answered.
     drain     With nothing on lease and one client at the queue, the order is strict, whatever was returned before.
     abort     With one consumer at the queue, a TA that was answered has put its messages back: what comes next on
-              this connection does not stand behind the first of them. (Not claimed while a DNQ of an earlier
+              this connection does not stand behind the first of them. (Not claimed while a take of an earlier
               connection may still be under way in the store.)
 """
 
@@ -41,12 +41,11 @@ def by_producer(messages: Iterator[Message]) -> list[list[Message]]:
 def check_first(reading: Reading, queue: str) -> Iterator[Violation]:
     seen = (message for message in reading.of_queue(queue) if message.deliveries)
     late = sorted((limit, message.body, message) for limit, message in _late(by_producer(seen)))
-    lost = sorted(request.sent for request in reading.lost_takes.get(queue, []))
+    unseen = sorted(request.sent for request in reading.unseen_takes.get(queue, []))
     for excuses, (limit, _, message) in enumerate(late):
-        if excuses >= len(lost) or lost[excuses] >= limit:
-            text = (
-                f"first given out after one behind it; {excuses} others were late too, {len(lost)} DNQs lost"
-            )
+        if excuses >= len(unseen) or unseen[excuses] >= limit:
+            others = f"{excuses} others were late too, {len(unseen)} takes unseen"
+            text = f"first given out after one behind it; {others}"
             yield Violation("order", text, (message, _overtaker(reading, message, limit)))
             return
 
@@ -122,10 +121,10 @@ def _next_after(reading: Reading, transaction: Transaction, queue: str) -> tuple
 
 
 def check_abort(reading: Reading, queue: str) -> Iterator[Violation]:
-    lost = [request.sent for request in reading.lost_takes.get(queue, [])]
+    unseen = [request.sent for request in reading.unseen_takes.get(queue, [])]
     for first, following, asked in aborted(reading, queue):
         is_behind = following.connection is first.connection and following.place > first.place
-        excused = first.is_dead or any(asked - UNDER_WAY_S < sent < asked for sent in lost)
+        excused = first.is_dead or any(asked - UNDER_WAY_S < sent < asked for sent in unseen)
         if is_behind and not excused:
             yield Violation(
                 "order", "given out while one before it had just been put back", (following, first)

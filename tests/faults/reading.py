@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from protos.tmq import Operation
 from tests.faults.history import Connection, Ended, Fault, History, Request, Trouble
+from tests.faults.plan import REPLY_TIMEOUT_S
 
 
 class Fate(enum.Enum):
@@ -90,7 +91,9 @@ class Reading:
     deliveries: list[Delivery] = field(default_factory=list)
     invented: list[Delivery] = field(default_factory=list)  # of bodies that nobody put into this queue
     invented_dead: list[tuple[str, bytes]] = field(default_factory=list)
-    lost_takes: dict[str, list[Request]] = field(default_factory=dict)  # DNQs without an answer, by queue
+    unseen_takes: dict[str, list[Request]] = field(
+        default_factory=dict
+    )  # by queue: may have leased a message
 
     def of_queue(self, queue: str) -> Iterator[Message]:
         return (message for message in self.messages.values() if message.queue == queue)
@@ -146,8 +149,8 @@ class _ConnectionReader:
             own.puts.append(message)
 
     def _take(self, index: int, request: Request) -> None:
-        if request.is_lost:
-            self._reading.lost_takes.setdefault(request.queue, []).append(request)
+        if _may_be_unseen(request):
+            self._reading.unseen_takes.setdefault(request.queue, []).append(request)
         if not request.ok or request.answered is None:
             return
         found = Delivery(request.body, request.queue, self._connection, index, request.sent, request.answered)
@@ -161,6 +164,13 @@ class _ConnectionReader:
         if request.operation is Operation.TE:
             transaction.fate = _fate(request)
         self._transaction = None
+
+
+def _may_be_unseen(request: Request) -> bool:
+    """No answer came; or "none" came so late that it may be that of a repeated call, whose lease had run out."""
+    if request.answered is None:
+        return request.sent > 0
+    return not request.ok and request.answered - request.sent > REPLY_TIMEOUT_S
 
 
 def _fate(request: Request) -> Fate:

@@ -32,6 +32,10 @@ TERM_S = 20.0  # an edge's drain, with a store that is there
 LEASES_S = 40.0  # until nothing is on lease any more: dead edges swept, returns done
 LOOK_S = 0.05  # between two looks at something that takes its time
 CALM_S = 1.5  # at most, between two episodes
+CALL_DEADLINES_S = (
+    3.0,
+    8.0,
+)  # the store may still do what was asked after the client was left without an answer
 DRAIN_RUN = 200  # DNQs at once
 COMMON: dict[str, Any] = {"visibility_timeout": "1s"}  # else dead edges' leases wait for 30 s
 SPECS: dict[str, dict[str, Any]] = {SMALL: {"max_length": 60}, POISON: {"max_deliveries": 3}}
@@ -83,10 +87,12 @@ class Run:
     def __init__(self, seed: int, directory: Path, seconds: float = SECONDS, kills: int = KILLS) -> None:
         program = "valkey" if seed % 2 else "redis"
         self._server = Server(program, directory / "store")
-        self._edges = [EdgeServer(index, directory / "edges", self._server.url) for index in range(EDGES)]
+        self._rng = random.Random(f"{seed} the run itself")
+        deadline_s = self._rng.choice(CALL_DEADLINES_S)
+        edges, url = directory / "edges", self._server.url
+        self._edges = [EdgeServer(index, edges, url, deadline_s) for index in range(EDGES)]
         ports = {(edge.index, dialect): port for edge in self._edges for dialect, port in edge.ports.items()}
         self._world = World(seed, ports, History())
-        self._rng = random.Random(f"{seed} the run itself")
         self._seconds, self._kills = seconds, kills
         self._store = Store(self._server.url, "faults")
         self._queues: dict[str, Queue] = {}

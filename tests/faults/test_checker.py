@@ -351,21 +351,30 @@ def test_first_deliveries_are_in_order(script: Script) -> None:
     assert [v.rule for v in check_first(read(script.history, {}), Q)] == ["order"]
 
 
-def test_a_lost_take_explains_one_message_that_comes_late(script: Script) -> None:
+def test_an_unseen_take_explains_one_message_that_comes_late(script: Script) -> None:
     stored(script, b"1", b"2", b"3")
     script.ask(script.connection(), Operation.DNQ, ok=None)
     script.drain(b"2", b"1", b"3")
     assert list(check_first(read(script.history, {}), Q)) == []
 
 
-def test_a_lost_take_does_not_explain_two(script: Script) -> None:
+@pytest.mark.parametrize(("waited_s", "rules"), [(1.0, ["order"]), (4.0, [])])
+def test_a_late_none_may_be_an_unseen_take(script: Script, waited_s: float, rules: list[str]) -> None:
+    stored(script, b"1", b"2")
+    none = script.ask(script.connection(), Operation.DNQ, ok=False)
+    none.answered = none.sent + waited_s
+    script.drain(b"2", b"1")
+    assert [v.rule for v in check_first(read(script.history, {}), Q)] == rules
+
+
+def test_an_unseen_take_does_not_explain_two(script: Script) -> None:
     stored(script, b"1", b"2", b"3")
     script.ask(script.connection(), Operation.DNQ, ok=None)
     script.drain(b"3", b"1", b"2")
     assert [v.rule for v in check_first(read(script.history, {}), Q)] == ["order"]
 
 
-def test_a_lost_take_explains_nothing_before_it(script: Script) -> None:
+def test_an_unseen_take_explains_nothing_before_it(script: Script) -> None:
     stored(script, b"1", b"2")
     script.drain(b"2")
     script.ask(script.connection(), Operation.DNQ, ok=None)
