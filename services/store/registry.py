@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from redis.exceptions import RedisError
 
 from services.store.connect import Connector
-from services.store.errors import NotInitialised, StoreFault
+from services.store.errors import DatasetLost, NotInitialised, StoreFault
 from services.store.keys import RegistryKeys
 from services.store.library import source
 from services.store.link import Link, explain
@@ -33,6 +33,15 @@ def decode_name(name: bytes) -> str:
 
 def new_dataset() -> str:
     return f"{secrets.token_hex(6)}.1"
+
+
+async def begin_dataset(link: Link, key: str, epoch: str) -> str:
+    """Begins a dataset where there is none; answers the epoch that is there now, whoever was first."""
+    try:
+        found = await link.function("set_epoch", [key], "", epoch, attempts=1)
+    except DatasetLost:
+        found = await link.call("GET", key)
+    return str(found.decode())
 
 
 class Registry:
@@ -58,7 +67,7 @@ class Registry:
         if epoch is None:
             # Queue ids go on from the clock: an id of an older dataset never names a queue of this one.
             await self.link.call("SET", self.keys.ids, int(time.time() * 1000))
-            epoch = await self.link.function("set_epoch", [self.keys.epoch], "", new_dataset(), attempts=1)
+            return await begin_dataset(self.link, self.keys.epoch, new_dataset())
         return str(epoch.decode())
 
     async def claim(

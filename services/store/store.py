@@ -15,6 +15,7 @@ from services.store.connect import Connector
 from services.store.domain import Domain, Timing
 from services.store.errors import (
     DatasetLost,
+    DomainMismatch,
     NotInitialised,
     QueueExists,
     QueueNotEmpty,
@@ -26,7 +27,7 @@ from services.store.link import explain
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
 from services.store.queues import Queue
-from services.store.registry import READY, Registry, decode_name
+from services.store.registry import READY, Registry, begin_dataset, decode_name
 from services.store.spec import QueueSpec
 
 log = logging.getLogger(__name__)
@@ -163,7 +164,9 @@ class Store:
         """A new domain takes the registry's dataset; one that was ready and is empty now has lost its data."""
         epoch = await self.registry.epoch()
         if await domain.epoch() == "":
-            await domain.link.function("set_epoch", [domain.keys.epoch], "", epoch, attempts=1)
+            found = await begin_dataset(domain.link, domain.keys.epoch, epoch)
+            if found.partition(".")[0] != epoch.partition(".")[0]:
+                raise DatasetLost
         await self.registry.domain_is_ready(domain.name)
 
     # queues
@@ -195,16 +198,24 @@ class Store:
     ) -> tuple[Queue, bool]:
         """The queue, and whether it is new. replace=True changes an existing one to this document.
 
-        Raises QueueExists (without replace), AckLevelRefused, StoreUnavailable.
+        Raises QueueExists (without replace), DomainMismatch, AckLevelRefused, StoreUnavailable.
         """
         (await self.promises()).check(spec.ack_level)
-        queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace)
-        domain = self._domain(queue.domain)
-        if fresh:
-            await self._set_up(domain)
-        # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
         maker = secrets.token_hex(8)
-        made = await domain.function("declare", [queue.keys[1]], queue.qid, maker, *queue.spec.fields())
+        made: Any = b"GONE"
+        while made == b"GONE":
+            queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace)
+            if replace and queue.domain != spec.domain:
+                raise DomainMismatch(
+                    f"queue {name!r} is in domain {queue.domain!r}: it cannot move to {spec.domain!r}"
+                )
+            domain = self._domain(queue.domain)
+            if fresh:
+                await self._set_up(domain)
+            # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
+            made = await domain.function("declare", [queue.keys[1]], queue.qid, maker, *queue.spec.fields())
+            if made == b"GONE":  # whoever deletes it has not freed the name yet
+                await self.registry.forget(queue)
         if not made and not replace:
             raise QueueExists(f"a queue {name!r} exists already")
         await self.registry.tell(name)

@@ -68,6 +68,7 @@ class Desk:
         self.refusals: Counter[str] = Counter()
         self.store = Store(self.url, edge, pipe=pipe, timing=timing, observe=self._observe)
         self.source = Source()
+        self._others: list[Desk] = []
         self._name = domain
         self._initialise = initialise
         self._settings: dict[str, Any] = {"pipe": pipe, "timing": timing, "domain": domain}
@@ -84,11 +85,18 @@ class Desk:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.store.close(0.1 if kind else 5.0)
+        await self.close(0.1 if kind else 5.0)
+
+    async def close(self, timeout: float = 5.0) -> None:
+        for other in self._others:
+            await other.close(timeout)
+        await self.store.close(timeout)
 
     def another(self, **settings: Any) -> Desk:
         """A second process on the same store."""
-        return Desk(self.url, **{**self._settings, "initialise": False, **settings})
+        other = Desk(self.url, **{**self._settings, "initialise": False, **settings})
+        self._others.append(other)
+        return other
 
     @property
     def domain(self) -> Domain:

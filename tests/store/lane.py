@@ -8,18 +8,29 @@ from typing import Any
 from services.store.call import Call
 from services.store.errors import StoreError
 from services.store.keys import DomainKeys
+from services.store.library import source
 from services.store.operations import Source
 from services.store.queues import Queue
 from services.store.verbs import Verbs
 from tests.servers import Client
 
-LONG_MS = 3_600_000
+DATASET = "dataset.1"
+
+
+def begin(client: Client, *queues: Queue) -> None:
+    """A dataset on an empty server, with these queues."""
+    client.call("FUNCTION", "LOAD", "REPLACE", source())
+    for queue in queues:
+        epoch = DomainKeys(queue.domain).epoch
+        client.call("SET", epoch, DATASET)
+        fields = (queue.qid, "maker", *queue.spec.fields())
+        client.call("FCALL", "ps1_declare", 2, epoch, queue.keys[1], DATASET, *fields)
 
 
 class Lane(Verbs):
     """Verbs gather as in a Pipe; `send` makes the call and hands the answers out."""
 
-    def __init__(self, client: Client, epoch: str, session: str, domain: str = "main") -> None:
+    def __init__(self, client: Client, session: str, epoch: str = DATASET, domain: str = "main") -> None:
         super().__init__(DomainKeys(domain))
         self.client = client
         self.epoch = epoch

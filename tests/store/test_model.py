@@ -24,10 +24,9 @@ from redis.exceptions import ResponseError
 from services.store import Delivery, Part, Queue, QueueSpec, records
 from services.store.errors import LeaseLost, QueueFull
 from services.store.keys import DomainKeys
-from services.store.library import source
 from tests.servers import Client, Server
 from tests.store.desk import bodies, encode
-from tests.store.lane import Lane
+from tests.store.lane import DATASET, Lane, begin
 from tests.store.model import ModelQueue
 
 EXAMPLES = int(os.environ.get("PENSTOCK_MODEL_EXAMPLES", "30"))
@@ -66,26 +65,10 @@ class StoreMachine(RuleBasedStateMachine):
     def set_up(self) -> None:
         self.keys = DomainKeys("main")
         self.client.call("FLUSHALL", "SYNC")
-        self.client.call("FUNCTION", "LOAD", "REPLACE", source())
-        self.epoch = "dataset.1"
-        self.client.call("SET", self.keys.epoch, self.epoch)
-        self.queues: list[Queue] = []
-        self.models: list[ModelQueue] = []
-        for number, spec in enumerate(SPECS):
-            queue = Queue(f"queue{number}", f"q{number}", "main", "test", spec)
-            self.client.call(
-                "FCALL",
-                "ps1_declare",
-                2,
-                self.keys.epoch,
-                queue.keys[1],
-                self.epoch,
-                queue.qid,
-                "test",
-                *spec.fields(),
-            )
-            self.queues.append(queue)
-            self.models.append(ModelQueue(spec.max_deliveries, spec.max_length))
+        self.epoch = DATASET
+        self.queues = [Queue(f"queue{i}", f"q{i}", "main", "test", spec) for i, spec in enumerate(SPECS)]
+        self.models = [ModelQueue(spec.max_deliveries, spec.max_length) for spec in SPECS]
+        begin(self.client, *self.queues)
         self.born = 0
         self.serial = 0
         self.lanes = [self.new_lane() for _ in range(3)]
@@ -97,7 +80,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def new_lane(self) -> Lane:
         self.born += 1
-        return Lane(self.client, self.epoch, f"session{self.born}")
+        return Lane(self.client, f"session{self.born}", self.epoch)
 
     def send(self, lane: Lane) -> None:
         self.last[lane.session] = lane.send()

@@ -32,7 +32,7 @@ async def test_a_name_is_declared_once(desk: Desk) -> None:
     assert await desk.count(found) == 1
 
 
-@pytest.mark.parametrize("name", ["a", "\u00e4" * 127, "\udcff\udc00", "a b:{c}", "x" * 255, '"\\', "\0"])
+@pytest.mark.parametrize("name", ["a", "\u00e4" * 127, "\udcff\udc80", "a b:{c}", "x" * 255, '"\\', "\0"])
 async def test_names_are_any_octets(desk: Desk, name: str) -> None:
     """tmq.md 2.1"""
     queue, new = await desk.store.declare(name, QueueSpec(), "test")

@@ -5,18 +5,15 @@ from collections.abc import Iterator
 import pytest
 
 from services.store import Delivery, Queue, QueueSpec
-from services.store.library import source
 from tests.servers import Client, Server
 from tests.store.desk import bodies, encode, numbered
-from tests.store.lane import Lane
+from tests.store.lane import Lane, begin
 from tests.store.test_model import expect, singles
 
 
 @pytest.fixture
 def client(server: Server) -> Iterator[Client]:
     client = Client(server.port)
-    client.call("FUNCTION", "LOAD", "REPLACE", source())
-    client.call("SET", "ps:{main}:epoch", "dataset.1")
     yield client
     client.close()
 
@@ -24,17 +21,7 @@ def client(server: Server) -> Iterator[Client]:
 @pytest.fixture
 def queue(client: Client) -> Queue:
     queue = Queue("orders", "q1", "main", "test", QueueSpec())
-    client.call(
-        "FCALL",
-        "ps1_declare",
-        2,
-        "ps:{main}:epoch",
-        queue.keys[1],
-        "dataset.1",
-        "q1",
-        "test",
-        *queue.spec.fields(),
-    )
+    begin(client, queue)
     return queue
 
 
@@ -58,7 +45,7 @@ def leave_stragglers(lane: Lane, queue: Queue, *kept: int, count: int = 96) -> l
 
 
 def test_what_a_dead_session_held_of_moved_entries_goes_back(client: Client, queue: Queue) -> None:
-    dying, other = Lane(client, "dataset.1", "dying"), Lane(client, "dataset.1", "other")
+    dying, other = Lane(client, "dying"), Lane(client, "other")
     leave_stragglers(dying, queue, 3, 31, 64)
     assert client.call("HLEN", queue.keys[7]) == 2
     dying.die()

@@ -1,11 +1,12 @@
 -- Queues: declare, delete, reserve, look
 
 -- KEYS epoch, q; ARGV epoch qid maker field value ...  Sets limits; answers 1 if the queue is new, also when the same
--- maker asks again because the answer was lost.
+-- maker asks again because the answer was lost; GONE where a queue of this id was deleted: its name is about to go.
 local function declare(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
+  if call('HGET', K[2], 'deleted') then return 'GONE' end
   if call('HSETNX', K[2], 'id', A[2]) == 1 then call('HSET', K[2], 'maker', A[3]) end
   local args = {}
   for i = 4, #A do args[#args + 1] = A[i] end
@@ -25,6 +26,8 @@ local function delete(K, A)
     return { 0, len }
   end
   call('UNLINK', K[2], K[3], K[4], K[5], K[6], K[7], K[8], K[9])
+  call('HSET', K[3], 'deleted', '1')    -- no queue comes back under this id while its name is still registered
+  call('PEXPIRE', K[3], 86400000)
   return { 1, len }
 end
 
@@ -58,7 +61,7 @@ end
 -- KEYS 8 of the queue; answers the queue hash, then dead, returned, oldest time.
 local function stats(K)
   begin()
-  if call('EXISTS', K[2]) == 0 then return 'GONE' end
+  if not call('HGET', K[2], 'id') then return 'GONE' end
   local oldest = call('XRANGE', K[1], '-', '+', 'COUNT', 1)[1]
   return { call('HGETALL', K[2]), call('XLEN', K[7]), call('ZCARD', K[4]), call('HLEN', K[3]),
     oldest and fields_of(oldest[2]).t or '0', num(now_ms()) }

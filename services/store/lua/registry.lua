@@ -1,15 +1,16 @@
 -- Registry
 
 -- KEYS epoch queues domains ids; ARGV epoch name owner domain spec(JSON) mode(create|apply).
--- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}.
+-- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}. A queue stays in its
+-- domain: a document that names another changes nothing.
 local function register(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
   local old = call('HGET', K[2], A[2])
   local doc = old and cjson.decode(old)
-  if not doc or A[6] == 'apply' then
-    doc = { qid = doc and doc.qid or ('q' .. string.format('%x', call('INCR', K[4]))), domain = doc and doc.domain or A[4],
+  if not doc or A[6] == 'apply' and doc.domain == A[4] then
+    doc = { qid = doc and doc.qid or ('q' .. string.format('%x', call('INCR', K[4]))), domain = A[4],
       owner = A[3], spec = A[5] }
     call('HSET', K[2], A[2], cjson.encode(doc))
   end

@@ -1,0 +1,26 @@
+"""A process that goes in order takes nothing along."""
+
+from __future__ import annotations
+
+from tests.store.desk import Desk, bodies
+
+
+async def test_what_a_closed_session_still_held_goes_back(desk: Desk) -> None:
+    queue = await desk.queue()
+    async with desk.another(edge="leaving") as leaving:
+        theirs = await leaving.store.find("orders")
+        await desk.put(queue, b"1", b"2", b"3")
+        first, rest = (await leaving.take(theirs))[0].cut(1)
+        await leaving.settle([first])
+        assert rest.count == 2
+    assert await desk.domain.sweep() == 2
+    assert bodies(await desk.take(queue)) == [b"2", b"3"]
+
+
+async def test_a_session_that_held_nothing_leaves_nothing(desk: Desk) -> None:
+    async with desk.another(edge="leaving") as leaving:
+        session = leaving.pipe.session
+    link, keys = desk.domain.link, desk.domain.keys
+    assert await link.call("ZSCORE", keys.sessions, session) is None
+    assert await link.call("ZSCORE", keys.dying, session) is None
+    assert await link.call("EXISTS", keys.lane(session), keys.lots(session)) == 0
