@@ -376,8 +376,9 @@ class Pipe(Verbs):
         return await connection.read_response(disable_decoding=True)
 
     def _session_command(self, mode: str) -> tuple[Any, ...]:
-        keys = (self.keys.epoch, self.keys.sessions, self.keys.lane(self.session))
-        return ("FCALL", "ps1_session", 3, *keys, self.epoch, self.session, mode)
+        keys = [self.keys.epoch, self.keys.sessions, self.keys.lane(self.session)]
+        keys += [self.keys.dying, self.keys.lots(self.session)]
+        return ("FCALL", "ps1_session", len(keys), *keys, self.epoch, self.session, mode)
 
     async def _open(self) -> None:
         self._connection = connection = await self._connector.connect(self.keys.epoch)

@@ -1,6 +1,7 @@
 -- Sessions
 
--- KEYS epoch ses lane; ARGV epoch session open|beat|close. Answers the server's time, ms.
+-- KEYS epoch ses lane, to close also dying lots; ARGV epoch session open|beat|close. Answers the server's time, ms.
+-- What a session still holds when it is closed is swept like a dead one's, by the next who looks.
 local function session(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -14,7 +15,11 @@ local function session(K, A)
     call('ZADD', K[2], 'XX', num(now), A[2])
   else
     call('ZREM', K[2], A[2])
-    call('DEL', K[3])
+    if call('EXISTS', K[5]) == 1 then
+      call('ZADD', K[4], '0', A[2])
+    else
+      call('DEL', K[3])
+    end
   end
   return num(now)
 end
