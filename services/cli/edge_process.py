@@ -161,7 +161,8 @@ class EdgeProcess:
             }
             log.error("%s ended: starting it again. %s", self.name, "; ".join(self._last_words), extra=fields)
             await asyncio.sleep(pause_s)
-            await self.start()
+            with suppress(OSError):  # no memory, no processes left: it counts as one more end
+                await self.start()
             restarts.started()
 
     def is_running(self) -> bool:

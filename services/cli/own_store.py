@@ -85,7 +85,7 @@ class OwnStore:
     async def _start_again(self) -> None:
         try:
             await self.start()
-        except StoreError as error:
+        except (StoreError, OSError) as error:
             log.error("the store could not be started: %s", error, extra={"action": "store_start_failed"})
             await self._server.stop()
 

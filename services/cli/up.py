@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,6 @@ class Up:
         self._settings = options.settings
         self._own = own
         self._url = own.url if own is not None else options.store_url
-        self._file = queues
         self._queues = documents.read_documents(queues) if queues is not None else []
         self._known = edges()
         self._edge_settings: dict[str, EdgeSettings] = {
@@ -136,13 +135,13 @@ class Up:
     async def _work(self) -> None:
         promises = await self._start_store()
         changes = await self._declare()
-        await asyncio.gather(*(edge.start() for edge in self._edges))
-        await asyncio.gather(*(edge.ready() for edge in self._edges))
+        await _together([edge.start() for edge in self._edges])
+        await _together([edge.ready() for edge in self._edges])
         self._announce(promises, changes)
         watched = [edge.watch() for edge in self._edges]
         if self._own is not None:
             watched.append(self._own.watch())
-        await asyncio.gather(*watched)
+        await _together(watched)
 
     async def _start_store(self) -> Promises:
         if self._own is not None:
@@ -244,6 +243,17 @@ class Up:
             for edge in self._edges:
                 edge.tell(signal.SIGKILL)
         await ends
+
+
+async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """All at the same time; when one fails, none goes on behind our back."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _address(host: str, port: int) -> str:
