@@ -111,9 +111,9 @@ class Domain:
     async def sweep(self) -> int:
         """Returns what dead sessions held; answers how many messages went back or died."""
         timing = self._timing
-        quiet = int(
-            timing.sweep_s * 6000 + 1000
-        )  # nobody looked for this long: the store, or all of us, were away
+        # Nobody looked for this long: the store, or all of us, were away. Together with the pause between heartbeats
+        # it must stay below the timeout, or a store that stood still would cost sessions that are well.
+        quiet = int(timing.sweep_s * 2000 + 1000)
         keys = [self.keys.sessions, self.keys.dying, self.keys.state]
         now, *dying = await self.function("fence", keys, timing.session_timeout_ms, quiet)
         moved = 0
@@ -133,7 +133,7 @@ class Domain:
             elif silent_ms < int(visibility):
                 waiting += 1
             else:
-                back, dead, _ = await self.function(
+                back, dead, *_ = await self.function(
                     "sweep", [*own, *queue_keys], session, lot, self.keys.wake_channel
                 )
                 moved += back + dead
