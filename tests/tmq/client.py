@@ -95,6 +95,13 @@ class Client:
             return True
         return False
 
+    def has_unread(self) -> bool:
+        """An answer has arrived, and stays where it is."""
+        try:
+            return bool(self.sock.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return False
+
     def fin(self) -> None:
         """Half-close: no more requests, answers are still read."""
         self.sock.shutdown(socket.SHUT_WR)

@@ -7,6 +7,7 @@ import os
 import random
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import uvloop
 from services.store import Store
 from tests.servers import Server
 from tests.tmq.client import Client
-from tests.tmq.live import LiveEdge
+from tests.tmq.live import LiveEdge, live_edge
 
 MakeEdge = Callable[..., Awaitable[LiveEdge]]
 
@@ -68,19 +69,17 @@ async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def make_edge(server: Server) -> AsyncIterator[MakeEdge]:
-    """Makes edges on the shared store; each is checked when the test is over."""
+    """Makes edges, on the shared store unless told otherwise; each is checked when the test is over."""
     made: list[LiveEdge] = []
+    async with AsyncExitStack() as stack:
 
-    async def make(**settings: Any) -> LiveEdge:
-        made.append(await LiveEdge(server.url, **settings).start())
-        return made[-1]
+        async def make(url: str = "", **settings: Any) -> LiveEdge:
+            made.append(await stack.enter_async_context(live_edge(url or server.url, **settings)))
+            return made[-1]
 
-    yield make
-    for edge in made:
-        await edge.check_nothing_is_left()
-    for edge in made:
-        await edge.close()
-        edge.check_no_fault_of_ours()
+        yield make
+        for edge in made:
+            await edge.disconnect()
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from protos.tmq import Dialect
@@ -18,6 +19,7 @@ from services.kit.metrics import Metrics
 from services.kit.session import SessionFactory
 from services.store import Queue, QueueSpec, Store
 from services.tmq.edge import EDGE, RunningTmq
+from services.tmq.service import TmqService
 from services.tmq.settings import TmqSettings
 from tests.tmq.client import PATIENCE_S, Client
 
@@ -85,6 +87,10 @@ class LiveEdge:
         self.places: dict[str, tuple[str, int]] = {}
         self.log = Log()
         self.loop_errors: list[str] = []
+        self.running: RunningTmq | None = None
+        self.tools = Store(
+            self.url, "test"
+        )  # how a test looks at the store, and changes it behind the edge's back
         self._clients: list[Client] = []
 
     async def start(self) -> LiveEdge:
@@ -99,11 +105,19 @@ class LiveEdge:
             self.url, "test"
         )  # how a test looks at the store and changes it behind the edge's back
         context = EdgeContext("tmq", self.settings, self.url, self.metrics, self._listen)
-        self.running: RunningTmq = await EDGE.start(context)
+        self.running = await EDGE.start(context)
         for name, listener in self.listeners.items():
             self.places[name] = await listener.start()
-        await until(lambda: self.running.ready() is None)
+        await until(self.is_ready)
         return self
+
+    def is_ready(self) -> bool:
+        return self.service.ready() is None
+
+    @property
+    def service(self) -> TmqService:
+        assert self.running is not None
+        return self.running._service
 
     def _listen(self, name: str, settings: ListenerSettings, factory: SessionFactory) -> Listener:
         self.listeners[name] = Listener(name, settings, factory, self.budget, self.metrics)
@@ -118,16 +132,20 @@ class LiveEdge:
     # the end
 
     async def close(self) -> None:
-        """Ends all connections and the edge."""
-        for listener in self.listeners.values():
-            listener.stop_accepting()
-        await self.disconnect()
-        for listener in self.listeners.values():
-            listener.abort_all()
-            assert await listener.closed(PATIENCE_S)
-        await self.running.close()
-        await self.tools.close()
-        logging.getLogger().removeHandler(self.log)
+        """Ends all connections and the edge, whatever state they are in."""
+        try:
+            for listener in self.listeners.values():
+                listener.stop_accepting()
+            for client in self._clients:
+                client.close()
+            for listener in self.listeners.values():
+                listener.abort_all()
+                assert await listener.closed(PATIENCE_S)
+        finally:
+            if self.running is not None:
+                await self.running.close()
+            await self.tools.close()
+            logging.getLogger().removeHandler(self.log)
 
     async def disconnect(self) -> None:
         """All clients go, and with them all connections."""
@@ -181,7 +199,7 @@ class LiveEdge:
 
     async def requests(self, operation: str, result: str) -> float:
         """As `penstock_requests_total` has it; it follows within a fraction of a second."""
-        self.running._service.publish_tally()
+        self.service.publish_tally()
         return self.value("penstock_requests_total", operation=operation, result=result)
 
     async def declare(self, name: str, owner: str = "test", **spec: Any) -> Queue:
@@ -192,3 +210,15 @@ class LiveEdge:
 
     async def stats(self, name: str) -> dict[str, Any]:
         return await self.tools.stats(await self.tools.find(name))
+
+
+@asynccontextmanager
+async def live_edge(url: str, **settings: Any) -> AsyncIterator[LiveEdge]:
+    """An edge that is checked when it is over, and closed however that goes."""
+    edge = LiveEdge(url, **settings)
+    try:
+        yield await edge.start()
+        await edge.check_nothing_is_left()
+    finally:
+        await edge.close()
+    edge.check_no_fault_of_ours()

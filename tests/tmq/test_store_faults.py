@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,22 +10,20 @@ from protos import tmq
 from services.store import Store
 from tests.servers import Server
 from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge, until
 
 BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}
 
 
 @pytest.fixture
-async def edge(own_server: Server) -> AsyncIterator[LiveEdge]:
+async def edge(own_server: Server, make_edge: MakeEdge) -> LiveEdge:
     """An edge with short times on a server of its own."""
-    edge = await LiveEdge(own_server.url, request_timeout_s=1.5, eof_grace_s=0.1, store=BRISK).start()
-    yield edge
-    await edge.close()
-    edge.check_no_fault_of_ours()
+    return await make_edge(own_server.url, request_timeout_s=1.5, eof_grace_s=0.1, store=BRISK)
 
 
 async def served(edge: LiveEdge) -> bool:
-    return edge.running.ready() is None
+    return edge.is_ready()
 
 
 async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
@@ -41,7 +38,7 @@ async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
     assert await client.select(mqid) == tmq.UNUSABLE
     assert await client.open(b"q") is None
     assert not await client.create(b"other")
-    assert edge.running.ready() is not None
+    assert not edge.is_ready()
     own_server.start()
     await until(lambda: served(edge))
     await client.put(mqid, b"after")
@@ -158,4 +155,4 @@ async def test_empty(edge: LiveEdge, own_server: Server) -> None:
 
 
 async def not_ready(edge: LiveEdge) -> bool:
-    return edge.running.ready() is not None
+    return not edge.is_ready()

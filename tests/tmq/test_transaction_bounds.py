@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -119,13 +118,9 @@ async def test_at_most_once_is_settled_before_it_is_sent_even_here(edge: LiveEdg
 
 
 @pytest.fixture
-async def hasty(own_server: Server) -> AsyncIterator[LiveEdge]:
+async def hasty(own_server: Server, make_edge: MakeEdge) -> LiveEdge:
     """An edge whose transactions have little time, on a server that can be stopped."""
-    edge = await LiveEdge(own_server.url, transaction={"time_limit_s": 0.3}, eof_grace_s=0.1).start()
-    yield edge
-    await edge.check_nothing_is_left()
-    await edge.close()
-    edge.check_no_fault_of_ours()
+    return await make_edge(own_server.url, transaction={"time_limit_s": 0.3}, eof_grace_s=0.1)
 
 
 @pytest.mark.parametrize("end", ["te", "ta"])

@@ -1,0 +1,106 @@
+"""An edge that was silent for too long has lost its leases: nobody acts as if he still had them (tmq.md 5.3, 6.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from protos import tmq
+from services.store import Store
+from services.store.domain import Timing
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge, until
+
+Q, KEPT = tmq.mqid_of(b"q"), tmq.mqid_of(b"kept")
+
+
+@pytest.fixture
+async def edge(make_edge: MakeEdge) -> LiveEdge:
+    """An edge that tells others too seldom that it lives."""
+    edge = await make_edge(eof_grace_s=0.1)
+    for name in ("q", "kept"):
+        await edge.declare(name, visibility_timeout="1ms")
+    return edge
+
+
+@pytest.fixture
+async def client(edge: LiveEdge) -> Client:
+    client = await edge.client()
+    for name in (b"q", b"kept"):
+        assert await client.open(name) is not None
+    await client.put(Q, b"1", b"2")
+    return client
+
+
+async def sweep(edge: LiveEdge, ready: int) -> None:
+    """Another edge, an impatient one, gives back what ours holds."""
+    impatient = Timing(session_timeout_ms=100, beat_s=0.03, sweep_s=0.05)
+    other = Store(edge.url, "impatient", timing=impatient)
+    other.domain()
+    other.look_after()
+    await until(lambda: has_ready(edge, ready))
+    await other.close()
+
+
+async def has_ready(edge: LiveEdge, count: int) -> bool:
+    return bool((await edge.stats("q"))["ready"] == count)
+
+
+async def test_te_fails(edge: LiveEdge, client: Client) -> None:
+    # 5.3: one lost lease dooms the whole
+    assert await client.ts()
+    assert await client.dnq(Q) == b"1"
+    assert await client.enq(KEPT, b"never")
+    await sweep(edge, ready=2)
+    assert not await client.te()
+    assert await client.drain(KEPT) == []
+    assert await client.drain(Q) == [b"1", b"2"]
+
+
+async def test_te_fails_also_after_the_edge_has_begun_anew(edge: LiveEdge, client: Client) -> None:
+    # 5.3: its new session does not hold what the old one did
+    busy = await edge.client()
+    await busy.open(b"kept")
+    assert await client.ts()
+    assert await client.dnq(Q) == b"1"
+    assert await client.enq(KEPT, b"never")
+    await sweep(edge, ready=2)
+    await until(lambda: puts(busy))
+    assert not await client.te()
+    assert edge.refusals()["lease_lost"] == 1
+    assert b"never" not in await client.drain(KEPT)
+    assert await client.drain(Q) == [b"1", b"2"]
+
+
+async def puts(client: Client) -> bool:
+    return await client.enq(KEPT, b"of another")
+
+
+async def test_what_another_took_meanwhile_is_not_given_back_by_ta(edge: LiveEdge, client: Client) -> None:
+    # 5.4, 5.6: a late return is fenced
+    other = await edge.client()
+    await other.open(b"q")
+    assert await client.ts()
+    assert await client.dnq(Q) == b"1"
+    await sweep(edge, ready=2)
+    await until(lambda: takes(other, b"1"))
+    assert await client.ta()
+    assert await client.dnq(Q) == b"2"
+    assert await other.select(Q) == 0
+
+
+async def takes(client: Client, body: bytes) -> bool:
+    return await client.dnq(Q) == body
+
+
+async def test_a_client_that_goes_on_is_not_told_that_it_settled(edge: LiveEdge, client: Client) -> None:
+    # 6.1: the message will be given to others, so the next request is not answered
+    assert await client.dnq(Q) == b"1"
+    await sweep(edge, ready=2)
+    await client.send(tmq.encode_dnq(Q))
+    with pytest.raises((ConnectionResetError, EOFError)):
+        await client.message()
+    other = await edge.client()
+    await other.open(b"q")
+    await until(lambda: has_ready(edge, 2))
+    assert await other.drain(Q) == [b"1", b"2"]

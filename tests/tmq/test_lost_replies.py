@@ -1,0 +1,212 @@
+"""The way to the store breaks around one request, and it is asked again until it is known (tmq.md 5.3, 6.2, 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from protos import tmq
+from tests.servers import Server
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.cutter import Cut, Cutter
+from tests.tmq.live import LiveEdge, until
+
+WORK = b"ps1_work"  # the function that does everything with messages
+
+every_cut = pytest.mark.parametrize("cut", Cut, ids=lambda cut: cut.name.lower())
+
+
+@pytest.fixture
+async def cutter(server: Server) -> AsyncIterator[Cutter]:
+    async with Cutter(server.port) as cutter:
+        yield cutter
+
+
+@pytest.fixture
+async def edge(cutter: Cutter, make_edge: MakeEdge) -> AsyncIterator[LiveEdge]:
+    """Behind the cutter."""
+    yield await make_edge(cutter.url, eof_grace_s=0.1)
+    assert cutter.cuts, "nothing was cut"
+
+
+@pytest.fixture
+async def client(edge: LiveEdge) -> Client:
+    client = await edge.client()
+    await client.queue(b"q")
+    return client
+
+
+MQID = tmq.mqid_of(b"q")
+
+
+@every_cut
+async def test_enqs_are_stored_once_in_their_order(cutter: Cutter, client: Client, cut: Cut) -> None:
+    # 7.2: batches whose outcome is unknown are repeated before anything new
+    await client.put(MQID, b"first")
+    cutter.cut_at(cut, WORK)
+    await client.send(*(tmq.encode_enq(MQID, b"%d" % n) for n in range(100)))
+    assert await client.read(100) == b"\1" * 100
+    assert await client.messages(MQID, 102) == [b"first", *(b"%d" % n for n in range(100)), None]
+
+
+@every_cut
+async def test_enqs_of_many_connections_keep_each_ones_order(
+    edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
+) -> None:
+    # 7.2: none lands behind a later one
+    others = [await edge.client() for _ in range(10)]
+    for other in others:
+        await other.queue(b"q")
+    cutter.cut_at(cut, WORK, times=3)
+    for half in range(2):
+        for name, other in enumerate(others):
+            await other.send(*(tmq.encode_enq(MQID, b"%d %d" % (name, 50 * half + n)) for n in range(50)))
+    for other in others:
+        assert await other.read(100) == b"\1" * 100
+    found = [body.split() for body in await client.drain(MQID)]
+    for name in range(10):
+        assert [int(number) for owner, number in found if int(owner) == name] == list(range(100))
+    assert len(found) == 1_000
+
+
+@every_cut
+async def test_a_repeated_take_gives_the_same_messages(
+    edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
+) -> None:
+    # 6.2
+    await client.put(MQID, b"1", b"2", b"3")
+    cutter.cut_at(cut, WORK)
+    assert await client.messages(MQID, 2) == [b"1", b"2"]
+    stats = await edge.stats("q")
+    assert (stats["in_flight"], stats["delivered"]) == (2, 2)
+    assert await client.drain(MQID) == [b"3"]
+
+
+@every_cut
+async def test_a_returned_message_taken_again(
+    edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
+) -> None:
+    # 6.2, 5.4
+    await client.put(MQID, b"1", b"2")
+    assert await client.ts()
+    assert await client.dnq(MQID) == b"1"
+    assert await client.ta()
+    cutter.cut_at(cut, WORK)
+    assert await client.messages(MQID, 3) == [b"1", b"2", None]
+
+
+@every_cut
+async def test_a_transaction_is_applied_once(
+    edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
+) -> None:
+    # 5.3: asked again under the same id until it is known
+    await client.queue(b"target")
+    target = tmq.mqid_of(b"target")
+    await client.put(MQID, b"1", b"2")
+    assert await client.ts()
+    assert await client.dnq(MQID) == b"1"
+    await client.put(target, b"a", b"b")
+    cutter.cut_at(cut, WORK, times=2)
+    assert await client.te()
+    assert await client.drain(target) == [b"a", b"b"]
+    assert await client.drain(MQID) == [b"2"]
+    assert (await edge.stats("target"))["added"] == 2
+
+
+@every_cut
+async def test_a_transaction_that_must_fail_fails_once(
+    edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
+) -> None:
+    # 5.3: nothing of it, and what was leased is back
+    await edge.declare("small", max_length=1)
+    await client.queue(b"small")
+    small = tmq.mqid_of(b"small")
+    await client.put(MQID, b"1")
+    assert await client.ts()
+    assert await client.dnq(MQID) == b"1"
+    await client.put(small, b"a", b"b")
+    cutter.cut_at(cut, WORK)
+    assert not await client.te()
+    assert await client.drain(small) == []
+    assert await client.drain(MQID) == [b"1"]
+
+
+@every_cut
+async def test_an_abort(cutter: Cutter, client: Client, cut: Cut) -> None:
+    # 5.4
+    await client.put(MQID, b"1", b"2")
+    assert await client.ts()
+    assert await client.messages(MQID, 2) == [b"1", b"2"]
+    cutter.cut_at(cut, WORK)
+    assert await client.ta()
+    assert await client.drain(MQID) == [b"1", b"2"]
+
+
+@every_cut
+async def test_a_settle(edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut) -> None:
+    # 6.1: a message that was settled does not come again
+    await client.put(MQID, b"1")
+    assert await client.dnq(MQID) == b"1"
+    cutter.cut_at(cut, WORK)
+    client.fin()
+    assert await client.ended() == "fin"
+    await until(lambda: acked(edge, 1))
+    other = await edge.client()
+    assert await other.drain(await other.queue(b"q")) == []
+
+
+async def acked(edge: LiveEdge, count: int) -> bool:
+    return bool((await edge.stats("q"))["acked"] == count)
+
+
+@every_cut
+async def test_a_return_of_a_lost_connection(
+    edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
+) -> None:
+    # 6.1
+    await client.put(MQID, b"1")
+    assert await client.dnq(MQID) == b"1"
+    cutter.cut_at(cut, WORK)
+    client.reset()
+    other = await edge.client()
+    await other.queue(b"q")
+    await until(lambda: sees(other, 1))
+    assert await other.drain(MQID) == [b"1"]
+
+
+async def sees(client: Client, count: int) -> bool:
+    return await client.select(MQID) == count
+
+
+Ask = Callable[[Client], Awaitable[bool]]
+
+
+@every_cut
+@pytest.mark.parametrize("step", [b"ps1_register", b"ps1_declare"])
+async def test_create(cutter: Cutter, client: Client, cut: Cut, step: bytes) -> None:
+    # 7.2: whoever made it is told so, and the second one is told that it exists
+    cutter.cut_at(cut, step)
+    assert await client.create(b"new")
+    assert not await client.create(b"new")
+    assert await client.open(b"new") == tmq.mqid_of(b"new")
+
+
+@every_cut
+@pytest.mark.parametrize("step", [b"ps1_delete", b"ps1_unregister"])
+async def test_delete(cutter: Cutter, client: Client, cut: Cut, step: bytes) -> None:
+    # 7.2: once
+    await client.put(MQID, b"1")
+    cutter.cut_at(cut, step)
+    assert await client.delete(b"q")
+    assert not await client.delete(b"q")
+    assert await client.open(b"q") is None
+    assert await client.create(b"q")
+
+
+@every_cut
+async def test_open(cutter: Cutter, client: Client, cut: Cut) -> None:
+    # 2.2: looking may be done again
+    cutter.cut_at(cut, b"HGET")
+    assert await client.open(b"q") == MQID
