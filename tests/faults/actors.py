@@ -18,7 +18,7 @@ ORDERS, BILLS, SMALL, POISON, SOLO, PROBE = "orders", "bills", "small", "poison"
 SHARED = (ORDERS, BILLS, SMALL, POISON)  # solo has one consumer at a time, probe has none
 ALL = (*SHARED, SOLO, PROBE)
 PACE_S = 0.02  # before an actor tries again what could not be done
-SIZES = (40,) * 30 + (600,) * 6 + (5_000,) * 2 + (30_000,)  # octets of bodies; more than 4 KiB fill an entry
+SIZES = (40,) * 90 + (600,) * 6 + (5_000,) * 2 + (30_000,)  # octets of bodies; more than 4 KiB fill an entry
 RUN = (*(2, 5, 20, 200) * 10, 3_000)  # ENQs sent at once; one call to the store carries 1,000 at most
 
 

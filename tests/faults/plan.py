@@ -53,7 +53,7 @@ def _downtime(rng: random.Random) -> float:
 
 def _standstill(rng: random.Random, notable_s: float) -> float:
     """Short, or long enough for a time-out to have noticed it."""
-    return rng.choice((rng.uniform(0.05, 0.8), rng.uniform(notable_s + 0.3, notable_s + 2.0)))
+    return rng.choice((rng.uniform(0.05, 0.8), rng.uniform(notable_s + 0.5, notable_s + 2.5)))
 
 
 def _kill(rng: random.Random, target: str, within_s: float = 0.0) -> Step:
@@ -128,7 +128,7 @@ SHAPES = (
     *(_while_it_comes_back,) * 2,
     _store_stands_still,
     _edge_dies_with_a_standing_store,
-    _edge_stands_still,
+    *(_edge_stands_still,) * 2,
     _one_stands_still_the_other_dies,
     _an_operator,
     _while_the_log_is_rewritten,
