@@ -7,7 +7,9 @@ def samples(metrics: Metrics, operation: str) -> dict[str, float]:
     found = {}
     for family in metrics.registry.collect():
         for sample in family.samples:
-            wanted = sample.name.startswith("penstock_request_seconds") and not sample.name.endswith("_created")
+            wanted = sample.name.startswith("penstock_request_seconds") and not sample.name.endswith(
+                "_created"
+            )
             if wanted and sample.labels["operation"] == operation:
                 found[sample.name + sample.labels.get("le", "")] = sample.value
     return found
