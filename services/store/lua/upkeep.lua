@@ -30,9 +30,11 @@ local function expire_front(Q)
 end
 
 -- One unsettled message pins an entry of up to 4 KiB: old, mostly settled entries move to x without the settled bodies.
+-- Some at a time; the next time goes on where this one stopped.
 local function move_stragglers(Q, older_ms)
   if Q.h.rc_at > 0 then return end
-  local found = call('HSCAN', Q.m, '0', 'COUNT', 200)[2]
+  local next_at, found = unpack(call('HSCAN', Q.m, call('HGET', Q.q, 'scan') or '0', 'COUNT', 200))
+  call('HSET', Q.q, 'scan', next_at)
   for i = 1, #found, 2 do
     local entry, mask = found[i], tonumber(found[i + 1])
     local raw = call('XRANGE', Q.s, entry, entry)[1]
