@@ -31,7 +31,7 @@ from services.store.operations import (
     Work,
     merge,
 )
-from services.store.outcomes import Count, Handler
+from services.store.outcomes import Count, Handler, tell
 from services.store.queues import Queue
 
 
@@ -131,15 +131,15 @@ class Call:
             self.handlers.append(outcomes.rejected(work.rejects, self.count))
         for bury in work.buries:
             args += ("B", index, bury.origin, 1, bury.reason, bury.error, bury.record)
-            self.handlers.append(outcomes.plain(bury.done))
+            self.handlers.append(outcomes.plain(bury.done, self.count))
         if work.publishes:
             self._encode_publishes(index, work.publishes, args)
         if work.takes:
             args += ("T", index, sum(take.want for take in work.takes), TAKE_BYTES)
-            self.handlers.append(outcomes.taken(work.queue, work.takes))
+            self.handlers.append(outcomes.taken(work.queue, work.takes, self.count))
         if work.counts:
             args += ("C", index)
-            self.handlers.append(outcomes.counted(work.counts))
+            self.handlers.append(outcomes.counted(work.counts, self.count))
 
     def _encode_publishes(self, index: int, publishes: list[Publish], args: list[Any]) -> None:
         """Runs of the same origin share entries, whichever connections they came from."""
@@ -189,16 +189,15 @@ class Call:
             for work in round_.works.values():
                 waiting: list[Return | Reject | Bury] = [*work.returns, *work.rejects, *work.buries]
                 for done in (*(done for _, done in work.acked), *(item.done for item in waiting)):
-                    if done is not None:
-                        done(error)
+                    tell(done, error)
                 for publish in work.publishes:
-                    publish.done(error)
+                    tell(publish.done, error)
                 for take in work.takes:
-                    take.done(error, False)
+                    tell(take.done, error, False)
                 for counted in work.counts:
-                    counted(error)
+                    tell(counted, error)
             for commit in round_.commits:
-                commit.done(error)
+                tell(commit.done, error)
 
     def abandon(self, give_back: Callable[[list[Delivery]], None]) -> None:
         """Tells everybody that the outcome is unknown. What still becomes of it is looked at once it is known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,12 +12,28 @@ from services.store.errors import QueueUnknown, StoreError, StoreFault, refusal
 from services.store.operations import Commit, Counted, Done, Publish, Reject, Return, Take
 from services.store.queues import Queue
 
+log = logging.getLogger(__name__)
+
 Handler = Callable[[Any], None]
 Count = Callable[[StoreError, int], None]
 
 
-def _gone(reply: Any) -> QueueUnknown | None:
-    return QueueUnknown() if reply == b"GONE" else None
+def tell(done: Callable[..., None] | None, *answer: Any) -> None:
+    """Hands out one answer. A callback that fails is its asker's bug: the others still get theirs."""
+    if done is None:
+        return
+    try:
+        done(*answer)
+    except Exception:
+        log.exception("an answer could not be handed out", extra={"action": "store_callback_failed"})
+
+
+def _gone(reply: Any, count: Count, number: int) -> QueueUnknown | None:
+    if reply != b"GONE":
+        return None
+    error = QueueUnknown()
+    count(error, number)
+    return error
 
 
 def _fenced(number: int, count: Count) -> StoreError | None:
@@ -31,12 +48,12 @@ def acked(
     acks: dict[tuple[bytes, bytes], list[int]], waiters: list[tuple[list[Delivery], Done]], count: Count
 ) -> Handler:
     def handle(reply: Any) -> None:
-        gone = _gone(reply)
+        gone = _gone(reply, count, len(acks))
         keys = list(acks) if gone is None and len(reply) > 1 else []
         fenced = {keys[index] for index in reply[1:]} if keys else set()
         error = gone or _fenced(len(fenced), count)
         for deliveries, done in waiters:
-            done(error if gone or any((d.lot, d.entry) in fenced for d in deliveries) else None)
+            tell(done, error if gone or any((d.lot, d.entry) in fenced for d in deliveries) else None)
 
     return handle
 
@@ -51,33 +68,32 @@ def _tell_each(
     for item in items:
         mine = range(at, at + item.delivery.count)
         at += item.delivery.count
-        if item.done is not None:
-            item.done(gone or (lost if fenced and not fenced.isdisjoint(mine) else None))
+        tell(item.done, gone or (lost if fenced and not fenced.isdisjoint(mine) else None))
 
 
 def returned(returns: list[Return], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        _tell_each(returns, _gone(reply), reply[3:], count)
+        _tell_each(returns, _gone(reply, count, len(returns)), reply[3:], count)
 
     return handle
 
 
 def rejected(rejects: list[Reject], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        _tell_each(rejects, _gone(reply), reply[2:], count)
+        _tell_each(rejects, _gone(reply, count, len(rejects)), reply[2:], count)
 
     return handle
 
 
-def plain(done: Done) -> Handler:
-    return lambda reply: done(_gone(reply))
+def plain(done: Done, count: Count) -> Handler:
+    return lambda reply: tell(done, _gone(reply, count, 1))
 
 
 def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
     def handle(reply: Any) -> None:
         if isinstance(reply, int):
             for publish in group:
-                publish.done([])
+                tell(publish.done, [])
             return
         error = refusal(reply[1])
         accepted = reply[2:] or [0] * len(sizes)
@@ -87,30 +103,31 @@ def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
         for publish in group:
             mine = fits[at : at + len(publish.records)]
             at += len(publish.records)
-            publish.done([(index, error) for index, ok in enumerate(mine) if not ok])
+            tell(publish.done, [(index, error) for index, ok in enumerate(mine) if not ok])
 
     return handle
 
 
-def taken(queue: Queue, takes: list[Take]) -> Handler:
+def taken(queue: Queue, takes: list[Take], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        gone = _gone(reply)
+        gone = _gone(reply, count, len(takes))
         if gone is not None:
             for take in takes:
-                take.done(gone, False)
+                tell(take.done, gone, False)
             return
         more = reply[0] == 1
         shares = delivery.share(delivery.parse(queue, reply), [take.want for take in takes])
         for take, mine in zip(takes, shares, strict=True):
-            take.done(mine, more)
+            tell(take.done, mine, more)
 
     return handle
 
 
-def counted(waiters: list[Counted]) -> Handler:
+def counted(waiters: list[Counted], count: Count) -> Handler:
     def handle(reply: Any) -> None:
+        gone = _gone(reply, count, len(waiters))
         for done in waiters:
-            done(_gone(reply) or int(reply))
+            tell(done, gone or int(reply))
 
     return handle
 
@@ -118,12 +135,12 @@ def counted(waiters: list[Counted]) -> Handler:
 def committed(commit: Commit, count: Count) -> Handler:
     def handle(reply: Any) -> None:
         if reply[0] == b"DONE":
-            commit.done(None)
+            tell(commit.done, None)
         elif reply[0] == b"FAILED":
             error = refusal(reply[1])
             count(error, 1)
-            commit.done(error)
+            tell(commit.done, error)
         else:
-            commit.done(StoreFault(f"a commit was answered with {reply!r}"))
+            tell(commit.done, StoreFault(f"a commit was answered with {reply!r}"))
 
     return handle
