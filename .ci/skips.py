@@ -21,7 +21,9 @@ def allowed(path: Path) -> dict[str, str]:
 
 def main(report: str, names: str) -> int:
     cases = list(ElementTree.parse(report).iter("testcase"))
-    skipped = [f"{case.get('classname')}::{case.get('name')}" for case in cases if case.find("skipped") is not None]
+    skipped = [
+        f"{case.get('classname')}::{case.get('name')}" for case in cases if case.find("skipped") is not None
+    ]
     known = allowed(Path(names))
     unknown = [name for name in skipped if name not in known]
     for name in unknown:
