@@ -269,16 +269,15 @@ class Store:
         connection = await self.connector.connect(self.registry.keys.epoch)
         try:
             await connection.send_command("SUBSCRIBE", self.registry.keys.changes)
+            await connection.read_response(disable_decoding=True)
+            message = None  # from here on nothing is missed; what was told before may have been
             while True:
-                try:
-                    async with asyncio.timeout(REFRESH_S):
-                        message = await connection.read_response(disable_decoding=True)
-                except TimeoutError:
+                if message is None:
                     for queue in self.known():
                         await self._refresh(queue.name)
-                    continue
-                if message[0] == b"message":
+                else:
                     await self._refresh(decode_name(message[2]))
+                message = await connection.read_response(disable_decoding=True, timeout=REFRESH_S)
         finally:
             await connection.disconnect(nowait=True)
 

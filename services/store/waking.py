@@ -44,19 +44,22 @@ class Wake:
         """Returns when the queue may have something, after POLL_S, or after the timeout, whichever is first."""
         try:
             async with asyncio.timeout(min(timeout_s, POLL_S)):
-                await self._told(queue)
+                while await self._news() != queue.qid.encode():
+                    continue
         except TimeoutError:
             return
 
-    async def _told(self, queue: Queue) -> None:
-        try:
-            while self._connection is not None:
-                message = await self._connection.read_response(disable_decoding=True)
-                if message[2] == queue.qid.encode():
-                    return
-        except (RedisError, OSError):
-            await self._drop()
+    async def _news(self) -> bytes:
+        """The queue id of the next notice. A wait that is over leaves the connection as it is, for the next one."""
+        if self._connection is not None:
+            try:
+                message = await self._connection.read_response(disable_decoding=True, disconnect_on_error=False)
+            except (RedisError, OSError):
+                await self._drop()
+            else:
+                return bytes(message[2])
         await asyncio.Event().wait()  # nobody tells any more: the poll goes on
+        raise AssertionError("unreachable")
 
     async def _drop(self) -> None:
         if self._connection is not None:
