@@ -31,7 +31,16 @@ class Asker:
     async def take(self, queue: Queue, want: int) -> list[Delivery]:
         """Up to `want` messages (1 to 1,000), leased. If the caller is cancelled meanwhile, they go back."""
         answer: _Answer[list[Delivery]] = _Answer(unwanted=self._give_back)
-        self._pipe.take(self._source, queue, want, lambda got, _more: answer.take(got))
+
+        def taken(got: list[Delivery] | StoreError, more: bool) -> None:
+            if more and got == [] and not answer.done():
+                self._pipe.take(
+                    self._source, queue, want, taken
+                )  # those looked at had expired, or were others'
+            else:
+                answer.take(got)
+
+        self._pipe.take(self._source, queue, want, taken)
         return await answer
 
     async def settle(self, deliveries: list[Delivery]) -> None:

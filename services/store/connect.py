@@ -255,3 +255,11 @@ async def open_connection(
         await made.disconnect(nowait=True)
         raise
     return made
+
+
+async def drop(connection: AbstractConnection) -> None:
+    """Closes at once: a peer that is gone would keep what is unsent, and the connection, for a quarter of an hour."""
+    writer = connection._writer
+    if writer is not None:
+        writer.transport.abort()
+    await connection.disconnect(nowait=True)

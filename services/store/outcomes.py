@@ -28,10 +28,15 @@ def tell(done: Callable[..., None] | None, *answer: Any) -> None:
         log.exception("an answer could not be handed out", extra={"action": "store_callback_failed"})
 
 
-def _gone(reply: Any, count: Count, number: int) -> QueueUnknown | None:
-    if reply != b"GONE":
+def _failed(reply: Any, count: Count, number: int) -> StoreError | None:
+    """What befell an operation as a whole: its queue is gone, or the function failed over it (lua/work.lua)."""
+    if not isinstance(reply, bytes):
         return None
-    error = QueueUnknown()
+    error: StoreError = QueueUnknown()
+    if reply != b"GONE":
+        detail = reply.decode("utf-8", "replace")
+        log.error("a function of the store failed", extra={"action": "store_fault", "detail": detail[:500]})
+        error = StoreFault(detail[:200])
     count(error, number)
     return error
 
@@ -48,7 +53,7 @@ def acked(
     acks: dict[tuple[bytes, bytes], list[int]], waiters: list[tuple[list[Delivery], Done]], count: Count
 ) -> Handler:
     def handle(reply: Any) -> None:
-        gone = _gone(reply, count, len(acks))
+        gone = _failed(reply, count, len(acks))
         keys = list(acks) if gone is None and len(reply) > 1 else []
         fenced = {keys[index] for index in reply[1:]} if keys else set()
         error = gone or _fenced(len(fenced), count)
@@ -73,20 +78,20 @@ def _tell_each(
 
 def returned(returns: list[Return], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        _tell_each(returns, _gone(reply, count, len(returns)), reply[3:], count)
+        _tell_each(returns, _failed(reply, count, len(returns)), reply[3:], count)
 
     return handle
 
 
 def rejected(rejects: list[Reject], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        _tell_each(rejects, _gone(reply, count, len(rejects)), reply[2:], count)
+        _tell_each(rejects, _failed(reply, count, len(rejects)), reply[2:], count)
 
     return handle
 
 
 def plain(done: Done, count: Count) -> Handler:
-    return lambda reply: tell(done, _gone(reply, count, 1))
+    return lambda reply: tell(done, _failed(reply, count, 1))
 
 
 def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
@@ -94,6 +99,11 @@ def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
         if isinstance(reply, int):
             for publish in group:
                 tell(publish.done, [])
+            return
+        failed = _failed(reply, count, sum(sizes))
+        if failed is not None:
+            for publish in group:
+                tell(publish.done, failed)
             return
         error = refusal(reply[1])
         accepted = reply[2:] or [0] * len(sizes)
@@ -110,7 +120,7 @@ def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
 
 def taken(queue: Queue, takes: list[Take], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        gone = _gone(reply, count, len(takes))
+        gone = _failed(reply, count, len(takes))
         if gone is not None:
             for take in takes:
                 tell(take.done, gone, False)
@@ -125,7 +135,7 @@ def taken(queue: Queue, takes: list[Take], count: Count) -> Handler:
 
 def counted(waiters: list[Counted], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        gone = _gone(reply, count, len(waiters))
+        gone = _failed(reply, count, len(waiters))
         for done in waiters:
             tell(done, gone or int(reply))
 
@@ -134,7 +144,10 @@ def counted(waiters: list[Counted], count: Count) -> Handler:
 
 def committed(commit: Commit, count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        if reply[0] == b"DONE":
+        failed = _failed(reply, count, 1)
+        if failed is not None:
+            tell(commit.done, failed)
+        elif reply[0] == b"DONE":
             tell(commit.done, None)
         elif reply[0] == b"FAILED":
             error = refusal(reply[1])

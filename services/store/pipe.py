@@ -24,7 +24,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
 from services.store.call import Call
-from services.store.connect import Connector
+from services.store.connect import Connector, drop
 from services.store.delivery import Delivery
 from services.store.errors import (
     DatasetLost,
@@ -345,7 +345,8 @@ class Pipe(Verbs):
 
     def _fail(self, call: Call, error: StoreError) -> None:
         """Tells the askers. Settles that were not carried out are tried again for as long as the leases live."""
-        if self._session_open and not self._closing and not isinstance(error, OutcomeUnknown):
+        again = not isinstance(error, OutcomeUnknown | StoreFault)
+        if again and self._session_open and not self._closing:
             if not self._gathering.rounds:
                 self._gathering.born = time.monotonic()
             call.move_settles(self._gathering)
@@ -367,7 +368,7 @@ class Pipe(Verbs):
     async def _disconnect(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            await connection.disconnect(nowait=True)
+            await drop(connection)
 
     # opening
 
@@ -468,7 +469,7 @@ class Pipe(Verbs):
                 call.abandon(self.give_back)
             if now - self._sent_at > self._settings.reply_timeout_s and self._connection is not None:
                 self._sent_at = now
-                await self._connection.disconnect(nowait=True)
+                await drop(self._connection)
 
     def _give_up_waiting(self, now: float) -> None:
         """Refuses what was never sent, or is known not to have run, once the store has been away for too long."""

@@ -53,7 +53,9 @@ class Wake:
         """The queue id of the next notice. A wait that is over leaves the connection as it is, for the next one."""
         if self._connection is not None:
             try:
-                message = await self._connection.read_response(disable_decoding=True, disconnect_on_error=False)
+                message = await self._connection.read_response(
+                    disable_decoding=True, disconnect_on_error=False
+                )
             except (RedisError, OSError):
                 await self._drop()
             else:

@@ -197,10 +197,13 @@ class Desk:
     async def count(self, queue: Queue) -> int:
         return await self.counting(queue)
 
-    async def commit(self, identifier: str, *parts: Part, **how: Any) -> None:
+    def committing(self, identifier: str, *parts: Part, **how: Any) -> asyncio.Future[None]:
         future, done = self._answer()
         self.pipe.commit(self.source, identifier, list(parts), done, **how)
-        await future
+        return future
+
+    async def commit(self, identifier: str, *parts: Part, **how: Any) -> None:
+        await self.committing(identifier, *parts, **how)
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
         return await self.store.stats(queue)

@@ -77,7 +77,7 @@ async def test_a_wait_that_ran_out_does_not_end_the_listening(desk: Desk) -> Non
         await noticed(desk, wake, queue, desk.put(queue, b"a"))
 
 
-async def test_the_poll_goes_on_when_the_store_is_away(desk: Desk, own_server: Server) -> None:
+async def test_the_poll_goes_on_when_the_store_is_away(own_server: Server) -> None:
     async with Desk(own_server) as mine:
         queue = await mine.queue()
         async with Wake(mine.store.connector, "main") as wake:

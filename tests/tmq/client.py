@@ -95,6 +95,14 @@ class Client:
             return True
         return False
 
+    async def is_untouched(self, seconds: float) -> bool:
+        """It reads nothing for so long, and the server does not end it."""
+        await asyncio.sleep(seconds)
+        try:
+            return bool(self.sock.recv(1, socket.MSG_PEEK))
+        except ConnectionResetError:
+            return False
+
     def has_unread(self) -> bool:
         """An answer has arrived, and stays where it is."""
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from protos import tmq
@@ -92,21 +90,6 @@ async def test_a_fin_does_not_settle_what_has_not_arrived(make_edge: MakeEdge) -
     await until(lambda: ready(edge, "q", 8))
 
 
-async def test_a_reset_after_the_fin_returns_it(make_edge: MakeEdge) -> None:
-    """6.1: within a second"""
-    edge = await make_edge(eof_grace_s=5.0)
-    client = await edge.client()
-    mqid = await client.queue(b"q")
-    await client.put(mqid, b"1")
-    assert await client.dnq(mqid) == b"1"
-    client.fin()
-    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    client.sock.close()
-    await until(lambda: not edge.connections(), patience_s=15)
-    stats = await edge.stats("q")
-    assert stats["ready"] + stats["acked"] == 1
-
-
 async def test_replies_beyond_the_bound_are_minus_one(make_edge: MakeEdge) -> None:
     """6.1: max_unsettled"""
     edge = await make_edge(max_unsettled=3)
@@ -144,6 +127,34 @@ async def test_many_large_messages_asked_for_at_once(client: Client) -> None:
     for body in bodies:
         await client.put(mqid, body)
     assert await client.messages(mqid, 13) == [*bodies, None]
+
+
+async def test_large_messages_for_many_who_ask_at_once(edge: LiveEdge, client: Client) -> None:
+    """3: nobody is told that a queue is empty because the others' messages filled the answer"""
+    mqid = await client.queue(b"q")
+    for number in range(20):
+        await client.put(mqid, bytes([number]) * (1 << 20))
+    crowd = [await edge.client() for _ in range(10)]
+    for one in crowd:
+        await one.queue(b"q")
+    for one in crowd:
+        await one.send(tmq.encode_dnq(mqid) * 2)
+    found = [await one.message() for one in crowd for _ in range(2)]
+    assert sorted(body[:1] for body in found if body) == [bytes([number]) for number in range(20)]
+
+
+async def test_a_message_behind_many_that_have_expired(edge: LiveEdge, client: Client) -> None:
+    """3: more than the store looks at in one step"""
+    await edge.declare("short", message_ttl="100ms")
+    mqid = await client.queue(b"short")
+    await client.put(mqid, *([b"old"] * 2_500))
+    await until(lambda: expired(edge, "short"))
+    await client.put(mqid, b"fresh")
+    assert await client.dnq(mqid) == b"fresh"
+
+
+async def expired(edge: LiveEdge, name: str) -> bool:
+    return bool((await edge.stats(name))["oldest_age_ms"] > 150)
 
 
 async def test_at_most_once_is_settled_before_it_is_sent(edge: LiveEdge, client: Client) -> None:

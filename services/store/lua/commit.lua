@@ -21,7 +21,15 @@ local function parse_parts(A, i, number)
     end
     parts[p] = part
   end
-  return parts, i
+  return parts
+end
+
+local function after_parts(A, i, number)
+  for _ = 1, number do
+    i = i + 3 + 5 * A[i + 1]
+    i = i + 1 + 3 * A[i]
+  end
+  return i
 end
 
 -- What all parts of a commit together do to a queue: masks by entry, messages and octets in and out.

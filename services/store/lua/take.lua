@@ -73,26 +73,27 @@ local function expire(Q, pieces)
 end
 
 -- What may be given out: as gather, without what has expired. Goes on for a while if that was everything.
+-- The last answer: whether there was anything at all, so that asking again gets on.
 local function gather_alive(Q, want, max_bytes)
   local back, new, got = gather(Q, want, max_bytes)
-  if Q.limits.ttl == 0 then return back, new, got end
+  if Q.limits.ttl == 0 then return back, new, got, got > 0 end
   local looked = 0
   while got > 0 do
     local old, fresh
     looked = looked + got
     back, old = expire(Q, back)
     new, fresh = expire(Q, new)
-    if old + fresh > 0 or looked >= STEP then return back, new, old + fresh end
+    if old + fresh > 0 or looked >= STEP then return back, new, old + fresh, true end
     back, new, got = gather(Q, want, max_bytes)
   end
-  return back, new, 0
+  return back, new, 0, false
 end
 
 -- Reply: {more, (lot, entry, n, from, count, records, "t origin", "acquired failed" | '')...}; more = 1: ask again.
 local function take(Q, want, max_bytes)
   if Q.limits.paused then return { 0 }, {} end
-  local back, new, got = gather_alive(Q, want, max_bytes)
-  local out = { (got < want and Q.h.len - Q.h.leased - got > 0) and 1 or 0 }
+  local back, new, got, found = gather_alive(Q, want, max_bytes)
+  local out = { (found and got < want and Q.h.len - Q.h.leased - got > 0) and 1 or 0 }
   local lots = { 'lots' }
   lots[2] = lease_returned(Q, back, out) or lease_new(Q, new, out)
   if #back > 0 and #new > 0 then lots[3] = lease_new(Q, new, out) end

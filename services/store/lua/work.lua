@@ -72,44 +72,60 @@ local function replay(queues, A, kept)
   return kept
 end
 
-local OPS = {}
+local OPS = {}   -- each answers its reply, and what to remember of it if that is something else
 OPS.P = function(C, queues, A, i)
-  local Q, k = queues(tonumber(A[i])), tonumber(A[i + 3])
-  return Q and publish(Q, A[i + 1], A[i + 2], A, i + 4, k) or { 0, 'GONE' }, i + 4 + 3 * k
+  local Q = queues(tonumber(A[i]))
+  return Q and publish(Q, A[i + 1], A[i + 2], A, i + 4, tonumber(A[i + 3])) or { 0, 'GONE' }
 end
 OPS.A = function(C, queues, A, i)
-  local Q, k = queues(tonumber(A[i])), tonumber(A[i + 1])
-  return Q and acks(Q, A, i + 2, k) or 'GONE', i + 2 + 5 * k
+  local Q = queues(tonumber(A[i]))
+  return Q and acks(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
 end
 OPS.T = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
-  if not Q then return 'GONE', i + 3 end
+  if not Q then return 'GONE' end
   local out, lots = take(Q, tonumber(A[i + 1]), tonumber(A[i + 2]))
-  local kept = { 'take', tonumber(A[i]), out[1], lots[2], lots[3] }
-  return out, i + 3, kept
+  return out, { 'take', tonumber(A[i]), out[1], lots[2], lots[3] }
 end
 OPS.R = function(C, queues, A, i)
-  local Q, k = queues(tonumber(A[i])), tonumber(A[i + 1])
-  return Q and returns(Q, A, i + 2, k) or 'GONE', i + 2 + 6 * k
+  local Q = queues(tonumber(A[i]))
+  return Q and returns(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
 end
 OPS.J = function(C, queues, A, i)
-  local Q, k = queues(tonumber(A[i])), tonumber(A[i + 1])
-  return Q and rejects(Q, A, i + 2, k) or 'GONE', i + 2 + 5 * k
+  local Q = queues(tonumber(A[i]))
+  return Q and rejects(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
 end
 OPS.C = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
-  return Q and Q.h.len - Q.h.leased or 'GONE', i + 1
+  return Q and Q.h.len - Q.h.leased or 'GONE'
 end
 OPS.B = function(C, queues, A, i)
   local Q, k, t = queues(tonumber(A[i])), tonumber(A[i + 2]), num(C.now)
-  if Q then
-    for j = i + 3, i + 3 * k, 3 do bury(Q, A[j + 2], t, A[i + 1], '', A[j], nil, A[j + 1]) end
-  end
-  return Q and k or 'GONE', i + 3 + 3 * k
+  if not Q then return 'GONE' end
+  for j = i + 3, i + 3 * k, 3 do bury(Q, A[j + 2], t, A[i + 1], '', A[j], nil, A[j + 1]) end
+  return k
 end
 OPS.X = function(C, queues, A, i)
-  local parts, after = parse_parts(A, i + 3, tonumber(A[i + 2]))
-  return commit(C, queues, C.keys[tonumber(A[i])], A[i + 1], parts), after
+  return commit(C, queues, C.keys[tonumber(A[i])], A[i + 1], parse_parts(A, i + 3, tonumber(A[i + 2])))
+end
+
+-- Where the next operation begins.
+local AFTER = {
+  P = function(A, i) return i + 4 + 3 * A[i + 3] end,
+  A = function(A, i) return i + 2 + 5 * A[i + 1] end,
+  T = function(_, i) return i + 3 end,
+  R = function(A, i) return i + 2 + 6 * A[i + 1] end,
+  J = function(A, i) return i + 2 + 5 * A[i + 1] end,
+  C = function(_, i) return i + 1 end,
+  B = function(A, i) return i + 3 + 3 * A[i + 2] end,
+  X = function(A, i) return after_parts(A, i + 3, tonumber(A[i + 2])) end,
+}
+
+-- A queue that is damaged must not take the others of its domain with it: what fails over it is told to its askers.
+local function attempt(C, queues, A, i)
+  local ok, reply, keep = pcall(OPS[A[i]], C, queues, A, i + 1)
+  if ok then return reply, keep end
+  return 'FAULT ' .. tostring(type(reply) == 'table' and reply.err or reply)
 end
 
 local function index_lots(C, key)
@@ -139,10 +155,10 @@ local function work(K, A)
   end
   local replies, stored, i = {}, {}, 7
   while A[i] do
-    local reply, after, keep = OPS[A[i]](C, queues, A, i + 1)
+    local reply, keep = attempt(C, queues, A, i)
     replies[#replies + 1] = reply
     stored[#stored + 1] = keep or reply
-    i = after
+    i = AFTER[A[i]](A, i + 1)
   end
   for q = 1, #list do close_queue(list[q]) end
   index_lots(C, K[4])

@@ -1,0 +1,114 @@
+"""A TCP proxy that loses what a test tells it to: replies, or everything on the connections there are."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+
+
+class Proxy:
+    """Forwards to a port of this machine. Use as `async with`; `port` is where it listens."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._server: asyncio.Server | None = None
+        self._lines: list[_Line] = []
+        self.port = 0
+        self.lose_replies_to = (
+            b""  # a request with these octets is forwarded, its reply lost and the connection closed
+        )
+        self.lost = 0
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Proxy:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        for line in self._lines:
+            line.close()
+        await asyncio.gather(*(task for line in self._lines for task in line.tasks), return_exceptions=True)
+
+    def freeze(self) -> int:
+        """From now on nothing passes on the connections there are, and they stay open; new ones work. How many."""
+        frozen = 0
+        for line in self._lines:
+            if line.open and not line.frozen:
+                line.frozen = True
+                frozen += 1
+        return frozen
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        line = _Line(self, writer, up_writer)
+        self._lines.append(line)
+        line.tasks = [
+            asyncio.create_task(line.requests(reader)),
+            asyncio.create_task(line.replies(up_reader)),
+        ]
+
+
+class _Line:
+    def __init__(self, proxy: Proxy, down: asyncio.StreamWriter, up: asyncio.StreamWriter) -> None:
+        self._proxy = proxy
+        self._down = down
+        self._up = up
+        self.tasks: list[asyncio.Task[None]] = []
+        self.open = True
+        self.frozen = False
+        self.doomed = False
+
+    async def requests(self, reader: asyncio.StreamReader) -> None:
+        await self._carry(reader, self._up, self._note)
+
+    async def replies(self, reader: asyncio.StreamReader) -> None:
+        await self._carry(reader, self._down, self._lose)
+
+    def _note(self, data: bytes) -> bool:
+        wanted = self._proxy.lose_replies_to
+        if wanted and wanted in data:
+            self.doomed = True
+        return True
+
+    def _lose(self, data: bytes) -> bool:
+        """The server has answered, so it has done what was asked."""
+        if self.doomed:
+            self._proxy.lost += 1
+        return not self.doomed
+
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passes: object
+    ) -> None:
+        try:
+            while data := await reader.read(1 << 16):
+                while self.frozen:
+                    await asyncio.Event().wait()
+                if not passes(data):  # type: ignore[operator]
+                    break
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        if self.open:
+            self.open = False
+            for writer in (self._down, self._up):
+                writer.transport.abort()
+            for task in self.tasks:
+                if task is not asyncio.current_task():
+                    task.cancel()
