@@ -193,10 +193,16 @@ class TmqSession:
             else:
                 self._resume()
                 break
+        self._leave_it_to_the_output()
         self._end_if_done()
 
+    def _leave_it_to_the_output(self) -> None:
+        """While output waits, the kit holds reading up and tells when both go on (`resumed`): unless we do so too."""
+        if self._wire.is_blocked():
+            self._resume()
+
     def _pause(self) -> None:
-        if not self._paused and not self._gone:
+        if not (self._paused or self._gone or self._wire.is_blocked()):
             self._paused = True
             self._wire.pause()
 
@@ -352,9 +358,8 @@ class TmqSession:
         if self._gone:
             return  # the messages went back (6.2)
         count = sum(d.count for d in kept)
-        goes_on = (
-            more and len(kept) == len(got) and 0 < count < run.allowed
-        )  # one call carries only so many octets
+        # one call carries only so many octets, for all who ask together: perhaps none for this one yet
+        goes_on = more and len(kept) == len(got) and count < run.allowed
         if self._transaction is not None:
             self._transaction.count(queue, count if goes_on or len(kept) < len(got) else run.allowed)
         answered = count if goes_on else run.asked
@@ -369,6 +374,7 @@ class TmqSession:
         rest.allowed = run.allowed - count
         if self._wire.is_blocked():
             self._rest = (queue, rest)  # until the client has read some of it (7.3)
+            self._leave_it_to_the_output()
         else:
             self._take(queue, rest)
 
