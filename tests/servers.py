@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -24,9 +25,11 @@ from redis.retry import Retry
 from services.store.embedded import EmbeddedSettings, EmbeddedStore, server_binary
 
 PATIENCE_S = 20.0  # the longest wait for something that must happen; machines are shared
+PORTS = 12_000  # how many there are for the servers of tests
 MAXMEMORY = 512 << 20
 PR_SET_PDEATHSIG = 1
 PROGRAMS = {"valkey": "", "redis": "redis-server"}  # as EmbeddedSettings.server: '' is the embedded Valkey
+_given: set[int] = set()
 
 
 def eventually(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
@@ -45,9 +48,26 @@ def eventually(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> 
 
 
 def free_port() -> int:
+    """One that nobody listens on, each only once.
+
+    Below those that the kernel gives to outgoing connections: else one of them may have it while its server is down.
+    """
+    limits = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    while True:
+        port = random.SystemRandom().randrange(int(limits[0]) - PORTS, int(limits[0]))
+        if port not in _given and _is_free(port):
+            _given.add(port)
+            return port
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 class Client:
