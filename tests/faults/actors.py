@@ -17,6 +17,7 @@ from tests.faults.history import History, Request
 ORDERS, BILLS, SMALL, POISON, SOLO, PROBE = "orders", "bills", "small", "poison", "solo", "probe"
 SHARED = (ORDERS, BILLS, SMALL, POISON)  # solo has one consumer at a time, probe has none
 ALL = (*SHARED, SOLO, PROBE)
+SLOW_S = 3.0
 PACE_S = 0.02  # before an actor tries again what could not be done
 SIZES = (40,) * 90 + (600,) * 6 + (5_000,) * 2 + (30_000,)  # octets of bodies; more than 4 KiB fill an entry
 RUN = (*(2, 5, 20, 200) * 10, 3_000)  # ENQs sent at once; one call to the store carries 1,000 at most
@@ -62,17 +63,21 @@ class Life:
     world: World
     client: Client
     rng: random.Random
-    queues: tuple[str, ...]
-    leaves_a_dnq: bool
+    role: Role
 
     def queue(self) -> str:
-        return self.rng.choice(self.queues)
+        return self.rng.choice(self.role.queues)
 
     def some(self, *queues: str) -> list[Request]:
         """A few ENQs to each, mixed as they come."""
         made = [q for q in queues for _ in range(self.rng.randint(1, 6))]
         self.rng.shuffle(made)
         return [enq(queue, self.world.body(self.rng, queue)) for queue in made]
+
+    async def work(self) -> None:
+        """Those who are slow hold what they were given for a while, as over faults of all kinds."""
+        if self.role.is_slow:
+            await asyncio.sleep(self.rng.uniform(0, SLOW_S))
 
     async def end_transaction(self, rest: list[Request]) -> None:
         """The rest of its requests, one by one or with its end in one go; it ends well, badly, or not at all."""
@@ -105,7 +110,7 @@ class Life:
             self.client.reset()
         else:
             queue = self.queue()
-            last = dnq(queue) if self.leaves_a_dnq else [enq(queue, self.world.body(self.rng, queue))]
+            last = dnq(queue) if self.role.leaves_a_dnq else [enq(queue, self.world.body(self.rng, queue))]
             self.client.send(*last)
             self.client.leave()
 
@@ -122,7 +127,7 @@ async def put_one(life: Life) -> bool:
 
 async def put_run(life: Life) -> bool:
     """Pipelined, for one queue or for two in turns."""
-    queues = life.rng.choices(life.queues, k=life.rng.choice((1, 1, 2)))
+    queues = life.rng.choices(life.role.queues, k=life.rng.choice((1, 1, 2)))
     chosen = [life.rng.choice(queues) for _ in range(life.rng.choice(RUN))]
     requests = [enq(queue, life.world.body(life.rng, queue)) for queue in chosen]
     if life.rng.random() < 0.05:
@@ -148,6 +153,7 @@ async def take_one(life: Life) -> bool:
     """Outside a transaction: settled by the next request (tmq.md 6.1)."""
     (request,) = dnq(life.queue())
     await life.client.ask(request)
+    await life.work()
     return request.ok
 
 
@@ -156,6 +162,7 @@ async def take_transaction(life: Life) -> bool:
         return False
     taken = dnq(life.queue(), life.rng.randint(1, 12))
     await life.client.ask(*taken)
+    await life.work()
     await life.end_transaction([])
     return taken[0].ok
 
@@ -167,6 +174,7 @@ async def transfer(life: Life) -> bool:
     source, goal = life.queue(), life.queue()
     taken = dnq(source, life.rng.randint(1, 8))
     await life.client.ask(*taken)
+    await life.work()
     number = sum(request.ok for request in taken)
     await life.end_transaction([enq(goal, life.world.body(life.rng, goal)) for _ in range(number)])
     return number > 0
@@ -185,6 +193,7 @@ class Role:
     habits: tuple[Habit, ...]
     likes: tuple[int, ...]  # weights of the habits
     leaves_a_dnq: bool = False  # when it leaves without waiting for the answer
+    is_slow: bool = False  # in doing what it does with messages
 
 
 PRODUCER = Role("producer", SHARED, (put_one, put_run, put_transaction, select), (50, 20, 30, 2))
@@ -192,7 +201,8 @@ CONSUMER = Role("consumer", SHARED, (take_one, take_transaction, select), (70, 3
 MOVER = Role("mover", SHARED, (transfer, take_one, put_one), (80, 15, 5))
 SOLO_PRODUCER = Role("solo producer", (SOLO,), (put_one, put_run, put_transaction), (50, 20, 30))
 SOLO_CONSUMER = Role("solo consumer", (SOLO,), (take_one, take_transaction), (50, 50))
-CAST = (*(PRODUCER,) * 3, *(CONSUMER,) * 3, *(MOVER,) * 2, SOLO_PRODUCER, SOLO_CONSUMER)
+SLOW_MOVER = Role("slow mover", SHARED, (transfer, take_one), (80, 20), is_slow=True)
+CAST = (*(PRODUCER,) * 3, *(CONSUMER,) * 3, *(MOVER,) * 2, *(SLOW_MOVER,) * 3, SOLO_PRODUCER, SOLO_CONSUMER)
 
 
 class Actor:
@@ -223,7 +233,7 @@ class Actor:
         if not await client.open(*role.queues):
             await asyncio.sleep(PACE_S)
             return
-        life = Life(self._world, client, self._rng, role.queues, role.leaves_a_dnq)
+        life = Life(self._world, client, self._rng, role)
         await self._live(life)
         await life.end()
 

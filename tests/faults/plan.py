@@ -90,8 +90,11 @@ def _while_it_comes_back(rng: random.Random) -> Episode:
 
 
 def _store_stands_still(rng: random.Random) -> Episode:
-    notable_s = rng.choice((REPLY_TIMEOUT_S, REPLY_TIMEOUT_S, REQUEST_TIMEOUT_S))
-    return (Step(STORE, rng.choice((Kind.STOP, Kind.FREEZE)), 0.0, _standstill(rng, notable_s)),)
+    return (Step(STORE, rng.choice((Kind.STOP, Kind.FREEZE)), 0.0, _standstill(rng, REPLY_TIMEOUT_S)),)
+
+
+def _until_clients_are_left_without_an_answer(rng: random.Random) -> Episode:
+    return (Step(STORE, Kind.STOP, 0.0, REQUEST_TIMEOUT_S + rng.uniform(0.3, 2.0)),)
 
 
 def _edge_dies_with_a_standing_store(rng: random.Random) -> Episode:
@@ -127,6 +130,7 @@ SHAPES = (
     _everything,
     *(_while_it_comes_back,) * 2,
     _store_stands_still,
+    _until_clients_are_left_without_an_answer,
     _edge_dies_with_a_standing_store,
     *(_edge_stands_still,) * 2,
     _one_stands_still_the_other_dies,
