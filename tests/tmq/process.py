@@ -7,10 +7,12 @@ import json
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from protos.tmq import Dialect
+from services.kit.parent import die_with_parent
 from tests.tmq.client import PATIENCE_S, Client
 from tests.tmq.live import until
 
@@ -44,7 +46,12 @@ class EdgeProgram:
         environment = {**os.environ, "PENSTOCK_STORE__URL": self._url}
         with self._log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *self._command, cwd=ROOT, env=environment, stderr=log, start_new_session=True
+                *self._command,
+                cwd=ROOT,
+                env=environment,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=partial(die_with_parent, os.getpid()),
             )
         await until(lambda: self.has_ended or len(self.events("started")) >= self._workers)
         assert not self.has_ended, self.text()

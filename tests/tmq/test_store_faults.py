@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +15,8 @@ from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge, until
 
+T = TypeVar("T")
+Q, TARGET = tmq.mqid_of(b"q"), tmq.mqid_of(b"target")
 BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}
 
 
@@ -88,6 +92,112 @@ async def answer(client: Client, mqid: bytes, body: bytes) -> bool | None:
         return await client.enq(mqid, body)
     except (EOFError, ConnectionResetError):
         return None
+
+
+async def test_each_request_on_a_stopped_store(edge: LiveEdge, own_server: Server) -> None:
+    """7.2: closed unanswered once the request timeout is over; what was answered as failed was not done"""
+    dnq, te, create, delete, select, opener, witness = [await edge.client() for _ in range(7)]
+    for client in (dnq, te, select, witness):
+        await client.queue(b"q")
+        await client.queue(b"target")
+    await delete.create(b"old")
+    await dnq.put(Q, b"1", b"2", b"3")
+    assert await te.ts()
+    assert await te.dnq(Q) == b"1"
+    assert await te.enq(TARGET, b"moved")
+    own_server.stop()
+    changes = asyncio.gather(*map(told, (te.te(), create.create(b"new"), delete.delete(b"old"))))
+    looks = asyncio.gather(told(dnq.dnq(Q)), told(select.select(Q)), told(opener.open(b"q")))
+    (done, made, removed), (body, number, mqid) = await changes, await looks
+    own_server.cont()
+    await until(lambda: served(edge))
+    assert True not in (done, made, removed), "an OK from a store that stood still"
+    assert (body, mqid) == (None, None)
+    assert number in (None, tmq.UNUSABLE)
+    for client in (dnq, te, create, delete, select, opener):
+        client.close()
+    await until(lambda: free(edge))
+    found = await witness.drain(Q), await witness.drain(TARGET)
+    assert found in (([b"1", b"2", b"3"], []), ([b"2", b"3"], [b"moved"])), "neither done nor undone"
+    assert done is None or found[1] == []
+    assert made is None or await witness.open(b"new") is None
+    assert removed is None or await witness.open(b"old") is not None
+
+
+async def told(answer: Awaitable[T]) -> T | None:
+    """The answer, or None if the connection was closed unanswered."""
+    try:
+        return await answer
+    except (EOFError, ConnectionResetError):
+        return None
+
+
+async def free(edge: LiveEdge) -> bool:
+    return bool((await edge.stats("q"))["in_flight"] == 0)
+
+
+async def test_killed_again_and_again_under_load(edge: LiveEdge, own_server: Server) -> None:
+    """7.2: what was answered OK is there, once and in its order; what was failed is not; the rest may be"""
+    clients = [await edge.client() for _ in range(4)]
+    for client in clients:
+        await client.queue(b"q")
+    halt = asyncio.Event()
+    streams = [asyncio.ensure_future(stream(client, name, halt)) for name, client in enumerate(clients)]
+    for _ in range(3):
+        enough = (await edge.stats("q"))["added"] + 300
+        await until(lambda enough=enough: has_grown(edge, enough))
+        own_server.kill9()
+        own_server.start()
+        await until(lambda: served(edge))
+    halt.set()
+    outcomes = await asyncio.gather(*streams)
+    reader = await edge.client()
+    await reader.queue(b"q")
+    found = [body.split() for body in await reader.messages(Q, 20_000) if body is not None]
+    for name, outcome in enumerate(outcomes):
+        mine = [int(number) for owner, number in found if int(owner) == name]
+        assert mine == sorted(set(mine)), "twice, or out of order"
+        assert not {n for n, ok in outcome.items() if ok} - set(mine), "an OK for something lost"
+        assert not {n for n, ok in outcome.items() if not ok} & set(mine), "failed, and there all the same"
+
+
+async def stream(client: Client, name: int, halt: asyncio.Event) -> dict[int, bool]:
+    """ENQs, ten sent ahead at a time; each one's answer, as far as there was one."""
+    outcome: dict[int, bool] = {}
+    for start in range(0, 4_000, 10):
+        if halt.is_set():
+            break
+        try:
+            await client.send(*(tmq.encode_enq(Q, b"%d %d" % (name, n)) for n in range(start, start + 10)))
+            for number in range(start, start + 10):
+                outcome[number] = await client.read(1) == b"\1"
+        except (EOFError, ConnectionError):
+            break
+    return outcome
+
+
+async def has_grown(edge: LiveEdge, size: int) -> bool:
+    return bool((await edge.stats("q"))["added"] >= size)
+
+
+async def test_a_transaction_that_the_store_has_no_room_for(edge: LiveEdge, own_server: Server) -> None:
+    """5.3, 7.2: fails as a whole, and what it had taken is back"""
+    client = await edge.client()
+    await client.queue(b"q")
+    await client.queue(b"target")
+    await client.put(Q, *([bytes(10_000)] * 100))
+    assert await client.ts()
+    assert await client.dnq(Q) == bytes(10_000)
+    assert await client.enq(TARGET, b"no room")
+    with own_server.configured(maxmemory=str(own_server.info("memory")["used_memory"])):
+        assert not await client.te()
+        assert edge.refusals()["store_full"] == 1
+        assert await client.select(Q) == 100
+        assert await client.ts()
+        assert await client.dnq(Q) == bytes(10_000)
+        assert await client.te(), "settling needs no room"
+    assert await client.select(Q) == 99
+    assert await client.drain(TARGET) == []
 
 
 async def test_full(edge: LiveEdge, own_server: Server) -> None:

@@ -1,0 +1,251 @@
+"""Peers that do not read, do not finish, or say nothing (tmq.md 7.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import struct
+
+import pytest
+
+from protos import tmq
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge, until
+from tests.tmq.process import resident_bytes
+
+MIB = 1 << 20
+Q = tmq.mqid_of(b"q")
+SMALL_BUFFER = {"document": {"port": 0, "write_buffer_bytes": 64 << 10, "write_timeout_s": 0.6}}
+PATIENT = {"document": {"port": 0, "write_buffer_bytes": 64 << 10, "write_timeout_s": 20}}
+
+
+async def filled(edge: LiveEdge, messages: int, size: int) -> Client:
+    """A client that has put so many into q."""
+    client = await edge.client()
+    await client.queue(b"q")
+    for number in range(messages):
+        assert await client.enq(Q, bytes([number % 256]) * size)
+    return client
+
+
+async def deaf(edge: LiveEdge) -> Client:
+    """A client that has room for few replies, with q open."""
+    client = await edge.client(receive_buffer=4096)
+    await client.queue(b"q")
+    return client
+
+
+async def all_back(edge: LiveEdge, count: int) -> bool:
+    return bool((await edge.stats("q"))["ready"] == count)
+
+
+# who does not read
+
+
+async def test_a_peer_that_does_not_read_holds_little_memory_and_is_closed(make_edge: MakeEdge) -> None:
+    # 7.3: however much it has asked for; what it was to be given goes back
+    edge = await make_edge(listeners=SMALL_BUFFER)
+    await filled(edge, 100, MIB)
+    greedy = await deaf(edge)
+    gc.collect()
+    before = resident_bytes(os.getpid())
+    await greedy.send(tmq.encode_dnq(Q) * 100)
+    most = 0
+    while edge.refusals()["write_timeout"] == 0:
+        most = max(most, resident_bytes(os.getpid()) - before)
+        await asyncio.sleep(0.01)
+    assert most < 40 * MIB, f"{most / MIB:.0f} MiB were held for one peer that reads nothing"
+    greedy.reset()
+    await until(lambda: all_back(edge, 100))
+
+
+async def test_its_requests_are_not_read_either(make_edge: MakeEdge) -> None:
+    # 7.3: and when it reads again it is answered, every request in its order
+    edge = await make_edge(listeners=PATIENT)
+    client = await deaf(edge)
+    nil, requests = tmq.nil_mqid(client.dialect), 200_000
+    sending = asyncio.ensure_future(send_all(client, tmq.encode_open(b"") * requests))
+    await until(lambda: blocked(edge) == 1)
+    received = edge.listeners["document"].traffic.received
+    assert await client.is_untouched(0.5)
+    assert edge.listeners["document"].traffic.received == received < 5 * requests
+    for _ in range(200):
+        assert await client.read(64 * 1_000) == nil * 1_000
+    await sending
+
+
+async def send_all(client: Client, data: bytes) -> None:
+    """As fast as it is read, however long that takes."""
+    await asyncio.get_running_loop().sock_sendall(client.sock, data)
+
+
+def blocked(edge: LiveEdge) -> int:
+    """Connections whose output waits for the peer."""
+    return sum(connection.is_blocked() for connection in edge.connections())
+
+
+async def test_what_was_sent_behind_large_answers_has_its_turn(make_edge: MakeEdge) -> None:
+    # 7.3, 1.2: held up in the middle of what was sent ahead, and not for ever
+    edge = await make_edge(listeners=PATIENT)
+    await filled(edge, 24, MIB)
+    client = await deaf(edge)
+    await client.send(
+        tmq.encode_dnq(Q) * 12,
+        tmq.encode_enq(Q, b"new"),
+        tmq.encode_open(b"q"),
+        tmq.encode_dnq(Q) * 12,
+        tmq.encode_select(Q) * 100,
+        tmq.encode_dnq(Q) * 2,
+    )
+    await until(lambda: blocked(edge) == 1)
+    assert [await client.message() for _ in range(12)] == [bytes([number]) * MIB for number in range(12)]
+    assert await client.read(1 + 64) == b"\1" + Q
+    assert [await client.message() for _ in range(12)] == [bytes([number]) * MIB for number in range(12, 24)]
+    assert await client.read(800) == (1).to_bytes(8, "big") * 100
+    assert [await client.message() for _ in range(2)] == [b"new", None]
+
+
+async def test_others_are_served_meanwhile(make_edge: MakeEdge) -> None:
+    # 7.3
+    edge = await make_edge(listeners=PATIENT)
+    other = await filled(edge, 36, MIB)
+    clients = [await deaf(edge) for _ in range(3)]
+    for client in clients:
+        await client.send(tmq.encode_dnq(Q) * 12)
+    await until(lambda: blocked(edge) == 3)
+    await other.queue(b"another")
+    another = tmq.mqid_of(b"another")
+    for number in range(50):
+        assert await other.enq(another, b"%d" % number)
+        assert await other.dnq(another) == b"%d" % number
+    found = [await client.message() for client in clients for _ in range(12)]
+    assert sorted(body[:1] for body in found if body) == [bytes([number]) for number in range(36)]
+
+
+async def test_a_slow_reader_is_not_closed_as_long_as_bytes_move(make_edge: MakeEdge) -> None:
+    # 7.3: it takes longer than the limit, and there is always some progress
+    edge = await make_edge(listeners=SMALL_BUFFER)
+    await filled(edge, 12, MIB)
+    slow = await deaf(edge)
+    await slow.send(tmq.encode_dnq(Q) * 12)
+    started = asyncio.get_running_loop().time()
+    for number in range(12):
+        assert await slow.message() == bytes([number]) * MIB
+        await asyncio.sleep(0.15)  # slow is what it is to be
+    assert asyncio.get_running_loop().time() - started > 2 * 0.6
+    assert not edge.refusals()["write_timeout"]
+
+
+async def test_while_we_do_not_read_an_unfinished_request_is_not_late(make_edge: MakeEdge) -> None:
+    # 7.3: the count begins anew when the server reads again
+    edge = await make_edge(listeners=PATIENT, request_timeout_s=0.6)
+    await filled(edge, 8, MIB)
+    client = await deaf(edge)
+    request = tmq.encode_enq(Q, b"late?")
+    await client.send(tmq.encode_dnq(Q) * 8 + request[:-1])
+    await until(lambda: blocked(edge) == 1)
+    assert await client.is_untouched(1.2)
+    for number in range(8):
+        assert await client.message() == bytes([number]) * MIB
+    await client.send(request[-1:])
+    assert await client.read(1) == b"\1"
+
+
+# who does not finish
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        tmq.encode_create(b"name")[:1],
+        tmq.encode_create(b"name")[:-1],
+        tmq.encode_open(bytes(60_000))[:-1],
+        tmq.encode_dnq(Q)[:10],
+        tmq.encode_enq(Q, bytes(100_000))[:-1],
+        tmq.encode_enq(Q, bytes(2 * MIB))[: MIB + 100],
+        b"\4" + Q + struct.pack(">I", 5),
+    ],
+    ids=["code", "name", "name_too_long", "mqid", "body", "body_too_large", "length"],
+)
+async def test_an_unfinished_request_is_closed_after_its_time(make_edge: MakeEdge, beginning: bytes) -> None:
+    # 7.3: counted from its first byte; a body being thrown away too
+    edge = await make_edge(request_timeout_s=0.3)
+    client = await edge.client()
+    assert await client.create(b"q")
+    await client.open(b"q")
+    await client.send(beginning)
+    assert await client.ended() == "fin"
+    assert edge.refusals() == {"request_timeout": 1}
+
+
+async def test_the_time_is_not_per_byte(make_edge: MakeEdge) -> None:
+    # 7.3: one byte now and then does not help; 100 who try harm nobody
+    edge = await make_edge(request_timeout_s=0.6)
+    other = await edge.client()
+    await other.queue(b"q")
+    clients = [await edge.client() for _ in range(100)]
+    started = asyncio.get_running_loop().time()
+    ends = [asyncio.ensure_future(trickle(client, tmq.encode_enq(Q, bytes(1_000)))) for client in clients]
+    while not all(end.done() for end in ends):
+        assert await other.enq(Q, b"unharmed")
+        await asyncio.sleep(0.01)
+    assert asyncio.get_running_loop().time() - started > 0.6
+    assert edge.refusals() == {"request_timeout": 100}
+
+
+async def trickle(client: Client, request: bytes) -> None:
+    try:
+        for at in range(len(request)):
+            await client.send(request[at : at + 1])
+            if not await client.is_silent(0.02):
+                return
+    except (ConnectionError, EOFError):
+        return
+    raise AssertionError("it was let finish")
+
+
+async def test_each_request_has_the_whole_time(make_edge: MakeEdge) -> None:
+    # 7.3: slow, but within it, as often as one likes
+    edge = await make_edge(request_timeout_s=0.8)
+    client = await edge.client()
+    await client.queue(b"q")
+    for number in range(6):
+        request = tmq.encode_enq(Q, b"%d" % number)
+        await client.send(request[:20])
+        await asyncio.sleep(0.2)  # slow is what it is to be
+        await client.send(request[20:])
+        assert await client.read(1) == b"\1"
+    assert len(await client.drain(Q)) == 6
+
+
+# who says nothing
+
+
+async def test_idle_between_requests_is_allowed(make_edge: MakeEdge) -> None:
+    # 7.3: longer than every timeout, whatever was said before
+    edge = await make_edge(request_timeout_s=0.2, eof_grace_s=0.05, listeners=SMALL_BUFFER)
+    silent, reader, inside = [await edge.client() for _ in range(3)]
+    for client in (reader, inside):
+        await client.queue(b"q")
+    await inside.put(Q, b"1", b"2")
+    assert await reader.dnq(Q) == b"1"
+    assert await inside.ts()
+    assert await inside.dnq(Q) == b"2"
+    assert await silent.is_silent(1.0)
+    assert await silent.create(b"other")
+    assert await reader.dnq(Q) is None
+    assert await inside.te()
+    assert edge.refusals() == {"queue_exists": 1}
+
+
+async def test_the_connection_beyond_the_limit_is_refused(make_edge: MakeEdge) -> None:
+    # others are unharmed
+    edge = await make_edge(listeners={"document": {"port": 0, "max_connections": 2}})
+    first, second = await edge.client(), await edge.client()
+    third = await edge.client()
+    assert await third.ended() in ("fin", "reset")
+    assert await first.create(b"q")
+    assert await second.open(b"q") is not None
+    assert edge.refusals() == {"connection_limit": 1}
