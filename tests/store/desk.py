@@ -77,9 +77,13 @@ class Desk:
         self.refusals[reason] += number
 
     async def __aenter__(self) -> Desk:
-        if self._initialise:
-            await self.store.initialise()
-        await self.domain.pipe.ready()
+        try:
+            if self._initialise:
+                await self.store.initialise()
+            await self.domain.pipe.ready()
+        except BaseException:
+            await self.close(0.1)
+            raise
         return self
 
     async def __aexit__(
@@ -108,7 +112,7 @@ class Desk:
 
     async def queue(self, name: str = "orders", **spec: Any) -> Queue:
         """A new queue; spec as in its document, but with Python's names."""
-        queue, new = await self.store.declare(name, QueueSpec(domain=self._name, **spec), "test")
+        queue, new = await self.store.declare(name, QueueSpec(**{"domain": self._name, **spec}), "test")
         assert new
         return queue
 

@@ -1,0 +1,116 @@
+"""A Cluster: a domain is one shard, and follows its slot when that moves (store.md facts 2 and 11)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.store import Part, PipeSettings
+from services.store.errors import AckLevelRefused, DomainMismatch
+from services.store.keys import RegistryKeys
+from tests.servers import PROGRAMS
+from tests.store.desk import Desk, encode, numbered, until
+from tests.store.traffic import Traffic
+from tests.topologies import Cluster
+
+PATIENT = PipeSettings(patience_s=15.0)
+
+
+@pytest.fixture(scope="module", params=list(PROGRAMS))
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(request.param, Path(tmp_path_factory.mktemp("cluster"))).start()
+    yield cluster
+    cluster.end()
+
+
+@pytest.fixture
+def cluster(running: Cluster) -> Cluster:
+    for node in running.nodes:
+        node.clear()
+    return running
+
+
+async def test_domains_live_on_different_shards(cluster: Cluster) -> None:
+    domains = [cluster.domain_on(node) for node in cluster.nodes]
+    async with Desk(cluster.url) as desk:
+        queues = []
+        for name in domains:
+            with pytest.raises(AckLevelRefused, match="fsync promises nothing here"):
+                await desk.queue(f"of {name}", domain=name)
+            queues.append(await desk.queue(f"of {name}", domain=name, ack_level="memory"))
+        for node, name, queue in zip(cluster.nodes, domains, queues, strict=True):
+            async with desk.another(domain=name) as own:
+                await own.put(queue, *numbered(100))
+                got = await own.take(queue, 60)
+                await own.release(got[:1])
+                await own.settle(got[1:])
+                assert (await own.stats(queue))["acked"] == 28
+                assert node.call("EXISTS", queue.keys[0]) == 1
+        assert sorted([q.name async for q in desk.store.queues()]) == sorted(q.name for q in queues)
+
+
+async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:
+    """tmq.md 5.5"""
+    here, there = (cluster.domain_on(node) for node in cluster.nodes[:2])
+    async with Desk(cluster.url) as desk:
+        one = await desk.queue("one", domain=here, ack_level="memory")
+        two = await desk.queue("two", domain=there, ack_level="memory")
+        async with desk.another(domain=here) as own, desk.another(domain=there) as other:
+            with pytest.raises(DomainMismatch):
+                await own.commit("t1", Part(one, [], encode(b"x"), "t"), Part(two, [], encode(b"y"), "t"))
+            assert (await own.count(one), await other.count(two)) == (0, 0)
+
+
+async def test_a_domain_follows_its_slot(cluster: Cluster) -> None:
+    """The slot moves, key by key, under traffic; MOVED leads to the new holder and nothing is lost or doubled."""
+    source, target = cluster.nodes[0], cluster.nodes[1]
+    domain = cluster.domain_on(source)
+    async with Desk(cluster.url) as home:
+        queue = await home.queue(domain=domain, ack_level="memory")
+        desk = await home.another(domain=domain, pipe=PATIENT).__aenter__()  # home closes it
+        traffic = Traffic(desk, queue)
+        traffic.start()
+        for destination in (target, source):
+            goal = len(traffic.stored) + 200
+            await until(lambda goal=goal: len(traffic.stored) > goal)
+            cluster.move(desk.domain.keys.epoch, destination)
+            goal = len(traffic.stored) + 200
+            await until(lambda goal=goal: len(traffic.stored) > goal)
+            assert destination.call("EXISTS", traffic.queue.keys[0]) == 1
+        await traffic.stop()
+        assert traffic.refused == traffic.unknown == set()
+        await traffic.check()
+
+
+async def test_the_catalogue_follows_its_slot_too(cluster: Cluster) -> None:
+    keys = RegistryKeys()
+    home = cluster.holder(keys.epoch)
+    away = next(node for node in cluster.nodes if node is not home)
+    async with Desk(cluster.url) as desk:
+        queue = await desk.queue(ack_level="memory")
+        cluster.move(keys.epoch, away)
+        assert (await desk.store.find("orders")).qid == queue.qid
+        await desk.queue("more", ack_level="memory")
+        cluster.move(keys.epoch, home)
+        assert sorted([q.name async for q in desk.store.queues()]) == ["more", "orders"]
+
+
+async def test_one_node_that_stands_still_does_not_stop_the_others(cluster: Cluster) -> None:
+    """Whoever is asked where a slot is may be the one that hangs."""
+    registry = cluster.holder(RegistryKeys().epoch)
+    node = next(n for n in cluster.nodes if n is not registry)
+    hung = next(n for n in cluster.nodes if n not in (registry, node))
+    domain = cluster.domain_on(node)
+    async with Desk(cluster.url) as desk:
+        queue = await desk.queue(domain=domain, ack_level="memory")
+        ports = [hung.port, registry.port, node.port]
+        url = "redis+cluster://" + ",".join(f"127.0.0.1:{port}" for port in ports)
+        hung.stop()
+        try:
+            async with Desk(url, domain=domain, initialise=False) as other:
+                await other.put(queue, b"x")
+                node.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                await other.put(queue, b"y")
+                assert await other.drain(queue) == [b"x", b"y"]
+        finally:
+            hung.cont()
