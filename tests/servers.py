@@ -218,7 +218,7 @@ class SentinelServer:
             f"dir {directory}",
             f"logfile {directory / 'sentinel.log'}",
             f"sentinel monitor {service} 127.0.0.1 {primary.port} {quorum}",
-            f"sentinel down-after-milliseconds {service} 500",
+            f"sentinel down-after-milliseconds {service} 1500",
             f"sentinel failover-timeout {service} 5000",
             f"sentinel parallel-syncs {service} 2",
         )

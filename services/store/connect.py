@@ -1,17 +1,10 @@
-"""Where the store is: single server, Sentinel or Cluster, and connections to the primary that holds a domain.
-
-redis://[user:password@]host:port/db          rediss:// for TLS       unix:///path/to/socket
-redis+sentinel://[user:password@]host:port,host:port/service          rediss+sentinel:// for TLS
-redis+cluster://[user:password@]host:port,host:port                   rediss+cluster:// for TLS
-query: ssl_ca_certs, ssl_certfile, ssl_keyfile, sentinel_username, sentinel_password
-"""
+"""Connections to the primary that holds a domain: on a single server, under Sentinels, or in a Cluster."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
@@ -21,78 +14,10 @@ from redis.crc import key_slot
 from redis.exceptions import RedisError
 
 from services.store.errors import StoreUnavailable
+from services.store.url import TLS_OPTIONS, Address, StoreUrl
 
 CONNECT_TIMEOUT_S = 2.0
 ADMIN_TIMEOUT_S = 10.0
-SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
-STORE_PORT = 6379
-SENTINEL_PORT = 26379
-TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class StoreUrl:
-    """A store URL taken apart. Raises ValueError, saying what to write, from `parse`."""
-
-    mode: str  # single | unix | sentinel | cluster
-    addresses: tuple[Address, ...]
-    path: str = ""  # of the socket, or the Sentinel service's name
-    db: int = 0
-    tls: bool = False
-    options: dict[str, str] = field(default_factory=dict)
-    credentials: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, url: str) -> StoreUrl:
-        parts = urlsplit(url)
-        if parts.scheme not in SCHEMES:
-            raise ValueError(f"a store URL begins with one of {', '.join(s + '://' for s in SCHEMES)}")
-        options = dict(parse_qsl(parts.query))
-        login, _, places = parts.netloc.rpartition("@")
-        user, _, password = login.partition(":")
-        credentials = {k: unquote(v) for k, v in (("username", user), ("password", password)) if v}
-        tls = parts.scheme.startswith("rediss")
-        if parts.scheme == "unix":
-            if not parts.path:
-                raise ValueError("a unix URL names the socket, as in unix:///run/store.sock")
-            db = _database(options.pop("db", ""))
-            return cls("unix", (), unquote(parts.path), db, False, options, credentials)
-        mode = parts.scheme.partition("+")[2] or "single"
-        port = SENTINEL_PORT if mode == "sentinel" else STORE_PORT
-        addresses = tuple(_address(place, port) for place in places.split(",") if place)
-        if not addresses:
-            raise ValueError("a store URL names at least one host, as in redis://127.0.0.1:6379")
-        path = unquote(parts.path.strip("/"))
-        if mode == "sentinel" and not path:
-            raise ValueError(
-                "a Sentinel URL ends with the service's name, as in redis+sentinel://host:26379/mymaster"
-            )
-        db = _database(path) if mode == "single" else 0
-        return cls(mode, addresses, path, db, tls, options, credentials)
-
-
-def _database(number: str) -> int:
-    if number and not number.isdecimal():
-        raise ValueError(f"a store URL ends with the number of a database, not with {number!r}")
-    return int(number or "0")
-
-
-def _address(place: str, usual_port: int) -> Address:
-    host, _, port = place.rpartition(":") if ":" in place and not place.endswith("]") else (place, "", "")
-    if not host:
-        raise ValueError(f"a store URL names at least one host; {place!r} has none")
-    if port and not (port.isdecimal() and 0 < int(port) < 1 << 16):
-        raise ValueError(f"{place!r} is no host:port")
-    return Address(host.strip("[]"), int(port or usual_port))
 
 
 class Resolver(Protocol):
@@ -134,12 +59,19 @@ class SentinelResolver:
         )
 
     async def primary(self, key: str) -> Address | None:
+        """What the Sentinel with the newest configuration says: another may not have heard of the failover yet."""
         try:
-            host, port = await self._sentinel.discover_master(self._service)
+            asked = [client.sentinel_master(self._service) for client in self._sentinel.sentinels]
+            answers = await asyncio.gather(*asked, return_exceptions=True)
         finally:
-            for client in self._sentinel.sentinels:
-                await client.aclose()
-        return Address(host, port)
+            await self._sentinel.aclose()
+        states = [answer for answer in answers if isinstance(answer, dict)]
+        if not states:
+            raise StoreUnavailable(f"no Sentinel knows {self._service!r}: {answers[0]!r}")
+        newest = max(states, key=lambda state: int(state["config-epoch"]))
+        if not self._sentinel.check_master_state(newest, self._service):
+            raise StoreUnavailable(f"the Sentinels see no primary of {self._service!r} that is well")
+        return Address(newest["ip"], int(newest["port"]))
 
     async def primaries(self) -> list[Address | None]:
         return [await self.primary("")]
@@ -212,6 +144,14 @@ class Connector:
         """
         return await open_connection(self.url, await self.resolver.primary(key), timeout)
 
+    async def is_primary(self, connection: AbstractConnection, key: str) -> bool:
+        """Whether the server at the other end is still the one that holds the key. Raises as `connect` does."""
+        address = await self.resolver.primary(key)
+        return address is None or (
+            isinstance(connection, Connection)
+            and (connection.host, connection.port) == (address.host, address.port)
+        )
+
     async def on_every_primary(self, *command: str) -> None:
         """Carries out one command on each. Raises RedisError, OSError or TimeoutError."""
         for address in await self.resolver.primaries():
@@ -255,6 +195,12 @@ async def open_connection(
         await made.disconnect(nowait=True)
         raise
     return made
+
+
+async def ask(connection: AbstractConnection, *command: Any) -> Any:
+    """One command's reply, octets as they came. Raises what redis-py raises."""
+    await connection.send_packed_command(connection.pack_command(*command), check_health=False)
+    return await connection.read_response(disable_decoding=True)
 
 
 async def drop(connection: AbstractConnection) -> None:

@@ -9,12 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import re
-import secrets
-import socket
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,11 +19,10 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
 from services.store.call import Call
-from services.store.connect import Connector, drop
+from services.store.connect import Connector, ask, drop
 from services.store.delivery import Delivery
 from services.store.errors import (
     DatasetLost,
-    NotInitialised,
     OutcomeUnknown,
     StoreError,
     StoreFault,
@@ -38,6 +32,8 @@ from services.store.errors import (
 from services.store.keys import DomainKeys
 from services.store.link import explain
 from services.store.operations import Source
+from services.store.replication import Replication
+from services.store.session import Session
 from services.store.verbs import Verbs
 
 log = logging.getLogger(__name__)
@@ -60,12 +56,6 @@ class PipeSettings:
     max_pending_bytes: int = 64 << 20  # of records that wait; above it edges stop reading
 
 
-def session_name(edge: str) -> str:
-    """A session id nobody else has; it stands in logs, so it says who it is."""
-    host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64]
-    return f"{edge}-{host}-{os.getpid()}-{secrets.token_hex(4)}"
-
-
 class Pipe(Verbs):
     """See the module. Verbs are in `Verbs`; this class gets calls to the store and answers back."""
 
@@ -80,46 +70,33 @@ class Pipe(Verbs):
     ) -> None:
         super().__init__(keys)
         self._connector = connector
-        self._edge = edge
         self._settings = settings
         self._observe = observe
         self._dataset_changed = dataset_changed
-        self.session = session_name(edge)
-        self.epoch = ""
-        self._sequence = 0
-        self._session_open = False
+        self._session = Session(keys, edge, connector.may_fail_over, observe)
+        self._replication = Replication(connector, keys.epoch)
         self._in_flight: Call | None = None
-        self._full: deque[Call] = deque()
         self._wake = asyncio.Event()
+        self.waiting.on_first(self._wake.set)
+        self.waiting.max_bytes = settings.max_pending_bytes
         self._connection: AbstractConnection | None = None
         self._sent_at = 0.0
         self._down_since: float | None = time.monotonic()
         self._down_reason: StoreError = StoreUnavailable("the store was not reached yet")
-        self._server_offset_ms = 0.0
         self._task: asyncio.Task[None] | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._closing = False
-        self._rolled_back = False
-        self._replication = ""  # the primary's replication id, where another may take its place
-        self._clear_waiters: list[Callable[[], None]] = []
         self.calls = 0
 
-    # gathering
+    @property
+    def session(self) -> str:
+        """The id under which the store knows this process."""
+        return self._session.name
 
-    def _call_for(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> Call:
-        call = self._gathering
-        if not call.has_room(messages, size, wanted, queues, settles):
-            self._full.append(call)
-            call = self._gathering = Call(self.keys, self.count_refusal)
-        if not call.rounds:
-            call.born = time.monotonic()
-            self._wake.set()
-        call.messages += messages
-        call.bytes += size
-        call.wanted += wanted
-        call.settles += settles
-        self.pending_bytes += size
-        return call
+    @property
+    def epoch(self) -> str:
+        """'dataset.generation', '' before the store was reached."""
+        return self._session.epoch
 
     def refuses(self) -> StoreError | None:
         """Why an operation would be refused at once: the store has been away for longer than anybody waits."""
@@ -128,21 +105,6 @@ class Pipe(Verbs):
         if self._down_since is not None and time.monotonic() - self._down_since > self._settings.patience_s:
             return self._down_reason
         return None
-
-    @property
-    def congested(self) -> bool:
-        return self.pending_bytes > self._settings.max_pending_bytes
-
-    def when_clear(self, resume: Callable[[], None]) -> None:
-        """Calls back once, when there is room again."""
-        self._clear_waiters.append(resume)
-
-    def _settled(self, call: Call) -> None:
-        self.pending_bytes -= call.bytes
-        if self._clear_waiters and self.pending_bytes <= self._settings.max_pending_bytes // 2:
-            waiters, self._clear_waiters = self._clear_waiters, []
-            for resume in waiters:
-                resume()
 
     def count_refusal(self, error: StoreError, number: int = 1) -> None:
         self._observe(error.reason, number)
@@ -169,7 +131,7 @@ class Pipe(Verbs):
     async def close(self, timeout: float = 5.0) -> None:
         """Finishes what was asked for, then ends the session; what it still holds is swept by the others."""
         deadline = time.monotonic() + timeout
-        while (self._in_flight or self._full or self._gathering.rounds) and time.monotonic() < deadline:
+        while (self._in_flight or self.waiting) and time.monotonic() < deadline:
             if self._down_since is not None and self._in_flight is None:
                 break
             await asyncio.sleep(0.005)
@@ -181,16 +143,14 @@ class Pipe(Verbs):
         await self._end_session()
         if self._in_flight is not None and not self._in_flight.abandoned:
             self._in_flight.fail(OutcomeUnknown())
-        for call in (*self._full, self._gathering):
+        for call in self.waiting.all():
             call.fail(StoreUnavailable("this process is stopping"))
-        self._full.clear()
-        self._gathering = Call(self.keys, self.count_refusal)
 
     async def _end_session(self) -> None:
-        if self._connection is not None and self._session_open and self._in_flight is None:
+        if self._connection is not None and self._session.is_open and self._in_flight is None:
             try:
                 async with asyncio.timeout(1.0):
-                    await self._ask(self._connection, *self._session_command("close"))
+                    await self._session.close(self._connection)
             except DISCONNECTED:
                 log.info(
                     "the session could not be closed; it will be swept", extra={"action": "session_left"}
@@ -221,7 +181,7 @@ class Pipe(Verbs):
             await self._send(connection, self._in_flight)
         while True:
             if self._in_flight is None and not await self._send_next(connection):
-                if not self._session_open:
+                if not self._session.is_open:
                     return
                 await self._idle(connection)
                 continue
@@ -233,8 +193,8 @@ class Pipe(Verbs):
                 call.uncertain = call.was_uncertain  # this attempt was refused
                 self._refused(call, error)
                 continue
-            if call.replicas and not await self._replicated(connection, call):
-                call.abandon(self.give_back)
+            if call.replicas:
+                await self._replicated(connection, call)
             self._in_flight = None
             try:
                 await self._send_next(connection)  # the store works on it while the answers are handed out
@@ -249,7 +209,7 @@ class Pipe(Verbs):
                 await self._wake.wait()
         except TimeoutError:
             async with asyncio.timeout(self._settings.reply_timeout_s):
-                await self._ask(connection, "PING")
+                await ask(connection, "PING")
 
     async def _send_next(self, connection: AbstractConnection) -> bool:
         call = self._next_call()
@@ -265,45 +225,32 @@ class Pipe(Verbs):
         await connection.send_packed_command([hiredis.pack_command(call.command)], check_health=False)
 
     def _next_call(self) -> Call | None:
-        if not self._session_open:
-            return None
-        if self._full:
-            call = self._full.popleft()
-        elif self._gathering.rounds:
-            call, self._gathering = self._gathering, Call(self.keys, self.count_refusal)
-        else:
-            return None
-        self._sequence += 1
-        self._encode(call)
+        call = self.waiting.next() if self._session.is_open else None
+        if call is not None:
+            self._encode(call)
         return call
 
     def _encode(self, call: Call) -> None:
-        deadline = self.server_ms() + self._settings.call_deadline_s * 1000
-        call.handlers.clear()
-        call.encode(self.epoch, self.session, call.sequence or self._sequence, int(deadline))
-
-    def server_ms(self) -> float:
-        """The store's clock, as far as it is known."""
-        return time.monotonic() * 1000 + self._server_offset_ms
+        self._session.encode(call, self._settings.call_deadline_s * 1000)
 
     def _finish(self, call: Call, replies: list[Any]) -> None:
         self.calls += 1
-        self._settled(call)
+        self.waiting.answered(call)
         try:
             call.finish(replies)  # of an abandoned call, only what must be given back still listens
         except Exception:
             log.exception("an answer could not be handed out", extra={"action": "store_callback_failed"})
 
-    async def _replicated(self, connection: AbstractConnection, call: Call) -> bool:
-        """Whether enough replicas have it; a shortfall is asked about again until nobody waits any more."""
-        while True:
-            rest = call.born + self._settings.request_timeout_s - time.monotonic()
-            if rest <= 0:
-                return False
+    async def _replicated(self, connection: AbstractConnection, call: Call) -> None:
+        """Waits for the replicas; askers that cannot wait any longer are told that the outcome is unknown."""
+        self._replication.heard(time.monotonic() - self._sent_at)
+        deadline = call.born + self._settings.request_timeout_s
+        while (rest := deadline - time.monotonic()) > 0:
             self._sent_at = time.monotonic()
-            wait_ms = int(min(rest, 1.0) * 1000)
-            if await self._ask(connection, "WAIT", call.replicas, wait_ms) >= call.replicas:
-                return True
+            if await self._replication.has(connection, call.replicas, rest):
+                return
+        if not call.abandoned:
+            call.abandon(self.give_back)
 
     # faults
 
@@ -313,32 +260,21 @@ class Pipe(Verbs):
         if text.startswith("LATE"):
             self._drop_call(call, TooLate())
         elif text.startswith("SESSION"):
-            self._session_lost()
+            self._session.lost()
             self._drop_call(call, StoreUnavailable("the session had been given up; nothing was stored"))
         elif text.startswith(("GAP", "TOOOLD")):
-            log.error(
-                "the store lost what it had acknowledged",
-                extra={
-                    "action": "store_rolled_back",
-                    "session": self.session,
-                    "detail": text,
-                    "sequence": call.sequence,
-                },
-            )
-            self._observe("store_rolled_back", 1)
-            self._rolled_back = True
-            self._session_lost()
+            self._session.rolled_back(call.sequence, text)
             self._drop_call(call, OutcomeUnknown() if call.uncertain else StoreUnavailable())
         elif "user_function" in text or "user_script" in text:
             log.error("a function of the store failed", extra={"action": "store_fault", "detail": text[:500]})
-            self._sequence -= 1  # a call that fails inside is not remembered
+            self._session.forget_last()  # a call that fails inside is not remembered
             self._drop_call(call, StoreFault(text[:200]))
         else:
             raise error  # EPOCH, LOADING, READONLY, MOVED, MISCONF, NOREPLICAS ...: look for the primary and ask again
 
     def _drop_call(self, call: Call, error: StoreError) -> None:
         self._in_flight = None
-        self._settled(call)
+        self.waiting.answered(call)
         if not call.abandoned:
             self.count_refusal(error)
         self._fail(call, error)
@@ -346,17 +282,9 @@ class Pipe(Verbs):
     def _fail(self, call: Call, error: StoreError) -> None:
         """Tells the askers. Settles that were not carried out are tried again for as long as the leases live."""
         again = not isinstance(error, OutcomeUnknown | StoreFault)
-        if again and self._session_open and not self._closing:
-            if not self._gathering.rounds:
-                self._gathering.born = time.monotonic()
-            call.move_settles(self._gathering)
-            self._wake.set()
+        if again and self._session.is_open and not self._closing:
+            self.waiting.take_over_settles(call)
         call.fail(error)
-
-    def _session_lost(self) -> None:
-        """Everything leased under it is lost; a new session begins."""
-        log.warning("session lost", extra={"action": "session_lost", "session": self.session})
-        self._session_open = False
 
     def _lost_connection(self, error: StoreError) -> None:
         self._may_refuse = True
@@ -372,81 +300,26 @@ class Pipe(Verbs):
 
     # opening
 
-    async def _ask(self, connection: AbstractConnection, *command: Any) -> Any:
-        await connection.send_packed_command(connection.pack_command(*command), check_health=False)
-        return await connection.read_response(disable_decoding=True)
-
-    def _session_command(self, mode: str) -> tuple[Any, ...]:
-        keys = [self.keys.epoch, self.keys.sessions, self.keys.lane(self.session)]
-        keys += [self.keys.dying, self.keys.lots(self.session)]
-        return ("FCALL", "ps1_session", len(keys), *keys, self.epoch, self.session, mode)
-
     async def _open(self) -> None:
         self._connection = connection = await self._connector.connect(self.keys.epoch)
-        found = await self._ask(connection, "GET", self.keys.epoch)
-        if found is None:
-            raise DatasetLost() if self.epoch else NotInitialised()
-        self._adopt(await self._generation(connection, found.decode()))
-        if self._in_flight is None and not self._session_open:
-            self.session = session_name(self._edge)
-            self._sequence = 0
-            await self._session(connection, "open")
-            self._session_open = True
-        elif self._in_flight is None:
-            try:
-                await self._session(connection, "beat")
-            except ResponseError as error:
-                if not str(error).startswith("SESSION"):
-                    raise
-                self._session_lost()
-                raise
+        self._adopt(await self._session.find_epoch(connection))
+        await self._session.attach(connection, must_be_the_same=self._in_flight is not None)
         if self._down_since is not None:
             log.info("the store is there", extra={"action": "store_there", "session": self.session})
         self._down_since = None
         self._may_refuse = False
 
-    async def _generation(self, connection: AbstractConnection, epoch: str) -> str:
-        """A store that lost something, or a new primary that may have, goes on in a new generation of entry ids."""
-        replication = ""
-        if self._connector.may_fail_over:
-            info = (await self._ask(connection, "INFO", "replication")).decode()
-            replication = info.partition("master_replid:")[2].partition("\r\n")[0]
-        moved = bool(self._replication and replication != self._replication)
-        self._replication = replication
-        if not (self._rolled_back or moved) or epoch.partition(".")[0] != self.epoch.partition(".")[0]:
-            return epoch
-        dataset, _, generation = self.epoch.partition(".")
-        newer = f"{dataset}.{int(generation) + 1}"
-        log.error(
-            "a new generation begins", extra={"action": "new_generation", "old": self.epoch, "new": newer}
-        )
-        self._observe("new_generation", 1)
-        self._rolled_back = False
-        if epoch != self.epoch:
-            return epoch  # somebody else was faster
-        try:
-            await self._ask(connection, "FCALL", "ps1_set_epoch", 1, self.keys.epoch, epoch, newer)
-        except ResponseError as error:
-            if not str(error).startswith("EPOCH"):
-                raise
-            newer = (await self._ask(connection, "GET", self.keys.epoch)).decode()
-        return newer
-
-    async def _session(self, connection: AbstractConnection, mode: str) -> None:
-        sent = time.monotonic() * 1000
-        self._server_offset_ms = float(await self._ask(connection, *self._session_command(mode))) - sent
-
     def _adopt(self, epoch: str) -> None:
         """Another generation of the same data goes on with the same session; other data begins anew."""
         if epoch == self.epoch:
             return
-        old, self.epoch = self.epoch, epoch
+        old, self._session.epoch = self.epoch, epoch
         if old and old.partition(".")[0] != epoch.partition(".")[0]:
             log.error(
                 "the store holds another dataset",
                 extra={"action": "dataset_changed", "old": old, "new": epoch},
             )
-            self._session_open = False
+            self._session.is_open = False
             if self._in_flight is not None:
                 call = self._in_flight
                 self._drop_call(call, OutcomeUnknown() if call.uncertain else DatasetLost())
@@ -478,18 +351,12 @@ class Pipe(Verbs):
         limit = now - self._settings.patience_s
         call = self._in_flight
         if call is not None and not call.uncertain and call.born < limit:
-            self._sequence -= 1
+            self._session.forget_last()
             self._drop_call(call, self._down_reason)
-        while self._full and self._full[0].born < limit:
-            self._refuse_waiting(self._full.popleft())
-        if self._gathering.rounds and self._gathering.born < limit and not self._gathering.only_settles():
-            waiting, self._gathering = self._gathering, Call(self.keys, self.count_refusal)
-            self._refuse_waiting(waiting)
-
-    def _refuse_waiting(self, call: Call) -> None:
-        self._settled(call)
-        self.count_refusal(self._down_reason)
-        self._fail(call, self._down_reason)
+        for call in self.waiting.older_than(limit):
+            self.waiting.answered(call)
+            self.count_refusal(self._down_reason)
+            self._fail(call, self._down_reason)
 
     def give_back(self, deliveries: list[Delivery]) -> None:
         """Messages whose asker is gone return at once, unharmed (tmq.md 6.2)."""

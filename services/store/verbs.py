@@ -6,7 +6,6 @@ answered within the same step.
 
 from __future__ import annotations
 
-from services.store.call import Call
 from services.store.delivery import Delivery
 from services.store.errors import DomainMismatch, StoreError
 from services.store.keys import DomainKeys
@@ -29,6 +28,7 @@ from services.store.operations import (
     together,
 )
 from services.store.queues import Queue
+from services.store.waiting import Waiting
 
 KEEP_TRANSACTIONS_MS = 24 * 3600 * 1000  # how long an applied transaction id is remembered
 
@@ -36,12 +36,9 @@ KEEP_TRANSACTIONS_MS = 24 * 3600 * 1000  # how long an applied transaction id is
 class Verbs:
     def __init__(self, keys: DomainKeys) -> None:
         self.keys = keys
-        self.pending_bytes = 0  # of records, gathered and not yet answered
-        self._gathering = Call(keys, self.count_refusal)
+        self.waiting = Waiting(keys, self.count_refusal)
+        self._call_for = self.waiting.call_for
         self._may_refuse = True  # False: `refuses` would answer None, so nobody asks
-
-    def _call_for(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> Call:
-        raise NotImplementedError
 
     def refuses(self) -> StoreError | None:
         raise NotImplementedError

@@ -288,9 +288,9 @@ class TmqSession:
         else:
             pipe = handle.pipe
             pipe.publish(self._source, handle.queue, run, self._origin, partial(self._enqueued, slot, run))
-            if pipe.congested and not self._congested:
+            if pipe.waiting.congested and not self._congested:
                 self._congested = True
-                pipe.when_clear(self._uncongested)
+                pipe.waiting.when_clear(self._uncongested)
 
     def _uncongested(self) -> None:
         self._congested = False

@@ -41,9 +41,6 @@ class Lane(Verbs):
         self.command: tuple[Any, ...] = ()
         self.control("open")
 
-    def _call_for(self, *_: Any, **__: Any) -> Call:
-        return self._gathering
-
     def refuses(self) -> StoreError | None:
         return None
 
@@ -64,7 +61,8 @@ class Lane(Verbs):
 
     def send(self, deadline_ms: int = 0) -> Any:
         """Carries out what was gathered; the reply as it came. Raises ResponseError when the store refused the call."""
-        call, self._gathering = self._gathering, Call(self.keys, self.count_refusal)
+        call = self.waiting.next() or Call(self.keys, self.count_refusal)
+        assert not self.waiting, "more than one call"
         self.sequence += 1
         call.encode(self.epoch, self.session, self.sequence, deadline_ms)
         self.command = call.command

@@ -195,7 +195,7 @@ async def test_while_it_is_away_everybody_is_refused_at_once_and_settles_are_kep
         own_server.restart()
         await settled
         assert await desk.drain(queue) == numbered(1, 2)
-        assert desk.pipe.pending_bytes == 0
+        assert desk.pipe.waiting.pending_bytes == 0
 
 
 async def test_functions_that_are_gone_are_missed(own_server: Server) -> None:

@@ -184,7 +184,7 @@ class StoreMachine(RuleBasedStateMachine):
                     continue  # what one call gives out it cannot yet settle: keep the model simple
                 taken.add(queue)
             ask(rnd, lane, queue)
-        if lane._gathering.rounds:
+        if lane.waiting:
             self.send(lane)
 
     @rule(number=sessions, rnd=randoms)

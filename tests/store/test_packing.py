@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.store import Part, Queue, Source
+from services.store import Part, PipeSettings, Queue, Source
 from services.store.call import MAX_BYTES, MAX_QUEUES
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, numbered
@@ -117,17 +117,16 @@ async def test_a_commit_of_many_parts_shares_its_call(desk: Desk) -> None:
 
 
 async def test_what_waits_is_counted_and_whoever_waits_for_room_is_called(server: Server) -> None:
-    async with Desk(server) as desk:
-        queue = await desk.queue()
-        desk.pipe._settings = type(desk.pipe._settings)(max_pending_bytes=1 << 20)
+    async with Desk(server, pipe=PipeSettings(max_pending_bytes=1 << 20)) as desk:
+        queue, waiting = await desk.queue(), desk.pipe.waiting
         runs = [desk.publishing(queue, b"x" * (1 << 19), source=Source()) for _ in range(4)]
-        assert desk.pipe.congested
+        assert waiting.congested
         called: list[bool] = []
-        desk.pipe.when_clear(lambda: called.append(desk.pipe.congested))
+        waiting.when_clear(lambda: called.append(waiting.congested))
         assert called == []
         await asyncio.gather(*runs)
         assert called == [False]
-        assert desk.pipe.pending_bytes == 0
+        assert waiting.pending_bytes == 0
 
 
 async def test_a_callback_that_fails_harms_nobody_else(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from services.store.connect import Address, Connector, StoreUrl
+from services.store.connect import Connector
 from services.store.embedded import EmbeddedSettings, EmbeddedStore
+from services.store.url import Address, StoreUrl
 
 
 @pytest.mark.parametrize(
