@@ -121,5 +121,5 @@ def _elsewhere(error: ResponseError) -> bool:
     text = f"{type(error).__name__} {error}"
     return any(
         word in text
-        for word in ("MOVED", "Moved", "READONLY", "ReadOnly", "LOADING", "Loading", "MASTERDOWN")
+        for word in ("EPOCH", "MOVED", "Moved", "READONLY", "ReadOnly", "LOADING", "Loading", "MASTERDOWN")
     )
