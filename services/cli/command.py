@@ -18,9 +18,10 @@ from services.cli.output import Output
 from services.kit.layers import merge, read_flags
 from services.kit.secret import SecretUrl
 from services.kit.settings import GlobalSettings, load
-from services.store import Store
+from services.store import PipeSettings, Store
 from services.store.domain import Timing
 
+TIMEOUT_S = 30.0
 BEAT_S = 1.0  # however short a silence the edges' settings allow a session
 Tree = dict[str, Any]
 Callback = Callable[..., int | None]  # an exit code, if it is not simply 0
@@ -109,27 +110,42 @@ def plain_command(work: Callback) -> Callback:
 def store_command(work: StoreWork) -> Callback:
     """Makes of `async work(store, output, **arguments)` what click calls, with the store open around it."""
 
+    @click.option(
+        "--timeout",
+        type=click.FloatRange(0.1, 3600),
+        default=TIMEOUT_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="how long to wait for the store to answer",
+    )
     @functools.wraps(work)
-    def command(options: Options, **values: Any) -> None:
-        asyncio.run(with_store(options, work, values))
+    def command(options: Options, timeout: float, **values: Any) -> None:
+        asyncio.run(with_store(options, timeout, work, values))
 
     return plain_command(command)
 
 
-async def with_store(options: Options, work: StoreWork, values: Tree) -> None:
+async def with_store(options: Options, timeout: float, work: StoreWork, values: Tree) -> None:
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # what is leased goes back
-    store = open_store(options.store_url)
+    store = open_store(options.store_url, timeout)
     try:
         await work(store, Output(as_json=options.as_json), **values)
     finally:
         await store.close()
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str, timeout_s: float = TIMEOUT_S) -> Store:
     """Nothing is connected yet. Raises Failure for a URL that is none."""
+    usual = PipeSettings()
+    pipe = PipeSettings(
+        patience_s=min(usual.patience_s, timeout_s),
+        reply_timeout_s=min(usual.reply_timeout_s, timeout_s / 2),
+        call_deadline_s=min(usual.call_deadline_s, timeout_s),
+        request_timeout_s=timeout_s,
+    )
     try:
-        return Store(url, "cli", timing=Timing(beat_s=BEAT_S))
+        return Store(url, "cli", pipe=pipe, timing=Timing(beat_s=BEAT_S))
     except ValueError as error:
         raise Failure(Exit.USAGE, "bad_store_url", str(error)) from None

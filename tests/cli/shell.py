@@ -145,10 +145,13 @@ class Shell:
         return path
 
     def with_store(self, work: Callable[[Store], Awaitable[T]]) -> T:
-        """Work on the store of the `up` that runs here, without a process of its own: for speed."""
+        """Work on the shell's store, or that of the `up` that runs here, without a process of its own: for speed."""
 
         async def session() -> T:
-            store = Store(json.loads((self.folder / "penstock-data" / "up.lock").read_text())["url"], "test")
+            own = self.environment.get("REDIS_URL")
+            store = Store(
+                own or json.loads((self.folder / "penstock-data" / "up.lock").read_text())["url"], "test"
+            )
             try:
                 return await work(store)
             finally:

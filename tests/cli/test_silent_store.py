@@ -1,0 +1,62 @@
+"""A store that stops answering while a command waits: how long, and what the command may then say."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.servers import Server, eventually
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server("valkey", tmp_path / "store").start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def ready(alone: Shell, server: Server) -> Shell:
+    alone.environment["REDIS_URL"] = server.url
+    alone.run("store", "init")
+    alone.run("queue", "create", "orders")
+    return alone
+
+
+def test_what_was_sent_and_never_answered_is_unknown(ready: Shell, server: Server) -> None:
+    """Neither "stored" nor "not stored" would be true: exit code 5."""
+    putting = ready.spawn(
+        *("put", "orders", "--lines", "--timeout", "1"), stdin=subprocess.PIPE, stdout=-1, stderr=-1
+    )
+    assert putting.stdin is not None
+    putting.stdin.write(b"one\n")
+    putting.stdin.flush()
+    eventually(lambda: ready.stats("orders")["ready"] == 1)
+    server.stop()
+    try:
+        out, error = putting.communicate(b"two\n", timeout=30)
+    finally:
+        server.cont()
+    assert putting.returncode == 5
+    assert out == b""
+    assert error.startswith(b"penstock: outcome_unknown: ")
+    assert b"1 message stored, of the next 1 nobody knows; --batch-id helps" in error
+    assert ready.run("get", "orders", "--all").text.splitlines() in (["one"], ["one", "two"])
+
+
+def test_what_could_not_be_asked_was_not_done(ready: Shell, server: Server) -> None:
+    server.stop()
+    try:
+        error = ready.fails("put", "orders", "x", "--timeout", "0.5", code=3)
+        assert error.startswith("store_unavailable: ")
+    finally:
+        server.cont()
+    assert ready.stats("orders")["ready"] == 0
+
+
+def test_a_timeout_must_be_a_time(ready: Shell) -> None:
+    assert "--timeout" in ready.run("put", "orders", "x", "--timeout", "0", code=2).err
