@@ -72,6 +72,10 @@ class Client:
             raise Misbehaved(f"{self.record.actor}: {error}") from error
 
     def send(self, *requests: Request) -> None:
+        """Raises Gone, if the connection is known to be broken: then nothing was sent."""
+        if self._writer.transport.is_closing():  # where asyncio's transports are silent, uvloop's raise RuntimeError
+            self.abandon(Ended.BROKEN)
+            raise Gone
         self.record.requests += requests
         data = b"".join(self._encode(request) for request in requests)
         now = time.monotonic()
