@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from services.kit.metrics import Latencies, Metrics
-from services.store import Pipe, Queue, QueueSpec, Store, StoreError
+from services.store import Delivery, Pipe, Queue, QueueSpec, Source, Store, StoreError
 from services.store.errors import OutcomeUnknown
 from services.tmq.settings import TmqSettings
 
@@ -36,6 +36,11 @@ class TmqService:
 
     def pipe(self, queue: Queue) -> Pipe:
         return self.store.domain(queue.domain).pipe
+
+    def give_back(self, deliveries: list[Delivery], *, failed: bool, error: str = "") -> None:
+        """Messages go back to their places, in nobody's sequence. failed: it counts towards max_deliveries."""
+        for d in deliveries:
+            self.pipe(d.queue).release(Source(), [d], failed=failed, error=error)
 
     def ask(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
         """Does work on whole queues beside the loop of requests; done is told its end."""

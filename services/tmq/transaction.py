@@ -1,11 +1,16 @@
-"""One connection's transaction (tmq.md 5): what it will put and what it has taken, until TE or TA."""
+"""One connection's transaction (tmq.md 5): what it will put and what it has taken, and the TS, TE, TA around it."""
 
 from __future__ import annotations
 
 import secrets
+from functools import partial
 
-from services.store import Delivery, Part, Queue
-from services.store.errors import DomainMismatch
+from protos.tmq import Operation
+from services.store import Delivery, Part, Queue, StoreError
+from services.store.errors import DomainMismatch, OutcomeUnknown
+from services.tmq.answers import Slot
+from services.tmq.conversation import Conversation
+from services.tmq.inflow import Inflow
 from services.tmq.settings import TransactionSettings
 
 HEAD_BYTES = 4  # of a record: its length
@@ -93,3 +98,100 @@ class Transaction:
         self.expired, self.deadline = True, None
         self._parts.clear()
         return leased
+
+
+class Transactions:
+    """TS, TE and TA of one connection, and the time limit: one transaction at a time (5.1)."""
+
+    __slots__ = ("_inflow", "_talk", "current")
+
+    def __init__(self, talk: Conversation, inflow: Inflow) -> None:
+        self._talk = talk
+        self._inflow = inflow
+        self.current: Transaction | None = None
+
+    # TS, TE, TA
+
+    def start(self) -> None:
+        talk = self._talk
+        free = self.current is None and not talk.drained
+        if free:
+            now = talk.wire.loop_time()
+            self.current = Transaction(talk.service.settings.transaction, now, talk.origin)
+            talk.wire.reschedule()
+        else:
+            talk.wire.refuse("draining" if talk.drained else "in_transaction")
+        talk.answer(Operation.TS, free)
+
+    def end(self) -> None:
+        talk = self._talk
+        transaction, self.current = self.current, None
+        if transaction is None or transaction.expired:
+            talk.wire.refuse("no_transaction" if transaction is None else "transaction_expired")
+            talk.answer(Operation.TE, False)
+            return
+        parts = transaction.parts()
+        if not parts:
+            talk.answer(Operation.TE, True)
+            return
+        slot = talk.expect()
+        self._inflow.hold()
+        done = partial(self._ended, slot, transaction)
+        talk.service.pipe(parts[0].queue).commit(talk.source, transaction.identifier, parts, done)
+
+    def _ended(self, slot: Slot, transaction: Transaction, error: StoreError | None) -> None:
+        talk = self._talk
+        if isinstance(error, OutcomeUnknown):
+            talk.unknown(error)  # the store gives the leases back if it turns out that nothing was done
+            return
+        if error is not None:
+            talk.wire.refuse(error.reason, str(error))
+            talk.service.give_back(transaction.leased(), failed=False)  # TE = 1 has the effect of TA (5.3)
+        talk.status(slot, Operation.TE, error is None)
+        self._inflow.free()
+
+    def abort(self) -> None:
+        talk = self._talk
+        transaction, self.current = self.current, None
+        if transaction is None:
+            talk.wire.refuse("no_transaction")
+        leased = transaction.leased() if transaction is not None else []
+        if not leased:
+            talk.answer(Operation.TA, transaction is not None)
+            return
+        slot = talk.expect()
+        self._inflow.hold()
+        pipe = talk.service.pipe(leased[0].queue)
+        done = partial(self._aborted, slot)
+        # A consumer that aborts counts as a failed delivery: else one poisonous message would go round for ever.
+        error = "the consumer aborted its transaction"
+        pipe.release(talk.source, leased, failed=True, error=error, done=done)
+        if pipe.trouble is not None:
+            done(None)  # they go back as soon as the store is there again
+
+    def _aborted(self, slot: Slot, _: StoreError | None) -> None:
+        if slot.reply is None:
+            self._talk.status(slot, Operation.TA, True)
+            self._inflow.free()
+
+    # what ends it otherwise (5.4)
+
+    @property
+    def is_expired(self) -> bool:
+        return self.current is not None and self.current.expired
+
+    def on_time(self, now: float) -> None:
+        if self.current is not None and (limit := self.current.deadline) is not None and now >= limit:
+            self._talk.wire.refuse("transaction_time_limit")
+            error = "the transaction's time limit was over"
+            self._talk.service.give_back(self.current.expire(), failed=True, error=error)
+
+    def drain(self) -> None:
+        """What it holds goes back; that is not the consumer's failure."""
+        if self.current is not None:
+            self._talk.service.give_back(self.current.expire(), failed=False)
+
+    def lost(self) -> list[Delivery]:
+        """The connection has gone, and the transaction with it: answers what must go back."""
+        transaction, self.current = self.current, None
+        return [] if transaction is None else transaction.expire()

@@ -1,0 +1,142 @@
+"""DNQ: runs of takes, whose messages belong to the connection's transaction or are unsettled replies (6.1)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from protos import tmq
+from protos.tmq import Operation
+from services.store import Delivery, Queue, StoreError, records
+from services.store.errors import OutcomeUnknown
+from services.tmq.answers import Slot
+from services.tmq.conversation import Conversation
+from services.tmq.inflow import Inflow
+from services.tmq.queues import Handles
+from services.tmq.transaction import Transactions
+from services.tmq.unsettled import Unsettled
+
+
+class DequeueRun:
+    """DNQs that are being answered together."""
+
+    __slots__ = ("allowed", "asked", "queue", "slot")
+
+    def __init__(self, slot: Slot, queue: Queue, asked: int, allowed: int) -> None:
+        self.slot = slot
+        self.queue = queue
+        self.asked = asked
+        self.allowed = allowed  # of them, how many may be given a message
+
+
+class Dequeues:
+    """One connection's DNQs: a run at a time, however many takes it needs."""
+
+    __slots__ = ("_handles", "_inflow", "_rest", "_talk", "_transactions", "_unsettled")
+
+    def __init__(
+        self,
+        talk: Conversation,
+        inflow: Inflow,
+        handles: Handles,
+        transactions: Transactions,
+        unsettled: Unsettled,
+    ) -> None:
+        self._talk = talk
+        self._inflow = inflow
+        self._handles = handles
+        self._transactions = transactions
+        self._unsettled = unsettled
+        self._rest: DequeueRun | None = None  # DNQs that wait for the client to read
+
+    def dequeue(self, event: tmq.Dequeue) -> None:
+        handle = self._handles.get(event.mqid)
+        slot = self._talk.expect()
+        self._inflow.hold()
+        if handle is None:
+            self._talk.wire.refuse("mqid_not_open")
+            self._nothing(slot, event.count)
+            return
+        queue = handle.queue
+        run = DequeueRun(slot, queue, event.count, self._may_take(queue, event.count))
+        if run.allowed < event.count:
+            transaction = self._transactions.current
+            self._talk.wire.refuse(transaction.why_not(queue) if transaction else "too_many_unsettled")
+        self._take(run)
+
+    def go_on(self) -> None:
+        """The client has read: the rest of a run is taken."""
+        if self._rest is not None and not self._talk.wire.is_blocked():
+            rest, self._rest = self._rest, None
+            self._take(rest)
+
+    def _may_take(self, queue: Queue, count: int) -> int:
+        transaction = self._transactions.current
+        return self._unsettled.admits(count) if transaction is None else transaction.admits(queue, count)
+
+    def _take(self, run: DequeueRun) -> None:
+        """Asks for what may be taken; answers the run if that is nothing."""
+        if run.allowed == 0:
+            self._nothing(run.slot, run.asked)
+        else:
+            talk = self._talk
+            take = talk.service.pipe(run.queue).take
+            take(talk.source, run.queue, run.allowed, partial(self._taken, run))
+
+    def _nothing(self, slot: Slot, asked: int) -> None:
+        self._talk.reply(slot, tmq.EMPTY * asked, Operation.DNQ, 0, asked)
+        self._inflow.free()
+
+    def _taken(self, run: DequeueRun, got: list[Delivery] | StoreError, more: bool) -> None:
+        talk = self._talk
+        if isinstance(got, OutcomeUnknown):
+            talk.unknown(got)
+            return
+        if isinstance(got, StoreError):
+            talk.wire.refuse(got.reason, str(got))
+            got, more = [], False
+        kept = self._keep(run.queue, got)
+        if talk.gone:
+            return  # the messages went back (6.2)
+        count = sum(d.count for d in kept)
+        # one call carries only so many octets, for all who ask together: perhaps none for this one yet
+        goes_on = more and len(kept) == len(got) and count < run.allowed
+        if (transaction := self._transactions.current) is not None:
+            transaction.count(run.queue, count if goes_on or len(kept) < len(got) else run.allowed)
+        self._give(run, kept, count, count if goes_on else run.asked)
+        if goes_on:
+            self._take_rest(run, count)
+        else:
+            self._inflow.free()
+
+    def _give(self, run: DequeueRun, kept: list[Delivery], count: int, answered: int) -> None:
+        """Answers so many DNQs of the run: the first `count` get the messages, the others none."""
+        reply = b"".join(records.plain(d.blob, d.count) for d in kept) + tmq.EMPTY * (answered - count)
+        for d in kept:
+            d.drop_bodies()  # a lease may last, and there may be a thousand large ones
+        self._talk.reply(run.slot, reply, Operation.DNQ, count, answered)
+
+    def _take_rest(self, run: DequeueRun, count: int) -> None:
+        rest = DequeueRun(self._talk.expect(), run.queue, run.asked - count, run.allowed - count)
+        if self._talk.wire.is_blocked():
+            self._rest = rest  # until the client has read some of it (7.3)
+            self._inflow.leave_it_to_the_output()
+        else:
+            self._take(rest)
+
+    def _keep(self, queue: Queue, got: list[Delivery]) -> list[Delivery]:
+        """Of what was taken, that which this connection may have; the leases are its own now. The rest goes back."""
+        if queue.at_most_once or not got:
+            return got
+        transaction = self._transactions.current
+        if self._talk.gone:
+            kept, beyond = [], got
+        elif transaction is None:
+            kept, beyond = got, []
+            self._unsettled.add(got)
+        else:
+            kept, beyond = transaction.took(queue, got)
+        if beyond:
+            self._talk.service.pipe(queue).give_back(beyond)
+            if transaction is not None:
+                self._talk.wire.refuse(transaction.why_not(queue))
+        return kept

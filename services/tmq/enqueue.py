@@ -1,0 +1,83 @@
+"""ENQ: runs of messages go to the store, or into the connection's transaction, and are answered in order."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from protos import tmq
+from protos.tmq import Dialect, Operation
+from services.store import StoreError
+from services.store.errors import OutcomeUnknown
+from services.store.operations import Refusals
+from services.tmq.answers import Slot
+from services.tmq.conversation import Conversation
+from services.tmq.inflow import Inflow
+from services.tmq.queues import Handles
+from services.tmq.transaction import Transactions
+
+STATUS = {  # of an ENQ: well, failed
+    dialect: (
+        tmq.encode_status(dialect, Operation.ENQ, True),
+        tmq.encode_status(dialect, Operation.ENQ, False),
+    )
+    for dialect in Dialect
+}
+
+
+class Enqueues:
+    """One connection's ENQs. Runs may overlap: one ordered pipe takes them, whatever becomes of each (7.2)."""
+
+    __slots__ = ("_handles", "_inflow", "_status", "_talk", "_transactions")
+
+    def __init__(
+        self, talk: Conversation, inflow: Inflow, handles: Handles, transactions: Transactions
+    ) -> None:
+        self._talk = talk
+        self._inflow = inflow
+        self._handles = handles
+        self._transactions = transactions
+        self._status = STATUS[talk.dialect]  # looked up once: an enum's hash is slow
+
+    def enqueue(self, event: tmq.Enqueue) -> None:
+        handle = self._handles.get(event.mqid)
+        run = event.records
+        talk = self._talk
+        slot = talk.expect()
+        if handle is None:
+            talk.wire.refuse("mqid_not_open")
+            self._answer(slot, 0, len(run))
+        elif (transaction := self._transactions.current) is not None:
+            fits = transaction.put(handle.queue, run)
+            if fits < len(run):
+                talk.wire.refuse(transaction.why_not(handle.queue))
+            self._answer(slot, fits, len(run))
+        else:
+            pipe = handle.pipe
+            pipe.publish(talk.source, handle.queue, run, talk.origin, partial(self._enqueued, slot, run))
+            if pipe.waiting.congested:
+                self._inflow.hold_until_clear(pipe)
+
+    def _enqueued(self, slot: Slot, run: list[bytes], outcome: Refusals | StoreError) -> None:
+        if not outcome:
+            self._answer(slot, len(run), len(run))
+        elif isinstance(outcome, OutcomeUnknown):
+            self._talk.unknown(outcome)
+        elif isinstance(outcome, StoreError):
+            self._talk.wire.refuse(outcome.reason, str(outcome))
+            self._answer(slot, 0, len(run))
+        else:
+            self._partly_refused(slot, len(run), outcome)
+        self._inflow.enq_answered()
+
+    def _answer(self, slot: Slot, good: int, total: int) -> None:
+        """The first `good` of a run are well, the others are not."""
+        ok, failed = self._status
+        self._talk.reply(slot, ok * good + failed * (total - good), Operation.ENQ, good, total)
+
+    def _partly_refused(self, slot: Slot, total: int, refusals: Refusals) -> None:
+        _, why = refusals[0]
+        self._talk.wire.refuse(why.reason, str(why))
+        ok, failed = self._status
+        bad = {index for index, _ in refusals}
+        reply = b"".join(failed if index in bad else ok for index in range(total))
+        self._talk.reply(slot, reply, Operation.ENQ, total - len(bad), total)

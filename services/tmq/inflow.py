@@ -1,0 +1,218 @@
+"""A connection's input: bytes become events, and what cannot be handled yet waits (tmq.md 1.2, 7.3).
+
+Requests are handled one after the other. ENQs alone may overlap: they go through one ordered pipe and are answered
+in order. Everything else is waited for, and meanwhile the rest of the input stays unparsed. Work on whole queues goes
+another way to the store, so it waits for the ENQs before it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Protocol
+
+from protos import tmq
+from protos.types import PeerError
+from services.store import Pipe
+from services.tmq.conversation import Conversation
+
+MAX_ENQ_RUNS = 64  # runs of ENQs of one connection that may wait for the store at a time
+WHOLE_QUEUE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these do not go through the pipe
+
+
+class Handler(Protocol):
+    """Whom the input is for."""
+
+    def handle(self, event: tmq.Event) -> None:
+        """The next request. It may `hold` what follows, until it calls `free`."""
+
+    def end_if_done(self) -> None:
+        """The input has gone as far as it goes for now: perhaps nothing is left to do."""
+
+
+class Inflow:
+    """What waits, in this order: the event at hand, the parser's rest, whole chunks, the peer's FIN."""
+
+    __slots__ = (
+        "_busy",
+        "_chunks",
+        "_congested",
+        "_eof",
+        "_events",
+        "_handler",
+        "_held",
+        "_paused",
+        "_protocol",
+        "_talk",
+        "eof_parsed",
+        "pumping",
+        "violation",
+    )
+
+    def __init__(self, talk: Conversation, protocol: tmq.Connection, handler: Handler) -> None:
+        self._talk = talk
+        self._protocol = protocol
+        self._handler = handler
+        self._held: tmq.Event | None = None
+        self._events: Iterator[tmq.Event] | None = None
+        self._chunks: deque[bytes] | None = None
+        self._busy = False  # a request is under way that all others wait for
+        self._congested = False  # too much waits for the store, of all connections together
+        self._paused = False  # we hold reading up
+        self._eof = False  # the peer's FIN has come
+        self.eof_parsed = False  # and nothing is left before it
+        self.pumping = False  # an event is being handled: a callback meanwhile leaves the rest to that
+        self.violation: PeerError | None = None  # what the peer did wrong
+
+    # from the kit
+
+    def received(self, data: bytes, now: float) -> None:
+        talk = self._talk
+        if talk.closing:
+            return
+        if (  # `is_waiting` and more of the same, written out: this is asked for every chunk
+            self._busy
+            or self._congested
+            or self._events is not None
+            or self._held is not None
+            or self._chunks
+            or len(talk.answers) >= MAX_ENQ_RUNS
+        ):
+            self._put_by(data)
+        else:
+            self._pump(self._protocol.receive(data, now))
+
+    def eof(self) -> None:
+        self._eof = True
+        self.proceed()  # the rest of the input comes first
+
+    def deadline(self) -> float | None:
+        return self._protocol.deadline()
+
+    def on_time(self, now: float) -> None:
+        due = self._protocol.deadline()
+        if due is not None and now >= due:
+            self._pump(self._protocol.on_time(now))
+
+    def restart_clock(self, now: float) -> None:
+        self._protocol.restart_clock(now)
+
+    def lost(self) -> None:
+        """The connection has gone. The session is let go too: nothing keeps it but answers that are still to come."""
+        del self._handler
+
+    @property
+    def buffered(self) -> int:
+        return self._protocol.buffered + (sum(map(len, self._chunks)) if self._chunks else 0)
+
+    # from those who handle the events
+
+    def hold(self) -> None:
+        """The request at hand is under way: nothing else begins before it is answered."""
+        self._busy = True
+
+    def free(self) -> None:
+        self._busy = False
+        self.proceed()
+
+    def hold_until_clear(self, pipe: Pipe) -> None:
+        """Too much waits for the store (7.2): nothing else begins before there is room."""
+        if not self._congested:
+            self._congested = True
+            pipe.waiting.when_clear(self._clear)
+
+    def _clear(self) -> None:
+        self._congested = False
+        self.proceed()
+
+    def enq_answered(self) -> None:
+        """Nobody was held up for the ENQs alone, unless there are too many, or it all ends after them."""
+        if self._paused or self._eof or self._talk.closing:
+            self.proceed()
+
+    def is_waiting(self) -> bool:
+        """True if there is input that has not been handled, or not answered."""
+        return self._busy or self._held is not None or self._events is not None or bool(self._chunks)
+
+    def proceed(self) -> None:
+        """Something that was waited for has come: go on with the input, as far as it goes."""
+        if self._talk.gone:
+            return
+        while not (self.pumping or self._talk.closing or self._must_wait()):
+            if self._held is not None:  # perhaps it still comes too early
+                if type(self._held) in WHOLE_QUEUE and self._talk.answers:
+                    break
+                self._handle_held(self._held)
+            elif self._events is not None:
+                events, self._events = self._events, None
+                self._pump(events)
+            elif self._chunks:
+                self._pump(self._protocol.receive(self._chunks.popleft(), self._talk.wire.loop_time()))
+            elif self._eof and not self.eof_parsed:
+                self.eof_parsed = True
+                self._pump(self._protocol.receive_eof(self._talk.wire.loop_time()))
+            else:
+                self._resume()
+                break
+        self.leave_it_to_the_output()
+        self._handler.end_if_done()
+
+    def leave_it_to_the_output(self) -> None:
+        """While output waits, the kit holds reading up and tells when both go on (`resumed`): unless we do so too."""
+        if self._talk.wire.is_blocked():
+            self._resume()
+
+    # inside
+
+    def _put_by(self, data: bytes) -> None:
+        if self._chunks is None:
+            self._chunks = deque()
+        self._chunks.append(data)
+        self._pause()
+
+    def _pump(self, events: Iterator[tmq.Event]) -> None:
+        """Handles events until one must be waited for; good ones before a bad one all count (tmq.md 3.2)."""
+        talk = self._talk
+        self.pumping = True
+        first = True  # whoever called has looked whether it may be handled
+        try:
+            for event in events:
+                if (not first and self._must_wait()) or (type(event) in WHOLE_QUEUE and talk.answers):
+                    self._held, self._events = event, events
+                    self._pause()
+                    return
+                first = False
+                self._handler.handle(event)
+                if talk.closing:
+                    break
+            self._events = None
+        except PeerError as error:
+            self._events = None
+            self.violation = error
+            talk.closing = True
+        finally:
+            self.pumping = False
+        if talk.closing or self.eof_parsed or talk.drained:
+            self._handler.end_if_done()
+
+    def _handle_held(self, event: tmq.Event) -> None:
+        self._held = None
+        self.pumping = True
+        try:
+            self._handler.handle(event)
+        finally:
+            self.pumping = False
+
+    def _must_wait(self) -> bool:
+        talk = self._talk
+        return self._busy or len(talk.answers) >= MAX_ENQ_RUNS or self._congested or talk.wire.is_blocked()
+
+    def _pause(self) -> None:
+        if not (self._paused or self._talk.gone or self._talk.wire.is_blocked()):
+            self._paused = True
+            self._talk.wire.pause()
+
+    def _resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._talk.wire.resume()

@@ -1,0 +1,122 @@
+"""Whole queues: OPEN, CLOSE, CREATE, DELETE, and SELECT's count of one (tmq.md 2, 3)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from protos import tmq
+from protos.tmq import Operation
+from services.store import Pipe, Queue, StoreError
+from services.store.errors import OutcomeUnknown
+from services.tmq.answers import Slot
+from services.tmq.conversation import Conversation
+from services.tmq.inflow import Inflow
+from services.tmq.service import decode_name
+
+FORBIDDEN = {
+    Operation.CREATE: "create_forbidden",
+    Operation.DELETE: "not_owner",
+}  # why the edge itself says no
+
+
+class Handle(NamedTuple):
+    """A queue that this connection has opened."""
+
+    queue: Queue
+    pipe: Pipe
+
+
+Handles = dict[bytes, Handle]  # by MQID
+
+
+class Queues:
+    """What one connection asks about whole queues, and which it has open (2.3)."""
+
+    __slots__ = ("_inflow", "_talk", "handles")
+
+    def __init__(self, talk: Conversation, inflow: Inflow) -> None:
+        self._talk = talk
+        self._inflow = inflow
+        self.handles: Handles = {}
+
+    # OPEN, CLOSE
+
+    def open(self, event: tmq.Open) -> None:
+        service = self._talk.service
+        slot = self._talk.expect()
+        self._inflow.hold()
+        service.ask(service.open(decode_name(event.name)), partial(self._opened, slot, event.name))
+
+    def _opened(self, slot: Slot, name: bytes, queue: Queue | StoreError) -> None:
+        talk = self._talk
+        mqid = tmq.mqid_of(name)
+        full = len(self.handles) >= talk.service.settings.max_open_queues and mqid not in self.handles
+        if isinstance(queue, StoreError) or full:
+            talk.wire.refuse(queue.reason if isinstance(queue, StoreError) else "too_many_open")
+            talk.reply(slot, tmq.nil_mqid(talk.dialect), Operation.OPEN, 0, 1)
+        else:
+            self.handles[mqid] = Handle(queue, talk.service.pipe(queue))
+            talk.reply(slot, mqid, Operation.OPEN, 1, 1)
+        self._inflow.free()
+
+    def close(self, event: tmq.Close) -> None:
+        is_open = self.handles.pop(event.mqid, None) is not None
+        if not is_open:
+            self._talk.wire.refuse("mqid_not_open")
+        self._talk.answer(Operation.CLOSE, is_open)
+
+    # CREATE, DELETE
+
+    def create(self, event: tmq.Create) -> None:
+        slot = self._talk.expect()
+        self._inflow.hold()
+        service = self._talk.service
+        service.ask(service.create(decode_name(event.name)), partial(self._done, slot, Operation.CREATE))
+
+    def delete(self, event: tmq.Delete) -> None:
+        slot = self._talk.expect()
+        self._inflow.hold()
+        service = self._talk.service
+        service.ask(service.delete(decode_name(event.name)), partial(self._done, slot, Operation.DELETE))
+
+    def _done(self, slot: Slot, operation: Operation, result: bool | StoreError) -> None:
+        talk = self._talk
+        if isinstance(result, OutcomeUnknown):
+            talk.unknown(result)
+            return
+        ok = result is True
+        if not ok:
+            reason = result.reason if isinstance(result, StoreError) else FORBIDDEN[operation]
+            talk.wire.refuse(reason, operation.value)
+        talk.status(slot, operation, ok)
+        self._inflow.free()
+
+    # SELECT
+
+    def select(self, event: tmq.Select, *, expired: bool) -> None:
+        """expired: within a transaction whose time is over, where every operation fails (5.4)."""
+        talk = self._talk
+        handle = self.handles.get(event.mqid)
+        slot = talk.expect()
+        if handle is None or expired:
+            talk.wire.refuse("transaction_expired" if expired else "mqid_not_open")
+            self._tell(slot, event.count, tmq.UNUSABLE)
+            return
+        self._inflow.hold()
+        handle.pipe.count(talk.source, handle.queue, partial(self._counted, slot, event.count))
+
+    def _counted(self, slot: Slot, times: int, number: int | StoreError) -> None:
+        if isinstance(number, OutcomeUnknown):
+            self._talk.unknown(number)
+            return
+        if isinstance(number, StoreError):
+            self._talk.wire.refuse(number.reason, str(number))
+            number = tmq.UNUSABLE
+        self._tell(slot, times, number)
+        self._inflow.free()
+
+    def _tell(self, slot: Slot, times: int, number: int) -> None:
+        talk = self._talk
+        good = times if number != tmq.UNUSABLE else 0
+        talk.reply(slot, tmq.encode_count(talk.dialect, number) * times, Operation.SELECT, good, times)
