@@ -114,8 +114,8 @@ def read(
     for delivery in reading.deliveries:
         if delivery.transaction is None:
             delivery.end = _end_of_plain(delivery, quiet)
-    for transaction in reading.transactions:
-        _judge(reading, transaction)
+    for transaction in sorted(reading.transactions, key=lambda found: found.fate is Fate.UNKNOWN):
+        _judge(reading, transaction)  # what was told first: it bears on the rest
     return reading
 
 
@@ -214,10 +214,15 @@ def _seems_done(reading: Reading, transaction: Transaction) -> bool:
 
 
 def _came_again(reading: Reading, delivery: Delivery) -> bool:
+    """Also if it overlaps with one that was settled: a drained edge gives back while its last answer is being read."""
     message = reading.messages.get(delivery.body)
     if message is None:
         return False
-    return message.is_dead or any(other.is_after(delivery) for other in message.deliveries)
+    others = (other for other in message.deliveries if other is not delivery)
+    return message.is_dead or any(
+        other.is_after(delivery) or (other.end is End.SETTLED and not delivery.is_after(other))
+        for other in others
+    )
 
 
 # Outside transactions (tmq.md 6.1)

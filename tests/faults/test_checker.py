@@ -330,6 +330,20 @@ def test_an_unknown_commit_of_takes_is_all_or_nothing(script: Script) -> None:
     assert script.broken() == []
 
 
+def test_an_unknown_commit_whose_take_overlaps_with_one_that_was_settled_did_nothing(script: Script) -> None:
+    """An edge that is drained gives back at once, maybe before the client has read the take's answer."""
+    stored(script, b"0")
+    to = script.connection()
+    script.ask(to, Operation.TS)
+    first = script.take(to, b"0")
+    script.ask(to, Operation.TE, ok=None)
+    second = script.take(script.drain(), b"0")
+    to.requests[-1].sent, first.answered = second.sent + 3, second.sent + 0.5
+    script.put(script.history.connections[-1], b"1")  # settles the second
+    script.drain(b"1")
+    assert script.broken() == []
+
+
 def test_what_a_transaction_refused_is_not_part_of_it(script: Script) -> None:
     to = script.connection()
     script.ask(to, Operation.TS)
