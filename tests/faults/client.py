@@ -73,9 +73,8 @@ class Client:
 
     def send(self, *requests: Request) -> None:
         """Raises Gone, if the connection is known to be broken: then nothing was sent."""
-        if (
-            self._writer.transport.is_closing()
-        ):  # where asyncio's transports are silent, uvloop's raise RuntimeError
+        # asyncio's transports say nothing of a write that comes too late, uvloop's raise RuntimeError
+        if self._writer.transport.is_closing():
             self.abandon(Ended.BROKEN)
             raise Gone
         self.record.requests += requests
