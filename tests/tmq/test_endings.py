@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from protos import tmq
+from services.tmq.session import TmqSession
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge, until
@@ -274,6 +276,24 @@ async def test_a_reply_that_never_arrives_is_returned_in_the_end(make_edge: Make
     await until(lambda: sees(witness, Q, 1))
     assert edge.refusals()["replies_unread"] == 1
     assert [len(body) for body in await witness.drain(Q)] == [200_000]
+
+
+@pytest.mark.parametrize("state", STATES, ids=by_name)
+async def test_nothing_is_left_to_the_collector(
+    edge: LiveEdge, state: Callable[[Client], Awaitable[None]]
+) -> None:
+    # thousands of connections come and go: their sessions are freed at once, or memory waits for a full collection
+    client, witness = await prepared(edge)
+    await state(client)
+    gc.collect()
+    gc.disable()
+    try:
+        client.reset()
+        witness.close()
+        await until(lambda: not edge.connections())
+        await until(lambda: not any(isinstance(each, TmqSession) for each in gc.get_objects()))
+    finally:
+        gc.enable()
 
 
 # the edge ends it
