@@ -87,10 +87,12 @@ class Inflow:
         self.proceed()  # the rest of the input comes first
 
     def deadline(self) -> float | None:
-        return self._protocol.deadline()
+        """None while something is under way: what the clock brings, a lone 5's TS, comes after it too (1.2, 3.1)."""
+        due = self._protocol.deadline()
+        return None if due is None or self.is_waiting() or self._must_wait() else due
 
     def on_time(self, now: float) -> None:
-        due = self._protocol.deadline()
+        due = self.deadline()
         if due is not None and now >= due:
             self._pump(self._protocol.on_time(now))
 
@@ -127,7 +129,7 @@ class Inflow:
 
     def enq_answered(self) -> None:
         """Nobody was held up for the ENQs alone, unless there are too many, or it all ends after them."""
-        if self._paused or self._eof or self._talk.closing:
+        if self._paused or self._eof or self._held is not None or self._talk.closing or self._talk.drained:
             self.proceed()
 
     def is_waiting(self) -> bool:
@@ -155,6 +157,8 @@ class Inflow:
                 self._resume()
                 break
         self.leave_it_to_the_output()
+        if self._protocol.deadline() is not None and not self.pumping:
+            self._talk.wire.reschedule()
         self._handler.end_if_done()
 
     def leave_it_to_the_output(self) -> None:

@@ -49,18 +49,20 @@ class TmqService:
         task.add_done_callback(self._tasks.discard)
 
     async def _ask(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
+        done(await self._outcome(work))
+
+    async def _outcome(self, work: Awaitable[T]) -> T | StoreError:
         try:
             async with asyncio.timeout(self.settings.request_timeout_s):
-                result: T | StoreError = await work
+                return await work
         except StoreError as error:
-            result = error
+            return error
         except TimeoutError:
-            result = OutcomeUnknown()
+            return OutcomeUnknown()
         except Exception as error:
             log.exception("work on a queue failed", extra={"action": "queue_work_failed"})
             self.metrics.local_errors.inc()
-            result = StoreError(str(error))
-        done(result)
+            return StoreError(str(error))
 
     async def create(self, name: str) -> bool:
         """CREATE: True if it was made now. Raises StoreError: exists, refused."""

@@ -10,6 +10,7 @@ import pytest
 
 from protos import tmq
 from services.tmq.session import TmqSession
+from tests.servers import Server
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge, until
@@ -315,3 +316,17 @@ async def test_a_drain(edge: LiveEdge, state: Callable[[Client], Awaitable[None]
     stats = await edge.stats("q")
     assert stats["dead_letters"] == 0
     assert stats["ready"] + stats["acked"] == 3
+
+
+async def test_a_drain_while_the_store_is_asked(own_server: Server, make_edge: MakeEdge) -> None:
+    # 1.2: what has come in is answered, then it is closed
+    edge = await make_edge(own_server.url)
+    client = await edge.client()
+    await client.queue(b"q")
+    own_server.stop()
+    try:
+        await edge.deliver("document", client, tmq.encode_enq(Q, b"x"))
+        await edge.listeners["document"].drain(0.0)
+    finally:
+        own_server.cont()
+    assert await client.rest() == b"\1"

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from protos import tmq
+from tests.servers import Server
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
@@ -50,6 +51,24 @@ async def test_only_the_first_byte_is_looked_at(client: Client, first: bytes) ->
     await client.send(FIVE + first + b"\0" * 63)
     assert await client.read(4) == EMPTY
     assert not await is_in_transaction(client)
+
+
+async def test_what_was_asked_before_comes_before(own_server: Server, make_edge: MakeEdge) -> None:
+    # 3.1, 1.2: the store is slower than the grace; the DNQ is not part of the transaction, so TS settles it (6.1)
+    edge = await make_edge(own_server.url, eof_grace_s=0.1)
+    client = await edge.client()
+    mqid = await client.queue(b"q")
+    await client.put(mqid, b"1")
+    own_server.stop()
+    try:
+        await client.send(tmq.encode_dnq(mqid) + FIVE)
+        assert await client.is_silent(2 * GRACE_S)
+    finally:
+        own_server.cont()
+    assert await client.message() == b"1"
+    assert await client.read(1) == OK
+    assert await client.ta()
+    assert await client.drain(mqid) == []
 
 
 async def test_five_and_nothing_is_a_ts_after_the_grace(client: Client) -> None:

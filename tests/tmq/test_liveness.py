@@ -1,0 +1,23 @@
+"""Whatever happens in whatever order, a session never stops in the middle (tmq.md 1.2, 7.3)."""
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tmq.simulation import SESSION, Simulation
+
+
+@settings(max_examples=1500)
+@given(st.integers(0, 2**32), st.integers(5, 80))
+def test_once_nothing_is_missing_nothing_waits(seed: int, steps: int) -> None:
+    world = Simulation(random.Random(seed))
+    for _ in range(steps):
+        world.step()
+    world.settle_down()
+    if world.closed:
+        return
+    assert not world.drained, "all was answered, but the drained connection is still open"
+    assert not world.holds & SESSION, "reading is held up, and nothing will ever let it go on"
+    assert not world.session._inflow.is_waiting()
+    assert not world.session._talk.answers
