@@ -28,10 +28,8 @@ from tests.tmq.client import PATIENCE_S, Client
 LISTENERS: dict[str, dict[str, Any]] = {
     "document": {"port": 0},
     "reference": {"port": 0, "dialect": "reference"},
-    "patient": {
-        "port": 0,
-        "lone_five_grace_ms": 10_000,
-    },  # for requests cut behind a 5: no stall makes it a TS
+    # for requests cut behind a 5: no stall makes it a TS
+    "patient": {"port": 0, "lone_five_grace_ms": 10_000},
 }
 
 
@@ -90,9 +88,8 @@ class LiveEdge:
         self.log = Log()
         self.loop_errors: list[str] = []
         self.running: RunningTmq | None = None
-        self.tools = Store(
-            self.url, "test"
-        )  # how a test looks at the store, and changes it behind the edge's back
+        # how a test looks at the store, and changes it behind the edge's back
+        self.tools = Store(self.url, "test")
         self._clients: list[Client] = []
 
     async def start(self) -> LiveEdge:
@@ -103,9 +100,6 @@ class LiveEdge:
                 f"{context.get('message')}: {context.get('exception')!r}"
             )
         )
-        self.tools = Store(
-            self.url, "test"
-        )  # how a test looks at the store and changes it behind the edge's back
         context = EdgeContext("tmq", self.settings, self.url, self.metrics, self._listen)
         self.running = await EDGE.start(context)
         for name, listener in self.listeners.items():
