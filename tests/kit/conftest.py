@@ -1,4 +1,4 @@
-"""The kit is written for uvloop, so its tests run on it."""
+"""The kit is written for uvloop, so its tests run on it; and the certificates of its TLS tests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,21 @@ from collections.abc import Callable, Mapping
 import pytest
 import uvloop
 
+from tests.kit.authority import Authority
+
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority.create(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """An authority that nobody told the server about."""
+    return Authority.create(tmp_path_factory.mktemp("stranger"))

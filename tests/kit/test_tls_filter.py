@@ -1,0 +1,67 @@
+"""TLS without a socket: what the context says, and the filter that turns bytes into bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from pathlib import Path
+
+import pytest
+
+from services.kit.layers import SettingsError
+from services.kit.tls import TlsFilter, TlsSettings, server_context
+from tests.kit.authority import Authority
+
+
+def test_files_that_are_not_usable_are_named(tmp_path: Path) -> None:
+    settings = TlsSettings(certificate=tmp_path / "none.pem", key=tmp_path / "none.key")
+    with pytest.raises(SettingsError, match=r"TLS files .*none\.pem, .*none\.key: No such file"):
+        server_context(settings)
+
+
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+def test_the_filter_does_not_care_how_the_bytes_are_cut(authority: Authority, step: int) -> None:
+    server = TlsFilter(server_context(TlsSettings(**authority.listener())))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = authority.client().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    plain = b""
+
+    def carry() -> None:
+        nonlocal plain
+        data = outgoing.read()
+        for start in range(0, len(data), step):
+            plain += server.decrypt(data[start : start + step])
+        incoming.write(server.output())
+
+    while not server.established:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            client.do_handshake()
+        carry()
+    client.write(b"hello ")
+    client.write(b"world")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.unwrap()
+    carry()
+    assert plain == b"hello world"
+    assert server.ended
+    assert server.fault is None
+    incoming.write(server.encrypt(b"and back") + server.goodbye())
+    assert client.read() == b"and back"
+
+
+def test_no_mutation_of_a_handshake_is_more_than_a_fault(authority: Authority) -> None:
+    """Whatever comes instead of a ClientHello: a fault to refuse, never an exception of ours."""
+    context = server_context(TlsSettings(**authority.listener()))
+    outgoing = ssl.MemoryBIO()
+    client = authority.client().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    hello = outgoing.read()
+    faults = 0
+    for position in range(len(hello)):
+        for value in (0, 0x7F, 0xFF, hello[position] ^ 1):
+            server = TlsFilter(context)
+            assert server.decrypt(hello[:position] + bytes((value,)) + hello[position + 1 :]) == b""
+            assert not server.established
+            faults += server.fault is not None
+    assert faults > 100
