@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from services.kit.secret import is_secret, mask_url
 PREFIX = "PENSTOCK_"
 SEPARATOR = "__"
 LONGEST_SHOWN = 80  # characters of a bad value
+_BEGINNING = re.compile(r"^(Input|String) should")  # of pydantic's own messages
 
 Tree = dict[str, Any]
 
@@ -166,7 +168,7 @@ def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: t
         return "missing"
     if kind == "model_type":
         return "must be a mapping of fields"
-    text = str(fault["msg"]).removeprefix("Value error, ").replace("Input should be", "must be", 1)
+    text = _BEGINNING.sub("must", str(fault["msg"]).removeprefix("Value error, "))
     shown = mask_url(repr(fault["input"]))
     if any(is_secret(name) for name in inner) or isinstance(fault["input"], Mapping):
         return text

@@ -101,7 +101,9 @@ class GlobalSettings(BaseSettings):
         return self.store.url.reveal() if self.store.url is not None else DEFAULT_STORE
 
     def edge(self, edge: Edge[SettingsT]) -> SettingsT:
-        """An edge's own settings: its defaults, and over them what stands under its name. Raises SettingsError."""
+        """An edge's own settings: its defaults, and over them what stands under its name. Raises SettingsError,
+        for a name that no edge has, too."""
+        self._refuse_unknown_edges(edge.name)
         try:
             defaults = edge.settings.model_validate({}).model_dump()
         except ValidationError:  # something has no default: then the settings must say it
@@ -110,6 +112,23 @@ class GlobalSettings(BaseSettings):
             return edge.settings.model_validate(merge(defaults, self.edges.get(edge.name, {})))
         except ValidationError as error:
             raise SettingsError(explain(error, edge.settings, self._layers, ("edges", edge.name))) from None
+
+    def _refuse_unknown_edges(self, asked: str) -> None:
+        """A mistyped name would be ignored in silence: nobody asks for it."""
+        if self.edges.keys() <= {asked}:
+            return
+        from services.kit.edge import edges  # it imports every edge, and they their settings
+
+        known = sorted({asked, *edges()})
+        lines = [self._unknown_edge(name, known) for name in sorted(self.edges.keys() - set(known))]
+        if lines:
+            raise SettingsError(lines)
+
+    def _unknown_edge(self, name: str, known: list[str]) -> str:
+        said_by = self.origin("edges", name)
+        return f"edges.{name}: unknown; allowed: {', '.join(known)}" + (
+            f" (from {said_by})" if said_by else ""
+        )
 
     def origin(self, *path: str) -> str | None:
         """Who said what stands at `path`: the command line, a variable, the file; None for a default."""

@@ -62,6 +62,10 @@ def replicas_of(level: str) -> int:
     return int(found[1])
 
 
+DomainName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9_.-]+$")]
+AckLevel = Annotated[str, AfterValidator(check_ack_level)]
+
+
 class Overflow(StrEnum):
     """What a full queue does with one message more."""
 
@@ -82,6 +86,13 @@ class DeletionPolicy(StrEnum):
     RETAIN = "Retain"  # the queue stays in the store
     DELETE_IF_EMPTY = "DeleteIfEmpty"
     DELETE = "Delete"
+
+
+def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> DeletionPolicy:
+    """Only an operator sees a document go. What the store holds is read as it is."""
+    if policy is not DeletionPolicy.RETAIN and info.context != STORED:
+        raise ValueError("this version keeps only Retain: queues are deleted with `penstock queue delete`")
+    return policy
 
 
 def refuse_bool(value: object) -> object:
@@ -107,7 +118,7 @@ class DeadLetterSpec(Document):
 
 
 class QueueSpec(Document):
-    domain: str = Field("main", min_length=1, max_length=63, pattern=r"^[A-Za-z0-9_.-]+$")
+    domain: DomainName = "main"
     max_length: Number = Field(UNBOUNDED, description="messages; 0 = no bound")
     max_bytes: Number = Field(UNBOUNDED, description="octets of bodies; 0 = no bound")
     overflow: Overflow = Overflow.REJECT
@@ -115,10 +126,10 @@ class QueueSpec(Document):
     visibility_timeout: Duration = Field(30_000, description="when a dead edge's messages go back")
     max_deliveries: Number = Field(20, description="failed deliveries before a message is dead; 0 = no bound")
     dead_letter: DeadLetterSpec = DeadLetterSpec()
-    ack_level: Annotated[str, AfterValidator(check_ack_level)] = "fsync"
+    ack_level: AckLevel = "fsync"
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     paused: bool = False
-    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
+    deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = DeletionPolicy.RETAIN
 
     def replicas(self) -> int:
         return replicas_of(self.ack_level)
@@ -127,7 +138,7 @@ class QueueSpec(Document):
         """The document as the queue hash holds it: one field of limits (lua/queues.lua), the rest for people."""
         limits = (
             *(self.max_length, self.max_bytes, self.overflow.value, self.message_ttl),
-            *(self.max_deliveries, int(self.paused), self.dead_letter.max_length),
+            *(self.max_deliveries, int(self.paused), self.dead_letter.max_length, self.ack_level),
         )
         document = self.model_dump_json(by_alias=True)
         return [

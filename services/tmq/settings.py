@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from protos.tmq import Dialect, Limits
 from services.kit.edge import EdgeSettings
 from services.kit.listener import ListenerSettings
 from services.store import PipeSettings, Timing
+from services.store.spec import DomainName, Number, check_ack_level
 
 DOCUMENT_PORT = 6161  # [1.1]
 REFERENCE_PORT = 6162
@@ -25,16 +26,22 @@ class TmqListener(ListenerSettings):
     code5_mqid: Literal["dnq", "select"] = Field(default="dnq", description="[3.1] what 5 and an MQID mean")
 
 
+def _known_or_strongest(level: str) -> str:
+    return check_ack_level(level) if level else level
+
+
 class CreateSettings(BaseModel):
-    """What CREATE makes."""
+    """What CREATE makes: the same rules as for queue documents."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     allowed: bool = Field(default=True, description="false: CREATE answers error")
-    domain: str = Field(default="main", min_length=1)
-    ack_level: str = Field(default="", description="'': the strongest that the store can keep")
-    max_length: int = Field(default=0, ge=0, description="messages; 0: no bound")
-    max_bytes: int = Field(default=0, ge=0, description="octets; 0: no bound")
+    domain: DomainName = Field(default="main", description="where the queues are kept")
+    ack_level: Annotated[str, AfterValidator(_known_or_strongest)] = Field(
+        default="", description="memory, fsync, replicated:<n>; '': the strongest that the store can keep"
+    )
+    max_length: Number = Field(default=0, description="messages; 0: no bound")
+    max_bytes: Number = Field(default=0, description="octets; 0: no bound")
 
 
 class TransactionSettings(BaseModel):

@@ -1,15 +1,12 @@
-"""penstock config and serve; how a command ends when it was called wrongly."""
+"""penstock config; how a command ends when it was called wrongly."""
 
 from __future__ import annotations
 
 import json
-import signal
-import socket
 
 import pytest
 
 from tests.cli.shell import Shell
-from tests.servers import eventually
 
 
 def test_config_says_what_counts_and_who_said_so(alone: Shell) -> None:
@@ -57,6 +54,20 @@ def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
             "edges: {tmq: {workers: 0}}",
             "edges.tmq.workers: must be greater than or equal to 1, not 0",
         ),
+        (["config"], "edges: {tqm: {workers: 4}}", "edges.tqm: unknown; allowed: tmq (from penstock.yaml)"),
+        (
+            ["config"],
+            "edges: {tmq: {create: {ack_level: foo}}}",
+            "edges.tmq.create.ack_level: an ack level is memory, fsync or replicated:<n>, not 'foo'",
+        ),
+        (
+            ["config"],
+            "edges: {tmq: {create: {domain: 'bad domain}:{'}}}",
+            "edges.tmq.create.domain: must match pattern '^[A-Za-z0-9_.-]+$', not 'bad domain}:{'",
+        ),
+        (["config"], "edges: {tmq: {create: {max_length: yes}}}", "create.max_length: write a whole number"),
+        (["serve", "tmq", "--store", "redis://x"], "edges: {tqm: {}}", "edges.tqm: unknown; allowed: tmq"),
+        (["up", "--store", "redis://x"], "edges: {tqm: {}}", "edges.tqm: unknown; allowed: tmq"),
         (["config", "--config", "missing.yaml"], "", "missing.yaml: cannot be read"),
         (["config", "--set", "nonsense"], "", "must be SECTION.FIELD=VALUE"),
         (["queue", "list", "--store", "nonsense"], "", "store.url: must be a URL"),
@@ -96,27 +107,3 @@ def test_programs_get_errors_they_can_read(alone: Shell) -> None:
     assert told["error"] == "no_store"
     assert told["exit"] == 3
     assert "penstock up" in told["message"]
-
-
-def test_serve_runs_one_edge_on_the_store_of_up(shell: Shell) -> None:
-    log = shell.folder / "serve.err"
-    with open(log, "wb") as err:
-        serving = shell.spawn("serve", "tmq", stderr=err)
-    try:
-        eventually(lambda: '"action": "started"' in log.read_text())
-        events = [json.loads(line) for line in log.read_text().splitlines()]
-        place = next(e for e in events if e["action"] == "listening" and e["listener"] == "document")
-        with socket.create_connection((place["host"], place["port"])) as client:
-            client.sendall(b"\0\0\0\0\5serve")
-            assert client.recv(1) == b"\0"
-        serving.send_signal(signal.SIGTERM)
-        assert serving.wait(30) == 0
-    finally:
-        serving.kill()
-        serving.wait()
-    assert shell.run("queue", "show", "serve", "--json").object["owner"] == "edge:tmq"
-
-
-def test_serve_needs_an_edge_and_a_store(alone: Shell) -> None:
-    assert "there is: tmq" in alone.fails("serve", "nonsense", code=2)
-    assert alone.fails("serve", "tmq", code=3).startswith("no_store: ")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from services.kit.edge import Edge, EdgeSettings
+from services.kit.edge import Edge, EdgeSettings, edges
 from services.kit.layers import SettingsError, merge, read_flags
 from services.kit.listener import ListenerSettings
 from services.kit.secret import SecretUrl, mask
@@ -136,6 +136,21 @@ def test_an_edges_faults_are_told_the_same_way(monkeypatch: pytest.MonkeyPatch) 
     assert lines["edges.two.listeners.reference.host"].startswith("must be an IP address (0.0.0.0 or ::")
     assert lines["edges.two.words.a"].endswith("not 'b' (from penstock.yaml)")
     assert lines["edges.two.workers"].endswith("not '0' (from PENSTOCK_EDGES__TWO__WORKERS)")
+
+
+def test_a_mistyped_edge_is_told_with_the_edges_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    file("edges: {two: {workers: 2}, tqm: {workers: 4}}")
+    monkeypatch.setenv("PENSTOCK_EDGES__TOW__WORKERS", "2")
+    allowed = ", ".join(sorted({"two", *edges()}))
+    assert faults(edge=True) == [
+        f"edges.tow: unknown; allowed: {allowed} (from PENSTOCK_EDGES__TOW)",
+        f"edges.tqm: unknown; allowed: {allowed} (from penstock.yaml)",
+    ]
+
+
+def test_another_edges_settings_are_left_to_that_edge() -> None:
+    file(f"edges: {{two: {{workers: 2}}, {next(iter(edges()))}: {{anything: goes here}}}}")
+    assert load().edge(EDGE).workers == 2
 
 
 def test_names_of_others_are_left_alone_and_typing_errors_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,6 @@ specs = st.builds(
     ack_level=st.sampled_from(("memory", "fsync", "replicated:1", "replicated:99")),
     delivery=st.sampled_from(Delivery),
     paused=st.booleans(),
-    deletion_policy=st.sampled_from(DeletionPolicy),
 )
 
 
@@ -96,6 +95,17 @@ def test_what_is_no_ack_level_is_refused(level: str) -> None:
 )
 def test_a_field_that_is_not_kept_is_refused_not_ignored(spec: dict[str, Any]) -> None:
     assert "Extra inputs are not permitted" in problem(**spec)
+
+
+@pytest.mark.parametrize("policy", ["DeleteIfEmpty", "Delete"])
+def test_a_deletion_policy_that_nobody_carries_out_is_refused(policy: str) -> None:
+    """There is no operator that would see the document go."""
+    assert "keeps only Retain: queues are deleted with `penstock queue delete`" in problem(
+        deletionPolicy=policy
+    )
+    assert QueueSpec(deletion_policy=DeletionPolicy.RETAIN) == QueueSpec()
+    kept = QueueSpec.model_validate_json(json.dumps({"deletionPolicy": policy}), context=STORED)
+    assert kept.deletion_policy == policy  # what a store holds stays legible
 
 
 @pytest.mark.parametrize("name", ["maxLength", "maxBytes", "maxDeliveries"])
