@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from services.cli import logbook
 from services.cli.exits import Exit, Failure
+from services.cli.output import overheard
 from services.cli.restarts import Restarts
 
 log = logging.getLogger(__name__)
@@ -37,19 +38,21 @@ class EdgeProcess:
         self._reading: asyncio.Task[None] | None = None
         self._has_started = asyncio.Event()
         self._last_words: list[str] = []
+        self._complaint: Failure | None = None
 
     def _command(self) -> list[str]:
         """The second start takes the addresses of the first, so that clients find it again."""
         fixed = [f"edges.{self.name}.listeners.{name}.port={port}" for name, (_, port) in self.places.items()]
         if self.health is not None:
             fixed.append(f"health.port={self.health[1]}")
-        own = ["serve", self.name, "--parent", str(os.getpid())]
+        own = ["serve", self.name, "--json", "--parent", str(os.getpid())]
         pairs = [word for pair in fixed for word in ("--set", pair)]
         return [sys.executable, "-P", "-m", "services.cli.main", *own, *self._arguments, *pairs]
 
     async def start(self) -> None:
         self._has_started.clear()
         self._last_words.clear()
+        self._complaint = None
         self._process = await asyncio.create_subprocess_exec(
             *self._command(),
             stdin=asyncio.subprocess.DEVNULL,
@@ -80,11 +83,10 @@ class EdgeProcess:
             raise Failure(Exit.UNAVAILABLE, "edge_not_ready", text)
 
     def _failure(self, status: int) -> Failure:
-        said = "; ".join(line.removeprefix("penstock: ") for line in self._last_words) or "look at its log"
-        if status == Exit.USAGE:
-            advice = "change its settings in penstock.yaml or with --set (`penstock config` shows them)"
-            return Failure(Exit.USAGE, "edge_unusable", f"{self.name} cannot start: {said}; {advice}")
-        return Failure(Exit.FAULT, "edge_failed", f"{self.name} ended with {status}: {said}")
+        said = "; ".join(self._last_words) or "look at its log"
+        return self._complaint or Failure(
+            Exit.FAULT, "edge_failed", f"{self.name} ended with {status}: {said}"
+        )
 
     async def _serves(self) -> None:
         await self._has_started.wait()
@@ -124,7 +126,9 @@ class EdgeProcess:
     def _hear(self, line: bytes) -> None:
         event = logbook.read(line)
         if event is None:
-            text = line.decode("utf-8", "replace").rstrip()
+            complaint = overheard(line)
+            self._complaint = complaint or self._complaint
+            text = complaint.message if complaint else line.decode("utf-8", "replace").rstrip()
             self._last_words = [*self._last_words, text][-LAST_WORDS:]
             log.debug("%s", text, extra={"action": "edge_said", "edge": self.name})
             return

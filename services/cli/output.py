@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from services.cli.exits import Failure
+from services.cli.exits import Exit, Failure
 from services.cli.text import printable
 
 WIDE = 10_000  # columns, where no terminal cuts a table
@@ -111,3 +111,12 @@ def complain(failure: Failure, *, as_json: bool) -> None:
         lines = failure.message.split("\n")
         text = "\n".join(printable(f"penstock: {failure.label}: {line}") for line in lines)
     sys.stderr.write(text + "\n")
+
+
+def overheard(line: bytes) -> Failure | None:
+    """What `complain` wrote for a program; None for any other line."""
+    try:
+        told = json.loads(line)
+        return Failure(Exit(told["exit"]), str(told["error"]), str(told["message"]))
+    except (ValueError, TypeError, KeyError):
+        return None

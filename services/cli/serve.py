@@ -26,6 +26,6 @@ def serve(options: Options, edge: str, workers: int | None, parent: int | None) 
     known = edges()
     if edge not in known:
         raise usage(f"there is no edge {edge!r}; there is: {', '.join(sorted(known))}")
-    from services.kit.run import run_edge  # brings a web server along: no other command waits for that
+    from services.cli.serving import serve_edge  # brings a web server along: no other command waits for that
 
-    return run_edge(known[edge], options.with_store(), workers=workers)
+    return serve_edge(known[edge], options.with_store(), workers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -294,10 +295,22 @@ def test_a_port_in_use_is_one_clear_line(alone: Shell) -> None:
         port = other.getsockname()[1]
         taken = f"edges.tmq.listeners.document.port={port}"
         error = alone.fails("up", "--set", taken, "--set", "log.level=ERROR", code=2)
-    assert error.startswith(f"edge_unusable: tmq cannot start: cannot listen on 127.0.0.1 port {port}")
-    assert "--set" in error
+    assert error == (
+        f"edge_unusable: tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
+        "another `penstock up` or `serve` may run there: end it, or change edges.tmq.listeners.document.port"
+    )
     assert alone.run("up", code=2, PENSTOCK_EDGES__TMQ__WORKERS="0").err.count("\n") == 1
     assert not processes_in(alone)
+
+
+def test_a_second_one_on_the_same_ports_is_told_what_to_change(up: Up, tmp_path: Path) -> None:
+    health = up.told["edges"]["tmq"]["health"]["port"]
+    error = up.shell.run(
+        "up", "--json", "--data-dir", str(tmp_path / "2"), "--set", f"health.port={health}", code=2
+    )
+    told = json.loads(error.err.splitlines()[-1])
+    assert told["error"] == "edge_unusable"
+    assert "another `penstock up` or `serve` may run there: end it, or change health.port" in told["message"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""An edge in this process: what it cannot use is told with the setting that names it, and so is every other end."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from services.cli.exits import Exit, Failure
+from services.kit import logs
+from services.kit.acceptor import bind
+from services.kit.edge import Edge, EdgeSettings
+from services.kit.layers import SettingsError
+from services.kit.process import EXIT_UNUSABLE, EdgeProcess, run_process
+from services.kit.settings import GlobalSettings
+from services.kit.tls import server_context
+from services.kit.workers import Supervisor
+
+log = logging.getLogger(__name__)
+
+
+def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None) -> int:
+    """Until it is told to end: 0, or 1 if that was not in order. Raises SettingsError, Failure."""
+    logs.configure(settings.log, edge=edge.name)
+    edge_settings = settings.edge(edge)
+    check(edge.name, settings, edge_settings)
+    try:
+        status = _run(edge, settings, edge_settings, workers or edge_settings.workers)
+    except SettingsError as error:
+        raise _unusable(edge.name, "; ".join(error.lines)) from None
+    except Exception as error:
+        log.critical("cannot run: %r", error, exc_info=error, extra={"action": "failed"})
+        text = f"{edge.name} failed: {type(error).__name__}: {error}; its log says where"
+        raise Failure(Exit.REFUSED, "edge_failed", text) from None
+    if status == EXIT_UNUSABLE:  # its workers have only a log to say what
+        raise _unusable(edge.name, "the log says why")
+    return status
+
+
+def _run(edge: Edge[Any], settings: GlobalSettings, edge_settings: EdgeSettings, workers: int) -> int:
+    if workers > 1:
+        return Supervisor(edge, settings, edge_settings, workers).run()
+    return run_process(EdgeProcess(edge, settings, edge_settings))
+
+
+def check(name: str, settings: GlobalSettings, edge_settings: EdgeSettings) -> None:
+    """Raises Failure for an address that cannot be had, and for TLS files that cannot be used."""
+    for setting, host, port in _places(name, settings, edge_settings):
+        try:
+            bind(host, port, reuse_port=False).close()
+        except SettingsError as error:
+            advice = f"another `penstock up` or `serve` may run there: end it, or change {setting}"
+            raise _unusable(name, f"{error}; {advice}") from None
+    for listener, its in edge_settings.listeners.items():
+        try:
+            if its.tls is not None:
+                server_context(its.tls)
+        except SettingsError as error:
+            raise _unusable(name, f"{error}; change edges.{name}.listeners.{listener}.tls") from None
+
+
+def _places(
+    name: str, settings: GlobalSettings, edge_settings: EdgeSettings
+) -> Iterator[tuple[str, str, int]]:
+    """(the setting of the port, host, port) of everything it will listen on; a host that has to be looked up is
+    left to whoever listens."""
+    yield from (
+        (f"edges.{name}.listeners.{listener}.port", its.host, its.port)
+        for listener, its in edge_settings.listeners.items()
+    )
+    if _is_address(settings.health.host):
+        yield "health.port", settings.health.host, settings.health.port
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _unusable(name: str, why: str) -> Failure:
+    return Failure(Exit.USAGE, "edge_unusable", f"{name} cannot start: {why}")
