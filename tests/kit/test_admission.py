@@ -145,6 +145,18 @@ def test_an_ipv6_host_is_its_64() -> None:
     assert gate.count == 2
 
 
+def test_who_has_left_is_not_remembered() -> None:
+    """Else every stranger who ever came would cost memory for ever."""
+    gate = Gate((), max_connections=10, max_per_address=1)
+    for number in range(1_000):
+        address = f"10.0.{number >> 8}.{number & 255}"
+        assert gate.enter(address) is None
+        assert gate.enter(address) is Refusal.ADDRESS_LIMIT
+        gate.leave(address)
+    assert not gate._inside
+    assert gate.count == 0
+
+
 def test_a_throttle_tells_how_much_it_held_back() -> None:
     throttle = Throttle(burst=2, window_s=10)
     assert [throttle.admit("a", 0.0) for _ in range(5)] == [True, True, False, False, False]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 
 import pytest
 
@@ -82,23 +81,6 @@ class Patient(EchoSession):
 
     def eof(self, now: float) -> None:
         self.calls.append("eof")
-
-
-async def test_unsent_counts_what_the_peers_tcp_has_not_acknowledged() -> None:
-    async with Server() as server:
-        client = await server.client()
-        client.send(frame(b"E", b"x"))
-        session = await server.session()
-        await client.answer()
-        await until(lambda: session.wire.unsent() == 0)
-        # A peer that does not read: its kernel takes some, ours some, the rest waits here.
-        client.stop_reading()
-        client.send(frame(b"F", b"30000000"))
-        await until(lambda: session.wire.is_blocked())
-        await until(lambda: 1_000_000 < session.wire.unsent() < 30_000_004)
-        client.read_on()
-        assert len(await client.answer()) == 30_000_000
-        await until(lambda: session.wire.unsent() == 0)
 
 
 async def test_a_peer_error_is_counted_logged_and_closed_in_order(caplog: pytest.LogCaptureFixture) -> None:
@@ -196,26 +178,3 @@ async def test_a_paused_session_is_not_given_bytes_until_it_resumes() -> None:
         session.wire.resume()
         assert await client.answer() == b"later"
         assert session.calls[0] == "resumed"
-
-
-async def test_every_connection_has_its_socket_options() -> None:
-    async with Server() as server:
-        await server.client()
-        await server.session()
-        (connection,) = server.listener.connections
-        sock = connection._sock
-        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        idle = [
-            sock.getsockopt(socket.IPPROTO_TCP, option)
-            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
-        ]
-        assert idle == [60, 10, 8]
-
-
-async def test_ipv6_and_ipv4_on_one_socket() -> None:
-    async with Server(host="::") as server:
-        for host, seen in (("127.0.0.1", "127.0.0.1"), ("::1", "::1")):
-            await server.client(host)
-            await until(lambda: server.sessions)
-            assert server.sessions.pop().wire.peer.address == seen

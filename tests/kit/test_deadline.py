@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from collections.abc import Callable
 
 from services.kit.alarm import Alarm
 from services.kit.session import Wire
@@ -65,6 +67,57 @@ async def test_a_stalled_loop_is_not_taken_for_a_silent_peer() -> None:
         time.sleep(0.8)  # noqa: ASYNC251 - the stall: the deadline passes while the bytes wait unread
         assert await client.answer() == b"hello"
         assert "on_time" not in session.calls
+
+
+class Stalling(EchoSession):
+    """Keeps the loop from everything else while it is given bytes; `meanwhile` is what others do in that time."""
+
+    stall_s = 0.0
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def received(self, data: bytes, now: float) -> None:
+        super().received(data, now)
+        time.sleep(self.stall_s)
+        self.meanwhile()
+
+
+async def test_what_came_while_another_session_kept_the_loop_is_read_first() -> None:
+    """The loop had asked the system for input before that came, and asks the timers before it asks again."""
+    async with Server(lambda wire: Stalling(wire, frame_timeout_s=0.5)) as server:
+        client, other = await server.client(), await server.client()
+        request = frame(b"E", b"hello")
+        client.send(request[:4])
+        session, stalling = await server.session(), await server.session(1)
+        await until(lambda: session.deadline() is not None)
+        assert isinstance(stalling, Stalling)
+        stalling.stall_s = 0.8
+        stalling.meanwhile = lambda: os.write(client.socket.fileno(), request[4:])
+        other.send(frame(b"E", b"busy"))
+        assert await client.answer() == b"hello"
+        assert "on_time" not in session.calls
+
+
+async def test_bytes_that_are_always_just_coming_put_it_off_only_once() -> None:
+    """Else a steady sender would never be late, however small its pieces."""
+    async with Server(lambda wire: Stalling(wire, frame_timeout_s=0.5)) as server:
+        client = await server.client()
+        session = await server.session()
+        assert isinstance(session, Stalling)
+        late = 0
+
+        def send_more() -> None:
+            """There is something unread whenever the loop comes to the timers."""
+            nonlocal late
+            late += session.wire.loop_time() > session.waits_since + 0.5
+            if late < 100:
+                os.write(client.socket.fileno(), b"E")
+
+        session.stall_s = 0.005
+        session.meanwhile = send_more
+        client.send(frame(b"E", bytes(100_000))[:4])
+        await until(lambda: "on_time" in session.calls)
+        assert 0 < late < 10
+        assert await client.ended() == "fin"
 
 
 async def test_a_stalled_loop_still_ends_who_was_silent() -> None:

@@ -162,3 +162,14 @@ async def test_many_sessions_are_not_ended_at_once() -> None:
         await server.listener.drain(spread_s=0)
         assert loop.time() - started < 0.15
         assert all("drain" in session.calls for session in server.sessions)
+
+
+async def test_who_is_let_in_while_the_sessions_are_asked_to_end_is_asked_too() -> None:
+    async with Server() as server:
+        # connected, but the loop has had no turn yet to find out
+        with socket.create_connection((server.host, server.port), PATIENCE_S) as client:
+            server.listener.stop_accepting()
+            await server.listener.drain(0.0)
+            session = await server.session()
+            await until(lambda: "drain" in session.calls)
+            assert await asyncio.to_thread(client.recv, 1) == b""

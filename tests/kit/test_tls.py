@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import ssl
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.authority import Authority
+from tests.kit.bare_client import BareClient
 from tests.kit.echo_edge import frame
 from tests.kit.harness import Server, until
 
@@ -30,6 +32,19 @@ async def test_frames_small_and_large(authority: Authority, version: ssl.TLSVers
         await until(lambda: session.lost_with is not None)
         assert session.lost_with is False
         assert session.calls[-2:] == ["eof", "lost"]
+
+
+async def test_an_older_version_than_allowed_does_not_get_in(authority: Authority) -> None:
+    async with Server(tls=authority.listener(min_version="1.3")) as server:
+        context = authority.client()
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises(ssl.SSLError, match=r"(?i)alert protocol version"):
+            await server.client(ssl=context)
+        assert server.refusals("tls_handshake") == 1
+        assert server.sessions == []
+        client = await server.client(ssl=authority.client())
+        client.send(frame(b"E", b"new enough"))
+        assert await client.answer() == b"new enough"
 
 
 async def test_a_client_certificate_names_the_peer(authority: Authority) -> None:
@@ -128,3 +143,22 @@ async def test_a_drain_does_not_wait_for_handshakes(authority: Authority) -> Non
         await until(lambda: server.listener.connections)
         await server.listener.drain(0.0)
         assert await client.ended() == "reset"
+
+
+async def test_a_handshake_that_ends_during_the_drain_is_drained_too(authority: Authority) -> None:
+    """The listener asked everybody else to end before this one had a session."""
+
+    def talk(client: BareClient) -> str:
+        client.shake_hands()
+        client.socket.sendall(client.seal(b""))
+        return client.ended()
+
+    async with Server(tls=authority.listener()) as server:
+        # connected, but the loop has had no turn yet to find out
+        client = BareClient(authority, server.host, server.port)
+        with client.socket:
+            server.listener.stop_accepting()
+            await server.listener.drain(0.0)
+            assert await asyncio.to_thread(talk, client) == "fin"
+            session = await server.session()
+            assert session.calls[0] == "drain"

@@ -19,6 +19,17 @@ def test_files_that_are_not_usable_are_named(tmp_path: Path) -> None:
         server_context(settings)
 
 
+def test_what_the_context_forbids(authority: Authority) -> None:
+    """The test's library cannot ask for renegotiation or compression, so it is the settings that are looked at."""
+    context = server_context(TlsSettings(**authority.listener()))
+    assert context.options & ssl.OP_NO_RENEGOTIATION
+    assert context.options & ssl.OP_NO_COMPRESSION
+    assert context.num_tickets == 0
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+    strict = server_context(TlsSettings(**authority.listener(min_version="1.3")))
+    assert strict.minimum_version is ssl.TLSVersion.TLSv1_3
+
+
 @pytest.mark.parametrize("step", [1, 7, 100_000])
 def test_the_filter_does_not_care_how_the_bytes_are_cut(authority: Authority, step: int) -> None:
     server = TlsFilter(server_context(TlsSettings(**authority.listener())))

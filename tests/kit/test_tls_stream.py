@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 
+from services.kit.sockets import unacked_bytes
 from tests.kit.authority import Authority
 from tests.kit.bare_client import BareClient
-from tests.kit.echo_edge import frame
+from tests.kit.echo_edge import LENGTH, frame
 from tests.kit.harness import PATIENCE_S, Server, exchange, receive, until
 
 
@@ -81,3 +82,44 @@ async def test_after_our_goodbye_nothing_that_comes_matters(authority: Authority
         assert session.calls == ["received", "lost"]
         assert server.refusals("tls_record") == 0
         assert server.value("penstock_local_errors_total") == 0
+
+
+RECORD = 16 << 10  # bytes of plaintext in one TLS record at most
+
+
+async def test_who_sends_and_goes_without_ever_reading_loses_nothing(authority: Authority) -> None:
+    """Had we sent it session tickets, its kernel would reset the connection for them, with bytes still to send."""
+    async with Server(tls=authority.listener()) as server:
+        client = await asyncio.to_thread(shaken, authority, server)
+        with client.socket:
+            session = await server.session()
+            await until(lambda: server.refusals("not_today") == 1)  # a request without an answer
+            session.wire.pause()
+            size = await asyncio.to_thread(fill, client)
+            assert unacked_bytes(client.socket) > 0, "all of it has arrived: this shows nothing"
+        session.wire.resume()
+        await until(lambda: session.buffered == size or session.lost_with is not None)
+        assert session.buffered == size
+        await until(lambda: "eof" in session.calls)
+        assert session.lost_with is None
+
+
+def shaken(authority: Authority, server: Server) -> BareClient:
+    client = BareClient(authority, server.host, server.port)
+    client.shake_hands()
+    client.socket.sendall(client.seal(frame(b"R")))
+    return client
+
+
+def fill(client: BareClient) -> int:
+    """Sends the beginning of a long frame until nothing more fits anywhere; how much of it is in whole records."""
+    client.socket.settimeout(0.2)
+    head = LENGTH.pack(1 << 30)
+    plain, size = head + bytes(RECORD - len(head)), 0
+    try:
+        while True:
+            client.socket.sendall(client.seal(plain))
+            size += RECORD
+            plain = bytes(RECORD)
+    except TimeoutError:
+        return size
