@@ -6,7 +6,8 @@ holds its options and its words: `queues` (with `spec_options`), `put` and `get`
 opening the store), `output` (tables, JSON, progress), `streams` (standard input and output without standing still)
 and `text` (strangers' bytes made fit for a terminal). `up` is put together from `folder` (the data folder and its
 lock), `own_store` (the embedded store under watch), `edge_process` (an edge as a child under watch), `restarts` (how
-soon either is started again), `logbook` (the edges' logs) and `documents` (queues.yaml).
+soon either is started again), `logbook` (the edges' logs), `documents` (queues.yaml) and `announcement` (what it says
+when it is ready); `serve` of `serving`. `settings_table` writes docs/settings.md.
 
 It may import the store and the kit; it must not know Redis, nor any edge: edges are found, never named.
 """

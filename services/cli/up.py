@@ -6,21 +6,21 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Coroutine, Iterable, Iterator
-from importlib.metadata import version
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from services.cli import documents, logbook
+from services.cli.announcement import News, announce
 from services.cli.command import Options, open_store, plain_command
 from services.cli.edge_process import EdgeProcess
 from services.cli.exits import usage
 from services.cli.output import Output
 from services.cli.own_store import OwnStore
 from services.kit import logs
-from services.kit.edge import Edge, EdgeSettings, edges
+from services.kit.edge import EdgeSettings, edges
 from services.kit.settings import LogSettings
 from services.kit.stop import Stop
 from services.kit.workers import longest_drain_s
@@ -87,9 +87,8 @@ class Up:
         self._own = own
         self._url = own.url if own is not None else options.store_url
         self._queues = documents.read_documents(queues) if queues is not None else []
-        self._known = edges()
         self._edge_settings: dict[str, EdgeSettings] = {
-            name: self._settings.edge(edge) for name, edge in sorted(self._known.items())
+            name: self._settings.edge(edge) for name, edge in sorted(edges().items())
         }
         self._edges = [
             EdgeProcess(name, self._arguments(number), self._url)
@@ -137,7 +136,9 @@ class Up:
         changes = await self._declare()
         await _together([edge.start() for edge in self._edges])
         await _together([edge.ready() for edge in self._edges])
-        self._announce(promises, changes)
+        queues = {one.name: change for one, change in zip(self._queues, changes, strict=True)}
+        where = f"data in {self._options.folder.path}" if self._own else str(self._settings.store.url)
+        announce(self._output, News(where, promises, queues, self._edges, self._edge_settings))
         watched = [edge.watch() for edge in self._edges]
         if self._own is not None:
             watched.append(self._own.watch())
@@ -161,61 +162,6 @@ class Up:
             return await documents.apply(store, self._queues)
         finally:
             await store.close()
-
-    # What is told
-
-    def _announce(self, promises: Promises, changes: list[documents.Change]) -> None:
-        if self._output.as_json:
-            self._output.record(self._described(promises, changes))
-        else:
-            for line in self._lines(promises, changes):
-                self._output.line(line)
-        sys.stdout.flush()
-
-    def _described(self, promises: Promises, changes: list[documents.Change]) -> dict[str, Any]:
-        return {
-            "ready": True,
-            "store": {"server": promises.server, "version": promises.version, "levels": promises.levels()},
-            "queues": {one.name: change.value for one, change in zip(self._queues, changes, strict=True)},
-            "edges": {
-                edge.name: {
-                    "listeners": {
-                        name: {"host": host, "port": port} for name, (host, port) in edge.places.items()
-                    },
-                    "health": dict(zip(("host", "port"), edge.health or (), strict=False)),
-                }
-                for edge in self._edges
-            },
-        }
-
-    def _lines(self, promises: Promises, changes: list[documents.Change]) -> Iterator[str]:
-        where = (
-            f"data in {self._options.folder.path}" if self._own is not None else str(self._settings.store.url)
-        )
-        levels = ", ".join(promises.levels())
-        yield f"penstock {version('penstock')}, {where} ({promises.server} {promises.version}; ack levels {levels})"
-        for one, change in zip(self._queues, changes, strict=True):
-            yield f"queue {one.name}: {change}"
-        for edge in self._edges:
-            yield ""
-            for name, (host, port) in edge.places.items():
-                yield f"{edge.name} {name}: {_address(host, port)}"
-            yield from (f"    {line}" for line in self._examples(self._known[edge.name], edge))
-            if edge.health is not None:
-                yield f"    metrics and health: http://{_address(*edge.health)}/metrics, /healthz, /readyz"
-        yield ""
-        yield "ready; Ctrl-C stops everything in order"
-
-    def _examples(self, edge: Edge[Any], process: EdgeProcess) -> list[str]:
-        """With the ports as they are: the settings may leave them open."""
-        settings = self._edge_settings[edge.name]
-        listeners = {
-            name: listener.model_copy(update={"port": process.places[name][1]})
-            if name in process.places
-            else listener
-            for name, listener in settings.listeners.items()
-        }
-        return edge.example(settings.model_copy(update={"listeners": listeners}))
 
     # The way down
 
@@ -254,7 +200,3 @@ async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

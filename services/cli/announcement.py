@@ -1,0 +1,91 @@
+"""What `penstock up` says once everything is ready."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from services.cli.documents import Change
+from services.cli.edge_process import EdgeProcess, Place
+from services.cli.output import Output
+from services.kit.edge import EdgeSettings, edges
+from services.store.probe import Promises
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """`store` says where it is, `queues` what became of those in the file, `settings` are each edge's."""
+
+    store: str
+    promises: Promises
+    queues: Mapping[str, Change]
+    edges: Sequence[EdgeProcess]
+    settings: Mapping[str, EdgeSettings]
+
+
+def announce(output: Output, news: News) -> None:
+    if output.as_json:
+        output.record(_described(news))
+    else:
+        for line in _lines(news):
+            output.line(line)
+    sys.stdout.flush()
+
+
+def _described(news: News) -> dict[str, Any]:
+    promises = news.promises
+    return {
+        "ready": True,
+        "store": {"server": promises.server, "version": promises.version, "levels": promises.levels()},
+        "queues": {name: change.value for name, change in news.queues.items()},
+        "edges": {
+            edge.name: {
+                "listeners": {name: _place(place) for name, place in edge.places.items()},
+                "health": _place(edge.health) if edge.health is not None else {},
+            }
+            for edge in news.edges
+        },
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"host": place[0], "port": place[1]}
+
+
+def _lines(news: News) -> Iterator[str]:
+    promises = news.promises
+    levels = ", ".join(promises.levels())
+    yield (
+        f"penstock {version('penstock')}, {news.store} "
+        f"({promises.server} {promises.version}; ack levels {levels})"
+    )
+    for name, change in news.queues.items():
+        yield f"queue {name}: {change}"
+    for edge in news.edges:
+        yield ""
+        for name, place in edge.places.items():
+            yield f"{edge.name} {name}: {_address(place)}"
+        yield from (f"    {line}" for line in _examples(edge, news.settings[edge.name]))
+        if edge.health is not None:
+            yield f"    metrics and health: http://{_address(edge.health)}/metrics, /healthz, /readyz"
+    yield ""
+    yield "ready; Ctrl-C stops everything in order"
+
+
+def _examples(process: EdgeProcess, settings: EdgeSettings) -> list[str]:
+    """With the ports as they are: the settings may leave them open."""
+    listeners = {
+        name: listener.model_copy(update={"port": process.places[name][1]})
+        if name in process.places
+        else listener
+        for name, listener in settings.listeners.items()
+    }
+    return edges()[process.name].example(settings.model_copy(update={"listeners": listeners}))
+
+
+def _address(place: Place) -> str:
+    host, port = place
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
