@@ -194,6 +194,10 @@ async def apply(store: Store, output: Output, file: Path, dry_run: bool) -> None
     before the first is declared. Queues that are not in the file are left alone.
     """
     wanted = documents.read_documents(file)
+    if not wanted:
+        raise Failure(
+            Exit.USAGE, "no_documents", f"{file}: there is no Queue document in it: nothing was applied"
+        )
     with output.progress("queues", len(wanted)) as advance:
         changes = await (
             documents.plan(store, wanted) if dry_run else documents.apply(store, wanted, advance=advance)

@@ -62,7 +62,8 @@ def test_a_name_is_given_once(shell: Shell, queue: str) -> None:
             1,
             "ack_level_refused: ackLevel replicated:2 needs 2 replicas",
         ),
-        (["x", "--domain", "a b"], 2, "domain"),
+        (["x", "--domain", "a b"], 2, "domain: must match pattern"),
+        (["x", "--deletion-policy", "Delete"], 2, "deletionPolicy: this version keeps only Retain"),
         (["y" * 256], 2, "bad_name: a queue's name has 1 to 255 octets, this one has 256"),
         ([""], 2, "bad_name"),
     ],
@@ -143,6 +144,10 @@ def test_documents_are_applied_and_applied_again(shell: Shell) -> None:
             "spec.deadLetter.retention: write a duration",
         ),
         ("metadata: {name: z}\nspec: {paused: 1, paused: 0}", "the key 'paused' is there twice"),
+        (
+            "metadata: {name: z}\nspec: {deletionPolicy: Delete}",
+            "document 2 (z): spec.deletionPolicy: this version keeps only Retain",
+        ),
         ("metadata: {name: good}", "document 2 (good): the queue 'good' is declared already in"),
         ("kind: Peer\nmetadata: {name: z}", "document 2 (z): kind: must be 'Queue', not 'Peer'"),
         ("spec: {}", "document 2: metadata: missing"),
@@ -180,3 +185,11 @@ def test_a_queue_cannot_move_to_another_domain(shell: Shell, queue: str) -> None
 
 def test_a_file_must_be_there(shell: Shell) -> None:
     assert "No such file" in shell.fails("queue", "apply", "-f", "missing.yaml", code=2)
+
+
+@pytest.mark.parametrize("text", [b"", b"# nothing yet\n", b"---\n---\n"])
+def test_a_file_without_documents_is_a_mistake(shell: Shell, text: bytes) -> None:
+    """As with `kubectl apply`: more likely the wrong file than a wish for nothing."""
+    for options in ([], ["--dry-run"]):
+        error = shell.fails("queue", "apply", "-f", "-", *options, code=2, stdin=text)
+        assert error == "no_documents: -: there is no Queue document in it: nothing was applied"

@@ -145,6 +145,12 @@ def test_queues_come_from_the_file_in_this_folder(alone: Shell) -> None:
         assert up.told["queues"] == {"a": "unchanged", "b": "unchanged"}
 
 
+def test_a_queues_file_may_be_empty(alone: Shell) -> None:
+    alone.write("queues.yaml", "# none yet\n")
+    with running(alone) as up:
+        assert up.told["queues"] == {}
+
+
 def test_the_store_may_have_a_port(alone: Shell) -> None:
     port = free_port()
     with running(alone, "--store-port", str(port)) as up:
