@@ -1,0 +1,87 @@
+"""What the project says of itself is kept: which part may import which, and the licence."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+IO = "asyncio select selectors socket ssl time threading subprocess os pathlib random logging concurrent.futures"
+THIRD = "msgpack hiredis redis pydantic yaml uvloop aiohttp"
+BREACHES = [
+    *(("protos/tmq/wire.py", name) for name in (IO + " " + THIRD).split()),
+    ("protos/tmq/wire.py", "services.store.errors"),
+    ("protos/other.py", "protos.tmq"),
+    ("services/kit/gate.py", "protos.tmq"),
+    ("services/kit/gate.py", "services.store.errors"),
+    ("services/kit/gate.py", "redis"),
+    ("services/kit/gate.py", "services.tmq.settings"),
+    ("services/store/records.py", "protos.tmq.wire"),
+    ("services/store/records.py", "services.kit.stop"),
+    ("services/store/records.py", "services.tmq.settings"),
+    ("services/cli/text.py", "services.tmq.settings"),
+    ("services/cli/text.py", "protos.tmq"),
+    ("services/cli/text.py", "redis"),
+    ("services/tmq/queues.py", "services.cli.text"),
+    ("services/tmq/queues.py", "redis"),
+]
+ALLOWED = [
+    ("protos/tmq/wire.py", "struct"),
+    ("protos/tmq/wire.py", "collections.abc"),
+    ("protos/other.py", "protos.types"),
+    ("services/kit/gate.py", "protos.types"),
+    ("services/store/records.py", "protos.types"),
+]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for folder in ("protos", "services"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def add_imports(root: Path, imports: list[tuple[str, str]]) -> None:
+    for path, module in imports:
+        with open(root / path, "a") as file:
+            file.write(f"\nimport {module}\n")
+
+
+def lint(root: Path) -> tuple[int, str]:
+    code = "import sys; from importlinter.cli import lint_imports_command; sys.path.insert(0, '.'); "
+    code += "lint_imports_command(['--no-cache'])"
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=root, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_every_import_that_contributing_forbids_breaks_a_contract(copy: Path) -> None:
+    add_imports(copy, BREACHES)
+    code, told = lint(copy)
+    assert code == 1, told
+    found = set(re.findall(r"(\S+) -> (\S+) \(l", told))
+    for path, module in BREACHES:
+        importer = path.removesuffix(".py").replace("/", ".")
+        imported = module if module.startswith(("protos", "services")) else module.partition(".")[0]
+        assert (importer, imported) in found, f"{importer} may import {module}"
+
+
+def test_what_it_allows_breaks_none(copy: Path) -> None:
+    add_imports(copy, ALLOWED)
+    code, told = lint(copy)
+    assert code == 0, told
+    assert "0 broken" in told
+
+
+def test_the_licence_is_there_that_is_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
+    text = (ROOT / "LICENSE").read_text()
+    assert "Apache License\n                           Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
