@@ -46,16 +46,20 @@ class Getting:
             self.got += delivery.count
             advance(delivery.count)
         if not self.keeps:
-            written, self.held = self.held, []
-            if written and not self.queue.at_most_once:  # there the store has settled them already
+            written, self.held = self._leased(), []
+            if written:
                 await self.asker.settle(written)
         return bool(taken)
 
     async def give_back(self) -> None:
         """If that fails, they go back when our session is found dead."""
-        if self.held and not self.queue.at_most_once:
+        if leased := self._leased():
             with suppress(StoreError):
-                await self.asker.release(self.held)
+                await self.asker.release(leased)
+
+    def _leased(self) -> list[Delivery]:
+        """Those of a queue that delivers at most once are settled already."""
+        return [delivery for delivery in self.held if not delivery.settled]
 
 
 @click.command()

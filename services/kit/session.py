@@ -57,6 +57,9 @@ class Wire(Protocol):
     def is_reset(self) -> bool:
         """True if the connection cannot carry our bytes any more: reset, timed out, or gone."""
 
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call back once the loop has made its round: a session that has much to do lets the others have their turn."""
+
     def reschedule(self) -> None:
         """`deadline()` or `buffered` changed outside of a call by the kit: look at them again."""
 

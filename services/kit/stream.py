@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import socket
+from collections.abc import Callable
 
 from services.kit import sockets
 from services.kit.alarm import Alarm
@@ -96,6 +97,9 @@ class Stream(asyncio.Protocol):
 
     def is_reset(self) -> bool:
         return self._phase is Phase.GONE or not sockets.carries_data(self._sock)
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        self._host.loop.call_soon(callback)
 
     def loop_time(self) -> float:
         return self._host.now()

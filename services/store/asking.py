@@ -55,10 +55,10 @@ class Asker:
         self._pipe.release(self._source, deliveries, failed=False, done=answer.take)
         await answer
 
-    async def commit(self, identifier: str, parts: list[Part]) -> None:
-        """All parts or none, and under this identifier only once, ever."""
+    async def commit(self, identifier: str, parts: list[Part], *, digest: str = "") -> None:
+        """All parts or none, and under this identifier only once, ever. Raises BatchDiffers (see `Verbs.commit`)."""
         answer: _Answer[None] = _Answer()
-        self._pipe.commit(self._source, identifier, parts, answer.take)
+        self._pipe.commit(self._source, identifier, parts, answer.take, digest=digest)
         await answer
 
     def _give_back(self, deliveries: list[Delivery]) -> None:

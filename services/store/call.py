@@ -165,7 +165,7 @@ class Call:
     def _encode_commit(self, commit: Commit, args: list[Any], transactions: list[str]) -> None:
         transactions.append(self.keys.transaction(commit.identifier))
         key = 4 + 8 * len(self.queues) + len(transactions)
-        args += ("X", key, commit.keep_ms, len(commit.parts))
+        args += ("X", key, commit.keep_ms, commit.digest, len(commit.parts))
         for part in commit.parts:
             merged = merge(part.deliveries)
             entries = records.pack(part.records) if part.records else []

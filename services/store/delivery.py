@@ -25,6 +25,7 @@ class Delivery:
     stamp: bytes  # "<ms> <origin>"
     history: bytes  # "<acquired> <failed>", empty for a first delivery
     dropped: int = -1  # octets of bodies that are not kept any more; -1: they are all here
+    settled: bool = False  # at most once: it was settled before anybody saw it
 
     @property
     def mask(self) -> int:

@@ -64,14 +64,11 @@ class Domain:
             self.pipe.start()
             self._tasks.append(asyncio.create_task(self._beat(), name=f"beat {self.name}"))
 
-    def look_after(self, queues: Callable[[], list[Queue]]) -> None:
-        """Sweeps dead sessions and keeps the queues tidy from now on."""
+    def look_after(self) -> None:
+        """Sweeps dead sessions from now on."""
         self._tasks.append(asyncio.create_task(self._sweep_for_ever(), name=f"sweep {self.name}"))
-        self._tasks.append(asyncio.create_task(self._tidy_for_ever(queues), name=f"upkeep {self.name}"))
 
     async def close(self, timeout: float = 5.0) -> None:
-        for task in self._tasks[1:]:
-            task.cancel()
         if self._started:
             await self.pipe.close(timeout)
         for task in self._tasks:
@@ -146,17 +143,6 @@ class Domain:
         return moved
 
     # upkeep
-
-    async def _tidy_for_ever(self, queues: Callable[[], list[Queue]]) -> None:
-        while True:
-            await asyncio.sleep(self._timing.upkeep_s * random.uniform(0.8, 1.2))
-            for queue in queues():
-                if queue.domain != self.name:
-                    continue
-                try:
-                    await self.tidy(queue)
-                except StoreError as error:
-                    log.info("no upkeep: %s", error, extra={"action": "upkeep_failed", "queue": queue.name})
 
     async def tidy(self, queue: Queue, straggler_ms: int | None = None) -> dict[str, int] | None:
         """Expires, trims, thins out and counts one step; a finished count is answered: {'len': difference, ...}."""

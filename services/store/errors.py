@@ -17,6 +17,8 @@ StoreError
 ├── StoreEvicts           the store may throw messages away when memory is short: publishes are refused
 ├── LeaseLost             the message is not leased to the caller any more
 ├── AckLevelRefused       this store cannot keep the ack level that was asked for
+├── AckLevelLost          the store keeps nothing on disk any more, so `fsync` is not promised any longer
+├── BatchDiffers          another batch was stored under this id
 ├── DomainMismatch        queues of two domains cannot be changed together
 └── StoreFault            the store answered what it never should: a bug, ours or its
 
@@ -133,6 +135,18 @@ class AckLevelRefused(StoreError):
     reason = "ack_level_refused"
 
 
+class AckLevelLost(StoreError):
+    """the store's append-only file has been switched off: it keeps nothing any more, so nothing is promised"""
+
+    reason = "ack_level_lost"
+
+
+class BatchDiffers(StoreError):
+    """another batch was stored under this id: each batch needs an id of its own"""
+
+    reason = "batch_differs"
+
+
 class DomainMismatch(StoreError):
     """queues of different domains cannot be changed in one step"""
 
@@ -154,6 +168,8 @@ REFUSALS: dict[str, type[StoreError]] = {
     "NOTHELD": ReservationLost,
     "MEMORY": StoreFull,
     "EVICTS": StoreEvicts,
+    "UNKEPT": AckLevelLost,
+    "DIFFERS": BatchDiffers,
     "GONE": QueueUnknown,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
@@ -19,6 +20,7 @@ from services.store.errors import (
 )
 
 REPLY_TIMEOUT_S = 5.0
+PATIENCE_S = 2.0  # how long others' questions may keep one waiting while none of them is answered
 RETRY_PAUSE_S = 0.05
 READS = ("stats", "peek")  # functions that change nothing
 
@@ -51,29 +53,50 @@ class Link:
         self._connection: AbstractConnection | None = None
         self._lock = asyncio.Lock()
         self._sent = False  # the command at hand may have reached the store
+        self._heard = 0.0  # when it last answered
 
     async def call(self, *command: Any, attempts: int = 2) -> Any:
         """The reply to one command. Raises StoreError; a command that may not be repeated says attempts=1."""
         return await self._call(command, attempts, changes=False)
 
     async def _call(self, command: tuple[Any, ...], attempts: int, *, changes: bool) -> Any:
+        await self._turn()
+        try:
+            return await self._attempt(command, attempts, changes)
+        finally:
+            self._lock.release()
+
+    async def _turn(self) -> None:
+        """Takes the lock. Raises StoreUnavailable: many may wait, but not one after the other for a silent store."""
+        while True:
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    await self._lock.acquire()
+            except TimeoutError:
+                if time.monotonic() - self._heard > PATIENCE_S:
+                    raise StoreUnavailable(
+                        "the store does not answer, and others wait for it already"
+                    ) from None
+            else:
+                return
+
+    async def _attempt(self, command: tuple[Any, ...], attempts: int, changes: bool) -> Any:
         unanswered = False
-        async with self._lock:
-            for attempt in range(attempts):
-                last = attempt + 1 == attempts
-                self._sent = False
-                try:
-                    return await self._ask(command)
-                except ResponseError as error:
-                    if last or not _elsewhere(error):
-                        raise self._failure(error, unanswered and changes) from error
-                    await self._drop()
-                except (TimeoutError, RedisError, OSError) as error:
-                    unanswered = unanswered or self._sent
-                    await self._drop()
-                    if last:
-                        raise self._failure(error, unanswered and changes) from error
-                    await asyncio.sleep(RETRY_PAUSE_S)
+        for attempt in range(attempts):
+            last = attempt + 1 == attempts
+            self._sent = False
+            try:
+                return await self._ask(command)
+            except ResponseError as error:
+                if last or not _elsewhere(error):
+                    raise self._failure(error, unanswered and changes) from error
+                await self._drop()
+            except (TimeoutError, RedisError, OSError) as error:
+                unanswered = unanswered or self._sent
+                await self._drop()
+                if last or isinstance(error, TimeoutError):  # once is long enough
+                    raise self._failure(error, unanswered and changes) from error
+                await asyncio.sleep(RETRY_PAUSE_S)
         raise AssertionError("unreachable")
 
     @staticmethod
@@ -101,7 +124,12 @@ class Link:
             # not the connection's own timeout: its wait_for loses a cancellation (Python 3.11)
             async with asyncio.timeout(REPLY_TIMEOUT_S):
                 await self._connection.send_command(*command)
-                return await self._connection.read_response(disable_decoding=True)
+                reply = await self._connection.read_response(disable_decoding=True)
+            self._heard = time.monotonic()
+            return reply
+        except ResponseError:
+            self._heard = time.monotonic()
+            raise
         except asyncio.CancelledError:
             await self._drop()  # its reply would be taken for the next one's
             raise

@@ -98,6 +98,7 @@ class Commit:
     identifier: str
     parts: list[Part]
     keep_ms: int
+    digest: str  # of what it does, '' if nobody asks whether another one had its identifier
     done: Done
 
 

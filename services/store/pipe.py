@@ -209,7 +209,9 @@ class Pipe(Verbs):
                 await self._wake.wait()
         except TimeoutError:
             async with asyncio.timeout(self._settings.reply_timeout_s):
-                await ask(connection, "PING")
+                found = await ask(connection, "GET", self.keys.epoch)
+            if found != self.epoch.encode():
+                raise StoreUnavailable("the store's data has changed: looking again") from None
 
     async def _send_next(self, connection: AbstractConnection) -> bool:
         call = self._next_call()

@@ -23,10 +23,11 @@ class Queue:
 
     def __post_init__(self) -> None:
         self.keys = DomainKeys(self.domain).queue(self.qid)
-        self.follow(self.spec)
+        self.follow(self.spec, self.owner)
 
-    def follow(self, spec: QueueSpec) -> None:
+    def follow(self, spec: QueueSpec, owner: str) -> None:
         """The document changed: this handle goes by it from now on."""
         self.spec = spec
+        self.owner = owner
         self.replicas = spec.replicas()
         self.at_most_once = spec.delivery is Delivery.AT_MOST_ONCE

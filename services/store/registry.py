@@ -82,6 +82,12 @@ class Registry:
         )
         return self._queue(name, qid.decode(), domain.decode(), owner, kept), bool(new), bool(fresh)
 
+    async def claim_domain(self, domain: str) -> bool:
+        """Whether it is still to be set up. Raises NotInitialised."""
+        await self.epoch()
+        await self.link.call("HSETNX", self.keys.domains, domain, "new")
+        return bool(await self.link.call("HGET", self.keys.domains, domain) != READY)
+
     async def domain_is_ready(self, domain: str) -> None:
         await self.link.call("HSET", self.keys.domains, domain, READY)
 
@@ -94,11 +100,19 @@ class Registry:
         )
 
     async def find(self, name: str) -> Queue | None:
+        """None if there is no such queue. Raises NotInitialised: an empty store is not one without queues."""
         found = await self.link.call("HGET", self.keys.queues, encode_name(name))
-        return self._parse(name, found) if found is not None else None
+        if found is None:
+            await self.epoch()
+            return None
+        return self._parse(name, found)
 
     async def all(self) -> AsyncIterator[Queue]:
-        """Every registered queue; what is declared or deleted meanwhile may or may not be among them."""
+        """Every registered queue; what is declared or deleted meanwhile may or may not be among them.
+
+        Raises NotInitialised.
+        """
+        await self.epoch()
         cursor = b"0"
         while True:
             cursor, found = await self.link.call("HSCAN", self.keys.queues, cursor, "COUNT", 500)

@@ -11,6 +11,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from services.store.caretaker import Caretaker
 from services.store.connect import Connector
 from services.store.domain import Domain, Timing
 from services.store.errors import (
@@ -21,18 +22,16 @@ from services.store.errors import (
     QueueNotEmpty,
     QueueUnknown,
     StoreError,
-    StoreUnavailable,
 )
 from services.store.link import explain
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
 from services.store.queues import Queue
-from services.store.registry import READY, Registry, begin_dataset, decode_name
+from services.store.registry import READY, Registry, begin_dataset
 from services.store.spec import QueueSpec
 
 log = logging.getLogger(__name__)
 
-REFRESH_S = 30.0  # documents are read again this often, should a notice have been lost
 DEFAULT_DOMAIN = "main"
 
 
@@ -62,8 +61,7 @@ class Store:
         self._observe = observe
         self._domains: dict[str, Domain] = {}
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
-        self._tasks: list[asyncio.Task[None]] = []
-        self._looking_after = False
+        self._caretaker: Caretaker | None = None
 
     # life
 
@@ -110,17 +108,17 @@ class Store:
         """The store's clock, ms since 1970: all times that it tells are of this one."""
         return await self.registry.link.now_ms()
 
-    def look_after(self) -> None:
-        """This process sweeps, tidies and follows changes of documents: what edges do, and the CLI does not."""
-        self._looking_after = True
-        self._tasks.append(asyncio.create_task(self._follow(), name="store changes"))
-        for domain in self._domains.values():
-            domain.look_after(self.known)
+    def look_after(self, domain: str = DEFAULT_DOMAIN) -> None:
+        """This process serves queues of this domain, and is a caretaker: what edges are, and the CLI is not."""
+        self._caretaker = Caretaker(self, self._timing.upkeep_s)
+        self._caretaker.start(domain)
+        for found in self._domains.values():
+            found.look_after()
+        self.domain(domain)
 
     async def close(self, timeout: float = 5.0) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._caretaker is not None:
+            await self._caretaker.close()
         await asyncio.gather(*(domain.close(timeout) for domain in self._domains.values()))
         await self.registry.close()
 
@@ -143,8 +141,8 @@ class Store:
                 self._observe,
                 self._dataset_changed,
             )
-            if self._looking_after:
-                found.look_after(self.known)
+            if self._caretaker is not None:
+                found.look_after()
         return found
 
     def look_at(self, name: str) -> Domain:
@@ -160,6 +158,11 @@ class Store:
     def _dataset_changed(self, _epoch: str) -> None:
         self._known.clear()
 
+    async def prepare(self, name: str) -> None:
+        """Sets a domain up that nobody has used yet. Raises NotInitialised, DatasetLost, StoreUnavailable."""
+        if await self.registry.claim_domain(name):
+            await self._set_up(self._domain(name))
+
     async def _set_up(self, domain: Domain) -> None:
         """A new domain takes the registry's dataset; one that was ready and is empty now has lost its data."""
         epoch = await self.registry.epoch()
@@ -174,6 +177,10 @@ class Store:
     def known(self) -> list[Queue]:
         return list(self._known.values())
 
+    def forget(self, name: str) -> None:
+        """The next who asks for it looks again."""
+        self._known.pop(name, None)
+
     async def find(self, name: str) -> Queue:
         """The queue of this name, as it is now. Raises QueueUnknown."""
         queue = await self.registry.find(name)
@@ -181,7 +188,7 @@ class Store:
             raise QueueUnknown(f"there is no queue {name!r}")
         held = self._known.get(name)
         if held is not None and held.qid == queue.qid:
-            held.follow(queue.spec)
+            held.follow(queue.spec, queue.owner)
             return held
         found = await self._domain(queue.domain).link.call("HGET", queue.keys[1], "id")
         if found is None:
@@ -253,42 +260,6 @@ class Store:
             "reserved_by": found.get("holder", "") if int(found.get("until", 0)) > int(now) else "",
             **counters,
         }
-
-    # news
-
-    async def _follow(self) -> None:
-        """Documents change while edges run: their handles follow."""
-        while True:
-            try:
-                await self._listen()
-            except (RedisError, OSError, TimeoutError, StoreError) as error:
-                log.debug("no news from the store: %s", error, extra={"action": "changes_lost"})
-            await asyncio.sleep(1.0)
-
-    async def _listen(self) -> None:
-        connection = await self.connector.connect(self.registry.keys.epoch)
-        try:
-            await connection.send_command("SUBSCRIBE", self.registry.keys.changes)
-            await connection.read_response(disable_decoding=True)
-            message = None  # from here on nothing is missed; what was told before may have been
-            while True:
-                if message is None:
-                    for queue in self.known():
-                        await self._refresh(queue.name)
-                else:
-                    await self._refresh(decode_name(message[2]))
-                message = await connection.read_response(disable_decoding=True, timeout=REFRESH_S)
-        finally:
-            await connection.disconnect(nowait=True)
-
-    async def _refresh(self, name: str) -> None:
-        if name in self._known:
-            try:
-                await self.find(name)
-            except StoreUnavailable:
-                return
-            except QueueUnknown:
-                self._known.pop(name, None)
 
 
 __all__ = ["DEFAULT_DOMAIN", "READY", "Store"]

@@ -74,8 +74,12 @@ class Verbs:
         call = self._call_for(number, size, 0)
         call.work(source, queue, Phase.PUBLISH).publishes.append(Publish(records, origin, holder, done))
 
-    def take(self, source: Source, queue: Queue, want: int, done: Taken) -> None:
-        """Leases up to `want` messages (1 to 1,000) to this process; done(deliveries, more)."""
+    def take(self, source: Source, queue: Queue, want: int, done: Taken, *, leased: bool = False) -> None:
+        """Leases up to `want` messages (1 to 1,000) to this process; done(deliveries, more).
+
+        Of a queue that delivers at most once they are settled already (`Delivery.settled`), unless leased=True asks
+        for a lease all the same, as a transaction does.
+        """
         error = self.refuses() if self._may_refuse else None
         if error is not None:
             self.count_refusal(error)
@@ -83,7 +87,7 @@ class Verbs:
             return
         if not 1 <= want <= MAX_MESSAGES:
             raise ValueError(f"a take wants 1 to {MAX_MESSAGES} messages, not {want}")
-        if queue.at_most_once:
+        if queue.at_most_once and not leased:
             done = self._settled_first(queue, done)
         call = self._call_for(0, 0, want)
         call.work(source, queue, Phase.TAKE).takes.append(Take(want, done))
@@ -95,6 +99,8 @@ class Verbs:
             if isinstance(got, StoreError) or not got:
                 done(got, more)
                 return
+            for d in got:
+                d.settled = True
             self.settle(Source(), got, lambda error: done(error or got, more))
 
         return taken
@@ -173,8 +179,11 @@ class Verbs:
         parts: list[Part],
         done: Done,
         keep_ms: int = KEEP_TRANSACTIONS_MS,
+        digest: str = "",
     ) -> None:
         """Settles and publishes over several queues, all or nothing; an identifier is applied once, ever.
+
+        With a digest, an identifier that was applied with another one is answered BatchDiffers.
 
         Answers LeaseLost, QueueUnknown, QueueFull, QueuePaused or StoreFull when one part cannot be done: then
         nothing was. Raises DomainMismatch for queues of another domain.
@@ -187,6 +196,6 @@ class Verbs:
             raise DomainMismatch
         size = sum(len(record) for part in parts for record in part.records)
         call = self._call_for(sum(len(part.records) for part in parts), size, 0, len(parts))
-        call.place(source, Phase.COMMIT).commits.append(Commit(identifier, parts, keep_ms, done))
+        call.place(source, Phase.COMMIT).commits.append(Commit(identifier, parts, keep_ms, digest, done))
         for part in parts:
             call.touch(part.queue)

@@ -80,7 +80,10 @@ class Dequeues:
         else:
             talk = self._talk
             take = talk.service.pipe(run.queue).take
-            take(talk.source, run.queue, run.allowed, partial(self._taken, run))
+            inside = (
+                self._transactions.current is not None
+            )  # what a transaction takes is leased until it ends (5.4)
+            take(talk.source, run.queue, run.allowed, partial(self._taken, run), leased=inside)
 
     def _nothing(self, slot: Slot, asked: int) -> None:
         self._talk.reply(slot, tmq.EMPTY * asked, Operation.DNQ, 0, asked)
@@ -125,7 +128,7 @@ class Dequeues:
 
     def _keep(self, queue: Queue, got: list[Delivery]) -> list[Delivery]:
         """Of what was taken, that which this connection may have; the leases are its own now. The rest goes back."""
-        if queue.at_most_once or not got:
+        if not got or got[0].settled:
             return got
         transaction = self._transactions.current
         if self._talk.gone:

@@ -48,8 +48,7 @@ async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
         observe=lambda reason, number: service.count_store_event(reason, number),
     )
     service = TmqService(settings, store, context.metrics)
-    store.domain(settings.create.domain)
-    store.look_after()
+    store.look_after(settings.create.domain)
     for name, listener in settings.listeners.items():
         context.listen(name, listener, partial(make_session, service, listener))
     return RunningTmq(service)

@@ -17,6 +17,9 @@ from services.store import Pipe
 from services.tmq.conversation import Conversation
 
 MAX_ENQ_RUNS = 64  # runs of ENQs of one connection that may wait for the store at a time
+EVENTS_A_TURN = (
+    256  # handled of one connection before the others have their turn: some need no store to wait for
+)
 WHOLE_QUEUE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these do not go through the pipe
 
 
@@ -41,9 +44,12 @@ class Inflow:
         "_events",
         "_handler",
         "_held",
+        "_left",
         "_paused",
         "_protocol",
+        "_resting",
         "_talk",
+        "_turn",
         "eof_parsed",
         "pumping",
         "violation",
@@ -58,6 +64,9 @@ class Inflow:
         self._chunks: deque[bytes] | None = None
         self._busy = False  # a request is under way that all others wait for
         self._congested = False  # too much waits for the store, of all connections together
+        self._resting = False  # the others have their turn
+        self._left = EVENTS_A_TURN  # of this connection's turn
+        self._turn = 0.0  # when it began: the loop's clock stands still while it makes its round
         self._paused = False  # we hold reading up
         self._eof = False  # the peer's FIN has come
         self.eof_parsed = False  # and nothing is left before it
@@ -70,6 +79,8 @@ class Inflow:
         talk = self._talk
         if talk.closing:
             return
+        if now != self._turn:
+            self._turn, self._left = now, EVENTS_A_TURN
         if (  # `is_waiting` and more of the same, written out: this is asked for every chunk
             self._busy
             or self._congested
@@ -189,6 +200,11 @@ class Inflow:
                 self._handler.handle(event)
                 if talk.closing:
                     break
+                self._left -= 1
+                if self._left <= 0:
+                    self._events = events
+                    self._rest()
+                    return
             self._events = None
         except PeerError as error:
             self._events = None
@@ -198,6 +214,16 @@ class Inflow:
             self.pumping = False
         if talk.closing or self.eof_parsed or talk.drained:
             self._handler.end_if_done()
+
+    def _rest(self) -> None:
+        """One client that asks for what needs no store must not keep the edge from all others."""
+        self._resting = True
+        self._pause()
+        self._talk.wire.soon(self._rested)
+
+    def _rested(self) -> None:
+        self._resting, self._left = False, EVENTS_A_TURN
+        self.proceed()
 
     def _handle_held(self, event: tmq.Event) -> None:
         self._held = None
@@ -209,7 +235,13 @@ class Inflow:
 
     def _must_wait(self) -> bool:
         talk = self._talk
-        return self._busy or len(talk.answers) >= MAX_ENQ_RUNS or self._congested or talk.wire.is_blocked()
+        return (
+            self._busy
+            or self._resting
+            or self._congested
+            or len(talk.answers) >= MAX_ENQ_RUNS
+            or talk.wire.is_blocked()
+        )
 
     def _pause(self) -> None:
         if not (self._paused or self._talk.gone or self._talk.wire.is_blocked()):

@@ -50,7 +50,9 @@ class TmqSession:
 
     @property
     def buffered(self) -> int:
-        return self._inflow.buffered
+        """Unfinished input, and what the transaction keeps of it (5.2)."""
+        transaction = self._transactions.current
+        return self._inflow.buffered + (transaction.buffered if transaction is not None else 0)
 
     def resumed(self, now: float) -> None:
         self._inflow.restart_clock(now)

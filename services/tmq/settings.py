@@ -19,9 +19,14 @@ REFERENCE_PORT = 6162
 class TmqListener(ListenerSettings):
     """One port and the dialect spoken on it."""
 
-    dialect: Dialect = Dialect.DOCUMENT
+    dialect: Dialect = Field(
+        default=Dialect.DOCUMENT, description="[3, 4] which codes and replies are spoken"
+    )
     lone_five_grace_ms: int = Field(
-        default=200, ge=0, le=10_000, description="[3.1] 0: a lone 5 is never a TS"
+        default=200,
+        ge=0,
+        le=10_000,
+        description="[3.1] silence after a lone 5 that makes it a TS; 0: it never is one",
     )
     code5_mqid: Literal["dnq", "select"] = Field(default="dnq", description="[3.1] what 5 and an MQID mean")
 
@@ -49,9 +54,11 @@ class TransactionSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    time_limit_s: float = Field(default=60.0, gt=0)
-    max_operations: int = Field(default=1_000, ge=1, le=1_000)
-    max_bytes: int = Field(default=16 << 20, ge=1, le=16 << 20)
+    time_limit_s: float = Field(default=60.0, gt=0, description="after it everything up to TE or TA fails")
+    max_operations: int = Field(default=1_000, ge=1, le=1_000, description="one more fails")
+    max_bytes: int = Field(
+        default=16 << 20, ge=1, le=16 << 20, description="of bodies; what exceeds it fails"
+    )
 
 
 class StoreWaits(BaseModel):
@@ -62,9 +69,15 @@ class StoreWaits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    patience_s: float = Field(default=2.0, gt=0, description="unsent requests are refused after this long")
-    reply_timeout_s: float = Field(default=5.0, gt=0, description="silence, then the call is asked again")
-    call_deadline_s: float = Field(default=20.0, gt=0, description="the store begins no call later than this")
+    patience_s: float = Field(
+        default=2.0, gt=0, description="without a store, requests are refused after this long"
+    )
+    reply_timeout_s: float = Field(
+        default=5.0, gt=0, description="no answer for so long: a new connection, and the call again"
+    )
+    call_deadline_s: float = Field(
+        default=20.0, gt=0, description="the store does not begin a call that is older"
+    )
     session_timeout_s: float = Field(default=30.0, gt=0, description="silence after which an edge is dead")
     heartbeat_s: float = Field(default=10.0, gt=0, description="at most half of the session timeout")
     sweep_s: float = Field(default=5.0, gt=0, description="how often to look for dead edges")
@@ -85,6 +98,8 @@ class StoreWaits(BaseModel):
 
 
 class TmqSettings(EdgeSettings):
+    """What holds for all listeners."""
+
     listeners: dict[str, TmqListener] = Field(  # type: ignore[assignment]  # narrower than the kit needs to know
         default_factory=lambda: {
             "document": TmqListener(port=DOCUMENT_PORT),
@@ -94,11 +109,22 @@ class TmqSettings(EdgeSettings):
     create: CreateSettings = CreateSettings()
     transaction: TransactionSettings = TransactionSettings()
     store: StoreWaits = StoreWaits()
-    max_message_bytes: int = Field(default=1 << 20, ge=1, le=15 << 20, description="[7.1]")
-    max_unsettled: int = Field(default=1_024, ge=1, le=100_000, description="[6.1] replies not yet settled")
-    max_open_queues: int = Field(default=1_024, ge=1, description="MQIDs open on one connection")
-    request_timeout_s: float = Field(default=30.0, gt=0, description="[7.2, 7.3]")
-    eof_grace_s: float = Field(default=1.0, ge=0, description="[6.1] how long a reset may follow a FIN")
+    max_message_bytes: int = Field(
+        default=1 << 20, ge=1, le=15 << 20, description="[7.1] a longer one is refused"
+    )
+    max_unsettled: int = Field(
+        default=1_024, ge=1, le=100_000, description="[6.1] DNQ replies of one connection not yet settled"
+    )
+    max_open_queues: int = Field(default=1_024, ge=1, description="[2.3] MQIDs open on one connection")
+    request_timeout_s: float = Field(
+        default=30.0,
+        gt=0,
+        description="[7.3] a request unfinished for so long closes the connection; [7.2] so does one whose outcome "
+        "the store has not told by then",
+    )
+    eof_grace_s: float = Field(
+        default=1.0, ge=0, description="[6.1] a reset within this after a FIN returns the last reply"
+    )
 
     def limits(self, listener: TmqListener) -> Limits:
         return Limits(

@@ -28,6 +28,7 @@ class Transaction:
         self._domain: str | None = None
         self._operations = 0
         self._bytes = 0
+        self.buffered = 0  # octets of what ENQs put: the deliveries' bodies are not kept
         self._parts: dict[str, Part] = {}
 
     def admits(self, queue: Queue, operations: int) -> int:
@@ -44,6 +45,7 @@ class Transaction:
             if self._bytes + body_bytes > self._settings.max_bytes:
                 break
             self._bytes += body_bytes
+            self.buffered += len(record)
             fits += 1
         if fits:
             self.count(queue, fits)
@@ -95,7 +97,7 @@ class Transaction:
     def expire(self) -> list[Delivery]:
         """The time limit is over (5.4): answers what must go back; every further operation fails."""
         leased = self.leased()
-        self.expired, self.deadline = True, None
+        self.expired, self.deadline, self.buffered = True, None, 0
         self._parts.clear()
         return leased
 

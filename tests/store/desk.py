@@ -152,14 +152,14 @@ class Desk:
             assert await self.publish(queue, *messages[at : at + 1000]) == []
 
     def taking(
-        self, queue: Queue, want: int = 1000, source: Source | None = None
+        self, queue: Queue, want: int = 1000, source: Source | None = None, **how: Any
     ) -> asyncio.Future[list[Delivery]]:
         future, done = self._answer()
-        self.pipe.take(source or self.source, queue, want, done)
+        self.pipe.take(source or self.source, queue, want, done, **how)
         return future
 
-    async def take(self, queue: Queue, want: int = 1000) -> list[Delivery]:
-        return await self.taking(queue, want)
+    async def take(self, queue: Queue, want: int = 1000, **how: Any) -> list[Delivery]:
+        return await self.taking(queue, want, **how)
 
     def settling(self, deliveries: list[Delivery]) -> asyncio.Future[None]:
         future, done = self._answer()

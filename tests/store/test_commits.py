@@ -6,6 +6,7 @@ import pytest
 
 from services.store import Delivery, Part, Queue, QueueSpec
 from services.store.errors import (
+    BatchDiffers,
     DomainMismatch,
     LeaseLost,
     QueueFull,
@@ -63,6 +64,16 @@ async def test_everything_is_done_in_one_step(two: Two) -> None:
     assert await two.desk.drain(two.one) == [*numbered(2, 3), b"a", b"b"]
     assert await two.desk.drain(two.two) == [*numbered(2, 3), b"c", b"d"]
     assert [s["bytes"] for s in await two.looks()] == [0, 0]
+
+
+async def test_another_commit_of_the_same_identifier_is_told_apart_by_its_digest(two: Two) -> None:
+    await two.desk.commit("batch", Part(two.one, [], encode(b"x"), "t"), digest="d1")
+    await two.desk.commit("batch", Part(two.one, [], encode(b"x"), "t"), digest="d1")
+    with pytest.raises(BatchDiffers):
+        await two.desk.commit("batch", Part(two.one, [], encode(b"y"), "t"), digest="d2")
+    await two.desk.commit("batch", Part(two.one, [], encode(b"y"), "t"))  # nobody asks
+    assert (await two.desk.drain(two.one))[-1:] == [b"x"]
+    assert (await two.desk.stats(two.one))["added"] == 6
 
 
 async def test_the_same_identifier_is_applied_once(two: Two) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from services.store import Queue, QueueSpec, Source, StoreError
 from services.store.errors import (
+    AckLevelLost,
     QueueFull,
     QueuePaused,
     QueueReserved,
@@ -178,6 +179,18 @@ async def test_above_75_percent_of_maxmemory_publishes_are_refused_and_settles_a
     assert desk.refusals["store_full"] >= 1
     await until(lambda: accepted(desk, probe))
     assert await desk.count(queue) == 5
+
+
+async def test_what_is_not_kept_any_more_is_not_promised(desk: Desk, server: Server) -> None:
+    """The file is switched off under a running edge: an fsync queue takes nothing, a memory queue goes on."""
+    queue, memory = await desk.queue(), await desk.queue("memory", ack_level="memory")
+    await desk.put(queue, b"kept")
+    with server.configured(appendonly="no"):
+        assert await until(lambda: refusal(desk, queue)) is AckLevelLost
+        assert await refusal(desk, memory) is None
+        assert await desk.drain(queue) == [b"kept"]
+    assert desk.refusals["ack_level_lost"] >= 1
+    await until(lambda: accepted(desk, queue))
 
 
 async def refusal(desk: Desk, queue: Queue) -> type[StoreError] | None:

@@ -134,6 +134,31 @@ async def test_at_most_once_is_settled_before_anybody_sees_it(desk: Desk) -> Non
     assert (stats["acked"], stats["in_flight"], stats["ready"]) == (4, 0, 6)
 
 
+async def test_at_most_once_may_be_leased_all_the_same(desk: Desk) -> None:
+    """tmq.md 5.4: what a transaction takes is leased until it ends, whatever the queue's document says."""
+    queue = await desk.queue(delivery="at-most-once")
+    await desk.put(queue, *numbered(3))
+    got = await desk.take(queue, 2, leased=True)
+    assert [d.settled for d in got] == [False]
+    await desk.release(got)
+    assert bodies(await desk.take(queue)) == numbered(3)
+
+
+@pytest.mark.parametrize("first", ["at-most-once", "at-least-once"])
+async def test_a_take_is_what_it_was_when_it_was_asked_for(desk: Desk, first: str) -> None:
+    """tmq.md 6.1: the document changes while the store works on it; whoever gets it is told which it was."""
+    queue = await desk.queue(delivery=first)
+    await desk.put(queue, b"x")
+    handle = await desk.store.find("orders")
+    taking = desk.taking(handle)
+    other = "at-least-once" if first == "at-most-once" else "at-most-once"
+    handle.follow(QueueSpec(delivery=other), handle.owner)
+    (got,) = await taking
+    assert got.settled is (first == "at-most-once")
+    stats = await desk.stats(queue)
+    assert (stats["acked"], stats["in_flight"]) == ((1, 0) if got.settled else (0, 1))
+
+
 async def test_a_handle_follows_its_document(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
@@ -141,5 +166,7 @@ async def test_a_handle_follows_its_document(desk: Desk) -> None:
     await desk.store.declare("orders", QueueSpec(delivery="at-most-once"), "test", replace=True)
     assert (await desk.store.find("orders")) is handle
     assert handle.at_most_once
+    await desk.store.declare("orders", QueueSpec(delivery="at-most-once"), "file", replace=True)
+    assert (await desk.store.find("orders")).owner == handle.owner == "file"
     await desk.take(handle)
     assert (await desk.stats(queue))["acked"] == 1

@@ -46,7 +46,7 @@ class ChancePipe:
     def publish(self, source: Any, queue: Queue, run: list[bytes], origin: str, done: Any) -> None:
         self._later(done, [])
 
-    def take(self, source: Any, queue: Queue, want: int, done: Any) -> None:
+    def take(self, source: Any, queue: Queue, want: int, done: Any, *, leased: bool) -> None:
         count = self.rng.randrange(want + 1)
         blob = b"".join(struct.pack(">I", 3) + b"abc" for _ in range(count))
         got = [Delivery(queue, b"1", b"1-1", count, 0, count, blob, b"1 x", b"")] if count else []
@@ -82,6 +82,7 @@ class Simulation:
         self.written = b""
         self.settings = TmqSettings(max_unsettled=rng.choice([3, 1024]))
         self.main = ChancePipe(rng)
+        self.rounds: list[Callable[[], None]] = []
         self.aside: list[tuple[Callable[[Any], None], Any]] = []
         self.dialect = rng.choice(list(Dialect))
         limits = self.settings.limits(TmqListener(port=0))
@@ -123,6 +124,9 @@ class Simulation:
     def reschedule(self) -> None:
         pass
 
+    def soon(self, callback: Callable[[], None]) -> None:
+        self.rounds.append(callback)
+
     def refuse(self, reason: str, detail: str = "") -> None:
         pass
 
@@ -154,7 +158,7 @@ class Simulation:
     # chance
 
     def step(self) -> None:
-        steps = (self.receive, self.receive, self.answer, self.answer, self.answer_aside)
+        steps = (self.receive, self.receive, self.answer, self.answer, self.answer_aside, self.go_round)
         self.rng.choice((*steps, self.block, self.wait, self.congest, self.drain))()
 
     def receive(self) -> None:
@@ -170,7 +174,7 @@ class Simulation:
             tmq.encode_create(b"b"),
             *(tmq.encode_ts(self.dialect), tmq.encode_te(self.dialect), tmq.encode_ta(self.dialect)),
         )
-        return b"".join(self.rng.choices(kinds, k=self.rng.choice((1, 1, 2, 5, 70))))
+        return b"".join(self.rng.choices(kinds, k=self.rng.choice((1, 1, 2, 5, 70, 600))))
 
     def answer(self) -> None:
         if self.main.asked:
@@ -180,6 +184,12 @@ class Simulation:
         if self.aside:
             done, result = self.aside.pop(0)
             done(result)
+
+    def go_round(self) -> None:
+        """The event loop has served all others."""
+        rounds, self.rounds = self.rounds, []
+        for callback in rounds:
+            callback()
 
     def block(self) -> None:
         """The client reads no more, or does again."""
@@ -208,7 +218,8 @@ class Simulation:
 
     def settle_down(self) -> None:
         """The client reads everything, the store answers everything, nothing else comes."""
-        while self.main.asked or self.aside or self.main.resumes or self.holds & OUTPUT:
+        while self.main.asked or self.aside or self.rounds or self.main.resumes or self.holds & OUTPUT:
+            self.go_round()
             self.main.clear()
             self._release(OUTPUT)
             self.answer()

@@ -114,6 +114,26 @@ async def test_too_large_inside_a_transaction(client: Client) -> None:
     assert await client.drain(mqid) == [b"1", b"2"]
 
 
+async def test_all_open_transactions_together_are_bounded(make_edge: MakeEdge) -> None:
+    # 5.2, 7.3: what transactions keep is held of the peers' input like everything else
+    edge = await make_edge(budget=5 * MIB)
+    clients = [await edge.client() for _ in range(4)]
+    mqid = await clients[0].queue(b"q")
+    for client in clients[1:]:
+        await client.queue(b"q")
+    for client in clients:
+        assert await client.ts()
+    hog, *others = clients
+    assert [await client.enq(mqid, bytes(900_000)) for client in (*others, hog, hog)] == [True] * 5
+    assert 4_500_000 <= edge.budget.total <= 5 * MIB
+    with pytest.raises((ConnectionError, EOFError)):
+        await hog.enq(mqid, bytes(900_000))
+    assert edge.refusals()["input_budget"] == 1
+    assert [await client.te() for client in others] == [True] * 3
+    assert edge.budget.total == 0
+    assert len(await others[0].drain(mqid)) == 3
+
+
 async def test_all_unfinished_bodies_together_are_bounded(make_edge: MakeEdge) -> None:
     # 7.3: who holds most has to go, the others are unharmed
     edge = await make_edge(budget=3 * MIB)

@@ -100,8 +100,11 @@ local function apply_part(Q, part)
   end
 end
 
-local function commit(C, queues, key, keep_ms, parts)
-  if call('EXISTS', key) == 1 then
+-- digest: what the commit is, for whoever wants to be told that another one had its identifier.
+local function commit(C, queues, key, keep_ms, digest, parts)
+  local applied = call('GET', key)
+  if applied then
+    if digest ~= '' and applied ~= digest then return refuse('DIFFERS', 0) end
     for _, part in ipairs(parts) do
       if queues(part.queue) then count(queues(part.queue), 'duplicates', 1) end
     end
@@ -113,6 +116,6 @@ local function commit(C, queues, key, keep_ms, parts)
     return refuse(reason, p - 1)
   end
   for _, part in ipairs(parts) do apply_part(queues(part.queue), part) end
-  call('SET', key, '1', 'PX', keep_ms)
+  call('SET', key, digest, 'PX', keep_ms)
   return { 'DONE' }
 end

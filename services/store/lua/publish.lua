@@ -26,6 +26,7 @@ end
 local function closed(Q, holder)
   local full = guard(Q.C)
   if full then return full end
+  if Q.limits.fsync and not Q.C.keeps then return 'UNKEPT' end
   if Q.limits.paused then return 'PAUSED' end
   local held = Q.h.holder and Q.h.holder ~= '' and tonumber(call('HGET', Q.q, 'until')) > Q.C.now
   if held and Q.h.holder ~= holder then return 'RESERVED' end

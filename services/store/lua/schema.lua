@@ -114,19 +114,20 @@ local function remember(K, C, reply)
   call('HSET', K[3], 'n', num(C.seq), num(C.seq % RING), cmsgpack.pack(reply))
 end
 
--- Why the server itself should get no more messages now, or false. INFO costs as much as 40 messages, so its answer
--- serves for some milliseconds.
-local guarded, guarded_at = false, 0
+-- Why the server itself should get no more messages now, or false; C.keeps = it has an append-only file. INFO costs as
+-- much as 40 messages, so its answer serves for some milliseconds.
+local guarded, keeps, guarded_at = false, true, 0
 local function guard(C)
   local age = C.now - guarded_at
-  if C.full == nil and age >= 0 and age < GUARD_MS then C.full = guarded end
+  if C.full == nil and age >= 0 and age < GUARD_MS then C.full, C.keeps = guarded, keeps end
   if C.full == nil then
+    C.keeps = string.find(call('INFO', 'persistence'), '\naof_enabled:1', 1, true) ~= nil
     local info = call('INFO', 'memory')
     local used = string.match(info, '\nused_memory:(%d+)')
     local max, policy = string.match(info, '\nmaxmemory:(%d+).-\nmaxmemory_policy:([%w-]+)')
     max = tonumber(max)
     C.full = policy ~= 'noeviction' and 'EVICTS' or max > 0 and tonumber(used) > GUARD * max and 'MEMORY'
-    guarded, guarded_at = C.full, C.now
+    guarded, keeps, guarded_at = C.full, C.keeps, C.now
   end
   return C.full
 end

@@ -4,7 +4,7 @@
 -- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
 --   P queue origin holder k (n bytes records)*k    A queue k (lot entry n mask bytes)*k   T queue want max-bytes
 --   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
---   B queue origin k (reason error record)*k       X tx keep-ms parts (queue k origin acks*k k' publishes*k')*
+--   B queue origin k (reason error record)*k       X tx keep-ms digest parts (queue k origin acks*k k' publishes*k')*
 local FIRST = 5
 
 -- The entries that a lot's range still has, in order; some may have been thinned out meanwhile (see upkeep.lua).
@@ -106,7 +106,7 @@ OPS.B = function(C, queues, A, i)
   return k
 end
 OPS.X = function(C, queues, A, i)
-  return commit(C, queues, C.keys[tonumber(A[i])], A[i + 1], parse_parts(A, i + 3, tonumber(A[i + 2])))
+  return commit(C, queues, C.keys[tonumber(A[i])], A[i + 1], A[i + 2], parse_parts(A, i + 4, tonumber(A[i + 3])))
 end
 
 -- Where the next operation begins.
@@ -118,7 +118,7 @@ local AFTER = {
   J = function(A, i) return i + 2 + 5 * A[i + 1] end,
   C = function(_, i) return i + 1 end,
   B = function(A, i) return i + 3 + 3 * A[i + 2] end,
-  X = function(A, i) return after_parts(A, i + 3, tonumber(A[i + 2])) end,
+  X = function(A, i) return after_parts(A, i + 4, tonumber(A[i + 3])) end,
 }
 
 -- A queue that is damaged must not take the others of its domain with it: what fails over it is told to its askers.

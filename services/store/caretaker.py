@@ -1,0 +1,110 @@
+"""What edges do for the store beside their work: documents are followed, queues tidied, the dead swept.
+
+Every edge process does all of it; the functions keep them out of each other's way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import TYPE_CHECKING
+
+from redis.exceptions import RedisError
+
+from services.store.errors import QueueUnknown, StoreError, StoreUnavailable
+from services.store.registry import decode_name
+
+if TYPE_CHECKING:
+    from services.store.store import Store
+
+log = logging.getLogger(__name__)
+
+REFRESH_S = 30.0  # documents are read again this often, should a notice have been lost
+AGAIN_S = 1.0
+
+
+class Caretaker:
+    """`start` once; until `close` it looks after all that the catalogue names."""
+
+    def __init__(self, store: Store, upkeep_s: float) -> None:
+        self._store = store
+        self._upkeep_s = upkeep_s
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, domain: str) -> None:
+        """domain: where this process makes queues; it is set up if nobody has done it yet."""
+        work = {"domain": self._prepare(domain), "changes": self._follow(), "upkeep": self._tidy_for_ever()}
+        self._tasks = [asyncio.create_task(job, name=f"store {name}") for name, job in work.items()]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _prepare(self, domain: str) -> None:
+        while True:
+            try:
+                await self._store.prepare(domain)
+            except StoreError as error:
+                log.debug("no domain yet: %s", error, extra={"action": "domain_waits", "domain": domain})
+                await asyncio.sleep(AGAIN_S)
+            else:
+                return
+
+    # upkeep
+
+    async def _tidy_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._upkeep_s * random.uniform(0.8, 1.2))
+            try:
+                await self.tidy_all()
+            except StoreError as error:
+                log.info("no upkeep: %s", error, extra={"action": "upkeep_failed"})
+
+    async def tidy_all(self) -> None:
+        """One step of upkeep for every queue there is, whether anybody here has opened it or not."""
+        async for queue in self._store.queues():
+            try:
+                await self._store.look_at(queue.domain).tidy(queue)
+            except StoreUnavailable:
+                raise
+            except StoreError as error:
+                log.info("no upkeep: %s", error, extra={"action": "upkeep_failed", "queue": queue.name})
+
+    # news
+
+    async def _follow(self) -> None:
+        """Documents change while edges run: their handles follow."""
+        while True:
+            try:
+                await self._listen()
+            except (RedisError, OSError, TimeoutError, StoreError) as error:
+                log.debug("no news from the store: %s", error, extra={"action": "changes_lost"})
+            await asyncio.sleep(AGAIN_S)
+
+    async def _listen(self) -> None:
+        keys = self._store.registry.keys
+        connection = await self._store.connector.connect(keys.epoch)
+        try:
+            await connection.send_command("SUBSCRIBE", keys.changes)
+            await connection.read_response(disable_decoding=True)
+            message = None  # from here on nothing is missed; what was told before may have been
+            while True:
+                if message is None:
+                    for queue in self._store.known():
+                        await self._refresh(queue.name)
+                else:
+                    await self._refresh(decode_name(message[2]))
+                message = await connection.read_response(disable_decoding=True, timeout=REFRESH_S)
+        finally:
+            await connection.disconnect(nowait=True)
+
+    async def _refresh(self, name: str) -> None:
+        if any(queue.name == name for queue in self._store.known()):
+            try:
+                await self._store.find(name)
+            except StoreUnavailable:
+                return
+            except QueueUnknown:
+                self._store.forget(name)

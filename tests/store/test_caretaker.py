@@ -1,0 +1,67 @@
+"""What every edge process does beside its work: upkeep of all queues, domains that nobody has used yet."""
+
+import pytest
+
+from services.store import QueueSpec
+from services.store.domain import Timing
+from services.store.errors import NotInitialised
+from tests.servers import Server
+from tests.store.desk import Desk, numbered, until
+
+OFTEN = Timing(upkeep_s=0.05)
+
+
+async def test_queues_that_nobody_has_opened_are_looked_after(server: Server) -> None:
+    """Messages expire and dead letters are trimmed also where no client comes (architecture.md 3)."""
+    async with Desk(server) as producer, Desk(server, timing=OFTEN) as edge:
+        queue = await producer.queue(message_ttl="50ms", domain="elsewhere")
+        far = producer.another(domain="elsewhere")
+        await far.put(queue, *numbered(3))
+        edge.store.look_after()
+
+        async def expired() -> bool:
+            return (await producer.stats(queue))["expired"] == 3
+
+        await until(expired)
+        assert edge.store.known() == []
+
+
+async def test_one_damaged_queue_does_not_keep_the_others_from_their_upkeep(server: Server) -> None:
+    async with Desk(server, timing=OFTEN) as desk:
+        queues = [await desk.queue(name, message_ttl="50ms") for name in ("a", "b", "c")]
+        for queue in queues:
+            await desk.put(queue, *numbered(2))
+        server.call("HSET", queues[1].keys[1], "limits", "nonsense")
+        desk.store.look_after()
+
+        async def expired() -> bool:
+            return [(await desk.stats(queues[i]))["expired"] for i in (0, 2)] == [2, 2]
+
+        await until(expired)
+
+
+async def test_a_domain_that_nobody_has_used_is_set_up(server: Server) -> None:
+    """Else an edge that is to create queues there would wait for one to be created before it is ready."""
+    async with Desk(server) as desk:
+        edge = Desk(server, initialise=False)
+        edge.store.look_after("billing")
+        try:
+            pipe = edge.store.domain("billing").pipe
+            await until(lambda: pipe.trouble is None)
+            queue, _ = await edge.store.declare("invoices", QueueSpec(domain="billing"), "test")
+            assert (await desk.store.find("invoices")).qid == queue.qid
+        finally:
+            await edge.close()
+
+
+async def test_an_empty_store_waits_for_its_set_up(own_server: Server) -> None:
+    edge = Desk(own_server, initialise=False)
+    edge.store.look_after()
+    try:
+        for ask in (edge.store.find("orders"), edge.store.prepare("main"), anext(edge.store.queues())):
+            with pytest.raises(NotInitialised, match="penstock store init"):
+                await ask
+        async with Desk(own_server):
+            await until(lambda: edge.store.trouble is None)
+    finally:
+        await edge.close()
