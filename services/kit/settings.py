@@ -43,15 +43,19 @@ class StoreSettings(Section):
 class HealthSettings(Section):
     """Where /metrics, /healthz and /readyz are."""
 
-    host: str = "127.0.0.1"
+    host: str = Field(default="127.0.0.1", description="address to bind; 0.0.0.0: all")
     port: int = Field(default=9161, ge=0, le=65535, description="0: any free one, named in the log")
 
 
 class LogSettings(Section):
     """What is logged, to standard error."""
 
-    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    format: Literal["json", "text"] = "json"
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="and whatever is worse"
+    )
+    format: Literal["json", "text"] = Field(
+        default="json", description="one event a line, for programs or people"
+    )
 
 
 class DrainSettings(Section):

@@ -41,7 +41,7 @@ class CreateSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     allowed: bool = Field(default=True, description="false: CREATE answers error")
-    domain: DomainName = Field(default="main", description="where the queues are kept")
+    domain: DomainName = Field(default="main", description="of the queues: 1 to 63 letters, digits, _ . -")
     ack_level: Annotated[str, AfterValidator(_known_or_strongest)] = Field(
         default="", description="memory, fsync, replicated:<n>; '': the strongest that the store can keep"
     )
