@@ -93,6 +93,18 @@ def test_a_batch_id_counts_once(shell: Shell, queue: str) -> None:
     assert shell.run("get", queue, "--all").out == b"1\n2\n3\n"
 
 
+@pytest.mark.parametrize(
+    ("options", "body"), [([], b"1\n3\n"), ([], b"1\n"), ([], b"12\n"), (["--attr", "a=b"], b"1\n2\n")]
+)
+def test_another_batch_under_the_same_id_is_refused(
+    shell: Shell, queue: str, options: list[str], body: bytes
+) -> None:
+    shell.run("put", queue, "--batch-id", "monday", "--lines", stdin=b"1\n2\n")
+    error = shell.fails("put", queue, "--batch-id", "monday", "--lines", *options, code=1, stdin=body)
+    assert error.startswith("batch_differs: another batch was stored under this id")
+    assert shell.run("get", queue, "--all").out == b"1\n2\n"
+
+
 def test_a_batch_is_all_or_nothing(shell: Shell, new_queue: Callable[..., str]) -> None:
     small = new_queue("--max-length", "2")
     assert shell.fails("put", small, "--batch-id", "b", "--lines", code=1, stdin=b"1\n2\n3\n").startswith(
