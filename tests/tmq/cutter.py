@@ -11,6 +11,7 @@ from typing import Self
 class Cut(Enum):
     REQUEST = "the request never reaches the store"
     REPLY = "the store does it, the answer is lost"
+    SILENCE = "the store does it, and then nothing comes from there any more: not even an end"
 
 
 @dataclass
@@ -21,12 +22,13 @@ class Plan:
 
 
 class Cutter:
-    """Carries bytes both ways until a request holds the marker; then that connection ends."""
+    """Carries bytes both ways until a request holds the marker; then that connection ends, or falls silent."""
 
     def __init__(self, store_port: int) -> None:
         self._store_port = store_port
         self._plan: Plan | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._silenced: set[asyncio.StreamWriter] = set()
         self.cuts = 0
 
     async def __aenter__(self) -> Self:
@@ -72,6 +74,8 @@ class Cutter:
                     to_store.write(request)
                     await store.read(1)  # it has been done
                     break
+                if cut is Cut.SILENCE:
+                    self._silenced.add(to_edge)
                 to_store.write(request)
         except ConnectionError:
             pass
@@ -83,7 +87,8 @@ class Cutter:
     async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         try:
             while data := await source.read(1 << 20):
-                target.write(data)
+                if target not in self._silenced:
+                    target.write(data)
         except ConnectionError:
             pass
         finally:

@@ -15,7 +15,7 @@ from tests.tmq.live import LiveEdge, until
 
 WORK = b"ps1_work"  # the function that does everything with messages
 
-every_cut = pytest.mark.parametrize("cut", Cut, ids=lambda cut: cut.name.lower())
+every_cut = pytest.mark.parametrize("cut", [Cut.REQUEST, Cut.REPLY], ids=lambda cut: cut.name.lower())
 
 
 @pytest.fixture
@@ -203,6 +203,38 @@ async def test_delete(cutter: Cutter, client: Client, cut: Cut, step: bytes) -> 
     assert not await client.delete(b"q")
     assert await client.open(b"q") is None
     assert await client.create(b"q")
+
+
+REQUESTS = {"create": tmq.encode_create(b"new"), "delete": tmq.encode_delete(b"q")}
+
+
+@pytest.mark.parametrize(
+    ("operation", "step"),
+    [
+        ("create", b"ps1_register"),
+        ("create", b"ps1_declare"),
+        ("delete", b"ps1_delete"),
+        ("delete", b"ps1_unregister"),
+    ],
+)
+async def test_what_cannot_be_learnt_is_not_answered(
+    cutter: Cutter, make_edge: MakeEdge, operation: str, step: bytes
+) -> None:
+    # 7.2: the store has done it and is not heard any more: "failed" would be a lie, so the connection is closed
+    edge = await make_edge(cutter.url, request_timeout_s=0.5)
+    client, other = await edge.client(), await edge.client()
+    await client.queue(b"q")
+    cutter.cut_at(Cut.SILENCE, step)
+    await client.send(REQUESTS[operation])
+    assert await client.ended() == "fin"
+    assert edge.refusals()["outcome_unknown"] == 1
+    assert cutter.cuts == 1
+    if operation == "create":  # whoever finds it half made completes it
+        await other.create(b"new")
+        assert await other.open(b"new") == tmq.mqid_of(b"new")
+    else:
+        await until(lambda: other.create(b"q"))
+        assert await other.open(b"q") == MQID
 
 
 @every_cut
