@@ -91,7 +91,7 @@ class DeletionPolicy(StrEnum):
 def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> DeletionPolicy:
     """Only an operator sees a document go. What the store holds is read as it is."""
     if policy is not DeletionPolicy.RETAIN and info.context != STORED:
-        raise ValueError("this version keeps only Retain: queues are deleted with `penstock queue delete`")
+        raise ValueError("must be 'Retain', the only policy that this version keeps")
     return policy
 
 

@@ -125,6 +125,17 @@ def test_a_domain_that_lost_its_data(ready: Shell, server: Server) -> None:
     assert ready.run("get", "q").out == b"new"
 
 
+def test_a_store_that_lost_everything_looks_like_a_new_one(ready: Shell, server: Server) -> None:
+    """docs/operations.md warns of it: nothing in it can tell that it ever held data."""
+    ready.run("queue", "create", "q")
+    before = server.call("GET", "ps:{registry}:epoch")
+    server.clear()
+    assert ready.fails("queue", "list", code=3).startswith("not_initialised: ")
+    ready.run("store", "init")
+    assert server.call("GET", "ps:{registry}:epoch") != before  # so edges that knew the old data notice
+    assert ready.run("queue", "list", "--json").out == b""
+
+
 def test_a_session_that_fell_silent(ready: Shell, server: Server) -> None:
     server.call("ZADD", "ps:{main}:ses", 1, "tmq-gone")
     found = findings(ready, code=0)["domain main sessions"]

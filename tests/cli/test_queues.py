@@ -63,7 +63,7 @@ def test_a_name_is_given_once(shell: Shell, queue: str) -> None:
             "ack_level_refused: ackLevel replicated:2 needs 2 replicas",
         ),
         (["x", "--domain", "a b"], 2, "domain: must match pattern"),
-        (["x", "--deletion-policy", "Delete"], 2, "deletionPolicy: this version keeps only Retain"),
+        (["x", "--deletion-policy", "Delete"], 2, "deletionPolicy: must be 'Retain', the only policy"),
         (["y" * 256], 2, "bad_name: a queue's name has 1 to 255 octets, this one has 256"),
         ([""], 2, "bad_name"),
     ],
@@ -146,7 +146,7 @@ def test_documents_are_applied_and_applied_again(shell: Shell) -> None:
         ("metadata: {name: z}\nspec: {paused: 1, paused: 0}", "the key 'paused' is there twice"),
         (
             "metadata: {name: z}\nspec: {deletionPolicy: Delete}",
-            "document 2 (z): spec.deletionPolicy: this version keeps only Retain",
+            "document 2 (z): spec.deletionPolicy: must be 'Retain', the only policy",
         ),
         ("metadata: {name: good}", "document 2 (good): the queue 'good' is declared already in"),
         ("kind: Peer\nmetadata: {name: z}", "document 2 (z): kind: must be 'Queue', not 'Peer'"),

@@ -100,9 +100,7 @@ def test_a_field_that_is_not_kept_is_refused_not_ignored(spec: dict[str, Any]) -
 @pytest.mark.parametrize("policy", ["DeleteIfEmpty", "Delete"])
 def test_a_deletion_policy_that_nobody_carries_out_is_refused(policy: str) -> None:
     """There is no operator that would see the document go."""
-    assert "keeps only Retain: queues are deleted with `penstock queue delete`" in problem(
-        deletionPolicy=policy
-    )
+    assert "must be 'Retain', the only policy that this version keeps" in problem(deletionPolicy=policy)
     assert QueueSpec(deletion_policy=DeletionPolicy.RETAIN) == QueueSpec()
     kept = QueueSpec.model_validate_json(json.dumps({"deletionPolicy": policy}), context=STORED)
     assert kept.deletion_policy == policy  # what a store holds stays legible
