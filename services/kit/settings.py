@@ -69,7 +69,9 @@ class DrainSettings(Section):
 class LimitsSettings(Section):
     """Bounds of a whole process group."""
 
-    max_input_bytes: int = Field(default=256 << 20, ge=1 << 20, description="unfinished input held in all")
+    max_input_bytes: int = Field(
+        default=256 << 20, ge=1 << 20, description="unfinished input and what open transactions keep, in all"
+    )
 
 
 class GlobalSettings(BaseSettings):
