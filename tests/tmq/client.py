@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Awaitable
 from types import TracebackType
+from typing import TypeVar
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
 
 PATIENCE_S = 20.0  # the longest wait for something that must happen; machines are shared
 CHUNK = 1 << 18
+T = TypeVar("T")
 
 
 class Client:
@@ -195,3 +198,11 @@ class Client:
 
     async def ta(self) -> bool:
         return await self._status(Operation.TA, tmq.encode_ta(self.dialect))
+
+
+async def told(answer: Awaitable[T]) -> T | None:
+    """The answer, or None if the connection was closed unanswered."""
+    try:
+        return await answer
+    except (EOFError, ConnectionResetError):
+        return None

@@ -1,21 +1,18 @@
-"""The store is away, stopped, full, read-only or empty: never an OK for what is not stored (tmq.md 7.2)."""
+"""The store is away, full, read-only or empty: never an OK for what is not stored (tmq.md 7.2)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
 
 import pytest
 
 from protos import tmq
 from services.store import Store
 from tests.servers import Server
-from tests.tmq.client import Client
+from tests.tmq.client import Client, told
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge, until
 
-T = TypeVar("T")
 Q, TARGET = tmq.mqid_of(b"q"), tmq.mqid_of(b"target")
 BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}
 
@@ -26,17 +23,13 @@ async def edge(own_server: Server, make_edge: MakeEdge) -> LiveEdge:
     return await make_edge(own_server.url, request_timeout_s=1.5, eof_grace_s=0.1, store=BRISK)
 
 
-async def served(edge: LiveEdge) -> bool:
-    return edge.is_ready()
-
-
 async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
     """7.2: failed while it is away, nothing of it is stored later, service resumes by itself"""
     client = await edge.client()
     mqid = await client.queue(b"q")
     await client.put(mqid, b"before")
     own_server.kill9()
-    await until(lambda: not_ready(edge))  # what was sent before it is known could only end unanswered
+    await until(lambda: not edge.is_ready())  # what was sent before it is known could only end unanswered
     assert not await client.enq(mqid, b"away")
     assert await client.dnq(mqid) is None
     assert await client.select(mqid) == tmq.UNUSABLE
@@ -44,7 +37,7 @@ async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
     assert not await client.create(b"other")
     assert not edge.is_ready()
     own_server.start()
-    await until(lambda: served(edge))
+    await until(edge.is_ready)
     await client.put(mqid, b"after")
     assert await client.drain(mqid) == [b"before", b"after"]
     assert edge.refusals()["store_unavailable"] >= 1
@@ -60,80 +53,9 @@ async def test_a_transaction_over_a_restart(edge: LiveEdge, own_server: Server) 
     assert await client.enq(mqid, b"3")
     own_server.kill9()
     own_server.start()
-    await until(lambda: served(edge))
+    await until(edge.is_ready)
     assert await client.te()
     assert await client.drain(mqid) == [b"2", b"3"]
-
-
-async def test_stopped_and_continued(edge: LiveEdge, own_server: Server) -> None:
-    """7.2: what was sent is answered with its known outcome or not at all; stored once or not at all"""
-    clients = [await edge.client() for _ in range(8)]
-    mqid = await clients[0].queue(b"q")
-    for client in clients[1:]:
-        await client.queue(b"q")
-    own_server.stop()
-    answers = asyncio.gather(*(answer(client, mqid, b"%d" % n) for n, client in enumerate(clients)))
-    told = await answers
-    own_server.cont()
-    await until(lambda: served(edge))
-    reader = await edge.client()
-    found = await reader.drain(await reader.queue(b"q"))
-    assert len(set(found)) == len(found), "stored twice"
-    for n, outcome in enumerate(told):
-        assert outcome is not True, "an OK from a store that stood still"
-        if outcome is False:
-            assert b"%d" % n not in found, "failed, and stored all the same"
-    assert None in told, "what had been sent was answered without being known"
-
-
-async def answer(client: Client, mqid: bytes, body: bytes) -> bool | None:
-    """ENQ's answer, or None if the connection was closed unanswered."""
-    try:
-        return await client.enq(mqid, body)
-    except (EOFError, ConnectionResetError):
-        return None
-
-
-async def test_each_request_on_a_stopped_store(edge: LiveEdge, own_server: Server) -> None:
-    """7.2: closed unanswered once the request timeout is over; what was answered as failed was not done"""
-    dnq, te, create, delete, select, opener, witness = [await edge.client() for _ in range(7)]
-    for client in (dnq, te, select, witness):
-        await client.queue(b"q")
-        await client.queue(b"target")
-    await delete.create(b"old")
-    await dnq.put(Q, b"1", b"2", b"3")
-    assert await te.ts()
-    assert await te.dnq(Q) == b"1"
-    assert await te.enq(TARGET, b"moved")
-    own_server.stop()
-    changes = asyncio.gather(*map(told, (te.te(), create.create(b"new"), delete.delete(b"old"))))
-    looks = asyncio.gather(told(dnq.dnq(Q)), told(select.select(Q)), told(opener.open(b"q")))
-    (done, made, removed), (body, number, mqid) = await changes, await looks
-    own_server.cont()
-    await until(lambda: served(edge))
-    assert True not in (done, made, removed), "an OK from a store that stood still"
-    assert (body, mqid) == (None, None)
-    assert number in (None, tmq.UNUSABLE)
-    for client in (dnq, te, create, delete, select, opener):
-        client.close()
-    await until(lambda: free(edge))
-    found = await witness.drain(Q), await witness.drain(TARGET)
-    assert found in (([b"1", b"2", b"3"], []), ([b"2", b"3"], [b"moved"])), "neither done nor undone"
-    assert done is None or found[1] == []
-    assert made is None or await witness.open(b"new") is None
-    assert removed is None or await witness.open(b"old") is not None
-
-
-async def told(answer: Awaitable[T]) -> T | None:
-    """The answer, or None if the connection was closed unanswered."""
-    try:
-        return await answer
-    except (EOFError, ConnectionResetError):
-        return None
-
-
-async def free(edge: LiveEdge) -> bool:
-    return bool((await edge.stats("q"))["in_flight"] == 0)
 
 
 async def test_killed_again_and_again_under_load(edge: LiveEdge, own_server: Server) -> None:
@@ -148,7 +70,7 @@ async def test_killed_again_and_again_under_load(edge: LiveEdge, own_server: Ser
         await until(lambda enough=enough: has_grown(edge, enough))
         own_server.kill9()
         own_server.start()
-        await until(lambda: served(edge))
+        await until(edge.is_ready)
     halt.set()
     outcomes = await asyncio.gather(*streams)
     reader = await edge.client()
@@ -239,7 +161,7 @@ async def test_read_only(edge: LiveEdge, own_server: Server) -> None:
     own_server.call("REPLICAOF", "127.0.0.1", "1")
     assert not await client.enq(mqid, b"lost")
     own_server.call("REPLICAOF", "NO", "ONE")
-    await until(lambda: served(edge))
+    await until(edge.is_ready)
     await client.put(mqid, b"after")
     assert await client.drain(mqid) == [b"before", b"after"]
 
@@ -250,19 +172,15 @@ async def test_empty(edge: LiveEdge, own_server: Server) -> None:
     mqid = await client.queue(b"q")
     await client.put(mqid, b"lost with the store")
     own_server.call("FLUSHALL")
-    assert await answer(client, mqid, b"no") is not True
-    await until(lambda: not_ready(edge))
+    assert await told(client.enq(mqid, b"no")) is not True
+    await until(lambda: not edge.is_ready())
     other = await edge.client()
     assert not await other.create(b"q")
     store = Store(own_server.url, "admin")
     await store.initialise()
     await store.close()
-    await until(lambda: served(edge))
+    await until(edge.is_ready)
     fresh = await edge.client()
     assert await fresh.open(b"q") is None
     assert await fresh.drain(await fresh.queue(b"q")) == []
-    assert await answer(client, mqid, b"no") is not True
-
-
-async def not_ready(edge: LiveEdge) -> bool:
-    return not edge.is_ready()
+    assert await told(client.enq(mqid, b"no")) is not True

@@ -1,0 +1,137 @@
+"""The store stands still, its connections open: what is answered, what is not, and how much waits (tmq.md 7.2, 7.3)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from protos import tmq
+from services.store import link
+from tests.servers import Server
+from tests.tmq.client import Client, told
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge, until
+
+MIB = 1 << 20
+CHUNK = 256 << 10  # octets that a connection is given at a time at most
+Q, TARGET = tmq.mqid_of(b"q"), tmq.mqid_of(b"target")
+BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}
+
+
+@pytest.fixture
+async def edge(own_server: Server, make_edge: MakeEdge) -> LiveEdge:
+    """An edge with short times on a server of its own."""
+    return await make_edge(own_server.url, request_timeout_s=1.5, eof_grace_s=0.1, store=BRISK)
+
+
+async def test_stopped_and_continued(edge: LiveEdge, own_server: Server) -> None:
+    """7.2: what was sent is answered with its known outcome or not at all; stored once or not at all"""
+    clients = [await edge.client() for _ in range(8)]
+    mqid = await clients[0].queue(b"q")
+    for client in clients[1:]:
+        await client.queue(b"q")
+    own_server.stop()
+    outcomes = asyncio.gather(*(told(client.enq(mqid, b"%d" % n)) for n, client in enumerate(clients)))
+    found_out = await outcomes
+    own_server.cont()
+    await until(edge.is_ready)
+    reader = await edge.client()
+    found = await reader.drain(await reader.queue(b"q"))
+    assert len(set(found)) == len(found), "stored twice"
+    for n, outcome in enumerate(found_out):
+        assert outcome is not True, "an OK from a store that stood still"
+        if outcome is False:
+            assert b"%d" % n not in found, "failed, and stored all the same"
+    assert None in found_out, "what had been sent was answered without being known"
+
+
+async def test_each_request_on_a_stopped_store(edge: LiveEdge, own_server: Server) -> None:
+    """7.2: closed unanswered once the request timeout is over; what was answered as failed was not done"""
+    dnq, te, create, delete, select, opener, witness = [await edge.client() for _ in range(7)]
+    for client in (dnq, te, select, witness):
+        await client.queue(b"q")
+        await client.queue(b"target")
+    await delete.create(b"old")
+    await dnq.put(Q, b"1", b"2", b"3")
+    assert await te.ts()
+    assert await te.dnq(Q) == b"1"
+    assert await te.enq(TARGET, b"moved")
+    own_server.stop()
+    changes = asyncio.gather(*map(told, (te.te(), create.create(b"new"), delete.delete(b"old"))))
+    looks = asyncio.gather(told(dnq.dnq(Q)), told(select.select(Q)), told(opener.open(b"q")))
+    (done, made, removed), (body, number, mqid) = await changes, await looks
+    own_server.cont()
+    await until(edge.is_ready)
+    assert True not in (done, made, removed), "an OK from a store that stood still"
+    assert (body, mqid) == (None, None)
+    assert number in (None, tmq.UNUSABLE)
+    for client in (dnq, te, create, delete, select, opener):
+        client.close()
+    await until(lambda: free(edge))
+    found = await witness.drain(Q), await witness.drain(TARGET)
+    assert found in (([b"1", b"2", b"3"], []), ([b"2", b"3"], [b"moved"])), "neither done nor undone"
+    assert done is None or found[1] == []
+    assert made is None or await witness.open(b"new") is None
+    assert removed is None or await witness.open(b"old") is not None
+
+
+async def free(edge: LiveEdge) -> bool:
+    return bool((await edge.stats("q"))["in_flight"] == 0)
+
+
+async def test_what_waits_is_bounded(own_server: Server, make_edge: MakeEdge) -> None:
+    """7.3: beyond the bound no client is read any more, and all is answered once the store goes on"""
+    edge = await make_edge(own_server.url)  # with its usual, long times: nothing is given up meanwhile
+    clients = [await edge.client() for _ in range(4)]
+    for client in clients:
+        await client.queue(b"q")
+    waiting = edge.service.store.domain().pipe.waiting
+    waiting.max_bytes = 2 * MIB
+    traffic = edge.listeners["document"].traffic
+    traffic.received = 0
+    own_server.stop()
+    try:
+        load = tmq.encode_enq(Q, bytes(16_000)) * 500  # 8 MB from each
+        sends = [asyncio.ensure_future(client.send(load)) for client in clients]
+        await until(lambda: all(connection._holds for connection in edge.connections()))
+        read = traffic.received
+        # each was given what took it beyond the bound, and what had come before its reading stopped
+        most = waiting.max_bytes + len(clients) * 2 * CHUNK
+        assert waiting.max_bytes < waiting.pending_bytes <= read <= most
+        assert edge.budget.total <= len(clients) * 2 * CHUNK
+        assert await clients[0].is_silent(0.3)
+        assert traffic.received == read
+    finally:
+        own_server.cont()
+    await asyncio.gather(*sends)
+    for client in clients:
+        assert await client.read(500) == b"\1" * 500
+    assert await clients[0].select(Q) == 2_000
+    assert not any(connection._holds for connection in edge.connections())
+    assert waiting.pending_bytes == 0
+
+
+async def test_opens_do_not_wait_for_each_other(
+    own_server: Server, make_edge: MakeEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """7.2: each is told within the time of one attempt and the patience to come next, however many ask"""
+    monkeypatch.setattr(link, "REPLY_TIMEOUT_S", 0.8)
+    monkeypatch.setattr(link, "PATIENCE_S", 0.4)
+    edge = await make_edge(own_server.url)
+    clients = [await edge.client() for _ in range(12)]
+    own_server.stop()
+    try:
+        started = asyncio.get_running_loop().time()
+        found = await asyncio.gather(*(client.open(b"q") for client in clients))
+        took_s = asyncio.get_running_loop().time() - started
+    finally:
+        own_server.cont()
+    assert found == [None] * len(clients)
+    assert took_s < 3.0  # twelve attempts, one after the other, are ten seconds
+    await until(lambda: opens(clients[0]))
+
+
+async def opens(client: Client) -> bool:
+    await client.create(b"q")
+    return await client.open(b"q") == Q
