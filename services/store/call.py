@@ -10,26 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from services.store import outcomes, records
 from services.store.delivery import Delivery
+from services.store.encoding import encode
 from services.store.errors import OutcomeUnknown, StoreError
 from services.store.keys import DomainKeys
 from services.store.operations import (
     MAX_BYTES,
     MAX_MESSAGES,
     MAX_QUEUES,
-    TAKE_BYTES,
     Bury,
     Commit,
     Done,
     Phase,
-    Publish,
     Reject,
     Return,
     Round,
     Source,
     Work,
-    merge,
 )
 from services.store.outcomes import Count, Handler, tell
 from services.store.queues import Queue
@@ -97,85 +94,10 @@ class Call:
             self.replicas = max(self.replicas, queue.replicas)
         return found[0]
 
-    # encoding
-
     def encode(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> None:
         """Freezes the call into its command; what comes later goes into another."""
         self.sequence = sequence
-        args: list[Any] = []
-        transactions: list[str] = []
-        for round_ in self.rounds:
-            for work in round_.works.values():
-                self._encode_work(work, args)
-            for commit in round_.commits:
-                self._encode_commit(commit, args, transactions)
-        keys = [self.keys.epoch, self.keys.sessions, self.keys.lane(session), self.keys.lots(session)]
-        for _, queue in self.queues.values():
-            keys.extend(queue.keys)
-        keys.extend(transactions)
-        head = (epoch, session, sequence, deadline_ms, self.keys.wake_channel, len(self.queues))
-        self.command = ("FCALL", "ps1_work", len(keys), *keys, *head, *args)
-
-    def _encode_work(self, work: Work, args: list[Any]) -> None:
-        index = self.queues[work.queue.qid][0]
-        if work.acks:
-            args += ("A", index, len(work.acks))
-            for (lot, entry), (size, mask, count) in work.acks.items():
-                args += (lot, entry, size, mask, count)
-            self.handlers.append(outcomes.acked(work.acks, work.acked, self.count))
-        if work.returns:
-            _encode_returns(index, work.returns, args)
-            self.handlers.append(outcomes.returned(work.returns, self.count))
-        if work.rejects:
-            _encode_rejects(index, work.rejects, args)
-            self.handlers.append(outcomes.rejected(work.rejects, self.count))
-        for bury in work.buries:
-            args += ("B", index, bury.origin, 1, bury.reason, bury.error, bury.record)
-            self.handlers.append(outcomes.plain(bury.done, self.count))
-        if work.publishes:
-            self._encode_publishes(index, work.publishes, args)
-        if work.takes:
-            args += ("T", index, sum(take.want for take in work.takes), TAKE_BYTES)
-            self.handlers.append(outcomes.taken(work.queue, work.takes, self.count))
-        if work.counts:
-            args += ("C", index)
-            self.handlers.append(outcomes.counted(work.counts, self.count))
-
-    def _encode_publishes(self, index: int, publishes: list[Publish], args: list[Any]) -> None:
-        """Runs of the same origin share entries, whichever connections they came from."""
-        start = 0
-        while start < len(publishes):
-            first = publishes[start]
-            end = start + 1
-            while (
-                end < len(publishes)
-                and publishes[end].origin == first.origin
-                and publishes[end].holder == first.holder
-            ):
-                end += 1
-            group = publishes[start:end]
-            run = first.records if len(group) == 1 else [record for p in group for record in p.records]
-            entries = records.pack(run)
-            args += ("P", index, first.origin, first.holder, len(entries))
-            for entry in entries:
-                args += entry
-            self.handlers.append(outcomes.published(group, [entry[0] for entry in entries], self.count))
-            start = end
-
-    def _encode_commit(self, commit: Commit, args: list[Any], transactions: list[str]) -> None:
-        transactions.append(self.keys.transaction(commit.identifier))
-        key = 4 + 8 * len(self.queues) + len(transactions)
-        args += ("X", key, commit.keep_ms, commit.digest, len(commit.parts))
-        for part in commit.parts:
-            merged = merge(part.deliveries)
-            entries = records.pack(part.records) if part.records else []
-            args += (self.queues[part.queue.qid][0], len(merged), part.origin)
-            for group in merged:
-                args += group
-            args.append(len(entries))
-            for packed in entries:
-                args += packed
-        self.handlers.append(outcomes.committed(commit, self.count))
+        self.command, self.handlers = encode(self, epoch, session, sequence, deadline_ms)
 
     # the answer
 
@@ -261,19 +183,3 @@ def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]],
 
 def _ignore(_: Any) -> None:
     return None
-
-
-def _encode_returns(index: int, returns: list[Return], args: list[Any]) -> None:
-    args += ("R", index, sum(r.delivery.count for r in returns))
-    for r in returns:
-        d = r.delivery
-        for position in range(d.start, d.start + d.count):
-            args += (d.lot, d.entry, position, "end" if r.to_end else "front", int(r.failed), r.error)
-
-
-def _encode_rejects(index: int, rejects: list[Reject], args: list[Any]) -> None:
-    args += ("J", index, sum(r.delivery.count for r in rejects))
-    for r in rejects:
-        d = r.delivery
-        for position in range(d.start, d.start + d.count):
-            args += (d.lot, d.entry, position, r.reason, r.error)

@@ -55,7 +55,6 @@ class Session:
         if not call.sequence:
             self.sequence += 1
         deadline = time.monotonic() * 1000 + self._clock_offset_ms + deadline_ms
-        call.handlers.clear()
         call.encode(self.epoch, self.name, call.sequence or self.sequence, int(deadline))
 
     def forget_last(self) -> None:

@@ -23,6 +23,7 @@ from services.store.errors import (
     QueueUnknown,
     StoreError,
 )
+from services.store.figures import figures
 from services.store.link import explain
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
@@ -245,37 +246,7 @@ class Store:
         reply = await self._domain(queue.domain).link.function("stats", list(queue.keys))
         if reply == b"GONE":
             raise QueueUnknown(f"there is no queue {queue.name!r}")
-        pairs, dead, returned, lots, oldest, now = reply
-        found = {pairs[i].decode(): pairs[i + 1].decode() for i in range(0, len(pairs), 2)}
-        counters = {name: int(found.get(name, 0)) for name in COUNTERS}
-        length, leased = int(found.get("len", 0)), int(found.get("leased", 0))
-        return {
-            "ready": length - leased,
-            "in_flight": leased,
-            "bytes": int(found.get("bytes", 0)),
-            "returned_waiting": returned,
-            "leases": lots,
-            "dead_letters": dead,
-            "oldest_age_ms": int(now) - int(oldest) if length else 0,
-            "reserved_by": found.get("holder", "") if int(found.get("until", 0)) > int(now) else "",
-            **counters,
-        }
+        return figures(reply)
 
 
 __all__ = ["DEFAULT_DOMAIN", "READY", "Store"]
-
-COUNTERS = (
-    "added",
-    "delivered",
-    "acked",
-    "returned",
-    "fenced",
-    "dead",
-    "expired",
-    "duplicates",
-    "redriven",
-    "purged",
-    "dead_trimmed",
-    "bytes_in",
-    "bytes_out",
-)

@@ -181,12 +181,16 @@ async def test_above_75_percent_of_maxmemory_publishes_are_refused_and_settles_a
     assert await desk.count(queue) == 5
 
 
+LEVELS = (("orders", "fsync"), ("probe", "fsync"), ("memory", "memory"))
+
+
 async def test_what_is_not_kept_any_more_is_not_promised(desk: Desk, server: Server) -> None:
     """The file is switched off under a running edge: an fsync queue takes nothing, a memory queue goes on."""
-    queue, memory = await desk.queue(), await desk.queue("memory", ack_level="memory")
+    queue, probe, memory = [await desk.queue(name, ack_level=level) for name, level in LEVELS]
     await desk.put(queue, b"kept")
     with server.configured(appendonly="no"):
-        assert await until(lambda: refusal(desk, queue)) is AckLevelLost
+        assert await until(lambda: refusal(desk, probe)) is AckLevelLost
+        assert await refusal(desk, queue) is AckLevelLost
         assert await refusal(desk, memory) is None
         assert await desk.drain(queue) == [b"kept"]
     assert desk.refusals["ack_level_lost"] >= 1

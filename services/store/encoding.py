@@ -1,0 +1,122 @@
+"""A call as its command: keys and arguments as lua/work.lua reads them, and who is told what of the replies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from services.store import outcomes, records
+from services.store.operations import TAKE_BYTES, Commit, Publish, Reject, Return, Work, merge
+from services.store.outcomes import Handler
+
+if TYPE_CHECKING:
+    from services.store.call import Call
+
+
+def encode(
+    call: Call, epoch: str, session: str, sequence: int, deadline_ms: int
+) -> tuple[tuple[Any, ...], list[Handler]]:
+    """The command, and one handler for each reply in it."""
+    encoder = _Encoder(call)
+    return encoder.whole(epoch, session, sequence, deadline_ms), encoder.handlers
+
+
+class _Encoder:
+    def __init__(self, call: Call) -> None:
+        self.handlers: list[Handler] = []
+        self._call = call
+        self._args: list[Any] = []
+        self._transactions: list[str] = []
+
+    def whole(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> tuple[Any, ...]:
+        for round_ in self._call.rounds:
+            for work in round_.works.values():
+                self._work(work)
+            for commit in round_.commits:
+                self._commit(commit)
+        own = self._call.keys
+        keys = [own.epoch, own.sessions, own.lane(session), own.lots(session)]
+        for _, queue in self._call.queues.values():
+            keys.extend(queue.keys)
+        keys.extend(self._transactions)
+        head = (epoch, session, sequence, deadline_ms, own.wake_channel, len(self._call.queues))
+        return ("FCALL", "ps1_work", len(keys), *keys, *head, *self._args)
+
+    def _work(self, work: Work) -> None:
+        args = self._args
+        index = self._call.queues[work.queue.qid][0]
+        if work.acks:
+            args += ("A", index, len(work.acks))
+            for (lot, entry), (size, mask, count) in work.acks.items():
+                args += (lot, entry, size, mask, count)
+            self.handlers.append(outcomes.acked(work.acks, work.acked, self._call.count))
+        if work.returns:
+            _encode_returns(index, work.returns, args)
+            self.handlers.append(outcomes.returned(work.returns, self._call.count))
+        if work.rejects:
+            _encode_rejects(index, work.rejects, args)
+            self.handlers.append(outcomes.rejected(work.rejects, self._call.count))
+        for bury in work.buries:
+            args += ("B", index, bury.origin, 1, bury.reason, bury.error, bury.record)
+            self.handlers.append(outcomes.plain(bury.done, self._call.count))
+        if work.publishes:
+            self._publishes(index, work.publishes)
+        if work.takes:
+            args += ("T", index, sum(take.want for take in work.takes), TAKE_BYTES)
+            self.handlers.append(outcomes.taken(work.queue, work.takes, self._call.count))
+        if work.counts:
+            args += ("C", index)
+            self.handlers.append(outcomes.counted(work.counts, self._call.count))
+
+    def _publishes(self, index: int, publishes: list[Publish]) -> None:
+        """Runs of the same origin share entries, whichever connections they came from."""
+        args = self._args
+        start = 0
+        while start < len(publishes):
+            first = publishes[start]
+            end = start + 1
+            while (
+                end < len(publishes)
+                and publishes[end].origin == first.origin
+                and publishes[end].holder == first.holder
+            ):
+                end += 1
+            group = publishes[start:end]
+            run = first.records if len(group) == 1 else [record for p in group for record in p.records]
+            entries = records.pack(run)
+            args += ("P", index, first.origin, first.holder, len(entries))
+            for entry in entries:
+                args += entry
+            self.handlers.append(outcomes.published(group, [entry[0] for entry in entries], self._call.count))
+            start = end
+
+    def _commit(self, commit: Commit) -> None:
+        args, transactions = self._args, self._transactions
+        transactions.append(self._call.keys.transaction(commit.identifier))
+        key = 4 + 8 * len(self._call.queues) + len(transactions)
+        args += ("X", key, commit.keep_ms, commit.digest, len(commit.parts))
+        for part in commit.parts:
+            merged = merge(part.deliveries)
+            entries = records.pack(part.records) if part.records else []
+            args += (self._call.queues[part.queue.qid][0], len(merged), part.origin)
+            for group in merged:
+                args += group
+            args.append(len(entries))
+            for packed in entries:
+                args += packed
+        self.handlers.append(outcomes.committed(commit, self._call.count))
+
+
+def _encode_returns(index: int, returns: list[Return], args: list[Any]) -> None:
+    args += ("R", index, sum(r.delivery.count for r in returns))
+    for r in returns:
+        d = r.delivery
+        for position in range(d.start, d.start + d.count):
+            args += (d.lot, d.entry, position, "end" if r.to_end else "front", int(r.failed), r.error)
+
+
+def _encode_rejects(index: int, rejects: list[Reject], args: list[Any]) -> None:
+    args += ("J", index, sum(r.delivery.count for r in rejects))
+    for r in rejects:
+        d = r.delivery
+        for position in range(d.start, d.start + d.count):
+            args += (d.lot, d.entry, position, r.reason, r.error)

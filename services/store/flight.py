@@ -1,0 +1,151 @@
+"""The one call that is on its way to a domain, and what becomes of it: done, refused, or of unknown outcome."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import hiredis
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ResponseError
+
+from services.store.call import Call
+from services.store.delivery import Delivery
+from services.store.errors import (
+    DatasetLost,
+    OutcomeUnknown,
+    StoreError,
+    StoreFault,
+    StoreUnavailable,
+    TooLate,
+)
+from services.store.replication import Replication
+from services.store.session import Session
+from services.store.waiting import Waiting
+
+log = logging.getLogger(__name__)
+
+
+class Flight:
+    """Sends, hands the replies out, or says why there are none. A repeat goes under the old sequence."""
+
+    def __init__(
+        self,
+        waiting: Waiting,
+        session: Session,
+        replication: Replication,
+        deadline_s: float,
+        count: Callable[[StoreError], None],
+        give_back: Callable[[list[Delivery]], None],
+    ) -> None:
+        self.call: Call | None = None
+        self.sent_at = 0.0  # when something was last asked of the store
+        self.keeps_settles = True  # False: nothing will be sent any more
+        self._waiting = waiting
+        self._session = session
+        self._replication = replication
+        self._deadline_ms = deadline_s * 1000
+        self._count = count
+        self._give_back = give_back
+
+    # there
+
+    async def take_off(self, connection: AbstractConnection) -> bool:
+        """Sends the oldest call that waits; False if there is none."""
+        self.call = self._waiting.next() if self._session.is_open else None
+        if self.call is None:
+            return False
+        self.encode()
+        await self.send(connection)
+        return True
+
+    def encode(self) -> None:
+        if self.call is not None:
+            self._session.encode(self.call, self._deadline_ms)
+
+    async def send(self, connection: AbstractConnection) -> None:
+        """Also once more, on another connection."""
+        call = self.call
+        assert call is not None
+        self.sent_at = time.monotonic()
+        call.was_uncertain, call.uncertain = call.uncertain, True  # until an answer says otherwise
+        await connection.send_packed_command([hiredis.pack_command(call.command)], check_health=False)
+
+    # and back
+
+    def land(self, call: Call, replies: list[Any]) -> None:
+        self._waiting.answered(call)
+        try:
+            call.finish(replies)  # of an abandoned call, only what must be given back still listens
+        except Exception:
+            log.exception("an answer could not be handed out", extra={"action": "store_callback_failed"})
+
+    async def replicated(self, connection: AbstractConnection, call: Call, patience_s: float) -> None:
+        """Waits for the replicas; askers that cannot wait any longer are told that the outcome is unknown."""
+        self._replication.heard(time.monotonic() - self.sent_at)
+        while (rest := call.born + patience_s - time.monotonic()) > 0:
+            self.sent_at = time.monotonic()
+            if await self._replication.has(connection, call.replicas, rest):
+                return
+        if not call.abandoned:
+            call.abandon(self._give_back)
+
+    def abandon_after(self, patience_s: float, now: float) -> None:
+        """Tells the askers that the outcome is unknown, once they have waited long enough."""
+        call = self.call
+        if call is not None and now - call.born > patience_s and not call.abandoned:
+            self._count(OutcomeUnknown())
+            call.abandon(self._give_back)
+
+    # or not
+
+    def refused(self, error: ResponseError) -> None:
+        """The store answered with an error: what that means for the call and for the session.
+
+        Raises it again where it says nothing about the call: another server may be the one to ask.
+        """
+        call, text = self.call, str(error)
+        assert call is not None
+        call.uncertain = call.was_uncertain  # this attempt was refused
+        if text.startswith("LATE"):
+            self.drop(TooLate())
+        elif text.startswith("SESSION"):
+            self._session.lost()
+            self.drop(StoreUnavailable("the session had been given up; nothing was stored"))
+        elif text.startswith(("GAP", "TOOOLD")):
+            self._session.rolled_back(call.sequence, text)
+            self.drop(OutcomeUnknown() if call.uncertain else StoreUnavailable())
+        elif "user_function" in text or "user_script" in text:
+            log.error("a function of the store failed", extra={"action": "store_fault", "detail": text[:500]})
+            self._session.forget_last()  # a call that fails inside is not remembered
+            self.drop(StoreFault(text[:200]))
+        else:
+            raise error  # EPOCH, LOADING, READONLY, MOVED, MISCONF, NOREPLICAS ...: look for the primary and ask again
+
+    def dataset_lost(self) -> None:
+        """There is other data now: what was asked of the old cannot be learnt."""
+        if self.call is not None:
+            self.drop(OutcomeUnknown() if self.call.uncertain else DatasetLost())
+
+    def give_up(self, reason: StoreError, born_before: float) -> None:
+        """A call that is known not to have run is refused, if it has waited for too long."""
+        if self.call is not None and not self.call.uncertain and self.call.born < born_before:
+            self._session.forget_last()
+            self.drop(reason)
+
+    def drop(self, error: StoreError) -> None:
+        call, self.call = self.call, None
+        assert call is not None
+        self.refuse(call, error)
+
+    def refuse(self, call: Call, error: StoreError) -> None:
+        """Tells the askers. Settles that were not carried out are tried again for as long as the leases live."""
+        self._waiting.answered(call)
+        if not call.abandoned:
+            self._count(error)
+        again = not isinstance(error, OutcomeUnknown | StoreFault)
+        if again and self._session.is_open and self.keeps_settles:
+            self._waiting.take_over_settles(call)
+        call.fail(error)
