@@ -9,7 +9,7 @@ import time
 import pytest
 
 from services.store import Part, PipeSettings, Source
-from services.store.errors import OutcomeUnknown, StoreFault, StoreUnavailable
+from services.store.errors import DatasetLost, OutcomeUnknown, StoreFault, StoreUnavailable
 from tests.proxy import Proxy
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, numbered, until
@@ -196,6 +196,14 @@ async def test_while_it_is_away_everybody_is_refused_at_once_and_settles_are_kep
         await settled
         assert await desk.drain(queue) == numbered(1, 2)
         assert desk.pipe.waiting.pending_bytes == 0
+
+
+async def test_data_that_vanish_under_an_idle_process_are_missed(own_server: Server) -> None:
+    """architecture.md 7: readiness goes by the dataset, though the connection lives and nobody asks for anything."""
+    async with Desk(own_server, pipe=HASTY) as desk:
+        own_server.call("FLUSHALL")
+        await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))
+        assert desk.store.trouble is desk.pipe.trouble
 
 
 async def test_functions_that_are_gone_are_missed(own_server: Server) -> None:
