@@ -1,0 +1,68 @@
+"""The edge ends its connections: what is under way is answered, nothing new begins (tmq.md 1.2, 5.4, 6.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from protos import tmq
+from tests.servers import Server
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge, until
+from tests.tmq.states import (
+    RACES,
+    STATES,
+    Q,
+    State,
+    by_name,
+    nothing_leased,
+    prepared,
+)
+
+
+@pytest.mark.parametrize("state", [*STATES, *RACES], ids=by_name)
+async def test_a_drain(edge: LiveEdge, state: State) -> None:
+    # 5.4, 6.1: every connection ends; nothing is left leased, nothing counts as the consumer's failure
+    client, witness = await prepared(edge)
+    witness.close()
+    await until(lambda: len(edge.connections()) == 1)
+    await state(client)
+    (listener,) = (listener for listener in edge.listeners.values() if listener.connections)
+    await listener.drain(0.0)
+    await client.rest()
+    client.close()
+    assert await listener.closed(10)
+    await until(lambda: nothing_leased(edge))
+    stats = await edge.stats("q")
+    assert stats["dead_letters"] == 0
+    assert stats["ready"] + stats["acked"] == 3
+
+
+async def test_a_drain_while_the_store_is_asked(own_server: Server, make_edge: MakeEdge) -> None:
+    # 1.2: what has come in is answered, then it is closed
+    edge = await make_edge(own_server.url)
+    client = await edge.client()
+    await client.queue(b"q")
+    own_server.stop()
+    try:
+        await edge.deliver("document", client, tmq.encode_enq(Q, b"x"))
+        await edge.listeners["document"].drain(0.0)
+    finally:
+        own_server.cont()
+    assert await client.rest() == b"\1"
+
+
+async def test_no_transaction_begins_while_it_drains(own_server: Server, make_edge: MakeEdge) -> None:
+    # 5.1, 5.4: it could only be aborted; what needs none is still done
+    edge = await make_edge(own_server.url)
+    client = await edge.client()
+    await client.queue(b"q")
+    requests = tmq.encode_select(Q), b"\x08", tmq.encode_enq(Q, b"by itself"), b"\6"
+    own_server.stop()
+    try:
+        await edge.deliver("document", client, b"".join(requests))
+        await edge.listeners["document"].drain(0.0)
+    finally:
+        own_server.cont()
+    assert await client.rest() == bytes(8) + b"\1" + b"\1" + b"\1"
+    assert edge.refusals()["draining"] == edge.refusals()["no_transaction"] == 1
+    assert (await edge.stats("q"))["ready"] == 1

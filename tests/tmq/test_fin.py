@@ -1,0 +1,108 @@
+"""A connection that ends by FIN, outside a transaction: what is settled by it (tmq.md 6.1)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from protos import tmq
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge, until
+from tests.tmq.states import (
+    OTHER,
+    THREE,
+    Q,
+    dnq_read,
+    dnq_unread,
+    prepared,
+    sees,
+)
+
+
+async def test_a_fin_settles_what_was_read(edge: LiveEdge) -> None:
+    # 6.1
+    client, witness = await prepared(edge)
+    await dnq_read(client)
+    client.fin()
+    assert await client.ended() == "fin"
+    assert await witness.drain(Q) == THREE[1:]
+    assert (await edge.stats("q"))["returned"] == 0
+
+
+async def test_a_fin_that_cuts_a_request_short_settles_too(edge: LiveEdge) -> None:
+    # 6.1, 3.3: every byte of the reply was acknowledged
+    client, witness = await prepared(edge)
+    await dnq_read(client)
+    await client.send(tmq.encode_enq(OTHER, b"torn")[:-1])
+    client.fin()
+    assert await client.ended() == "fin"
+    assert await witness.drain(Q) == THREE[1:]
+    assert await witness.drain(OTHER) == []
+    assert edge.refusals()["truncated"] == 1
+
+
+async def test_replies_that_arrive_after_the_fin_are_settled_by_it(edge: LiveEdge) -> None:
+    # 6.1: half-closed, all that was asked for is answered and read
+    client, witness = await prepared(edge)
+    await client.send(tmq.encode_dnq(Q) * 4)
+    client.fin()
+    expected = b"".join(tmq.encode_record(body) for body in THREE) + tmq.EMPTY
+    assert await client.rest() == expected
+    assert await witness.drain(Q) == []
+
+
+async def test_a_program_that_ends_with_its_reply_unread(edge: LiveEdge) -> None:
+    # 6.1: its system answers with a reset, although it has acknowledged the bytes
+    client, witness = await prepared(edge)
+    await dnq_unread(client)
+    client.close()
+    await until(lambda: sees(witness, Q, 3))
+    assert await witness.drain(Q) == THREE
+
+
+async def test_a_fin_and_then_a_reset_within_the_second(make_edge: MakeEdge) -> None:
+    # 6.1: a half-closed program that ends with its reply unread
+    edge = await make_edge()  # with the second of 6.1
+    client, witness = await prepared(edge)
+    await dnq_unread(client)
+    client.fin()
+    await until(lambda: any(connection._eof for connection in edge.connections()))
+    client.close()
+    await until(lambda: sees(witness, Q, 3))
+    assert await witness.drain(Q) == THREE
+
+
+async def test_a_reply_that_never_arrives_is_returned_in_the_end(make_edge: MakeEdge) -> None:
+    # 6.1, 7.3: half-closed, with less unread than would hold the edge up; nothing moves, so it is over
+    edge = await make_edge(eof_grace_s=0.1, request_timeout_s=0.5)
+    client, witness = await edge.client(receive_buffer=4096), await edge.client()
+    await client.queue(b"q")
+    await witness.queue(b"q")
+    await witness.put(Q, bytes(200_000))
+    await client.send(tmq.encode_dnq(Q))
+    client.fin()
+    await until(lambda: sees(witness, Q, 1))
+    assert edge.refusals()["replies_unread"] == 1
+    assert [len(body) for body in await witness.drain(Q)] == [200_000]
+
+
+async def test_a_reply_that_arrives_slowly_is_waited_for(make_edge: MakeEdge) -> None:
+    # 6.1, 7.3: half-closed and slow, but some of it moves all the time: longer than the limit, and settled in the end
+    edge = await make_edge(eof_grace_s=0.1, request_timeout_s=1.5)
+    slow, witness = await edge.client(receive_buffer=16 << 10), await edge.client()
+    await slow.queue(b"q")
+    await witness.queue(b"q")
+    await witness.put(Q, bytes(400_000))
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    await slow.send(tmq.encode_dnq(Q))
+    slow.fin()
+    reply = b""
+    while chunk := await loop.sock_recv(slow.sock, 20_000):
+        reply += chunk
+        await asyncio.sleep(0.15)  # slow is what it is to be
+    assert reply == tmq.encode_record(bytes(400_000))
+    assert loop.time() - started > 1.5
+    assert await witness.drain(Q) == []
+    assert edge.refusals()["replies_unread"] == 0
+    stats = await edge.stats("q")
+    assert (stats["acked"], stats["returned"]) == (1, 0)
