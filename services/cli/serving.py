@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+from services.cli.command import open_store
 from services.cli.exits import Exit, Failure
 from services.kit import logs
 from services.kit.acceptor import bind
@@ -24,6 +25,7 @@ def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None) -
     """Until it is told to end: 0, or 1 if that was not in order. Raises SettingsError, Failure."""
     logs.configure(settings.log, edge=edge.name)
     edge_settings = settings.edge(edge)
+    open_store(settings.store_url)  # not connected yet: only its URL is looked at
     check(edge.name, settings, edge_settings)
     try:
         status = _run(edge, settings, edge_settings, workers or edge_settings.workers)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -95,3 +97,39 @@ def test_a_health_page_that_only_a_worker_finds_unusable_is_told(alone: Shell) -
     *log, last = alone.run("serve", "tmq", "--store", NOWHERE, *host, code=2).err.splitlines()
     assert last == "penstock: edge_unusable: tmq cannot start: the log says why"
     assert any("cannot serve health on no.such.host.invalid" in line for line in log)
+
+
+def test_a_url_that_is_none_is_told_as_by_every_command(alone: Shell) -> None:
+    assert alone.fails("serve", "tmq", "--store", "http://x", code=2).startswith("bad_store_url: ")
+
+
+FAULTY = """
+from services.cli.exits import Failure
+from services.cli.serving import serve_edge
+from services.kit.edge import Edge, EdgeSettings
+from services.kit.settings import load
+
+class Settings(EdgeSettings):
+    listeners: dict = {}
+
+async def start(context):
+    raise ArithmeticError("a fault of ours")
+
+try:
+    serve_edge(Edge("faulty", Settings, start, lambda _: []), load(), None)
+except Failure as failure:
+    print(failure.label, failure)
+"""
+
+
+def test_a_fault_of_an_edge_has_its_label_and_the_log_the_traceback(alone: Shell) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTY],
+        env=alone.environment,
+        cwd=alone.folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "edge_failed faulty failed: ArithmeticError: a fault of ours; its log says where\n"
+    (event,) = [one for one in map(json.loads, done.stderr.splitlines()) if one["action"] == "failed"]
+    assert "in start" in event["exc_info"]
