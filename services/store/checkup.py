@@ -1,19 +1,20 @@
-"""What is right and wrong with a store, as `penstock doctor` tells it: asked anew, by whoever may ask everything."""
+"""What is right and wrong with a store, as `penstock doctor` tells it: asked anew. An administrator may ask
+everything; what somebody else may not look at is a finding, too."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError
 
 from services.store.domain import SESSION_TIMEOUT_MS, Domain
 from services.store.errors import AckLevelRefused, NotInitialised, StoreError
 from services.store.keys import DomainKeys
 from services.store.library import LIBRARY, source
 from services.store.link import Link, explain
-from services.store.probe import Finding, Grade, Promises, probe
+from services.store.probe import Finding, Grade, Promises, hidden, probe
 from services.store.store import Store
 
 GUARD = 0.75  # share of maxmemory above which publishes are refused (lua/schema.lua)
@@ -35,10 +36,10 @@ async def _findings(store: Store, found: Promises, production: bool) -> AsyncIte
     for finding in found.findings(production=production):
         yield finding
     link = store.registry.link
-    yield await _disk(link)
-    yield await _memory(link)
-    yield await _clock(link)
-    yield await _functions(link, "functions")
+    yield await _seen("disk", _disk(link))
+    yield await _seen("memory used", _memory(link))
+    yield await _seen("clock", _clock(link))
+    yield await _seen("functions", _functions(link, "functions"))
     try:
         epoch = await store.registry.epoch()
     except NotInitialised as error:
@@ -50,6 +51,16 @@ async def _findings(store: Store, found: Promises, production: bool) -> AsyncIte
         async for finding in _domain(store.look_at(name), epoch):
             yield finding
     yield await _queues(store, found)
+
+
+async def _seen(subject: str, looking: Awaitable[Finding]) -> Finding:
+    """What was found; a warning where this user may not look."""
+    try:
+        return await looking
+    except StoreError as error:
+        if not isinstance(error.__cause__, NoPermissionError):
+            raise
+        return hidden(subject)
 
 
 async def _info(link: Link, section: str) -> dict[str, str]:
@@ -131,10 +142,11 @@ async def _domain(domain: Domain, epoch: str) -> AsyncIterator[Finding]:
         yield Finding(subject, Grade.FAIL, f"dataset {theirs or 'none'}, the registry's is {epoch}", advice)
         return
     yield Finding(subject, Grade.OK, f"epoch {theirs}")
-    functions = await _functions(domain.link, f"{subject} functions")
-    if functions.grade is not Grade.OK:
+    functions = await _seen(f"{subject} functions", _functions(domain.link, f"{subject} functions"))
+    if functions.grade is Grade.FAIL:  # that they may not be looked at was said of the registry's
         yield functions
-    yield await _sessions(domain.link, domain.keys, f"{subject} sessions")
+    sessions = f"{subject} sessions"
+    yield await _seen(sessions, _sessions(domain.link, domain.keys, sessions))
 
 
 async def _sessions(link: Link, keys: DomainKeys, subject: str) -> Finding:

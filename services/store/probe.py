@@ -36,6 +36,11 @@ class Finding:
     advice: str = ""
 
 
+def hidden(subject: str) -> Finding:
+    """What may not be looked at."""
+    return Finding(subject, Grade.WARN, "may not be looked at", "needs an administrator's rights")
+
+
 @dataclass(frozen=True, slots=True)
 class Promises:
     """The facts that decide which ack levels a queue may have. `mode` is as in StoreUrl."""
@@ -88,7 +93,7 @@ class Promises:
             _durability_finding(self),
             _memory_finding(self, production),
             _policy_finding(self),
-            Finding("ack levels", Grade.OK, ", ".join(self.levels()) or "memory"),
+            _levels_finding(self),
         ]
 
     def levels(self) -> list[str]:
@@ -116,9 +121,7 @@ def _version_finding(p: Promises) -> Finding:
 
 def _durability_finding(p: Promises) -> Finding:
     if not p.settings:
-        return Finding(
-            "durability", Grade.WARN, "CONFIG GET is not allowed", "run doctor as a user who may ask"
-        )
+        return hidden("durability")
     found = ", ".join(f"{name} {p.settings.get(name, '?')}" for name in SETTINGS[:3])
     if p.settings.get("appendonly") != "yes":
         return Finding("durability", Grade.FAIL, found, "a restart loses everything: set appendonly yes")
@@ -132,6 +135,8 @@ def _durability_finding(p: Promises) -> Finding:
 
 
 def _memory_finding(p: Promises, production: bool) -> Finding:
+    if not p.settings:
+        return hidden("memory")
     limit = p.settings.get("maxmemory", "?")
     if limit == "0":
         grade = Grade.FAIL if production else Grade.WARN
@@ -142,12 +147,21 @@ def _memory_finding(p: Promises, production: bool) -> Finding:
 
 
 def _policy_finding(p: Promises) -> Finding:
+    if not p.settings:
+        return hidden("eviction")
     policy = p.settings.get("maxmemory-policy", "?")
     if policy not in ("noeviction", "?"):
         return Finding(
             "eviction", Grade.FAIL, policy, "messages could be thrown away: set maxmemory-policy noeviction"
         )
     return Finding("eviction", Grade.OK if policy != "?" else Grade.WARN, policy)
+
+
+def _levels_finding(p: Promises) -> Finding:
+    """Without the settings every store would look as if it kept nothing but `memory`."""
+    if not p.settings:
+        return hidden("ack levels")
+    return Finding("ack levels", Grade.OK, ", ".join(p.levels()) or "memory")
 
 
 async def probe(connector: Connector) -> Promises:

@@ -142,6 +142,36 @@ def test_a_session_that_fell_silent(ready: Shell, server: Server) -> None:
     assert (found["grade"], found["found"]) == ("warn", "0 alive, 1 silent")
 
 
+HIDDEN = {"grade": "warn", "found": "may not be looked at", "advice": "needs an administrator's rights"}
+
+
+@pytest.fixture
+def as_edge(ready: Shell, server: Server) -> Iterator[Shell]:
+    """A shell of the user that `store rights` makes, on a store that is set up."""
+    ready.run("queue", "create", "q")
+    rules = ready.run("store", "rights", "--json").object["rules"]
+    server.call("ACL", "SETUSER", "edge", *rules, ">secret")
+    ready.environment["REDIS_URL"] = server.url.replace("://", "://edge:secret@", 1)
+    yield ready
+    server.call("ACL", "DELUSER", "edge")
+
+
+def test_a_user_for_edges_is_told_what_it_may_see(as_edge: Shell) -> None:
+    found = findings(as_edge, code=0)
+    concealed = {subject for subject, one in found.items() if one["grade"] != "ok"}
+    assert concealed == {"durability", "memory", "eviction", "ack levels", "functions"}
+    for subject in concealed:
+        assert found[subject] == {"subject": subject, **HIDDEN}
+    assert found["promises"]["found"] == "edges count on memory, fsync"
+    assert found["queues"]["found"] == "1, and every ack level can be kept"
+    assert {"server", "disk", "memory used", "clock", "dataset", "domain main"} < found.keys()
+
+
+def test_what_must_not_be_is_told_to_a_user_for_edges_too(as_edge: Shell, server: Server) -> None:
+    server.call("DEL", "ps:{main}:epoch", *server.call("KEYS", "ps:{main}:*"))
+    assert findings(as_edge, code=1)["domain main"]["grade"] == "fail"
+
+
 def test_a_store_that_is_not_there(alone: Shell, tmp_path: Path) -> None:
     for url in (f"redis://127.0.0.1:{free_port()}", f"unix://{tmp_path}/nothing.sock"):
         for command in (["doctor"], ["queue", "list"], ["put", "q", "x"], ["store", "init"]):
