@@ -49,7 +49,9 @@ class ListenerSettings(BaseModel):
     tls: TlsSettings | None = None
     allow: Networks = Field(default=(), description="networks that may connect; empty: all")
     max_connections: int = Field(default=10_000, ge=1)
-    max_connections_per_address: int = Field(default=0, ge=0, description="0: no limit; IPv6 counts by /64")
+    max_connections_per_address: int = Field(
+        default=0, ge=0, description="0: no limit; IPv6 counts by /64; each worker counts its own"
+    )
     handshake_timeout_s: float = Field(default=10.0, gt=0)
     write_timeout_s: float = Field(default=30.0, gt=0, description="output without progress: closed")
     write_buffer_bytes: int = Field(default=256 << 10, ge=1 << 10, description="beyond it reading stops")
