@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from protos import tmq
-from services.store import Queue, records
+from services.store import Queue, QueueSpec, records
 from services.store.asking import Asker
 from services.store.spec import Delivery
+from services.tmq.service import OWNER
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge, until
@@ -220,6 +221,23 @@ async def test_delete_is_only_for_queues_that_create_made(edge: LiveEdge, client
     assert not await client.delete(b"theirs")
     assert await client.open(b"theirs") is not None
     assert not await client.delete(b"nobody's")
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "not open"])
+async def test_a_queue_that_was_claimed_since_is_not_deleted(
+    edge: LiveEdge, client: Client, other: Client, is_open: bool
+) -> None:
+    """3: CREATE made it, and then somebody declared it as his own"""
+    assert await client.create(b"claimed")
+    if is_open:
+        assert await other.open(b"claimed") is not None
+    _, new = await edge.tools.declare("claimed", QueueSpec(), "file", replace=True)
+    assert not new
+    assert not await client.delete(b"claimed")
+    assert edge.refusals()["not_owner"] == 1
+    assert await client.open(b"claimed") is not None
+    await edge.tools.declare("claimed", QueueSpec(), OWNER, replace=True)
+    assert await client.delete(b"claimed")
 
 
 async def test_create_can_be_forbidden(make_edge: MakeEdge) -> None:

@@ -1,0 +1,83 @@
+"""One client that asks for as much as it can, of what needs no store to wait for: others are unharmed (tmq.md 7.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+
+import pytest
+
+from protos import tmq
+from tests.servers import Server
+from tests.tmq.client import CHUNK, Client
+from tests.tmq.process import EdgeProgram
+
+MIB = 1 << 20
+Q = tmq.mqid_of(b"q")
+AT_MOST_S = 1.0
+LOOKS = 20
+FLOODS = {
+    "ta_outside_a_transaction": tmq.encode_ta(tmq.Dialect.DOCUMENT),
+    "create_without_a_name": tmq.encode_create(b""),
+    "close_of_an_unknown_mqid": tmq.encode_close(tmq.mqid_of(b"nobody's")),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_others_are_served_during_a_flood(server: Server, tmp_path: Path, flood: str) -> None:
+    # 7.3, 7.4: each of these requests is answered, counted, and done with at once
+    async with EdgeProgram(server.url, tmp_path) as program:
+        other, flooder = await program.client(), await program.client()
+        await other.queue(b"q")
+        answered = Tally()
+        tasks = [
+            asyncio.ensure_future(send_for_ever(flooder, FLOODS[flood])),
+            asyncio.ensure_future(read_for_ever(flooder, answered)),
+        ]
+        try:
+            await asyncio.wait_for(answered.begun.wait(), 20)
+            late_s: list[float] = []
+            for _ in range(LOOKS):
+                before, started = answered.octets, time.monotonic()
+                assert await other.select(Q) == 0
+                assert (await program.page("/healthz"))[0] == 200
+                if (took_s := time.monotonic() - started) > AT_MOST_S:
+                    late_s.append(took_s)
+                assert len(late_s) < 2, f"{late_s} s for a SELECT and a page"  # once a busy machine may stall
+                await answered.more_than(before)  # the flood goes on
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            flooder.reset()
+
+
+class Tally:
+    """What the flood was answered."""
+
+    def __init__(self) -> None:
+        self.octets = 0
+        self.begun = asyncio.Event()
+
+    async def more_than(self, octets: int) -> None:
+        async with asyncio.timeout(20):
+            while self.octets <= octets:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
+
+async def send_for_ever(client: Client, request: bytes) -> None:
+    """As fast as the edge reads."""
+    load = request * (MIB // len(request))
+    with contextlib.suppress(ConnectionError):
+        while True:
+            await asyncio.get_running_loop().sock_sendall(client.sock, load)
+
+
+async def read_for_ever(client: Client, answered: Tally) -> None:
+    """All of it: a flood whose answers nobody reads would soon be held up."""
+    with contextlib.suppress(ConnectionError):
+        while chunk := await asyncio.get_running_loop().sock_recv(client.sock, CHUNK):
+            answered.octets += len(chunk)
+            answered.begun.set()
