@@ -6,12 +6,7 @@ from protos import tmq
 from services.store import Queue
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
-
-
-async def both(edge: LiveEdge) -> tuple[Client, Client]:
-    return await edge.client(), await edge.client()
-
+from tests.tmq.live import LiveEdge
 
 # 5.1
 
@@ -167,84 +162,6 @@ async def test_an_empty_transaction_succeeds(client: Client) -> None:
     """5.3"""
     assert await client.ts()
     assert await client.te()
-
-
-# 5.4
-
-
-async def test_returned_messages_keep_their_places_whoever_aborts_first(
-    client: Client, other: Client
-) -> None:
-    """5.4"""
-    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
-    await client.put(mine, *(b"%d" % n for n in range(6)))
-    assert await client.ts()
-    assert await other.ts()
-    assert await client.dnq(mine) == b"0"
-    assert await other.dnq(theirs) == b"1"
-    assert await client.dnq(mine) == b"2"
-    assert await other.dnq(theirs) == b"3"
-    assert await other.ta()
-    assert await client.ta()
-    assert await client.drain(mine) == [b"%d" % n for n in range(6)]
-
-
-async def test_a_lost_connection_aborts(client: Client, other: Client) -> None:
-    """5.4"""
-    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
-    await client.put(mine, b"1", b"2")
-    assert await client.ts()
-    assert await client.dnq(mine) == b"1"
-    assert await client.enq(mine, b"3")
-    client.reset()
-    await until(lambda: has(other, theirs, 2))
-    assert await other.drain(theirs) == [b"1", b"2"]
-
-
-async def has(client: Client, mqid: bytes, count: int) -> bool:
-    return await client.select(mqid) == count
-
-
-async def test_a_fin_in_a_transaction_aborts_it(client: Client, other: Client) -> None:
-    """5.4"""
-    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
-    await client.put(mine, b"1")
-    assert await client.ts()
-    assert await client.dnq(mine) == b"1"
-    client.fin()
-    assert await client.ended() == "fin"
-    await until(lambda: has(other, theirs, 1))
-
-
-async def test_the_time_limit_aborts_and_everything_fails_until_the_end(make_edge: MakeEdge) -> None:
-    """5.4"""
-    edge = await make_edge(transaction={"time_limit_s": 0.2})
-    client, other = await both(edge)
-    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
-    await client.put(mine, b"1", b"2")
-    assert await client.ts()
-    assert await client.dnq(mine) == b"1"
-    assert await client.enq(mine, b"3")
-    await until(lambda: has(other, theirs, 2))
-    assert not await client.enq(mine, b"4")
-    assert await client.dnq(mine) is None
-    assert await client.select(mine) == tmq.UNUSABLE
-    assert not await client.te()
-    assert await client.drain(mine) == [b"1", b"2"]
-    assert edge.refusals()["transaction_time_limit"] == 1
-
-
-async def test_aborts_count_as_failed_deliveries(edge: LiveEdge, client: Client) -> None:
-    """5.4 and decision 4: a message that makes its consumer abort for ever ends in the dead letters"""
-    await edge.declare("poison", max_deliveries=3)
-    mqid = await client.queue(b"poison")
-    await client.put(mqid, b"bad", b"good")
-    for _ in range(3):
-        assert await client.ts()
-        assert await client.dnq(mqid) == b"bad"
-        assert await client.ta()
-    assert await client.drain(mqid) == [b"good"]
-    assert (await edge.stats("poison"))["dead_letters"] == 1
 
 
 # 5.5, 5.6

@@ -1,0 +1,60 @@
+"""TA and the time limit: what was taken goes back to its place (tmq.md 5.4). Lost connections are in test_endings."""
+
+from __future__ import annotations
+
+from protos import tmq
+from tests.tmq.client import Client
+from tests.tmq.conftest import MakeEdge
+from tests.tmq.live import LiveEdge, until
+
+
+async def test_returned_messages_keep_their_places_whoever_aborts_first(
+    client: Client, other: Client
+) -> None:
+    """5.4"""
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    await client.put(mine, *(b"%d" % n for n in range(6)))
+    assert await client.ts()
+    assert await other.ts()
+    assert await client.dnq(mine) == b"0"
+    assert await other.dnq(theirs) == b"1"
+    assert await client.dnq(mine) == b"2"
+    assert await other.dnq(theirs) == b"3"
+    assert await other.ta()
+    assert await client.ta()
+    assert await client.drain(mine) == [b"%d" % n for n in range(6)]
+
+
+async def has(client: Client, mqid: bytes, count: int) -> bool:
+    return await client.select(mqid) == count
+
+
+async def test_the_time_limit_aborts_and_everything_fails_until_the_end(make_edge: MakeEdge) -> None:
+    """5.4"""
+    edge = await make_edge(transaction={"time_limit_s": 1.0})
+    client, other = await edge.client(), await edge.client()
+    mine, theirs = await client.queue(b"q"), await other.queue(b"q")
+    await client.put(mine, b"1", b"2")
+    assert await client.ts()
+    assert await client.dnq(mine) == b"1"
+    assert await client.enq(mine, b"3")
+    await until(lambda: has(other, theirs, 2))
+    assert not await client.enq(mine, b"4")
+    assert await client.dnq(mine) is None
+    assert await client.select(mine) == tmq.UNUSABLE
+    assert not await client.te()
+    assert await client.drain(mine) == [b"1", b"2"]
+    assert edge.refusals()["transaction_time_limit"] == 1
+
+
+async def test_aborts_count_as_failed_deliveries(edge: LiveEdge, client: Client) -> None:
+    """5.4 and decision 4: a message that makes its consumer abort for ever ends in the dead letters"""
+    await edge.declare("poison", max_deliveries=3)
+    mqid = await client.queue(b"poison")
+    await client.put(mqid, b"bad", b"good")
+    for _ in range(3):
+        assert await client.ts()
+        assert await client.dnq(mqid) == b"bad"
+        assert await client.ta()
+    assert await client.drain(mqid) == [b"good"]
+    assert (await edge.stats("poison"))["dead_letters"] == 1
