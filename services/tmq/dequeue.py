@@ -80,9 +80,7 @@ class Dequeues:
         else:
             talk = self._talk
             take = talk.service.pipe(run.queue).take
-            inside = (
-                self._transactions.current is not None
-            )  # what a transaction takes is leased until it ends (5.4)
+            inside = self._transactions.current is not None  # then it is leased until that ends (5.4)
             take(talk.source, run.queue, run.allowed, partial(self._taken, run), leased=inside)
 
     def _nothing(self, slot: Slot, asked: int) -> None:

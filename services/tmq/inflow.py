@@ -17,9 +17,7 @@ from services.store import Pipe
 from services.tmq.conversation import Conversation
 
 MAX_ENQ_RUNS = 64  # runs of ENQs of one connection that may wait for the store at a time
-EVENTS_A_TURN = (
-    256  # handled of one connection before the others have their turn: some need no store to wait for
-)
+EVENTS_A_TURN = 256  # of one connection, then the others have theirs: some need no store to wait for
 WHOLE_QUEUE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these do not go through the pipe
 
 

@@ -78,6 +78,9 @@ class StoreWaits(BaseModel):
     call_deadline_s: float = Field(
         default=20.0, gt=0, description="the store does not begin a call that is older"
     )
+    max_pending_bytes: int = Field(
+        default=64 << 20, ge=1 << 20, description="waiting for the store in all; above it nobody is read"
+    )
     session_timeout_s: float = Field(default=30.0, gt=0, description="silence after which an edge is dead")
     heartbeat_s: float = Field(default=10.0, gt=0, description="at most half of the session timeout")
     sweep_s: float = Field(default=5.0, gt=0, description="how often to look for dead edges")
@@ -90,7 +93,13 @@ class StoreWaits(BaseModel):
         return self
 
     def pipe(self, request_timeout_s: float) -> PipeSettings:
-        return PipeSettings(self.patience_s, self.reply_timeout_s, self.call_deadline_s, request_timeout_s)
+        return PipeSettings(
+            self.patience_s,
+            self.reply_timeout_s,
+            self.call_deadline_s,
+            request_timeout_s,
+            self.max_pending_bytes,
+        )
 
     def timing(self) -> Timing:
         timeout_ms = round(self.session_timeout_s * 1000)

@@ -82,12 +82,12 @@ async def free(edge: LiveEdge) -> bool:
 
 async def test_what_waits_is_bounded(own_server: Server, make_edge: MakeEdge) -> None:
     """7.3: beyond the bound no client is read any more, and all is answered once the store goes on"""
-    edge = await make_edge(own_server.url)  # with its usual, long times: nothing is given up meanwhile
+    # with its usual, long times: nothing is given up meanwhile
+    edge = await make_edge(own_server.url, store={"max_pending_bytes": 2 * MIB})
     clients = [await edge.client() for _ in range(4)]
     for client in clients:
         await client.queue(b"q")
     waiting = edge.service.store.domain().pipe.waiting
-    waiting.max_bytes = 2 * MIB
     traffic = edge.listeners["document"].traffic
     traffic.received = 0
     own_server.stop()
