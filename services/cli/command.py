@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -26,6 +27,18 @@ BEAT_S = 1.0  # however short a silence the edges' settings allow a session
 Tree = dict[str, Any]
 Callback = Callable[..., int | None]  # an exit code, if it is not simply 0
 StoreWork = Callable[..., Awaitable[None]]  # (store, output, **arguments)
+
+
+class Seconds(click.FloatRange):
+    """A time that is a number: click lets NaN through any range."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +125,7 @@ def store_command(work: StoreWork) -> Callback:
 
     @click.option(
         "--timeout",
-        type=click.FloatRange(0.1, 3600),
+        type=Seconds(0.1, 3600),
         default=TIMEOUT_S,
         show_default=True,
         metavar="SECONDS",

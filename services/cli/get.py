@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from services.cli.command import store_command
+from services.cli.command import Seconds, store_command
 from services.cli.exits import Exit, Failure, usage
 from services.cli.message import Show, acquired, asker_of, body_writer, contents, json_lines
 from services.cli.output import Advance, Output
@@ -66,9 +66,7 @@ class Getting:
 @click.argument("queue")
 @click.option("-n", "number", type=click.IntRange(1), default=1, show_default=True, help="at most so many")
 @click.option("--all", "everything", is_flag=True, help="as many as there are")
-@click.option(
-    "--wait", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="wait so long for them"
-)
+@click.option("--wait", type=Seconds(0), default=0.0, metavar="SECONDS", help="wait so long for them")
 @click.option("--no-ack", is_flag=True, help="give them back afterwards instead of taking them for good")
 @click.option("-0", "--null", is_flag=True, help="end each body with NUL")
 @store_command

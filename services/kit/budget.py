@@ -1,4 +1,4 @@
-"""The memory that all connections together may hold of their peers' unfinished input."""
+"""The memory that all connections together may hold: of their peers' unfinished input, of output nobody reads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Holder(Protocol):
-    """Something that holds input and can be told to let go of it."""
+    """Something that holds memory and can be told to let go of it."""
 
     def evict(self) -> None:
-        """Give everything back now, by `InputBudget.hold(self, 0)`."""
+        """Give everything back now, by `Budget.hold(self, 0)`."""
 
 
-class InputBudget:
+class Budget:
     """When the sum passes the limit, whoever holds most has to go.
 
     So many small senders are never closed for the sake of a few that open large messages and do not end them.

@@ -89,7 +89,7 @@ class Connection(Stream):
         reset = exc is not None or self._reset or (self._phase is Phase.OPEN and self.is_reset())
         self._phase = Phase.GONE
         self._alarm.cancel()
-        self._watch = None
+        self._unwatch()
         self._host.budget.hold(self, 0)
         session, self._session = self._session, NOBODY
         self._call(session.lost, reset)
@@ -165,6 +165,11 @@ class Connection(Stream):
 
     def _on_released(self) -> None:
         self._call(self._session.resumed, self._host.now())
+
+    def _on_output_budget(self) -> None:
+        self._unwatch()
+        self.refuse(Refusal.OUTPUT_BUDGET)
+        self.abort()
 
     def _on_stalled(self) -> None:
         self.refuse(Refusal.WRITE_TIMEOUT)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from services.kit.budget import InputBudget
+from services.kit.budget import Budget
 from services.kit.metrics import Traffic
 from services.kit.session import Peer, Session, SessionFactory
 
@@ -21,7 +21,8 @@ class Host(Protocol):
     now: Callable[[], float]  # the loop's clock
     factory: SessionFactory
     traffic: Traffic
-    budget: InputBudget
+    budget: Budget  # of unfinished input
+    output: Budget  # that is held up
     write_buffer_bytes: int
     write_timeout_s: float
 

@@ -24,6 +24,8 @@ _BEGINNING = re.compile(r"^(Input|String) should")  # of pydantic's own messages
 
 Tree = dict[str, Any]
 
+MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of the pen
+
 
 class SettingsError(Exception):
     """Settings that cannot be used: one line for each fault. A program that gets it exits with status 2."""

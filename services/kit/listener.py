@@ -12,9 +12,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from services.kit import sockets
 from services.kit.acceptor import Acceptor, bind
-from services.kit.budget import InputBudget
+from services.kit.budget import Budget
 from services.kit.connection import Connection
 from services.kit.gate import Gate, Networks, plain_address
+from services.kit.layers import MAX_SECONDS
 from services.kit.metrics import Metrics, Traffic
 from services.kit.refusals import Refusals
 from services.kit.session import Peer, SessionFactory
@@ -52,10 +53,15 @@ class ListenerSettings(BaseModel):
     max_connections_per_address: int = Field(
         default=0, ge=0, description="0: no limit; IPv6 counts by /64; each worker counts its own"
     )
-    handshake_timeout_s: float = Field(default=10.0, gt=0)
-    write_timeout_s: float = Field(default=30.0, gt=0, description="output without progress: closed")
+    handshake_timeout_s: float = Field(default=10.0, gt=0, le=MAX_SECONDS)
+    write_timeout_s: float = Field(
+        default=30.0, gt=0, le=MAX_SECONDS, description="output without progress: closed"
+    )
     write_buffer_bytes: int = Field(default=256 << 10, ge=1 << 10, description="beyond it reading stops")
-    backlog: int = Field(default=4096, ge=1)
+    backlog: int = Field(default=4096, ge=1, le=65_535)
+
+
+OUTPUT_BYTES = 256 << 20  # held up in all, unless somebody says otherwise
 
 
 class Listener:
@@ -68,15 +74,17 @@ class Listener:
         name: str,
         settings: ListenerSettings,
         factory: SessionFactory,
-        budget: InputBudget,
+        budget: Budget,
         metrics: Metrics,
         reuse_port: bool = False,
+        output: Budget | None = None,
     ) -> None:
         """Raises SettingsError if the TLS files are not usable."""
         self.name = name
         self.settings = settings
         self.factory = factory
         self.budget = budget
+        self.output = output or Budget(OUTPUT_BYTES)
         self.traffic = Traffic()
         self.write_buffer_bytes = settings.write_buffer_bytes
         self.write_timeout_s = settings.write_timeout_s

@@ -82,6 +82,7 @@ class Metrics:
         self._seconds = self.histogram("request_seconds", "Time from request to answer", ("operation",))
         self.local_errors = self.counter("local_errors", "Faults of our own: see the log").labels(edge)
         self.input_held = self.gauge("input_held_bytes", "Unfinished input held").labels(edge)
+        self.output_held = self.gauge("output_held_bytes", "Output held that peers do not read").labels(edge)
         self.ready = self.gauge("ready", "1 if the edge takes requests", merge="livemin").labels(edge)
         self.requests = functools.cache(self._request_counter)
         self.seconds = functools.cache(self._request_seconds)

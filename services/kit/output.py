@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 from services.kit import sockets
 
@@ -10,12 +11,26 @@ CHECKS = 8  # a stall is noticed after its limit and at most an eighth more
 
 
 class OutputWatch:
-    """One connection's output, from the moment it is watched. Times in seconds of the loop's clock."""
+    """One connection's output, from the moment it is watched: a `Holder` of the output budget.
 
-    __slots__ = ("_acked", "_every_s", "_limit_s", "_sock", "_stalled_since", "next_check")
+    Times in seconds of the loop's clock.
+    """
 
-    def __init__(self, sock: socket.socket, limit_s: float, now: float, first_check_s: float = 1e9) -> None:
-        """Progress is looked for every eighth of `limit_s`, the first time after `first_check_s` at most."""
+    __slots__ = ("_acked", "_every_s", "_limit_s", "_sock", "_stalled_since", "evict", "next_check")
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        limit_s: float,
+        now: float,
+        evict: Callable[[], None],
+        first_check_s: float = 1e9,
+    ) -> None:
+        """Progress is looked for every eighth of `limit_s`, the first time after `first_check_s` at most.
+
+        evict: what to do when all output together is too much, and this is the most.
+        """
+        self.evict = evict
         self._sock = sock
         self._limit_s = limit_s
         self._every_s = min(limit_s / CHECKS, first_check_s)

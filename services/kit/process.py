@@ -11,7 +11,7 @@ from typing import Any, Generic
 
 import uvloop
 
-from services.kit.budget import InputBudget
+from services.kit.budget import Budget
 from services.kit.drain import drain
 from services.kit.edge import Edge, EdgeContext, RunningEdge, SettingsT
 from services.kit.health import Answers, HealthServer
@@ -52,7 +52,8 @@ class EdgeProcess(Generic[SettingsT]):
         self._share = share
         self._report = report
         self._metrics = Metrics(edge.name)
-        self._budget = InputBudget(settings.limits.max_input_bytes // share)
+        self._budget = Budget(settings.limits.max_input_bytes // share)
+        self._output = Budget(settings.limits.max_output_bytes // share)
         self._listeners: list[Listener] = []
         self._running: RunningEdge | None = None
         self._draining = False
@@ -123,7 +124,9 @@ class EdgeProcess(Generic[SettingsT]):
         if self._share > 1:
             own_part = math.ceil(settings.max_connections / self._share)
             settings = settings.model_copy(update={"max_connections": own_part})
-        listener = Listener(name, settings, factory, self._budget, self._metrics, self._share > 1)
+        listener = Listener(
+            name, settings, factory, self._budget, self._metrics, self._share > 1, self._output
+        )
         self._listeners.append(listener)
         return listener
 
@@ -145,6 +148,7 @@ class EdgeProcess(Generic[SettingsT]):
         for listener in self._listeners:
             listener.tick(now)
         self._metrics.input_held.set(self._budget.total)
+        self._metrics.output_held.set(self._output.total)
         reason = self.unready()
         self._metrics.ready.set(reason is None)
         if self._report is not None:

@@ -20,6 +20,7 @@ class Refusal(enum.StrEnum):
     TLS_RECORD = "tls_record"  # after the handshake: what came is not TLS any more
     WRITE_TIMEOUT = "write_timeout"  # the peer does not read what it asked for
     INPUT_BUDGET = "input_budget"  # all connections together hold too much, and this one holds most
+    OUTPUT_BUDGET = "output_budget"  # the same of output that the peers do not read
 
 
 class Throttle:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from services.kit.layers import Layers, SettingsError, explain, merge, read_environment, read_file
+from services.kit.layers import (
+    MAX_SECONDS,
+    Layers,
+    SettingsError,
+    explain,
+    merge,
+    read_environment,
+    read_file,
+)
 from services.kit.secret import SecretUrl, mask
 
 if TYPE_CHECKING:
@@ -61,9 +69,15 @@ class LogSettings(Section):
 class DrainSettings(Section):
     """The way out after SIGTERM: a pod's grace period must be longer than the three together."""
 
-    grace_s: float = Field(default=0.0, ge=0, description="keep serving, unready, while endpoints drain")
-    spread_s: float = Field(default=2.0, ge=0, description="over which many sessions are asked to end")
-    timeout_s: float = Field(default=30.0, ge=0, description="after which what is left is reset")
+    grace_s: float = Field(
+        default=0.0, ge=0, le=MAX_SECONDS, description="keep serving, unready, while endpoints drain"
+    )
+    spread_s: float = Field(
+        default=2.0, ge=0, le=MAX_SECONDS, description="over which many sessions are asked to end"
+    )
+    timeout_s: float = Field(
+        default=30.0, ge=0, le=MAX_SECONDS, description="after which what is left is reset"
+    )
 
 
 class LimitsSettings(Section):
@@ -71,6 +85,9 @@ class LimitsSettings(Section):
 
     max_input_bytes: int = Field(
         default=256 << 20, ge=1 << 20, description="unfinished input and what open transactions keep, in all"
+    )
+    max_output_bytes: int = Field(
+        default=256 << 20, ge=1 << 20, description="replies that clients do not read, in all"
     )
 
 

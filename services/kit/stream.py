@@ -109,11 +109,12 @@ class Stream(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._hold(HELD_BY_OUTPUT)
         if self._phase is Phase.OPEN:
-            self._watch_output()
+            watch = self._watch_output()
+            self._host.output.hold(watch, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         if self._phase is Phase.OPEN:
-            self._watch = None
+            self._unwatch()
         self._release(HELD_BY_OUTPUT)
 
     # Inside
@@ -133,10 +134,20 @@ class Stream(asyncio.Protocol):
                 self._transport.resume_reading()
             self._on_released()
 
-    def _watch_output(self, first_check_s: float = float("inf")) -> None:
+    def _watch_output(self, first_check_s: float = float("inf")) -> OutputWatch:
+        self._unwatch()
         now = self._host.now()
-        self._watch = OutputWatch(self._sock, self._host.write_timeout_s, now, first_check_s)
-        self._alarm.set(self._watch.next_check, now)
+        watch = OutputWatch(
+            self._sock, self._host.write_timeout_s, now, self._on_output_budget, first_check_s
+        )
+        self._watch = watch
+        self._alarm.set(watch.next_check, now)
+        return watch
+
+    def _unwatch(self) -> None:
+        if self._watch is not None:
+            self._host.output.hold(self._watch, 0)
+            self._watch = None
 
     def _on_alarm(self) -> None:
         watch = self._watch
@@ -152,6 +163,10 @@ class Stream(asyncio.Protocol):
 
     def _on_released(self) -> None:
         """Nothing holds the reading up any more."""
+        raise NotImplementedError
+
+    def _on_output_budget(self) -> None:
+        """Of all output that is held up, this connection holds most, and it is too much."""
         raise NotImplementedError
 
     def _on_stalled(self) -> None:

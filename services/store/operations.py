@@ -13,7 +13,7 @@ from services.store.queues import Queue
 MAX_MESSAGES = 1000  # published or taken by one call (store.md 8)
 MAX_BYTES = 1 << 20  # of records in one call; a single larger message goes alone
 MAX_QUEUES = 128
-TAKE_BYTES = 4 << 20  # of bodies that one take may answer
+TAKE_BYTES = 1 << 20  # of bodies that one call's takes may answer, or one message that is larger
 
 Refusals = list[tuple[int, StoreError]]  # (index in the run, why)
 Published = Callable[[Refusals | StoreError], None]  # [] = all are stored

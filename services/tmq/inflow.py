@@ -17,7 +17,8 @@ from services.store import Pipe
 from services.tmq.conversation import Conversation
 
 MAX_ENQ_RUNS = 64  # runs of ENQs of one connection that may wait for the store at a time
-EVENTS_A_TURN = 256  # of one connection, then the others have theirs: some need no store to wait for
+WORK_A_TURN = 32  # of one connection, then the others have theirs: many requests need no store to wait for
+RUN_PART = 32  # this many requests of a run are as much work as one request alone
 WHOLE_QUEUE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these do not go through the pipe
 
 
@@ -63,7 +64,7 @@ class Inflow:
         self._busy = False  # a request is under way that all others wait for
         self._congested = False  # too much waits for the store, of all connections together
         self._resting = False  # the others have their turn
-        self._left = EVENTS_A_TURN  # of this connection's turn
+        self._left = WORK_A_TURN  # of this connection's turn
         self._turn = 0.0  # when it began: the loop's clock stands still while it makes its round
         self._paused = False  # we hold reading up
         self._eof = False  # the peer's FIN has come
@@ -78,7 +79,7 @@ class Inflow:
         if talk.closing:
             return
         if now != self._turn:
-            self._turn, self._left = now, EVENTS_A_TURN
+            self._turn, self._left = now, WORK_A_TURN
         if (  # `is_waiting` and more of the same, written out: this is asked for every chunk
             self._busy
             or self._congested
@@ -198,7 +199,7 @@ class Inflow:
                 self._handler.handle(event)
                 if talk.closing:
                     break
-                self._left -= 1
+                self._left -= _work(event)
                 if self._left <= 0:
                     self._events = events
                     self._rest()
@@ -220,7 +221,7 @@ class Inflow:
         self._talk.wire.soon(self._rested)
 
     def _rested(self) -> None:
-        self._resting, self._left = False, EVENTS_A_TURN
+        self._resting, self._left = False, WORK_A_TURN
         self.proceed()
 
     def _handle_held(self, event: tmq.Event) -> None:
@@ -250,3 +251,12 @@ class Inflow:
         if self._paused:
             self._paused = False
             self._talk.wire.resume()
+
+
+def _work(event: tmq.Event) -> int:
+    """How much of a turn it takes."""
+    if isinstance(event, tmq.Enqueue):
+        return 1 + len(event.records) // RUN_PART
+    if isinstance(event, tmq.Dequeue | tmq.Select):
+        return 1 + event.count // RUN_PART
+    return 1

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from protos.tmq import Dialect, Limits
 from services.kit.edge import EdgeSettings
+from services.kit.layers import MAX_SECONDS
 from services.kit.listener import ListenerSettings
 from services.store import PipeSettings, Timing
 from services.store.spec import DomainName, Number, check_ack_level
@@ -54,7 +55,9 @@ class TransactionSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    time_limit_s: float = Field(default=60.0, gt=0, description="after it everything up to TE or TA fails")
+    time_limit_s: float = Field(
+        default=60.0, gt=0, le=MAX_SECONDS, description="after it everything up to TE or TA fails"
+    )
     max_operations: int = Field(default=1_000, ge=1, le=1_000, description="one more fails")
     max_bytes: int = Field(
         default=16 << 20, ge=1, le=16 << 20, description="of bodies; what exceeds it fails"
@@ -70,21 +73,30 @@ class StoreWaits(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     patience_s: float = Field(
-        default=2.0, gt=0, description="without a store, requests are refused after this long"
+        default=2.0, gt=0, le=MAX_SECONDS, description="without a store, requests are refused after this long"
     )
     reply_timeout_s: float = Field(
-        default=5.0, gt=0, description="no answer for so long: a new connection, and the call again"
+        default=5.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="no answer for so long: a new connection, and the call again",
     )
     call_deadline_s: float = Field(
-        default=20.0, gt=0, description="the store does not begin a call that is older"
+        default=20.0, gt=0, le=MAX_SECONDS, description="the store does not begin a call that is older"
     )
     max_pending_bytes: int = Field(
         default=64 << 20, ge=1 << 20, description="waiting for the store in all; above it nobody is read"
     )
-    session_timeout_s: float = Field(default=30.0, gt=0, description="silence after which an edge is dead")
-    heartbeat_s: float = Field(default=10.0, gt=0, description="at most half of the session timeout")
-    sweep_s: float = Field(default=5.0, gt=0, description="how often to look for dead edges")
-    upkeep_s: float = Field(default=30.0, gt=0, description="how often to tidy and count each queue")
+    session_timeout_s: float = Field(
+        default=30.0, gt=0, le=MAX_SECONDS, description="silence after which an edge is dead"
+    )
+    heartbeat_s: float = Field(
+        default=10.0, gt=0, le=MAX_SECONDS, description="at most half of the session timeout"
+    )
+    sweep_s: float = Field(default=5.0, gt=0, le=MAX_SECONDS, description="how often to look for dead edges")
+    upkeep_s: float = Field(
+        default=30.0, ge=0.01, le=MAX_SECONDS, description="how often to tidy and count each queue"
+    )
 
     @model_validator(mode="after")
     def _outlives_a_lost_heartbeat(self) -> Self:
@@ -132,7 +144,10 @@ class TmqSettings(EdgeSettings):
         "the store has not told by then",
     )
     eof_grace_s: float = Field(
-        default=1.0, ge=0, description="[6.1] a reset within this after a FIN returns the last reply"
+        default=1.0,
+        ge=0,
+        le=MAX_SECONDS,
+        description="[6.1] a reset within this after a FIN returns the last reply",
     )
 
     def limits(self, listener: TmqListener) -> Limits:

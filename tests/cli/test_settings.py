@@ -51,6 +51,16 @@ def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
         (["config"], "nonsense: 1", "nonsense: unknown; allowed: store, health"),
         (
             ["config"],
+            "edges: {tmq: {store: {call_deadline_s: .inf}}}",
+            "edges.tmq.store.call_deadline_s: must be less than or equal to 604800, not inf",
+        ),
+        (
+            ["config"],
+            "edges: {tmq: {listeners: {document: {backlog: 99999999999999}}}}",
+            "edges.tmq.listeners.document.backlog: must be less than or equal to 65535, not 99999999999999",
+        ),
+        (
+            ["config"],
             "edges: {tmq: {workers: 0}}",
             "edges.tmq.workers: must be greater than or equal to 1, not 0",
         ),
@@ -86,6 +96,8 @@ def test_bad_settings_say_what_is_allowed(alone: Shell, arguments: list[str], fi
         (["frob"], "No such command 'frob'; see `penstock --help`"),
         (["put"], "Missing argument 'QUEUE'; see `penstock put --help`"),
         (["get", "q", "-n", "0"], "0 is not in the range x>=1"),
+        (["get", "q", "--wait", "nan"], "'nan' is not a number of seconds"),
+        (["get", "q", "--timeout", "nan"], "'nan' is not a number of seconds"),
         (["queue", "list", "--frob"], "No such option"),
     ],
 )

@@ -18,7 +18,7 @@ from subprocess import PIPE, Popen
 from threading import Thread
 from typing import Any, cast
 
-from services.kit.budget import InputBudget
+from services.kit.budget import Budget
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics
 from services.kit.session import Wire
@@ -53,7 +53,7 @@ class Server:
         self.sessions: list[EchoSession] = []
         self._clients: list[Client] = []
         self.metrics = Metrics("echo")
-        self.budget = InputBudget(budget)
+        self.budget = Budget(budget)
         self._make = factory or EchoSession
         self.listener = Listener(
             "here", ListenerSettings(port=0, **settings), self._session, self.budget, self.metrics

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from services.kit.budget import InputBudget
+from services.kit.budget import Budget
 from tests.kit.echo_edge import frame
 from tests.kit.harness import Server, until
 
 
 @dataclass(eq=False)
 class Holder:
-    budget: InputBudget
+    budget: Budget
     evicted: int = 0
 
     def evict(self) -> None:
@@ -22,7 +22,7 @@ class Holder:
 
 
 def test_who_holds_most_goes_first() -> None:
-    budget = InputBudget(100)
+    budget = Budget(100)
     small, big, newest = Holder(budget), Holder(budget), Holder(budget)
     budget.hold(small, 30)
     budget.hold(big, 60)
@@ -32,7 +32,7 @@ def test_who_holds_most_goes_first() -> None:
 
 
 def test_as_many_go_as_it_takes() -> None:
-    budget = InputBudget(100)
+    budget = Budget(100)
     holders = [Holder(budget) for _ in range(10)]
     for holder in holders:
         budget.hold(holder, 10)
@@ -45,7 +45,7 @@ def test_as_many_go_as_it_takes() -> None:
 
 
 def test_a_change_counts_once() -> None:
-    budget = InputBudget(100)
+    budget = Budget(100)
     holder = Holder(budget)
     for size in (10, 90, 40, 40, 0, 0):
         budget.hold(holder, size)

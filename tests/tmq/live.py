@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from protos.tmq import Dialect
-from services.kit.budget import InputBudget
+from services.kit.budget import Budget
 from services.kit.connection import Connection
 from services.kit.edge import EdgeContext
 from services.kit.listener import Listener, ListenerSettings
@@ -77,12 +77,13 @@ class LiveEdge:
         url: str,
         listeners: dict[str, dict[str, Any]] | None = None,
         budget: int = 1 << 28,
+        output: int = 1 << 28,
         **settings: Any,
     ) -> None:
         self.url = url
         self.settings = TmqSettings.model_validate({"listeners": listeners or LISTENERS, **settings})
         self.metrics = Metrics("tmq")
-        self.budget = InputBudget(budget)
+        self.budget, self.output = Budget(budget), Budget(output)
         self.listeners: dict[str, Listener] = {}
         self.places: dict[str, tuple[str, int]] = {}
         self.log = Log()
@@ -116,7 +117,9 @@ class LiveEdge:
         return self.running._service
 
     def _listen(self, name: str, settings: ListenerSettings, factory: SessionFactory) -> Listener:
-        self.listeners[name] = Listener(name, settings, factory, self.budget, self.metrics)
+        self.listeners[name] = Listener(
+            name, settings, factory, self.budget, self.metrics, output=self.output
+        )
         return self.listeners[name]
 
     async def client(self, listener: str = "document", receive_buffer: int = 0) -> Client:
@@ -153,6 +156,7 @@ class LiveEdge:
         """Without connections nothing is leased, no input is held, and the counters agree with the stream."""
         await self.disconnect()
         assert self.budget.total == 0, "input is still counted as held"
+        assert self.output.total == 0, "output is still counted as held"
         async for queue in self.tools.queues():
             await until(lambda queue=queue: self.is_free(queue))
             domain = self.tools.look_at(queue.domain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 
@@ -53,6 +54,31 @@ async def test_a_peer_that_does_not_read_holds_little_memory_and_is_closed(make_
     assert most < 40 * MIB, f"{most / MIB:.0f} MiB were held for one peer that reads nothing"
     greedy.reset()
     await until(lambda: all_back(edge, 100))
+
+
+async def test_all_that_peers_do_not_read_is_bounded(make_edge: MakeEdge) -> None:
+    # 7.3: who holds most has to go, and its messages go back; the others get theirs once they read
+    edge = await make_edge(listeners=PATIENT, output=2 * MIB)
+    await filled(edge, 80, MIB)
+    peers = [await deaf(edge) for _ in range(8)]
+    for peer in peers:
+        await peer.send(tmq.encode_dnq(Q) * 10)
+    await until(lambda: len(edge.connections()) == 1 + len(peers) - edge.refusals()["output_budget"] < 9)
+    assert edge.output.total <= 2 * MIB
+    served = 0
+    for peer in peers:
+        with contextlib.suppress(ConnectionError, EOFError):
+            for _ in range(10):
+                assert len(await peer.message() or b"") in (0, MIB)
+            served += 1
+    assert served == len(peers) - edge.refusals()["output_budget"] >= 1
+    for peer in peers:
+        peer.reset()
+    await until(lambda: leased_by_nobody(edge))
+
+
+async def leased_by_nobody(edge: LiveEdge) -> bool:
+    return bool((await edge.stats("q"))["in_flight"] == 0)
 
 
 async def test_its_requests_are_not_read_either(make_edge: MakeEdge) -> None:
