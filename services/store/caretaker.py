@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from redis.exceptions import RedisError
 
 from services.store.errors import QueueUnknown, StoreError, StoreUnavailable
-from services.store.registry import decode_name
+from services.store.registry import EVERYTHING, decode_name
 
 if TYPE_CHECKING:
     from services.store.store import Store
@@ -91,7 +91,8 @@ class Caretaker:
             await connection.read_response(disable_decoding=True)
             message = None  # from here on nothing is missed; what was told before may have been
             while True:
-                if message is None:
+                if message is None or decode_name(message[2]) == EVERYTHING:
+                    self._store.look_again()
                     for queue in self._store.known():
                         await self._refresh(queue.name)
                 else:

@@ -86,6 +86,10 @@ class Promises:
                 "store's configuration; set them, or use ackLevel memory"
             )
 
+    def keeps(self, level: str) -> bool:
+        """Whether the level can be kept by this store at all; how many replicas there are now, WAIT looks itself."""
+        return level != "fsync" or (self.fsyncs and self.mode not in ("sentinel", "cluster"))
+
     def findings(self, *, production: bool = False) -> list[Finding]:
         """For `penstock doctor`."""
         return [

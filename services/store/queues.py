@@ -20,6 +20,7 @@ class Queue:
     keys: tuple[str, ...] = ()
     replicas: int = 0
     at_most_once: bool = False
+    unkept: bool = False  # its ack level is more than the store was last found to keep
 
     def __post_init__(self) -> None:
         self.keys = DomainKeys(self.domain).queue(self.qid)

@@ -21,6 +21,7 @@ from services.store.queues import Queue
 from services.store.spec import STORED, QueueSpec
 
 READY = b"ready"
+EVERYTHING = ""  # no queue's name: a notice that everything may have changed
 
 
 def encode_name(name: str) -> bytes:

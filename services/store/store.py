@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -28,12 +29,13 @@ from services.store.link import explain
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
 from services.store.queues import Queue
-from services.store.registry import READY, Registry, begin_dataset
+from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
 from services.store.spec import QueueSpec
 
 log = logging.getLogger(__name__)
 
 DEFAULT_DOMAIN = "main"
+PROMISES_S = 1.0  # whoever opens a queue goes by promises that are no older
 
 
 def _ignore(_reason: str, _number: int) -> None:
@@ -63,6 +65,8 @@ class Store:
         self._domains: dict[str, Domain] = {}
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
         self._caretaker: Caretaker | None = None
+        self._promises: Promises | None = None  # as they were found at
+        self._promises_at = 0.0
 
     # life
 
@@ -78,6 +82,8 @@ class Store:
             raise explain(error) from error
         await self.registry.initialise()
         await self.registry.link.call("SET", self.registry.keys.promises, json.dumps(promises.to_json()))
+        self.look_again()
+        await self.registry.tell(EVERYTHING)
         ready = await self.registry.domains()
         for name in ready:
             if await self._domain(name).epoch() == "":
@@ -104,6 +110,16 @@ class Store:
         if found is None:
             raise NotInitialised
         return Promises(**json.loads(found))
+
+    def look_again(self) -> None:
+        """What the store can promise may have changed."""
+        self._promises = None
+
+    async def _lately_found(self) -> Promises:
+        now = time.monotonic()
+        if self._promises is None or now - self._promises_at > PROMISES_S:
+            self._promises, self._promises_at = await self.promises(), now
+        return self._promises
 
     async def now_ms(self) -> int:
         """The store's clock, ms since 1970: all times that it tells are of this one."""
@@ -187,9 +203,11 @@ class Store:
         queue = await self.registry.find(name)
         if queue is None:
             raise QueueUnknown(f"there is no queue {name!r}")
+        queue.unkept = not (await self._lately_found()).keeps(queue.spec.ack_level)
         held = self._known.get(name)
         if held is not None and held.qid == queue.qid:
             held.follow(queue.spec, queue.owner)
+            held.unkept = queue.unkept
             return held
         found = await self._domain(queue.domain).link.call("HGET", queue.keys[1], "id")
         if found is None:

@@ -7,7 +7,7 @@ answered within the same step.
 from __future__ import annotations
 
 from services.store.delivery import Delivery
-from services.store.errors import DomainMismatch, StoreError
+from services.store.errors import AckLevelLost, DomainMismatch, StoreError
 from services.store.keys import DomainKeys
 from services.store.operations import (
     MAX_MESSAGES,
@@ -46,8 +46,11 @@ class Verbs:
     def count_refusal(self, error: StoreError, number: int = 1) -> None:
         raise NotImplementedError
 
-    def _refusal(self) -> StoreError | None:
+    def _refusal(self, *goals: Queue) -> StoreError | None:
+        """Why nothing can be done now, or nothing be put into one of the goals."""
         error = self.refuses()
+        if error is None and any(queue.unkept for queue in goals):
+            error = AckLevelLost()
         if error is not None:
             self.count_refusal(error)
         return error
@@ -63,6 +66,8 @@ class Verbs:
     ) -> None:
         """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level."""
         error = self.refuses() if self._may_refuse else None
+        if queue.unkept:
+            error = error or AckLevelLost()
         if error is not None:
             self.count_refusal(error, len(records))
             done(error)
@@ -157,7 +162,7 @@ class Verbs:
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done
     ) -> None:
         """Puts a message that cannot be inserted straight into the queue's dead letters."""
-        refused = self._refusal()
+        refused = self._refusal(queue)
         if refused is not None:
             done(refused)
             return
@@ -188,7 +193,7 @@ class Verbs:
         Answers LeaseLost, QueueUnknown, QueueFull, QueuePaused or StoreFull when one part cannot be done: then
         nothing was. Raises DomainMismatch for queues of another domain.
         """
-        refused = self._refusal()
+        refused = self._refusal(*(part.queue for part in parts if part.records))
         if refused is not None:
             done(refused)
             return

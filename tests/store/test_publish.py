@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from services.store import Queue, QueueSpec, Source, StoreError
+from services.store import Part, Queue, QueueSpec, Source, StoreError
 from services.store.errors import (
     AckLevelLost,
     QueueFull,
@@ -19,7 +19,7 @@ from services.store.errors import (
     StoreFull,
 )
 from tests.servers import Server
-from tests.store.desk import Desk, bodies, numbered, until
+from tests.store.desk import Desk, bodies, encode, numbered, until
 
 
 async def contents(desk: Desk, queue: Queue) -> list[bytes]:
@@ -179,6 +179,28 @@ async def test_above_75_percent_of_maxmemory_publishes_are_refused_and_settles_a
     assert desk.refusals["store_full"] >= 1
     await until(lambda: accepted(desk, probe))
     assert await desk.count(queue) == 5
+
+
+async def test_what_was_found_not_to_be_kept_is_not_promised_either(desk: Desk, server: Server) -> None:
+    """appendfsync changed, and an administrator has the store looked at: every process that holds the queue is told."""
+    queue = await desk.queue()
+    async with desk.another() as edge:
+        edge.store.look_after()
+        handle = await edge.store.find("orders")
+        await edge.put(handle, b"kept")
+        with server.configured(appendfsync="everysec"):
+            await desk.store.initialise()
+            await until(lambda: handle.unkept)
+            with pytest.raises(AckLevelLost):
+                await edge.publish(handle, b"x")
+            with pytest.raises(AckLevelLost):
+                await edge.commit("t", Part(handle, [], encode(b"y"), "t"))
+            assert await edge.drain(handle) == [b"kept"]
+            assert (await desk.store.find("orders")).unkept
+        await desk.store.initialise()
+        await until(lambda: not handle.unkept)
+        await edge.put(handle, b"z")
+        assert await desk.count(queue) == 1
 
 
 LEVELS = (("orders", "fsync"), ("probe", "fsync"), ("memory", "memory"))
