@@ -138,7 +138,7 @@ class Connector:
         return self.url.mode in ("sentinel", "cluster")
 
     async def connect(self, key: str, timeout: float | None = None) -> AbstractConnection:
-        """An open connection; no retries of its own (store.md 4: a repeat needs its sequence).
+        """An open connection; no retries of its own (a repeat needs its sequence).
 
         timeout: seconds a reply may take, None = for ever. Raises RedisError, OSError or TimeoutError.
         """

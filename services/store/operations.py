@@ -10,7 +10,7 @@ from services.store.delivery import Delivery
 from services.store.errors import StoreError
 from services.store.queues import Queue
 
-MAX_MESSAGES = 1000  # published or taken by one call (store.md 8)
+MAX_MESSAGES = 1000  # published or taken by one call (Lua unpacks 8,000 values at the most)
 MAX_BYTES = 1 << 20  # of records in one call; a single larger message goes alone
 MAX_QUEUES = 128
 TAKE_BYTES = 1 << 20  # of bodies that one call's takes may answer, or one message that is larger

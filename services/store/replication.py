@@ -1,4 +1,4 @@
-"""What replicas must have before anybody is told `done` (store.md 2).
+"""What replicas must have before anybody is told `done` (docs/store.md, ack levels).
 
 WAIT counts the replicas of whoever answers. A primary that stood still, was deposed meanwhile and wakes may still have
 one that nobody has told yet: so after a silence the Sentinels (or the Cluster) are asked whether it is the primary.

@@ -1,7 +1,7 @@
 """The session of one process in one domain: its name, the sequence of its calls, and the generation they belong to.
 
 The store remembers the last answer of a session, so that a call may be repeated; a session that is silent for too long
-is fenced, and what it held goes back (store.md 4 and 6).
+is fenced, and what it held goes back (docs/store.md, Sessions and leases).
 """
 
 from __future__ import annotations

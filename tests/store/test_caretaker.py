@@ -12,7 +12,7 @@ OFTEN = Timing(upkeep_s=0.05)
 
 
 async def test_queues_that_nobody_has_opened_are_looked_after(server: Server) -> None:
-    """Messages expire and dead letters are trimmed also where no client comes (architecture.md 3)."""
+    """Messages expire and dead letters are trimmed also where no client comes (docs/store.md)."""
     async with Desk(server) as producer, Desk(server, timing=OFTEN) as edge:
         queue = await producer.queue(message_ttl="50ms", domain="elsewhere")
         far = producer.another(domain="elsewhere")

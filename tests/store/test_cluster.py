@@ -1,4 +1,4 @@
-"""A Cluster: a domain is one shard, and follows its slot when that moves (store.md facts 2 and 11)."""
+"""A Cluster: a domain is one shard, and follows its slot when that moves (docs/store.md)."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -191,7 +191,7 @@ async def test_one_that_was_given_up_meanwhile_dooms_all(two: Two) -> None:
 
 
 async def test_ten_thousand_messages_in_one_commit(desk: Desk) -> None:
-    """store.md fact 8"""
+    """More values than Lua can unpack at once."""
     queue, target = await desk.queue("one"), await desk.queue("two")
     await desk.put(queue, *numbered(5000))
     held: list[Delivery] = []

@@ -1,4 +1,4 @@
-"""Dead letters: kept whole, bounded, looked through, brought back or removed (architecture.md 3)."""
+"""Dead letters: kept whole, bounded, looked through, brought back or removed (docs/store.md)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Time to live: what outlived it goes to the dead letters instead of to a consumer (architecture.md 3).
+"""Time to live: what outlived it goes to the dead letters instead of to a consumer (docs/store.md).
 
 Nothing sleeps: messages are made old by a time to live of 1 ms, which the store's clock passes.
 """

@@ -1,4 +1,4 @@
-"""Servers that die, stand still or lose answers in the middle of the traffic (store.md facts 1-3, tmq.md 7.2).
+"""Servers that die, stand still or lose answers in the middle of the traffic (docs/store.md; tmq.md 7.2).
 
 An operation is done once, or refused and never done, or - after request_timeout only - of unknown outcome.
 """
@@ -199,7 +199,7 @@ async def test_while_it_is_away_everybody_is_refused_at_once_and_settles_are_kep
 
 
 async def test_data_that_vanish_under_an_idle_process_are_missed(own_server: Server) -> None:
-    """architecture.md 7: readiness goes by the dataset, though the connection lives and nobody asks for anything."""
+    """docs/architecture.md: readiness goes by the dataset, though the connection lives and nobody asks for anything."""
     async with Desk(own_server, pipe=HASTY) as desk:
         own_server.call("FLUSHALL")
         await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))

@@ -17,7 +17,7 @@ def test_every_lua_file_is_part_of_it() -> None:
 
 
 def test_edges_may_run_every_command_on_every_path() -> None:
-    """Functions run with the caller's rights (store.md fact 5): a command that is missing fails on some rare day."""
+    """Functions run with the caller's rights: a command that is missing fails on some rare day."""
     used = {command.lower() for command in CALLED.findall(source())}
     allowed = {command.partition("|")[0] for command in COMMANDS}
     assert used - allowed == set()

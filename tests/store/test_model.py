@@ -189,7 +189,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(number=sessions, rnd=randoms)
     def repeat(self, number: int, rnd: random.Random) -> None:
-        """Its reply was lost: the same answer, and nothing happens twice (store.md fact 3)."""
+        """Its reply was lost: the same answer, and nothing happens twice (docs/store.md, Exactly once inside)."""
         lane = self.lanes[number]
         if lane.session in self.last:
             assert lane.again() == self.last[lane.session]

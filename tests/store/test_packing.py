@@ -1,4 +1,4 @@
-"""What many connections ask for goes in few calls; each one's own requests keep their order (store.md fact 12)."""
+"""What many connections ask for goes in few calls; each one's own requests keep their order (docs/decisions/0005)."""
 
 import asyncio
 

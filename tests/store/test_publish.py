@@ -1,4 +1,4 @@
-"""Publishing: a verdict for each message, bounds, the store's own limits, reservations (architecture.md 3, tmq.md 7.2).
+"""Publishing: a verdict for each message, bounds, the store's own limits, reservations (docs/store.md, tmq.md 7.2).
 
 Whatever is refused has an exception of its own and is counted by its reason.
 """
@@ -80,7 +80,7 @@ async def test_octets_are_bounded_too(desk: Desk) -> None:
 
 
 async def test_every_connections_verdict_is_its_own(desk: Desk) -> None:
-    """Runs that several connections asked for at once go in one call, but are answered apart (store.md fact 12)."""
+    """Runs that several connections asked for at once go in one call, but are answered apart (docs/decisions/0005)."""
     queue = await desk.queue(max_length=5)
     answers = await asyncio.gather(
         *(desk.publishing(queue, *numbered(2, 2 * i), source=Source()) for i in range(4))

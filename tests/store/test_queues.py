@@ -70,7 +70,7 @@ async def test_applying_a_document_again_changes_the_limits_and_keeps_the_messag
 
 
 async def test_a_queue_stays_in_its_domain(desk: Desk) -> None:
-    """What cannot be kept is refused, not ignored: another domain is another shard (store.md fact 11)."""
+    """What cannot be kept is refused, not ignored: another domain is another shard."""
     await desk.queue()
     with pytest.raises(DomainMismatch, match="main"):
         await desk.store.declare("orders", QueueSpec(domain="other", max_length=5), "test", replace=True)

@@ -1,4 +1,4 @@
-"""A call made again under its sequence answers what it answered and does nothing (store.md fact 3)."""
+"""A call made again under its sequence answers what it answered and does nothing (docs/store.md)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -255,7 +255,7 @@ def test_another_generation_answers_what_an_earlier_one_did(lane: Lane, queue: Q
 
 @pytest.mark.parametrize("epoch", ["", "other.1"])
 def test_nothing_is_done_to_other_data(lane: Lane, queue: Queue, epoch: str) -> None:
-    """store.md fact 7: compared inside every function."""
+    """The epoch is compared inside every function."""
     lane.client.call("SET", lane.keys.epoch, epoch) if epoch else lane.client.call("DEL", lane.keys.epoch)
     calls: list[Callable[[], Any]] = [
         lambda: put(lane, queue, b"x"),

@@ -1,4 +1,4 @@
-"""Returning and rejecting: the original place whoever returns first, counts, dead letters (architecture.md 3)."""
+"""Returning and rejecting: the original place whoever returns first, counts, dead letters (docs/store.md)."""
 
 import asyncio
 import random

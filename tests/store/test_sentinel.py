@@ -1,4 +1,4 @@
-"""A failover under Sentinels: what `replicated:1` acknowledged is there afterwards (store.md 7, architecture.md 3)."""
+"""A failover under Sentinels: what `replicated:1` acknowledged is there afterwards (docs/store.md, ack levels)."""
 
 from collections.abc import Iterator
 from pathlib import Path

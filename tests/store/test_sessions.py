@@ -1,4 +1,4 @@
-"""Sessions: heartbeats, and what becomes of the leases of those who stop (architecture.md 3, store.md)."""
+"""Sessions: heartbeats, and what becomes of the leases of those who stop (docs/store.md, Sessions and leases)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

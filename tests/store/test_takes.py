@@ -1,4 +1,4 @@
-"""Taking and settling: what is given out, to whom, in which order (architecture.md 3, tmq.md 6)."""
+"""Taking and settling: what is given out, to whom, in which order (docs/store.md, tmq.md 6)."""
 
 import asyncio
 
@@ -110,7 +110,7 @@ async def test_parts_of_an_entry_are_settled_by_those_who_hold_them(desk: Desk) 
 
 
 async def test_a_session_may_hold_very_many_leases(desk: Desk) -> None:
-    """Nine thousand lots settled in one go: more values than Lua can unpack at once (store.md fact 8)."""
+    """Nine thousand lots settled in one go: more values than Lua can unpack at once."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(9000))
     takes = []

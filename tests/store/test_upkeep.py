@@ -1,4 +1,4 @@
-"""Upkeep: counters are counted against the stream in steps while the queue works (architecture.md 3)."""
+"""Upkeep: counters are counted against the stream in steps while the queue works (docs/store.md)."""
 
 import asyncio
 import random
