@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from tests.servers import PROGRAMS, Server
+from tests.servers import PROGRAMS, Client, Server
 from tests.store.desk import Desk
 
 
@@ -40,6 +40,14 @@ def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Serve
     server = Server(request.param, tmp_path / "data").start()
     yield server
     server.end()
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Client]:
+    """One plain connection to the server."""
+    client = Client(server.port)
+    yield client
+    client.close()
 
 
 @pytest.fixture

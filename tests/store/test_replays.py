@@ -1,6 +1,6 @@
 """A call made again under its sequence answers what it answered and does nothing (docs/store.md)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,19 +8,12 @@ from redis.exceptions import ResponseError
 
 from services.store import Delivery, Part, Queue, QueueSpec
 from services.store.errors import LeaseLost, QueueFull
-from tests.servers import Client, Server
+from tests.servers import Client
 from tests.store.desk import bodies, encode, numbered
 from tests.store.lane import Lane, begin
 from tests.store.test_returns import singles
 
 RING = 64  # answers kept (lua/schema.lua)
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[Client]:
-    client = Client(server.port)
-    yield client
-    client.close()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Sessions: heartbeats, and what becomes of the leases of those who stop (docs/store.md, Sessions and leases)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from redis.exceptions import ResponseError
@@ -22,13 +22,6 @@ VISIBLE = "1ms"  # the session's own timeout decides
 async def desk(server: Server) -> AsyncIterator[Desk]:
     async with Desk(server, timing=SHORT) as desk:
         yield desk
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[Client]:
-    client = Client(server.port)
-    yield client
-    client.close()
 
 
 @pytest.fixture

@@ -1,21 +1,12 @@
 """One unsettled message would pin an entry of up to 4 KiB: old ones move out without what is settled (store.md)."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from services.store import Delivery, Queue, QueueSpec
-from tests.servers import Client, Server
+from tests.servers import Client
 from tests.store.desk import bodies, encode, numbered
 from tests.store.lane import Lane, begin
 from tests.store.test_model import expect, singles
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[Client]:
-    client = Client(server.port)
-    yield client
-    client.close()
 
 
 @pytest.fixture
