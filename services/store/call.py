@@ -120,6 +120,10 @@ class Call:
                     tell(counted, error)
             for commit in round_.commits:
                 tell(commit.done, error)
+            for send in round_.sends:
+                tell(send.done, error)
+            for placed in round_.heads:
+                tell(placed, error)
 
     def abandon(self, give_back: Callable[[list[Delivery]], None]) -> None:
         """Tells everybody that the outcome is unknown. What still becomes of it is looked at once it is known."""
@@ -145,6 +149,9 @@ class Call:
                 work.counts.clear()
             for commit in round_.commits:
                 commit.done = _give_back_unless_done(commit, give_back)
+            for send in round_.sends:
+                send.done = _ignore
+            round_.heads = [_ignore] * len(round_.heads)
 
     def move_settles(self, later: Call) -> None:
         """Settles that were certainly not carried out go into a later call: nobody else would ever do them."""
@@ -167,6 +174,8 @@ class Call:
     def only_settles(self) -> bool:
         return not any(
             round_.commits
+            or round_.sends
+            or round_.heads
             or any(w.publishes or w.takes or w.counts or w.buries for w in round_.works.values())
             for round_ in self.rounds
         )

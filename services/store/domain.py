@@ -86,6 +86,12 @@ class Domain:
         epoch = self.pipe.epoch or await self.epoch()
         return await self.link.function(name, [self.keys.epoch, *keys], epoch, *args, attempts=attempts)
 
+    async def declare(self, queue: Queue, maker: str) -> Any:
+        """Sets the queue's limits and bindings; 1 if it is new and this maker's, b"GONE" while it is being deleted."""
+        keys = [queue.keys[1], *self.keys.bindings]
+        binding = queue.spec.subscription(queue.name)
+        return await self.function("declare", keys, queue.qid, maker, binding, *queue.spec.fields())
+
     # heartbeats and the dead
 
     async def _beat(self) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from services.store import outcomes, records
-from services.store.operations import TAKE_BYTES, Commit, Publish, Reject, Return, Work, merge
+from services.store.operations import TAKE_BYTES, Commit, Publish, Reject, Return, Send, Work, merge
 from services.store.outcomes import Handler
 
 if TYPE_CHECKING:
     from services.store.call import Call
+
+
+FIRST_QUEUE = 7  # keys before those of the queues
+LOG_ENTRY = 64 << 10  # octets of lines in one entry of the log, unless a single line is longer
 
 
 def encode(
@@ -33,8 +37,13 @@ class _Encoder:
                 self._work(work)
             for commit in round_.commits:
                 self._commit(commit)
+            if round_.sends:
+                self._sends(round_.sends)
+            for placed in round_.heads:
+                self._args.append("H")
+                self.handlers.append(outcomes.placed(placed, self._call.count))
         own = self._call.keys
-        keys = [own.epoch, own.sessions, own.lane(session), own.lots(session)]
+        keys = [own.epoch, own.sessions, own.lane(session), own.lots(session), *own.log[:3]]
         for _, queue in self._call.queues.values():
             keys.extend(queue.keys)
         keys.extend(self._transactions)
@@ -92,7 +101,7 @@ class _Encoder:
     def _commit(self, commit: Commit) -> None:
         args, transactions = self._args, self._transactions
         transactions.append(self._call.keys.transaction(commit.identifier))
-        key = 4 + 8 * len(self._call.queues) + len(transactions)
+        key = FIRST_QUEUE + 8 * len(self._call.queues) + len(transactions)
         args += ("X", key, commit.keep_ms, commit.digest, len(commit.parts))
         for part in commit.parts:
             merged = merge(part.deliveries)
@@ -104,6 +113,43 @@ class _Encoder:
             for packed in entries:
                 args += packed
         self.handlers.append(outcomes.committed(commit, self._call.count))
+
+    def _sends(self, sends: list[Send]) -> None:
+        """Lines of many connections share entries. One operation for all that know the same bindings."""
+        start = 0
+        while start < len(sends):
+            end, bindings = start + 1, sends[start].bindings
+            while (
+                end < len(sends)
+                and sends[end].bindings == bindings
+                and sends[end].origin == sends[start].origin
+            ):
+                end += 1
+            parts = _join(sends[start:end])
+            self._args += ("L", bindings, sends[start].origin, len(parts))
+            for part in parts:
+                first = part[0]
+                block = first.block if len(part) == 1 else b"".join([send.block for send in part])
+                count = first.count if len(part) == 1 else sum(send.count for send in part)
+                self._args += (count, block, len(first.copies))
+                for queue, record in first.copies:
+                    self._args += (self._call.queues[queue.qid][0], record)
+            self.handlers.append(outcomes.sent(parts, self._call.count))
+            start = end
+
+
+def _join(sends: list[Send]) -> list[list[Send]]:
+    """Those that share an entry: in order, without copies, and together not too long."""
+    parts: list[list[Send]] = []
+    size = 0
+    for send in sends:
+        if send.copies or not parts or parts[-1][0].copies or size + len(send.block) > LOG_ENTRY:
+            parts.append([send])
+            size = len(send.block)
+        else:
+            parts[-1].append(send)
+            size += len(send.block)
+    return parts
 
 
 def _encode_returns(index: int, returns: list[Return], args: list[Any]) -> None:

@@ -19,6 +19,7 @@ StoreError
 ├── AckLevelRefused       this store cannot keep the ack level that was asked for
 ├── AckLevelLost          the store keeps nothing on disk any more, so `fsync` is not promised any longer
 ├── BatchDiffers          another batch was stored under this id
+├── BindingsChanged       queues that subscribe to the log have come or gone: look again and ask anew
 ├── DomainMismatch        queues of two domains cannot be changed together
 └── StoreFault            the store answered what it never should: a bug, ours or its
 
@@ -147,6 +148,12 @@ class BatchDiffers(StoreError):
     reason = "batch_differs"
 
 
+class BindingsChanged(StoreError):
+    """the queues that subscribe to the log are others than the caller knows"""
+
+    reason = "bindings_changed"
+
+
 class DomainMismatch(StoreError):
     """queues of different domains cannot be changed in one step"""
 
@@ -171,6 +178,7 @@ REFUSALS: dict[str, type[StoreError]] = {
     "UNKEPT": AckLevelLost,
     "DIFFERS": BatchDiffers,
     "GONE": QueueUnknown,
+    "BINDINGS": BindingsChanged,
 }
 
 
@@ -178,3 +186,9 @@ def refusal(name: bytes | str) -> StoreError:
     """The exception for a refusal that a function named."""
     text = name.decode() if isinstance(name, bytes) else name
     return REFUSALS[text]() if text in REFUSALS else StoreFault(f"unknown refusal {text!r}")
+
+
+def refused_as(reply: bytes) -> StoreError | None:
+    """The exception for a reply that is the name of a refusal, else None."""
+    known = REFUSALS.get(reply.decode("utf-8", "replace"))
+    return None if known is None else known()

@@ -57,6 +57,32 @@ class DomainKeys:
     def queue(self, qid: str) -> tuple[str, ...]:
         return tuple(f"{self.prefix}{qid}:{key}" for key in QUEUE_KEYS)
 
+    @cached_property
+    def log(self) -> tuple[str, str, str, str]:
+        """The log of the text service: stream, hash, numbers held, numbers gone."""
+        return (
+            f"{self.prefix}log:s",
+            f"{self.prefix}log:h",
+            f"{self.prefix}log:held",
+            f"{self.prefix}log:gone",
+        )
+
+    @cached_property
+    def bindings(self) -> tuple[str, str]:
+        """The log's hash, which has their version, and the queues that subscribe to the log."""
+        return (f"{self.prefix}log:h", f"{self.prefix}log:b")
+
+    @cached_property
+    def log_base(self) -> str:
+        return self.prefix + "log:base"
+
+    @cached_property
+    def log_seen(self) -> str:
+        return self.prefix + "log:seen"
+
+    def log_lease(self, neighbour: str) -> str:
+        return f"{self.prefix}log:link:{neighbour}"
+
 
 @dataclass(frozen=True)
 class RegistryKeys:

@@ -22,7 +22,7 @@ from services.store.errors import (
 REPLY_TIMEOUT_S = 5.0
 PATIENCE_S = 2.0  # how long others' questions may keep one waiting while none of them is answered
 RETRY_PAUSE_S = 0.05
-READS = ("stats", "peek")  # functions that change nothing
+READS = ("stats", "peek", "log_bindings")  # functions that change nothing
 
 
 def explain(error: BaseException) -> StoreError:
@@ -48,7 +48,7 @@ class Link:
     """Calls one at a time on a connection that is made when needed and made anew after any fault."""
 
     def __init__(self, connector: Connector, key: str) -> None:
-        self._connector = connector
+        self.connector = connector
         self._key = key
         self._connection: AbstractConnection | None = None
         self._lock = asyncio.Lock()
@@ -118,7 +118,7 @@ class Link:
 
     async def _ask(self, command: tuple[Any, ...]) -> Any:
         if self._connection is None:
-            self._connection = await self._connector.connect(self._key)
+            self._connection = await self.connector.connect(self._key)
         try:
             self._sent = True
             # not the connection's own timeout: its wait_for loses a cancellation (Python 3.11)

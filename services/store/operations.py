@@ -20,6 +20,7 @@ Published = Callable[[Refusals | StoreError], None]  # [] = all are stored
 Taken = Callable[[list[Delivery] | StoreError, bool], None]  # True: there was more than one call may carry
 Counted = Callable[[int | StoreError], None]
 Done = Callable[[StoreError | None], None]
+Placed = Callable[[str | StoreError], None]  # a place in the log: "<era>-<messages up to there>"
 
 
 class Phase(IntEnum):
@@ -103,6 +104,18 @@ class Commit:
 
 
 @dataclass(slots=True)
+class Send:
+    """Lines for the log: `count` of them, or one and the queues that want a copy of it."""
+
+    block: bytes
+    count: int
+    copies: list[tuple[Queue, bytes]]  # queue, record
+    origin: str
+    bindings: str  # the version of the bindings that the copies were made by
+    done: Done
+
+
+@dataclass(slots=True)
 class Work:
     """What one round does to one queue."""
 
@@ -123,6 +136,8 @@ class Work:
 class Round:
     works: dict[str, Work] = field(default_factory=dict)
     commits: list[Commit] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
+    heads: list[Placed] = field(default_factory=list)
 
 
 def merge(deliveries: list[Delivery]) -> list[tuple[bytes, bytes, int, int, int]]:

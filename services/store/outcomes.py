@@ -8,8 +8,8 @@ from typing import Any
 
 from services.store import delivery
 from services.store.delivery import Delivery
-from services.store.errors import QueueUnknown, StoreError, StoreFault, refusal
-from services.store.operations import Commit, Counted, Done, Publish, Reject, Return, Take
+from services.store.errors import BindingsChanged, QueueUnknown, StoreError, StoreFault, refusal, refused_as
+from services.store.operations import Commit, Counted, Done, Placed, Publish, Reject, Return, Send, Take
 from services.store.queues import Queue
 
 log = logging.getLogger(__name__)
@@ -155,5 +155,32 @@ def committed(commit: Commit, count: Count) -> Handler:
             tell(commit.done, error)
         else:
             tell(commit.done, StoreFault(f"a commit was answered with {reply!r}"))
+
+    return handle
+
+
+def sent(parts: list[list[Send]], count: Count) -> Handler:
+    def handle(reply: Any) -> None:
+        whole: StoreError | None = None
+        refused: dict[int, StoreError] = {}
+        if isinstance(reply, bytes):
+            whole = refused_as(reply) or _failed(reply, count, sum(s.count for part in parts for s in part))
+        elif isinstance(reply, list):
+            refused = {reply[i]: refusal(reply[i + 1]) for i in range(0, len(reply), 2)}
+        for index, part in enumerate(parts):
+            error = whole or refused.get(index)
+            for send in part:
+                if error is not None and not isinstance(error, BindingsChanged | StoreFault):
+                    count(error, send.count)
+                tell(send.done, error)
+
+    return handle
+
+
+def placed(placed: Placed, count: Count) -> Handler:
+    def handle(reply: Any) -> None:
+        text = reply.decode()
+        fault = _failed(reply, count, 1) if text.startswith("FAULT") else None
+        tell(placed, fault or text)
 
     return handle

@@ -14,7 +14,7 @@ COMMANDS = (
     *("hget", "hset", "hsetnx", "hmget", "hgetall", "hdel", "hkeys", "hvals", "hlen", "hscan", "hincrby"),
     *("smembers", "sadd", "srem"),
     *("zadd", "zrem", "zscore", "zcard", "zrange", "zrangebyscore", "zpopmin"),
-    *("xadd", "xdel", "xlen", "xrange", "xtrim", "xinfo|stream"),
+    *("xadd", "xdel", "xlen", "xrange", "xtrim", "xread", "xinfo|stream"),
 )
 
 

@@ -10,11 +10,20 @@ The same fields, names and defaults everywhere. A field that this version cannot
 
 from __future__ import annotations
 
+import json
 import re
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
@@ -117,6 +126,40 @@ class DeadLetterSpec(Document):
     retention: Duration = Field(0, description="how long dead letters are kept; 0s = for ever")
 
 
+LOG_DOMAIN = "main"  # the domain that has the text service's log: a step of the store changes one domain
+TAG = re.compile(r"[^\x00-\x20*]+")  # pubsub.md 2
+PATTERN = re.compile(r"[^\x00-\x20*]+\*?")
+
+
+def check_tag(tag: str) -> str:
+    if tag and not TAG.fullmatch(tag):
+        raise ValueError("a tag has 1 or more characters above 32, none of them '*'")
+    return tag
+
+
+def check_pattern(pattern: str) -> str:
+    if not PATTERN.fullmatch(pattern):
+        raise ValueError("a pattern is a tag, or the beginning of one and then '*'")
+    return pattern
+
+
+class TextBinding(Document):
+    """How a queue meets the text service."""
+
+    subscribe: tuple[Annotated[str, AfterValidator(check_pattern)], ...] = Field(
+        (), max_length=100, description="patterns: each message that matches one is put in, once"
+    )
+    publish: Annotated[str, AfterValidator(check_tag)] = Field(
+        "", max_length=255, description="the tag under which all that is put in appears; '' = nowhere"
+    )
+
+
+class Bindings(Document):
+    """How protocols see the queue beside its name."""
+
+    text: TextBinding = TextBinding()
+
+
 class QueueSpec(Document):
     domain: DomainName = "main"
     max_length: Number = Field(UNBOUNDED, description="messages; 0 = no bound")
@@ -130,6 +173,20 @@ class QueueSpec(Document):
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     paused: bool = False
     deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = DeletionPolicy.RETAIN
+    bindings: Bindings = Bindings()
+
+    @model_validator(mode="after")
+    def _is_where_the_log_is(self) -> Self:
+        if self.bindings.text != TextBinding() and self.domain != LOG_DOMAIN:
+            raise ValueError(f"bindings.text needs domain {LOG_DOMAIN!r}, where the text service's log is")
+        return self
+
+    def subscription(self, name: str) -> str:
+        """What the log knows of a queue that subscribes to it, as JSON; '' if it does not."""
+        patterns = self.bindings.text.subscribe
+        if not patterns:
+            return ""
+        return json.dumps({"name": name, "patterns": patterns, "ackLevel": self.ack_level})
 
     def replicas(self) -> int:
         return replicas_of(self.ack_level)
@@ -139,6 +196,7 @@ class QueueSpec(Document):
         limits = (
             *(self.max_length, self.max_bytes, self.overflow.value, self.message_ttl),
             *(self.max_deliveries, int(self.paused), self.dead_letter.max_length, self.ack_level),
+            self.bindings.text.publish or "*",
         )
         document = self.model_dump_json(by_alias=True)
         return [

@@ -102,7 +102,7 @@ class Store:
         await self._set_up(domain)
         async for queue in self.queues():
             if queue.domain == domain.name:
-                await domain.function("declare", [queue.keys[1]], queue.qid, "", *queue.spec.fields())
+                await domain.declare(queue, "")
 
     async def promises(self) -> Promises:
         """What the store was found to be able to promise. Raises NotInitialised where nobody looked yet."""
@@ -239,7 +239,7 @@ class Store:
             if fresh:
                 await self._set_up(domain)
             # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
-            made = await domain.function("declare", [queue.keys[1]], queue.qid, maker, *queue.spec.fields())
+            made = await domain.declare(queue, maker)
             if made == b"GONE":  # whoever deletes it has not freed the name yet
                 await self.registry.forget(queue)
         if not made and not replace:
@@ -251,7 +251,8 @@ class Store:
         """Removes queue, messages and dead letters; answers how many messages went. Raises QueueNotEmpty."""
         domain = self._domain(queue.domain)
         policy = "DeleteIfEmpty" if if_empty else "Delete"
-        done, messages = await domain.function("delete", [*queue.keys], queue.qid, policy)
+        keys = [*queue.keys, *domain.keys.bindings]
+        done, messages = await domain.function("delete", keys, queue.qid, policy)
         if not done:
             raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
         await self.registry.forget(queue)

@@ -17,10 +17,12 @@ from services.store.operations import (
     Done,
     Part,
     Phase,
+    Placed,
     Publish,
     Published,
     Reject,
     Return,
+    Send,
     Source,
     Take,
     Taken,
@@ -204,3 +206,25 @@ class Verbs:
         call.place(source, Phase.COMMIT).commits.append(Commit(identifier, parts, keep_ms, digest, done))
         for part in parts:
             call.touch(part.queue)
+
+    def send(self, source: Source, send: Send, replicas: int) -> None:
+        """Appends to the log: all of it, and all copies, or nothing. BindingsChanged: make it anew."""
+        error = self.refuses() if self._may_refuse else None
+        if error is not None:
+            self.count_refusal(error, send.count)
+            send.done(error)
+            return
+        copies = send.copies
+        call = self._call_for(len(copies), len(send.block), 0, len(copies))
+        call.place(source, Phase.PUBLISH).sends.append(send)
+        call.replicas = max(call.replicas, replicas)
+        for queue, _ in copies:
+            call.touch(queue)
+
+    def head(self, source: Source, placed: Placed) -> None:
+        """The place behind everything that the log holds now."""
+        refused = self._refusal()
+        if refused is not None:
+            placed(refused)
+            return
+        self._call_for(0, 0, 0).place(source, Phase.COUNT).heads.append(placed)

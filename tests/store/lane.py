@@ -21,10 +21,11 @@ def begin(client: Client, *queues: Queue) -> None:
     """A dataset on an empty server, with these queues."""
     client.call("FUNCTION", "LOAD", "REPLACE", source())
     for queue in queues:
-        epoch = DomainKeys(queue.domain).epoch
-        client.call("SET", epoch, DATASET)
-        fields = (queue.qid, "maker", *queue.spec.fields())
-        client.call("FCALL", "ps1_declare", 2, epoch, queue.keys[1], DATASET, *fields)
+        keys = DomainKeys(queue.domain)
+        client.call("SET", keys.epoch, DATASET)
+        fields = (queue.qid, "maker", queue.spec.subscription(queue.name), *queue.spec.fields())
+        named = (keys.epoch, queue.keys[1], *keys.bindings)
+        client.call("FCALL", "ps1_declare", len(named), *named, DATASET, *fields)
 
 
 class Lane(Verbs):

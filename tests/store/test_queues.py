@@ -150,7 +150,7 @@ async def test_a_create_between_the_two_steps_of_a_delete_makes_a_queue_of_its_o
     """The messages are gone, the name is not yet free: whoever creates it now must not get the dying queue."""
     old = await desk.queue()
     await desk.put(old, b"a")
-    await desk.domain.function("delete", [*old.keys], old.qid, "Delete")
+    await desk.domain.function("delete", [*old.keys, *desk.domain.keys.bindings], old.qid, "Delete")
     with pytest.raises(QueueUnknown):
         await desk.store.find("orders")
     async with desk.another() as other:

@@ -224,7 +224,7 @@ def test_a_deleted_queue_does_not_keep_a_repetition_from_being_answered(lane: La
     told = Answers()
     lane.take(lane.source, queue, 2, told)
     lane.send()
-    lane.function("delete", queue.keys, queue.qid, "Delete")
+    lane.function("delete", [*queue.keys, *lane.keys.bindings], queue.qid, "Delete")
     assert lane.again() == [[0]]
 
 
@@ -255,13 +255,18 @@ def test_nothing_is_done_to_other_data(lane: Lane, queue: Queue, epoch: str) -> 
         lambda: lane.control("open"),
         lambda: lane.control("beat"),
         lambda: lane.fence(),
-        lambda: lane.function("declare", [queue.keys[1]], "q1", "m"),
-        lambda: lane.function("delete", queue.keys, "q1", "Delete"),
+        lambda: lane.function("declare", [queue.keys[1], *lane.keys.bindings], "q1", "m", ""),
+        lambda: lane.function("delete", [*queue.keys, *lane.keys.bindings], "q1", "Delete"),
         lambda: lane.function("upkeep", queue.keys, 0, 1, 0),
         lambda: lane.function("reserve", [queue.keys[1]], "me", 1000),
         lambda: lane.function("release", [queue.keys[1]], "me", 1),
         lambda: lane.function("redrive", [*queue.keys, *queue.keys], "", "1-1"),
         lambda: lane.function("purge", [queue.keys[1], queue.keys[6]], "1-1"),
+        lambda: lane.function("log_declare", [lane.keys.log[1]], "fsync", 1, 1),
+        lambda: lane.function("log_state", lane.keys.log),
+        lambda: lane.function("log_accept", lane.keys.log, "0", "", 0),
+        lambda: lane.function("log_trim", lane.keys.log),
+        lambda: lane.function("log_lease", [lane.keys.log_lease("s")], "me", 1),
     ]
     for call in calls:
         with pytest.raises(ResponseError, match=rf"^EPOCH {epoch or 'none'}"):

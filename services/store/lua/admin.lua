@@ -1,6 +1,6 @@
 -- Queues: declare, delete, reserve, look
 
--- KEYS epoch, q; ARGV epoch qid maker field value ...  Sets limits; answers 1 if the queue is new, also when the same
+-- KEYS epoch, q, log:h, log:b; ARGV epoch qid maker binding field value ...  Sets limits; answers 1 if the queue is new, also when the same
 -- maker asks again because the answer was lost; GONE where a queue of this id was deleted: its name is about to go.
 local function declare(K, A)
   begin()
@@ -8,13 +8,14 @@ local function declare(K, A)
   if err then return err end
   if call('HGET', K[2], 'deleted') then return 'GONE' end
   if call('HSETNX', K[2], 'id', A[2]) == 1 then call('HSET', K[2], 'maker', A[3]) end
+  bind(K[3], K[4], A[2], A[4])
   local args = {}
-  for i = 4, #A do args[#args + 1] = A[i] end
+  for i = 5, #A do args[#args + 1] = A[i] end
   if #args > 0 then call('HSET', K[2], unpack(args)) end
   return call('HGET', K[2], 'maker') == A[3] and 1 or 0
 end
 
--- KEYS epoch, 8 of the queue; ARGV epoch qid policy(Delete|DeleteIfEmpty). Answers {1, lost} or {0, messages}.
+-- KEYS epoch, 8 of the queue, log:h, log:b; ARGV epoch qid policy(Delete|DeleteIfEmpty). Answers {1, lost} or {0, messages}.
 local function delete(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -26,6 +27,7 @@ local function delete(K, A)
     return { 0, len }
   end
   call('UNLINK', K[2], K[3], K[4], K[5], K[6], K[7], K[8], K[9])
+  bind(K[10], K[11], A[2], '')
   call('HSET', K[3], 'deleted', '1')    -- no queue comes back under this id while its name is still registered
   call('PEXPIRE', K[3], 86400000)
   return { 1, len }

@@ -13,7 +13,7 @@ local function redrive(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local C = { now = now_ms(), generation = generation_of(A[1]), wake = A[2] }
+  local C = { now = now_ms(), generation = generation_of(A[1]), wake = A[2], bridged = true }
   local source = open_queue(C, K, 2)
   local target = source
   if K[3] ~= K[11] then target = open_queue(C, K, 10) end

@@ -20,6 +20,17 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:<qid>:m        entry -> mask of settled messages, for partly settled entries only
   ps:{dom}:<qid>:x        entry -> msgpack {n, t, o, b, c}: old, mostly settled entries, without the settled bodies
   ps:{dom}:<qid>:d        dead letters, a stream with one message an entry and plain named fields
+  ps:{dom}:log:s          the text service's log, a stream of entries <era>-<messages in the log up to here>:
+                          n = messages, t = server ms, o = "<store> <incarnation>", f = number of the first one,
+                          x = 1 if it came from a queue, b = lines "SEND <tag> <message>\n"
+  ps:{dom}:log:h          hash: store, server, inc, era = whose numbers are given out; next, serial, bytes, trimmed = id of
+                          the last one trimmed; level, retention, max_bytes; bindings = version of log:b; counters
+  ps:{dom}:log:held       hash: "<store> <incarnation>" -> numbers that came, "1-100+105-200" (of our own: older ones)
+  ps:{dom}:log:gone       the same: numbers that are trimmed, or that no neighbour had any more
+  ps:{dom}:log:base       hash: neighbour's store -> what it held when the link was first set up: never asked for
+  ps:{dom}:log:seen       hash: neighbour's store -> "<its incarnation> <place in its log>": all before it was sent to us
+  ps:{dom}:log:b          hash: qid -> JSON {patterns, level}: queues that subscribe to the log
+  ps:{dom}:log:link:<store>  who follows that neighbour for all edges of this store; expires
   ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec}
   ps:{registry}:domains   hash: domain -> new | ready
   ps:{registry}:ids       the last queue id given out
@@ -87,6 +98,7 @@ local function body_bytes(blob, count) return #blob - 4 * count end
 
 -- Calls: epoch, session, sequence, deadline
 
+local function dataset_of(epoch) return string.sub(epoch, 1, string.find(epoch, '.', 1, true) - 1) end
 local function generation_of(epoch) return string.sub(epoch, string.find(epoch, '.', 1, true) + 1) end
 
 local function check_epoch(key, expected)

@@ -71,7 +71,7 @@ local function sweep(K, A)
   local C = { held = {}, freed = {}, session = A[2], now = now_ms(), generation = generation_of(A[1]),
     wake = A[4] ~= '' and A[4] or nil }
   if not call('ZSCORE', K[2], A[2]) then return redis.error_reply('SESSION is not dying') end
-  local Q = open_queue(C, K, FIRST)
+  local Q = open_queue(C, K, 5)
   local reply = { 0, 0, 0 }
   if Q then
     local args = {}

@@ -1,11 +1,12 @@
 -- The combined call
 
--- KEYS: epoch ses lane lots, 8 a queue, then one a commit.
+-- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit.
 -- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
 --   P queue origin holder k (n bytes records)*k    A queue k (lot entry n mask bytes)*k   T queue want max-bytes
 --   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
 --   B queue origin k (reason error record)*k       X tx keep-ms digest parts (queue k origin acks*k k' publishes*k')*
-local FIRST = 5
+--   L bindings origin k (n lines c (queue record)*c)*k   H
+local FIRST = 8
 
 -- The entries that a lot's range still has, in order; some may have been thinned out meanwhile (see upkeep.lua).
 local function range_of(Q, lot)
@@ -108,6 +109,8 @@ end
 OPS.X = function(C, queues, A, i)
   return commit(C, queues, C.keys[tonumber(A[i])], A[i + 1], A[i + 2], parse_parts(A, i + 4, tonumber(A[i + 3])))
 end
+OPS.L = sends
+OPS.H = function(C) return head_of(open_log(C)) end
 
 -- Where the next operation begins.
 local AFTER = {
@@ -118,6 +121,8 @@ local AFTER = {
   J = function(A, i) return i + 2 + 5 * A[i + 1] end,
   C = function(_, i) return i + 1 end,
   B = function(A, i) return i + 3 + 3 * A[i + 2] end,
+  L = after_sends,
+  H = function(_, i) return i end,
   X = function(A, i) return after_parts(A, i + 4, tonumber(A[i + 3])) end,
 }
 
@@ -135,7 +140,8 @@ end
 
 local function work(K, A)
   begin()
-  local C = { held = {}, freed = {}, keys = K, wake = A[5] ~= '' and A[5] or nil, generation = generation_of(A[1]) }
+  local C = { held = {}, freed = {}, keys = K, wake = A[5] ~= '' and A[5] or nil, generation = generation_of(A[1]),
+    dataset = dataset_of(A[1]), log_keys = { s = K[5], h = K[6], held = K[7] } }
   local opened, list = {}, {}
   local function queues(q)
     if opened[q] == nil then
@@ -161,6 +167,7 @@ local function work(K, A)
     i = AFTER[A[i]](A, i + 1)
   end
   for q = 1, #list do close_queue(list[q]) end
+  close_log(C)
   index_lots(C, K[4])
   remember(K, C, stored)
   return replies

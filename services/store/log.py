@@ -1,0 +1,162 @@
+"""The log of the text service as an edge process uses it: appending, places in it, and reading stretches of it.
+
+One log for the whole store, in one domain, so that a queue and the log can be changed in one step. What is in it and
+how it is numbered is said in lua/schema.lua and lua/log.lua; docs/pubsub.md explains it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from services.store.domain import Domain
+from services.store.errors import StoreFault
+from services.store.link import Link
+from services.store.operations import Placed, Send, Source
+from services.store.queues import Queue
+from services.store.spec import QueueSpec, replicas_of
+
+READ_BYTES = 1 << 20  # that one reading aims at
+READ_ENTRIES = 1000  # at most
+
+
+class Place(NamedTuple):
+    """A place in the log: behind an entry. Greater is later; the difference of serials is a number of messages."""
+
+    era: int  # ms; begins anew with every incarnation
+    serial: int  # messages in the log up to here, since it began
+
+    def __str__(self) -> str:
+        return f"{self.era}-{self.serial}"
+
+
+START = Place(0, 0)
+
+
+def parse_place(text: bytes | str) -> Place:
+    """Raises ValueError."""
+    if isinstance(text, bytes):
+        text = text.decode()
+    era, _, serial = text.partition("-")
+    return Place(int(era), int(serial))
+
+
+class Entry(NamedTuple):
+    """Lines that came together."""
+
+    place: Place  # behind it
+    messages: int  # one a line
+    origin: bytes  # b"<store> <incarnation>"
+    first: int  # number of the first one within its origin
+    bridged: bool  # it came from a queue
+    block: bytes  # b"SEND <tag> <message>\n" for each
+
+
+def parse_entries(reply: list[Any]) -> list[Entry]:
+    """Entries as XRANGE and XREAD tell them."""
+    return [  # n t o f x b, as lua/log.lua writes them
+        Entry(parse_place(key), int(f[1]), f[5], int(f[7]), f[9] == b"1", f[11]) for key, f in reply
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A queue that wants copies."""
+
+    queue: Queue
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    """All of them, as of one version."""
+
+    version: str
+    queues: tuple[Subscription, ...]
+
+
+NO_SUBSCRIPTIONS = Subscriptions("0", ())
+
+
+@dataclass(frozen=True, slots=True)
+class LogSpec:
+    """What the log keeps. Edges that share a store say the same."""
+
+    ack_level: str = "fsync"
+    retention_ms: int = 24 * 3600 * 1000
+    max_bytes: int = 1 << 30
+
+
+class Log:
+    """Verbs raise StoreError, or tell it to their callbacks."""
+
+    def __init__(self, domain: Domain, spec: LogSpec) -> None:
+        self.domain = domain
+        self.keys = domain.keys
+        self.spec = spec
+        self.replicas = replicas_of(spec.ack_level)
+        self._reading = Link(
+            domain.link.connector, self.keys.epoch
+        )  # long replies: heartbeats go another way
+        self._mean_bytes = 4096.0
+
+    async def declare(self) -> None:
+        """Writes what it keeps; to be done before anything is sent."""
+        spec = self.spec
+        await self.domain.function(
+            "log_declare", [self.keys.log[1]], spec.ack_level, spec.retention_ms, spec.max_bytes
+        )
+
+    async def close(self) -> None:
+        await self._reading.close()
+
+    def send(self, source: Source, send: Send) -> None:
+        """See `Verbs.send`."""
+        self.domain.pipe.send(source, send, self.replicas)
+
+    def head(self, source: Source, placed: Placed) -> None:
+        """See `Verbs.head`; `parse_place` reads the answer."""
+        self.domain.pipe.head(source, placed)
+
+    async def subscriptions(self) -> Subscriptions:
+        """The queues that subscribe to the log now."""
+        version, pairs = await self.domain.link.function("log_bindings", self.keys.bindings)
+        found = tuple(self._subscription(pairs[i], pairs[i + 1]) for i in range(0, len(pairs), 2))
+        return Subscriptions(version.decode(), found)
+
+    def _subscription(self, qid: bytes, document: bytes) -> Subscription:
+        try:
+            said = json.loads(document)
+            spec = QueueSpec(domain=self.domain.name, ack_level=said["ackLevel"])
+            queue = Queue(said["name"], qid.decode(), self.domain.name, "", spec)
+            return Subscription(queue, tuple(said["patterns"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreFault(f"what queue id {qid!r} subscribes to cannot be read: {error}") from error
+
+    # reading
+
+    async def read(self, after: Place, until: Place | None = None) -> list[Entry]:
+        """Up to about 1 MiB of entries behind a place, none of them beyond another one; [] if there are none."""
+        count = max(8, min(READ_ENTRIES, int(READ_BYTES / self._mean_bytes)))
+        end = "+" if until is None else str(until)
+        reply = await self._reading.call("XRANGE", self.keys.log[0], f"({after}", end, "COUNT", count)
+        entries = parse_entries(reply)
+        if entries:
+            self._mean_bytes = max(128.0, sum(len(entry.block) for entry in entries) / len(entries))
+        return entries
+
+    # upkeep
+
+    async def trim(self) -> int:
+        """Drops what is older than the retention or beyond the bytes; answers how many messages."""
+        gone, more = 0, 1
+        while more:
+            step, more = await self.domain.function("log_trim", list(self.keys.log))
+            gone += step
+        return gone
+
+    async def figures(self) -> dict[str, str]:
+        """The log's hash as it is: counters and sizes (lua/schema.lua)."""
+        pairs = await self.domain.link.call("HGETALL", self.keys.log[1])
+        return {pairs[i].decode(): pairs[i + 1].decode() for i in range(0, len(pairs), 2)}

@@ -1,0 +1,199 @@
+-- The log's other side: what neighbours have, what is trimmed, who subscribes (pubsub.md 4, 5)
+
+local function log_context(K, A)
+  return { held = {}, freed = {}, session = '', now = now_ms(), generation = generation_of(A[1]),
+    dataset = dataset_of(A[1]), bridged = true, log_keys = { s = K[2], h = K[3], held = K[4], gone = K[5] } }
+end
+
+-- KEYS epoch, log:h; ARGV epoch level retention(ms) max-bytes.
+local function log_declare(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  return call('HSET', K[2], 'level', A[2], 'retention', A[3], 'max_bytes', A[4])
+end
+
+-- KEYS log:h log:b; answers {version, qid, document, ...}.
+local function log_bindings(K)
+  begin()
+  return { call('HGET', K[1], 'bindings') or '0', call('HGETALL', K[2]) }
+end
+
+-- document: '' where the queue subscribes to nothing.
+local function bind(h, b, qid, document)
+  local old = call('HGET', b, qid) or ''
+  if old == document then return end
+  if document == '' then call('HDEL', b, qid) else call('HSET', b, qid, document) end
+  call('HINCRBY', h, 'bindings', 1)
+end
+
+-- A copy for a queue that cannot take it goes to its dead letters: a link must not stand still for it (pubsub.md 5.1).
+local function copy_or_bury(Q, origin, record)
+  if not Q then return end
+  local reason = closed(Q, '')
+  if not reason and copy_to(Q, origin, record) then return end
+  local name = reason and 'refused' or 'rejected_full'
+  bury(Q, record, num(Q.C.now), origin, '', name, nil, 'a copy of a message from a neighbour: ' .. (reason or 'FULL'))
+end
+
+-- The set of numbers of an origin that are here. What claims to be of our own incarnation and was never given out is
+-- from before our data went back in time: then we go on under another one.
+local function held_of(C, L, store, inc, to)
+  if store == L.store and inc == L.inc then
+    if to < L.next then return nil end
+    begin_incarnation(C, L, server_of(C))
+  end
+  return numbers_of(L, L.keys.held, store .. ' ' .. inc)
+end
+
+local function lines_of(block)
+  local out = {}
+  for line in string.gmatch(block, '[^\n]*\n') do out[#out + 1] = line end
+  return out
+end
+
+-- Lines of one origin with consecutive numbers; copies[index] = list of {queue, record}.
+local function accept_lines(C, L, queues, e)
+  local held = held_of(C, L, e.store, e.inc, e.first + e.n - 1)
+  local state = held and included(held, e.first, e.first + e.n - 1) or 'all'
+  if state == 'all' then tally(L, 'skipped', e.n) return 0 end
+  local origin, taken = e.store .. ' ' .. e.inc, 0
+  local function take_part(from, n, block)
+    log_entry(C, L, origin, e.first + from, n, block, e.bridged)
+    include(held, e.first + from, e.first + from + n - 1)
+    for index = from, from + n - 1 do
+      for _, c in ipairs(e.copies[index] or {}) do copy_or_bury(queues(c[1]), 'text ' .. e.store, c[2]) end
+    end
+    taken = taken + n
+  end
+  if state == 'none' then
+    take_part(0, e.n, e.block)
+  else
+    for index, line in ipairs(lines_of(e.block)) do
+      if included(held, e.first + index - 1, e.first + index - 1) == 'none' then take_part(index - 1, 1, line) end
+    end
+    tally(L, 'skipped', e.n - taken)
+  end
+  tally(L, 'accepted', taken)
+  return taken
+end
+
+-- Numbers that nobody has any more: held, so that they are not asked for, and told to whoever follows us.
+local function accept_gap(C, L, store, inc, from, to)
+  local held = held_of(C, L, store, inc, to)
+  if not held or included(held, from, to) == 'all' then return 0 end
+  local missing = to - from + 1
+  for i = 1, #held do missing = missing - math.max(0, math.min(to, held[i][2]) - math.max(from, held[i][1]) + 1) end
+  include(held, from, to)
+  include(numbers_of(L, L.keys.gone, store .. ' ' .. inc), from, to)
+  tally(L, 'gaps', missing)
+  return missing
+end
+
+-- KEYS epoch log:s log:h log:held log:gone, 8 a queue. ARGV epoch bindings wake-channel queues, then items:
+--   E store inc first n bridged block k (index queue record)*k    G store inc from to
+-- Answers {accepted, missing}, or why nothing could be taken.
+local function log_accept(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local C = log_context(K, A)
+  C.wake = A[3]
+  local L, opened, list = open_log(C), {}, {}
+  if L.bindings ~= A[2] then return 'BINDINGS' end
+  local reason = log_closed(C, L)
+  if reason then return reason end
+  own_incarnation(C, L)
+  local function queues(q)
+    if opened[q] == nil then
+      opened[q] = open_queue(C, K, 6 + 8 * q) or false
+      if opened[q] then list[#list + 1] = opened[q] end
+    end
+    return opened[q] or nil
+  end
+  local accepted, missing, i = 0, 0, 5
+  while A[i] do
+    if A[i] == 'G' then
+      missing = missing + accept_gap(C, L, A[i + 1], A[i + 2], tonumber(A[i + 3]), tonumber(A[i + 4]))
+      i = i + 5
+    else
+      local e = { store = A[i + 1], inc = A[i + 2], first = tonumber(A[i + 3]), n = tonumber(A[i + 4]),
+        bridged = A[i + 5] == '1', block = A[i + 6], copies = {} }
+      local k = tonumber(A[i + 7])
+      i = i + 8
+      for _ = 1, k do
+        local index = tonumber(A[i])
+        e.copies[index] = e.copies[index] or {}
+        table.insert(e.copies[index], { tonumber(A[i + 1]), A[i + 2] })
+        i = i + 3
+      end
+      accepted = accepted + accept_lines(C, L, queues, e)
+    end
+  end
+  for q = 1, #list do close_queue(list[q]) end
+  close_log(C)
+  return { accepted, missing }
+end
+
+-- How much the log may hold: never more than a quarter of the server's memory, or it would shut the queues.
+local function log_bound(max_bytes)
+  local maxmemory = tonumber(string.match(call('INFO', 'memory'), '\nmaxmemory:(%d+)'))
+  if maxmemory == 0 then return max_bytes end
+  return math.min(max_bytes, math.floor(maxmemory / 4))
+end
+
+-- KEYS epoch log:s log:h log:held log:gone; ARGV epoch. One step of some MiB at most. Answers {messages that went, 1 if
+-- there may be more}.
+local function log_trim(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local C = log_context(K, A)
+  local L = open_log(C)
+  local v = call('HMGET', K[3], 'retention', 'max_bytes')
+  local oldest, bound = C.now - tonumber(v[1] or 86400000), log_bound(tonumber(v[2] or 1073741824))
+  local mean = L.bytes / math.max(1, call('XLEN', K[2])) + 1
+  local step = math.max(16, math.min(STEP, math.floor(4194304 / mean)))
+  local last, gone, seen = nil, 0, 0
+  for _, raw in ipairs(call('XRANGE', K[2], '-', '+', 'COUNT', step)) do
+    local e = raw[2]                                     -- n t o f x b, as log_entry wrote them
+    local n, first, size = tonumber(e[2]), tonumber(e[8]), #e[12]
+    if L.bytes <= bound and tonumber(e[4]) >= oldest then break end
+    include(numbers_of(L, K[5], e[6]), first, first + n - 1)
+    L.bytes, last, gone, seen = L.bytes - size, raw[1], gone + n, seen + 1
+  end
+  if not last then return { 0, 0 } end
+  local era, serial = string.match(last, '(%d+)-(%d+)')
+  call('XTRIM', K[2], 'MINID', '=', era .. '-' .. num(tonumber(serial) + 1))
+  call('HSET', K[3], 'trimmed', last)
+  L.dirty = true
+  tally(L, 'trimmed_messages', gone)
+  close_log(C)
+  return { gone, seen == step and 1 or 0 }
+end
+
+-- KEYS epoch lease; ARGV epoch holder ttl(ms, 0 = let go). Answers 1 while the holder has it.
+local function log_lease(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local holder = call('GET', K[2])
+  if holder and holder ~= A[2] then return 0 end
+  if A[3] == '0' then call('DEL', K[2]) return 0 end
+  call('SET', K[2], A[2], 'PX', A[3])
+  return 1
+end
+
+-- KEYS epoch log:s log:h log:held log:gone; ARGV epoch. Who we are and what we hold, as of this moment:
+-- {store, incarnation, numbers given out, place behind the last entry, id of the last one trimmed, held pairs, gone pairs}.
+local function log_state(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local C = log_context(K, A)
+  local L = open_log(C)
+  own_incarnation(C, L)
+  close_log(C)
+  return { L.store, L.inc, num(L.next - 1), head_of(L), call('HGET', K[3], 'trimmed') or '0-0', call('HGETALL', K[4]),
+    call('HGETALL', K[5]) }
+end

@@ -1,0 +1,149 @@
+-- The log of the text service: what was sent, here and at the neighbours, in the order in which it came (docs/pubsub.md)
+
+local LOG_ENTRY = 65536  -- octets of lines after which an entry is closed
+local LOG_FIELDS = { 'store', 'server', 'inc', 'era', 'next', 'serial', 'bytes', 'level', 'bindings' }
+
+-- Which server this is. A restart, a restored copy and a new primary are others, and so is a primary that was a replica
+-- in between.
+local run_id, server_id, server_at = nil, nil, 0
+local function server_of(C)
+  run_id = run_id or string.match(call('INFO', 'server'), '\nrun_id:(%x+)')
+  local age = C.now - server_at
+  if not server_id or age < 0 or age >= GUARD_MS then
+    server_id = run_id .. string.match(call('INFO', 'replication'), '\nmaster_replid:(%x+)')
+    server_at = C.now
+  end
+  return server_id
+end
+
+-- C.log_keys = { s, h, held, gone }; C.dataset = the store's id
+local function open_log(C)
+  if not C.log then
+    local v = call('HMGET', C.log_keys.h, unpack(LOG_FIELDS))
+    C.log = { store = v[1], server = v[2], inc = v[3], era = tonumber(v[4] or 0), next = tonumber(v[5] or 1),
+      serial = tonumber(v[6] or 0), bytes = tonumber(v[7] or 0), level = v[8] or 'fsync', bindings = v[9] or '0',
+      keys = C.log_keys, counts = {}, sets = {} }
+  end
+  return C.log
+end
+
+local function tally(L, counter, by) if by ~= 0 then L.counts[counter] = (L.counts[counter] or 0) + by end end
+
+-- Sets of numbers as text, "1-100+105-200"; each is read once a call and written back by close_log.
+
+local function numbers_of(L, key, field)
+  local name = key .. ' ' .. field
+  local set = L.sets[name]
+  if not set then
+    set = { key = key, field = field }
+    for a, b in string.gmatch(call('HGET', key, field) or '', '(%d+)-(%d+)') do
+      set[#set + 1] = { tonumber(a), tonumber(b) }
+    end
+    L.sets[name] = set
+  end
+  return set
+end
+
+local function include(set, from, to)
+  local out, i = {}, 1
+  while i <= #set and set[i][2] < from - 1 do out[#out + 1] = set[i] i = i + 1 end
+  while i <= #set and set[i][1] <= to + 1 do
+    from, to, i = math.min(from, set[i][1]), math.max(to, set[i][2]), i + 1
+  end
+  out[#out + 1] = { from, to }
+  while i <= #set do out[#out + 1] = set[i] i = i + 1 end
+  for j = 1, math.max(#out, #set) do set[j] = out[j] end
+  set.dirty = true
+end
+
+-- 'all', 'none' or 'some' of from..to
+local function included(set, from, to)
+  for i = 1, #set do
+    if set[i][1] <= from and to <= set[i][2] then return 'all' end
+    if set[i][1] <= to and from <= set[i][2] then return 'some' end
+  end
+  return 'none'
+end
+
+local function close_log(C)
+  local L = C.log
+  if not L then return end
+  if L.dirty then call('HSET', L.keys.h, 'next', num(L.next), 'serial', num(L.serial), 'bytes', num(L.bytes)) end
+  for _, set in pairs(L.sets) do
+    if set.dirty then
+      local parts = {}
+      for i = 1, #set do parts[i] = num(set[i][1]) .. '-' .. num(set[i][2]) end
+      call('HSET', set.key, set.field, table.concat(parts, '+'))
+    end
+  end
+  for counter, by in pairs(L.counts) do call('HINCRBY', L.keys.h, counter, num(by)) end
+end
+
+-- Numbers are given out under an incarnation that no other server, and no older copy of this one's data, ever uses.
+-- The era makes ids grow also where the data went back in time.
+local function begin_incarnation(C, L, server)
+  if L.inc and L.next > 1 then include(numbers_of(L, L.keys.held, L.store .. ' ' .. L.inc), 1, L.next - 1) end
+  L.era = math.max(L.era + 1, C.now)
+  L.store, L.server, L.next = C.dataset, server, 1
+  L.inc = string.sub(redis.sha1hex(server .. L.store .. num(L.era) .. num(L.serial)), 1, 16)
+  call('HSET', L.keys.h, 'store', L.store, 'server', server, 'inc', L.inc, 'era', num(L.era), 'next', '1')
+  tally(L, 'incarnations', 1)
+end
+
+local function own_incarnation(C, L)
+  local server = server_of(C)
+  if not L.inc or L.server ~= server or L.store ~= C.dataset then begin_incarnation(C, L, server) end
+end
+
+-- The id is "<era>-<messages in the log up to here>", so ids tell how many messages lie between two places.
+local function log_entry(C, L, origin, first, n, block, bridged)
+  L.serial = L.serial + n
+  call('XADD', L.keys.s, num(L.era) .. '-' .. num(L.serial), 'n', num(n), 't', num(C.now), 'o', origin,
+    'f', num(first), 'x', bridged and '1' or '0', 'b', block)
+  L.bytes, L.dirty = L.bytes + #block, true
+end
+
+local function log_own(C, L, n, block, bridged)
+  own_incarnation(C, L)
+  log_entry(C, L, L.store .. ' ' .. L.inc, L.next, n, block, bridged)
+  L.next = L.next + n
+  tally(L, 'sent', n)
+end
+
+-- Why nothing may be put in now, or nil.
+local function log_closed(C, L)
+  local full = guard(C)
+  if full then return full end
+  if L.level == 'fsync' and not C.keeps then return 'UNKEPT' end
+end
+
+-- From a queue to the log
+
+local ESCAPES = { ['\\'] = '\\\\', ['\n'] = '\\n', ['\r'] = '\\r' }
+local function escape(c) return ESCAPES[c] or string.format('\\x%02x', string.byte(c)) end
+
+local UTF8 = { '\240[\144-\191][\128-\191][\128-\191]', '[\241-\243][\128-\191][\128-\191][\128-\191]',
+  '\244[\128-\143][\128-\191][\128-\191]', '\224[\160-\191][\128-\191]', '[\225-\236\238\239][\128-\191][\128-\191]',
+  '\237[\128-\159][\128-\191]', '[\194-\223][\128-\191]' }
+local function is_utf8(text)
+  for i = 1, #UTF8 do text = string.gsub(text, UTF8[i], ' ') end
+  return not string.find(text, '[\128-\255]')
+end
+
+-- A body as a legal message: as it is, or escaped (pubsub.md 5.3).
+local function message_of(body)
+  if not string.find(body, '[%z\1-\31\128-\255]') then return body end
+  if not string.find(body, '[%z\1-\31]') and is_utf8(body) then return body end
+  return (string.gsub(body, '[%z\1-\31\128-\255\\]', escape))
+end
+
+-- What is put into a queue that publishes appears in the log, but for what came from there (pubsub.md 5.2).
+local function log_bridge(Q, n, blob)
+  local lines, head, p = {}, 'SEND ' .. Q.limits.tag .. ' ', 1
+  for i = 1, n do
+    local q = skip(blob, p, 1)
+    local _, body = attributes_and_body(string.sub(blob, p, q - 1))
+    lines[i], p = head .. message_of(body) .. '\n', q
+  end
+  log_own(Q.C, open_log(Q.C), n, table.concat(lines), true)
+end

@@ -1,0 +1,157 @@
+"""What links between stores need of the log: who we are, what we hold, and taking what neighbours send.
+
+All of it may be asked again: an entry is skipped by exactly the numbers that are held, whoever brings it, and however
+often. Times in ms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.store.domain import Domain
+from services.store.errors import OutcomeUnknown, StoreError, refused_as
+from services.store.intervals import Intervals
+from services.store.log import Log, Place, Subscriptions, parse_place
+from services.store.queues import Queue
+
+WAIT_MS = 2000  # for replicas
+
+Origin = tuple[bytes, bytes]  # store, incarnation
+Held = dict[Origin, Intervals]
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """The log at one moment."""
+
+    store: bytes
+    incarnation: bytes
+    head: Place
+    trimmed: Place  # behind the last entry that is no longer there
+    held: Held  # our own numbers too
+    gone: Held  # those of them that nobody can get from us any more
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Lines of one origin, with consecutive numbers from `first` on."""
+
+    store: bytes
+    incarnation: bytes
+    first: int
+    messages: int
+    bridged: bool
+    block: bytes
+    copies: list[tuple[int, Queue, bytes]] = field(default_factory=list)  # index of the line, queue, record
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Numbers that the neighbour does not have any more."""
+
+    store: bytes
+    incarnation: bytes
+    first: int
+    last: int
+
+
+def _held(pairs: list[bytes]) -> Held:
+    held: Held = {}
+    for i in range(0, len(pairs), 2):
+        store, _, incarnation = pairs[i].partition(b" ")
+        held[store, incarnation] = Intervals.parse(pairs[i + 1].decode())
+    return held
+
+
+def format_held(held: Held) -> str:
+    """As it is kept for a neighbour: one origin a line."""
+    lines = (f"{store.decode()} {inc.decode()} {numbers.format()}" for (store, inc), numbers in held.items())
+    return "\n".join(lines)
+
+
+def parse_held(text: bytes) -> Held:
+    held: Held = {}
+    for line in text.decode().splitlines():
+        store, incarnation, numbers = line.split(" ")
+        held[store.encode(), incarnation.encode()] = Intervals.parse(numbers)
+    return held
+
+
+class Replica:
+    """Verbs raise StoreError."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._domain: Domain = log.domain
+        self._keys = log.keys
+
+    async def state(self) -> LogState:
+        """As of now. If the store's server is another one than before, a new incarnation has begun with it."""
+        reply = await self._domain.function("log_state", list(self._keys.log))
+        store, incarnation, given, head, trimmed, held_pairs, gone_pairs = reply
+        held = _held(held_pairs)
+        if int(given):
+            held[store, incarnation] = Intervals.parse(f"1-{given.decode()}")
+        return LogState(store, incarnation, parse_place(head), parse_place(trimmed), held, _held(gone_pairs))
+
+    async def accept(self, items: list[Arrived | Gap], known: Subscriptions) -> tuple[int, int]:
+        """Stores what is not held yet, with its origin and its copies, in one step; (messages, missing ones).
+
+        Raises BindingsChanged where `known`, by which the copies were made, is out of date.
+        """
+        queues: dict[str, tuple[int, Queue]] = {}
+        args: list[Any] = []
+        for item in items:
+            if isinstance(item, Gap):
+                args += ("G", item.store, item.incarnation, item.first, item.last)
+                continue
+            args += ("E", item.store, item.incarnation, item.first, item.messages, int(item.bridged))
+            args += (item.block, len(item.copies))
+            for index, queue, record in item.copies:
+                at, _ = queues.setdefault(queue.qid, (len(queues), queue))
+                args += (index, at, record)
+        keys = [*self._keys.log, *(key for _, queue in queues.values() for key in queue.keys)]
+        reply = await self._domain.function(
+            "log_accept", keys, known.version, self._keys.wake_channel, len(queues), *args
+        )
+        if isinstance(reply, bytes):
+            raise refused_as(reply) or StoreError(reply.decode())
+        replicas = max([self._log.replicas, *(queue.replicas for _, queue in queues.values())])
+        await self._replicated(replicas)
+        return int(reply[0]), int(reply[1])
+
+    async def baseline(self, neighbour: bytes, held: Held) -> Held:
+        """What this neighbour held when the link to it was first set up; `held` if that is now. Kept for ever."""
+        key, text = self._keys.log_base, format_held(held)
+        if await self._domain.link.call("HSETNX", key, neighbour, text):
+            await self._replicated(self._log.replicas)
+            return held
+        return parse_held(await self._domain.link.call("HGET", key, neighbour))
+
+    async def neighbours(self) -> list[bytes]:
+        """The stores that a link was ever set up with."""
+        found: list[bytes] = await self._domain.link.call("HKEYS", self._keys.log_base)
+        return found
+
+    async def seen(self, neighbour: bytes, incarnation: bytes) -> str | None:
+        """Up to which place of its log all was sent to us, if that is a place in the log of this incarnation."""
+        found = await self._domain.link.call("HGET", self._keys.log_seen, neighbour)
+        if found is None:
+            return None
+        of, _, place = found.decode().partition(" ")
+        return place if of == incarnation.decode() else None
+
+    async def note_seen(self, neighbour: bytes, incarnation: bytes, place: bytes) -> None:
+        """To be said only when everything up to there is stored."""
+        await self._domain.link.call("HSET", self._keys.log_seen, neighbour, b"%b %b" % (incarnation, place))
+
+    async def lease(self, neighbour: bytes, holder: str, ttl_ms: int) -> bool:
+        """Whether the holder follows this neighbour for all edges of the store; 0 ms lets go."""
+        key = self._keys.log_lease(neighbour.decode())
+        return bool(await self._domain.function("log_lease", [key], holder, ttl_ms))
+
+    async def _replicated(self, replicas: int) -> None:
+        """Raises OutcomeUnknown where the replicas cannot be had: it is asked again."""
+        if replicas and await self._domain.link.call("WAIT", replicas, WAIT_MS) < replicas:
+            raise OutcomeUnknown

@@ -1,0 +1,98 @@
+"""Following the log: each entry as soon as it is durable, on a connection of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import RedisError
+
+from services.store.connect import Connector, ask, drop
+from services.store.errors import DatasetLost, NotInitialised, StoreUnavailable
+from services.store.keys import DomainKeys
+from services.store.link import explain
+from services.store.log import READ_BYTES, READ_ENTRIES, Entry, Place, parse_entries, parse_place
+from services.store.replication import Replication
+
+BLOCK_MS = 1000  # then it is asked whether the data is still the same
+REPLY_TIMEOUT_S = 6.0
+DISCONNECTED = (RedisError, OSError, TimeoutError, EOFError)
+
+
+class Tail:
+    """`place` is behind the last entry that was handed out; None before the first `next`: it begins at the end."""
+
+    def __init__(self, connector: Connector, keys: DomainKeys, replicas: int) -> None:
+        self.place: Place | None = None
+        self._connector = connector
+        self._keys = keys
+        self._replicas = replicas
+        self._replication = Replication(connector, keys.epoch)
+        self._connection: AbstractConnection | None = None
+        self._mean_bytes = 4096.0
+
+    async def next(self) -> list[Entry]:
+        """The entries behind `place`, about 1 MiB at most; [] if none came for a second.
+
+        What a replicated log has not replicated yet is not there yet. Raises StoreUnavailable; then it may be asked
+        again, and goes on where it was.
+        """
+        try:
+            connection = await self._connected()
+            async with asyncio.timeout(REPLY_TIMEOUT_S):
+                entries = await self._read(connection)
+            if entries and self._replicas:
+                await self._confirm(connection)
+        except DISCONNECTED as error:
+            await self.close()
+            raise explain(error) from error
+        except BaseException:
+            await self.close()
+            raise
+        if entries:
+            self.place = entries[-1].place
+        return entries
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await drop(connection)
+
+    async def _connected(self) -> AbstractConnection:
+        if self._connection is None:
+            self._connection = await self._connector.connect(self._keys.epoch)
+            async with asyncio.timeout(REPLY_TIMEOUT_S):
+                await self._check(self._connection)
+        return self._connection
+
+    async def _check(self, connection: AbstractConnection) -> None:
+        """An empty server that came back has no log, and would tell nothing for ever."""
+        if await ask(connection, "EXISTS", self._keys.epoch) == 0:
+            raise NotInitialised if self.place is None else DatasetLost
+        if self.place is None:
+            era, serial = await ask(connection, "HMGET", self._keys.log[1], "era", "serial")
+            self.place = parse_place(b"%b-%b" % (era or b"0", serial or b"0"))
+
+    async def _read(self, connection: AbstractConnection) -> list[Entry]:
+        count = max(8, min(READ_ENTRIES, int(READ_BYTES / self._mean_bytes)))
+        stream = self._keys.log[0]
+        reply: Any = await ask(
+            connection, "XREAD", "COUNT", count, "BLOCK", BLOCK_MS, "STREAMS", stream, str(self.place)
+        )
+        if not reply:
+            await self._check(connection)
+            return []
+        entries = parse_entries(reply[0][1])
+        self._mean_bytes = max(128.0, sum(len(entry.block) for entry in entries) / len(entries))
+        return entries
+
+    async def _confirm(self, connection: AbstractConnection) -> None:
+        """WAIT speaks of this connection's own writes: so it makes one behind what it has read."""
+        await ask(connection, "HINCRBY", self._keys.log[1], "confirmed", 1)
+        async with asyncio.timeout(REPLY_TIMEOUT_S):
+            while not await self._replication.has(connection, self._replicas, REPLY_TIMEOUT_S):
+                continue
+
+
+__all__ = ["StoreUnavailable", "Tail"]
