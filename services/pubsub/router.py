@@ -1,0 +1,68 @@
+"""Which subscriptions a tag matches (pubsub.md 2): exact patterns in a table, prefixes in a trie.
+
+The cost of a match grows with what it finds and with the length of the tag, not with the number of subscriptions.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from services.pubsub.trie import Held, Nothing, Trie, put_into, with_item, without_item
+
+ItemT = TypeVar("ItemT")
+
+
+class Router(Generic[ItemT]):
+    """Items under patterns; the length is how many stand there.
+
+    A pattern is a tag and whether it is a prefix: `abc*` is (b"abc", True) and matches b"abc" and all that begins so.
+    Items are hashable, and equal ones are the same.
+    """
+
+    __slots__ = ("_exact", "_peak", "_prefixes", "_size")
+
+    SMALL = 1024  # patterns; a table of this size is not worth making smaller
+
+    def __init__(self) -> None:
+        self._exact: dict[bytes, Held[ItemT]] = {}
+        self._peak = 0  # most exact patterns since the table was made
+        self._prefixes: Trie[ItemT] = Trie()
+        self._size = 0
+
+    def add(self, tag: bytes, is_prefix: bool, item: ItemT) -> None:
+        """What is added twice is matched twice."""
+        if is_prefix:
+            self._prefixes.add(tag, item)
+        else:
+            self._exact[tag] = with_item(self._exact.get(tag, Nothing.HELD), item)
+            self._peak = max(self._peak, len(self._exact))
+        self._size += 1
+
+    def remove(self, tag: bytes, is_prefix: bool, item: ItemT) -> None:
+        """Once. Raises KeyError if it does not stand under this pattern."""
+        if is_prefix:
+            self._prefixes.remove(tag, item)
+        else:
+            self._remove_exact(tag, item)
+        self._size -= 1
+
+    def match(self, tag: bytes) -> list[ItemT]:
+        """The items of all patterns that match, in no order that could be relied on."""
+        found: list[ItemT] = []
+        put_into(found, self._exact.get(tag, Nothing.HELD))
+        self._prefixes.match(tag, found)
+        return found
+
+    def __len__(self) -> int:
+        return self._size
+
+    def _remove_exact(self, tag: bytes, item: ItemT) -> None:
+        left = without_item(self._exact.get(tag, Nothing.HELD), item)
+        if left is not Nothing.HELD:
+            self._exact[tag] = left
+            return
+        del self._exact[tag]
+        # a dict never gives back memory on its own; made anew at a quarter, that is O(1) on average
+        if self._peak > self.SMALL and len(self._exact) * 4 < self._peak:
+            self._exact = dict(self._exact)
+            self._peak = len(self._exact)
