@@ -1,0 +1,58 @@
+"""From lines of the log to MESSAGE lines (pubsub.md 2, 3.3).
+
+A block is what the log holds: lines `SEND <tag> <text>` LF. A tag has no byte below 33, a text none below 32, so the
+only LF of a line is its last byte. A text may well contain "SEND x ": a line's beginning is told by the LF before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_SEND = b"SEND "
+_MESSAGE = b"MESSAGE "
+
+# (tag, run): \1 is the tag that the look-ahead saw. Possessive (++, *+): linear time, and no stack for ways back
+_RUN = re.compile(rb"(?=SEND ([^ ]++) )((?:SEND \1 [^\n]*+\n)++)")
+
+
+def runs(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The block cut where the tag changes: (tag, its lines), in order. An empty block has no runs."""
+    if not block:
+        return iter(())
+    head = block[: block.index(b" ", len(_SEND)) + 1]
+    # mostly all lines have one tag: as many lines that begin with the first one's head as there are line ends
+    if block.count(b"\n" + head) + 1 == block.count(b"\n"):
+        return iter([(head[len(_SEND) : -1], block)])
+    return iter(_RUN.findall(block))
+
+
+def render(run: bytes, tag: bytes, identifiers: tuple[bytes, ...]) -> bytes:
+    """Lines of one tag as the MESSAGE lines of a connection whose subscriptions `identifiers` match it.
+
+    Each message goes to all of them, in their order, before the next one (pubsub.md 3.3). The result may be as many
+    times longer than the run as there are identifiers: the caller bounds both.
+    """
+    head = _SEND + tag + b" "
+    if len(identifiers) == 1:
+        new_head = _MESSAGE + identifiers[0] + b" "
+        return new_head + run[len(head) :].replace(b"\n" + head, b"\n" + new_head)
+    if not identifiers:
+        return b""
+    # a text joins these into its lines, one for each identifier
+    pieces = [b"%bMESSAGE %b " % (b"\n" if index else b"", each) for index, each in enumerate(identifiers)]
+    pieces.append(b"\n")
+    return b"".join([text.join(pieces) for text in run[len(head) : -1].split(b"\n" + head)])
+
+
+def for_client(rendered: bytes, crlf: bool, ascii_only: bool) -> bytes:
+    """MESSAGE lines as one client reads them: its line ends (pubsub.md 1.1) and its charset (pubsub.md 5.3)."""
+    if ascii_only and not rendered.isascii():
+        rendered = b"\n".join([line if line.isascii() else _escaped(line) for line in rendered.split(b"\n")])
+    return rendered.replace(b"\n", b"\r\n") if crlf else rendered
+
+
+def _escaped(line: bytes) -> bytes:
+    r"""A backslash as `\\`, bytes >= 128 as `\xNN`. The line's head has neither, so the text alone changes."""
+    doubled = line.replace(b"\\", rb"\\")
+    return doubled.decode("latin-1").encode("ascii", "backslashreplace")
