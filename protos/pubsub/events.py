@@ -1,0 +1,60 @@
+"""What a client's connection hands out: one event for a line, or for a run of SENDs (pubsub.md 2).
+
+`eol` is how the client ended the line, LF or CR LF: what it is sent from then on ends so (1.1).
+"""
+
+from dataclasses import dataclass
+
+from protos.pubsub.grammar import Pattern, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """1 to MAX_RUN consecutive SENDs: `block` is their lines as sent, each ended by a line feed alone."""
+
+    block: bytes
+    count: int
+    eol: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """SUBSCRIBE: `identifier` is digits as sent; 7 and 007 are different ones (2.3)."""
+
+    identifier: bytes
+    pattern: Pattern
+    eol: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """UNSUBSCRIBE, an addition (2.2)."""
+
+    identifier: bytes
+    eol: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """PING, an addition (2.2)."""
+
+    eol: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """QUIT, an addition (2.2): to be answered OK, then closed. Nothing behind it is parsed."""
+
+    eol: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A line that is not in the grammar: ERROR, and the connection stays."""
+
+    reason: Reason
+    eol: bytes
+
+
+Request = Send | Subscribe | Unsubscribe | Ping | Quit
+Event = Request | Refused

@@ -1,0 +1,104 @@
+"""What a server sends: answers and deliveries, as bytes and back (pubsub.md 2)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from protos.pubsub.grammar import LF, Charset, Reason
+from protos.pubsub.text import escape
+from protos.types import PeerError
+
+_MESSAGE = re.compile(rb"MESSAGE ([0-9]++) ([ -\xff]*+)")
+_ERROR = re.compile(rb"ERROR ([ -\xff]*+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """What was asked is done (3.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """What was asked is not done; `text` says why."""
+
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that matches the subscription `identifier`, which is digits as the client sent them."""
+
+    identifier: bytes
+    text: bytes
+
+
+Reply = Ok | Error | Message
+_OK = Ok()
+
+
+def encode_ok(eol: bytes, count: int = 1) -> bytes:
+    """So many `OK` lines."""
+    return (b"OK" + eol) * count
+
+
+def encode_error(reason: Reason | str, eol: bytes) -> bytes:
+    """`ERROR` and why, escaped if need be (5.3)."""
+    text = reason.text if isinstance(reason, Reason) else reason
+    return b"ERROR " + escape(text.encode("utf-8", "backslashreplace"), Charset.ASCII) + eol
+
+
+def encode_message(identifier: bytes, message: bytes, eol: bytes) -> bytes:
+    """One delivery; `message` is a legal Message."""
+    return b"MESSAGE " + identifier + b" " + message + eol
+
+
+def encode_reply(reply: Reply, eol: bytes) -> bytes:
+    """Any reply."""
+    match reply:
+        case Ok():
+            return encode_ok(eol)
+        case Error():
+            return b"ERROR " + reply.text + eol
+        case Message():
+            return encode_message(reply.identifier, reply.text, eol)
+
+
+def parse_reply(line: bytes) -> Reply:
+    """One line of a server, with or without its end. PeerError `bad_reply` if it is none."""
+    line = line.removesuffix(LF).removesuffix(b"\r")
+    if line == b"OK":
+        return _OK
+    if found := _MESSAGE.fullmatch(line):
+        return Message(*found.groups())
+    if found := _ERROR.fullmatch(line):
+        return Error(found[1])
+    raise PeerError("bad_reply")
+
+
+class ReplyReader:
+    """A client's side of one connection: what TCP delivers in, replies out.
+
+    PeerError reasons: `bad_reply`, `line_too_long` for a line over `max_line_bytes`, `truncated` for an end inside
+    a line.
+    """
+
+    __slots__ = ("_held", "_max_line_bytes")
+
+    def __init__(self, max_line_bytes: int = 64 << 20) -> None:
+        self._held = bytearray()  # of an unfinished line
+        self._max_line_bytes = max_line_bytes
+
+    def receive(self, data: bytes) -> Iterator[Reply]:
+        """The replies that `data` completes, in order."""
+        self._held += data  # grows in place
+        if LF in data:
+            *lines, rest = bytes(self._held).split(LF)
+            self._held[:] = rest
+            yield from map(parse_reply, lines)
+        if len(self._held) > self._max_line_bytes:
+            raise PeerError("line_too_long")
+
+    def receive_eof(self) -> None:
+        """The server's FIN; PeerError if it cuts a line short."""
+        if self._held:
+            raise PeerError("truncated")
