@@ -4,38 +4,29 @@ from __future__ import annotations
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
+from services.kit.answers import Slot
+from services.kit.conversation import Conversation
 from services.kit.session import Wire
 from services.store import Source, StoreError
-from services.tmq.answers import Answers, Slot
 from services.tmq.service import TmqService
 
 
-class Conversation:
+class TmqConversation(Conversation):
     """One connection's replies, in the order of its requests (1.2). It knows none of the parts."""
 
-    __slots__ = ("answers", "closing", "dialect", "drained", "gone", "origin", "service", "source", "wire")
+    __slots__ = ("dialect", "origin", "service", "source")
 
     def __init__(self, wire: Wire, service: TmqService, dialect: Dialect) -> None:
-        self.wire = wire
+        super().__init__(wire)
         self.service = service
         self.dialect = dialect
         self.origin = f"tmq {wire.peer.certificate or wire.peer.address}"
         self.source = Source()
-        self.answers = Answers()
-        self.closing = False  # no further request is handled; what is owed is still answered
-        self.drained = False  # no new work is taken
-        self.gone = False  # nobody is there any more
-
-    def expect(self) -> Slot:
-        """The place of the reply to the request at hand."""
-        return self.answers.expect(self.wire.loop_time())
 
     def reply(self, slot: Slot, reply: bytes, operation: Operation, good: int, total: int) -> None:
         """The reply to a run of `total` requests, `good` of them done; sent once all before it are known."""
-        slot.reply = reply
-        self.service.count(operation._value_, good, total, self.wire.loop_time() - slot.asked)
-        if known := self.answers.take_known():
-            self.wire.write(known)
+        self.service.tally.count(operation._value_, good, total, self.wire.loop_time() - slot.asked)
+        self.fill(slot, reply)
 
     def status(self, slot: Slot, operation: Operation, ok: bool) -> None:
         """Replies with the status octet of an operation (3)."""
@@ -54,6 +45,4 @@ class Conversation:
 
     def unknown(self, error: StoreError) -> None:
         """The outcome cannot be learnt: closed unanswered, for any answer might be a lie (7.2)."""
-        self.wire.refuse(error.reason, str(error))
-        self.closing = True
-        self.wire.close()
+        self.close_unanswered(error.reason, str(error))

@@ -6,11 +6,11 @@ from functools import partial
 
 from protos import tmq
 from protos.tmq import Operation
+from services.kit.answers import Slot
+from services.kit.inflow import Inflow
 from services.store import Delivery, Queue, StoreError, records
 from services.store.errors import OutcomeUnknown
-from services.tmq.answers import Slot
-from services.tmq.conversation import Conversation
-from services.tmq.inflow import Inflow
+from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
 from services.tmq.transaction import Transactions
 from services.tmq.unsettled import Unsettled
@@ -35,8 +35,8 @@ class Dequeues:
 
     def __init__(
         self,
-        talk: Conversation,
-        inflow: Inflow,
+        talk: TmqConversation,
+        inflow: Inflow[tmq.Event],
         handles: Handles,
         transactions: Transactions,
         unsettled: Unsettled,

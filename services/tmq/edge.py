@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 from services.kit.edge import Edge, EdgeContext
@@ -12,18 +11,10 @@ from services.tmq.service import TmqService
 from services.tmq.session import TmqSession
 from services.tmq.settings import TmqListener, TmqSettings
 
-TALLY_S = 0.25  # how often counted requests reach the metrics
-
 
 class RunningTmq:
     def __init__(self, service: TmqService) -> None:
         self._service = service
-        self._tally = asyncio.create_task(self._publish_tally(), name="tmq tally")
-
-    async def _publish_tally(self) -> None:
-        while True:
-            await asyncio.sleep(TALLY_S)
-            self._service.publish_tally()
 
     def ready(self) -> str | None:
         return self._service.ready()
@@ -33,8 +24,6 @@ class RunningTmq:
 
     async def close(self) -> None:
         await self._service.close()
-        self._tally.cancel()
-        self._service.publish_tally()
 
 
 async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
@@ -51,6 +40,7 @@ async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
     store.look_after(settings.create.domain)
     for name, listener in settings.listeners.items():
         context.listen(name, listener, partial(make_session, service, listener))
+    service.tally.start()
     return RunningTmq(service)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from services.tmq.conversation import Conversation
-from services.tmq.inflow import Inflow
+from protos import tmq
+from services.kit.inflow import Inflow
+from services.tmq.conversation import TmqConversation
 from services.tmq.unsettled import Unsettled
 
 MIN_LOOK_S = 0.1  # between two looks at what the peer's TCP has acknowledged
@@ -25,7 +26,7 @@ class Ending:
 
     __slots__ = ("_inflow", "_linger", "_talk", "_unsettled")
 
-    def __init__(self, talk: Conversation, inflow: Inflow, unsettled: Unsettled) -> None:
+    def __init__(self, talk: TmqConversation, inflow: Inflow[tmq.Event], unsettled: Unsettled) -> None:
         self._talk = talk
         self._inflow = inflow
         self._unsettled = unsettled

@@ -6,12 +6,12 @@ from functools import partial
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
+from services.kit.answers import Slot
+from services.kit.inflow import Inflow
 from services.store import StoreError
 from services.store.errors import OutcomeUnknown
 from services.store.operations import Refusals
-from services.tmq.answers import Slot
-from services.tmq.conversation import Conversation
-from services.tmq.inflow import Inflow
+from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
 from services.tmq.transaction import Transactions
 
@@ -30,7 +30,7 @@ class Enqueues:
     __slots__ = ("_handles", "_inflow", "_status", "_talk", "_transactions")
 
     def __init__(
-        self, talk: Conversation, inflow: Inflow, handles: Handles, transactions: Transactions
+        self, talk: TmqConversation, inflow: Inflow[tmq.Event], handles: Handles, transactions: Transactions
     ) -> None:
         self._talk = talk
         self._inflow = inflow
@@ -55,7 +55,7 @@ class Enqueues:
             pipe = handle.pipe
             pipe.publish(talk.source, handle.queue, run, talk.origin, partial(self._enqueued, slot, run))
             if pipe.waiting.congested:
-                self._inflow.hold_until_clear(pipe)
+                self._inflow.hold_until_clear(pipe.waiting.when_clear)  # 7.2
 
     def _enqueued(self, slot: Slot, run: list[bytes], outcome: Refusals | StoreError) -> None:
         if not outcome:
@@ -67,7 +67,7 @@ class Enqueues:
             self._answer(slot, 0, len(run))
         else:
             self._partly_refused(slot, len(run), outcome)
-        self._inflow.enq_answered()
+        self._inflow.run_answered()
 
     def _answer(self, slot: Slot, good: int, total: int) -> None:
         """The first `good` of a run are well, the others are not."""

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from protos import tmq
 from protos.tmq import Operation
+from services.kit.answers import Slot
+from services.kit.inflow import Inflow
 from services.store import Pipe, Queue, StoreError
 from services.store.errors import OutcomeUnknown
-from services.tmq.answers import Slot
-from services.tmq.conversation import Conversation
-from services.tmq.inflow import Inflow
+from services.tmq.conversation import TmqConversation
 from services.tmq.service import decode_name
 
 FORBIDDEN = {
@@ -35,7 +35,7 @@ class Queues:
 
     __slots__ = ("_inflow", "_talk", "handles")
 
-    def __init__(self, talk: Conversation, inflow: Inflow) -> None:
+    def __init__(self, talk: TmqConversation, inflow: Inflow[tmq.Event]) -> None:
         self._talk = talk
         self._inflow = inflow
         self.handles: Handles = {}
@@ -46,7 +46,7 @@ class Queues:
         service = self._talk.service
         slot = self._talk.expect()
         self._inflow.hold()
-        service.ask(service.open(decode_name(event.name)), partial(self._opened, slot, event.name))
+        service.errands.ask(service.open(decode_name(event.name)), partial(self._opened, slot, event.name))
 
     def _opened(self, slot: Slot, name: bytes, queue: Queue | StoreError) -> None:
         talk = self._talk
@@ -72,13 +72,15 @@ class Queues:
         slot = self._talk.expect()
         self._inflow.hold()
         service = self._talk.service
-        service.ask(service.create(decode_name(event.name)), partial(self._done, slot, Operation.CREATE))
+        work = service.create(decode_name(event.name))
+        service.errands.ask(work, partial(self._done, slot, Operation.CREATE))
 
     def delete(self, event: tmq.Delete) -> None:
         slot = self._talk.expect()
         self._inflow.hold()
         service = self._talk.service
-        service.ask(service.delete(decode_name(event.name)), partial(self._done, slot, Operation.DELETE))
+        work = service.delete(decode_name(event.name))
+        service.errands.ask(work, partial(self._done, slot, Operation.DELETE))
 
     def _done(self, slot: Slot, operation: Operation, result: bool | StoreError) -> None:
         talk = self._talk

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
-from services.kit.metrics import Latencies, Metrics
-from services.store import Delivery, Pipe, Queue, QueueSpec, Source, Store, StoreError
-from services.store.errors import OutcomeUnknown
+from services.kit.metrics import Metrics
+from services.kit.tally import Tally
+from services.store import Delivery, Pipe, Queue, QueueSpec, Source, Store
+from services.store.errands import Errands
 from services.tmq.settings import TmqSettings
 
-log = logging.getLogger(__name__)
-
 OWNER = "edge:tmq"  # of queues that CREATE made: only these may be removed by DELETE
-T = TypeVar("T")
 
 
 def decode_name(name: bytes) -> str:
@@ -28,11 +20,9 @@ class TmqService:
         self.settings = settings
         self.store = store
         self.metrics = metrics
-        self._good: Counter[str] = Counter()  # requests by operation, since the last look
-        self._failed: Counter[str] = Counter()
-        self._latencies: defaultdict[str, Latencies] = defaultdict(Latencies)
+        self.tally = Tally(metrics)
+        self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
         self._store_events = metrics.counter("store_events", "Refusals and alarms of the store", ("reason",))
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def pipe(self, queue: Queue) -> Pipe:
         return self.store.domain(queue.domain).pipe
@@ -41,28 +31,6 @@ class TmqService:
         """Messages go back to their places, in nobody's sequence. failed: it counts towards max_deliveries."""
         for d in deliveries:
             self.pipe(d.queue).release(Source(), [d], failed=failed, error=error)
-
-    def ask(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
-        """Does work on whole queues beside the loop of requests; done is told its end."""
-        task = asyncio.ensure_future(self._ask(work, done))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _ask(self, work: Awaitable[T], done: Callable[[T | StoreError], None]) -> None:
-        done(await self._outcome(work))
-
-    async def _outcome(self, work: Awaitable[T]) -> T | StoreError:
-        try:
-            async with asyncio.timeout(self.settings.request_timeout_s):
-                return await work
-        except StoreError as error:
-            return error
-        except TimeoutError:
-            return OutcomeUnknown()
-        except Exception as error:
-            log.exception("work on a queue failed", extra={"action": "queue_work_failed"})
-            self.metrics.local_errors.inc()
-            return StoreError(str(error))
 
     async def create(self, name: str) -> bool:
         """CREATE: True if it was made now. Raises StoreError: exists, refused."""
@@ -93,28 +61,10 @@ class TmqService:
         return None if trouble is None else str(trouble)
 
     async def close(self) -> None:
-        """Nobody waits for work on whole queues any more: what went on would open the store again."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.errands.close()
         await self.store.close()
+        await self.tally.close()
 
     def count_store_event(self, reason: str, number: int) -> None:
         """Every refusal and alarm of the store has its counter."""
         self._store_events.labels(self.metrics.edge, reason).inc(number)
-
-    def count(self, operation: str, good: int, total: int, seconds: float) -> None:
-        """A run of requests was answered, so many of them well."""
-        self._good[operation] += good
-        if total > good:
-            self._failed[operation] += total - good
-        self._latencies[operation].note(seconds, total)
-
-    def publish_tally(self) -> None:
-        """Prometheus metrics are too slow to be told of every request."""
-        good, failed, self._good, self._failed = self._good, self._failed, Counter(), Counter()
-        for result, numbers in (("ok", good), ("failed", failed)):
-            for operation, number in numbers.items():
-                self.metrics.requests(operation, result).inc(number)
-        for operation, latencies in self._latencies.items():
-            latencies.publish(self.metrics.seconds(operation))

@@ -6,16 +6,19 @@ from typing import assert_never
 
 from protos import tmq
 from protos.tmq import Dialect
+from services.kit.inflow import Inflow
 from services.kit.session import Wire
-from services.tmq.conversation import Conversation
+from services.tmq.conversation import TmqConversation
 from services.tmq.dequeue import Dequeues
 from services.tmq.ending import Ending
 from services.tmq.enqueue import Enqueues
-from services.tmq.inflow import Inflow
 from services.tmq.queues import Queues
 from services.tmq.service import TmqService
 from services.tmq.transaction import Transactions
 from services.tmq.unsettled import Unsettled
+
+RUN_PART = 32  # this many requests of a run are as much work as one request alone
+NOT_OF_THE_PIPE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these go another way to the store than ENQs
 
 
 class TmqSession:
@@ -33,7 +36,7 @@ class TmqSession:
     )
 
     def __init__(self, wire: Wire, service: TmqService, dialect: Dialect, limits: tmq.Limits) -> None:
-        self._talk = talk = Conversation(wire, service, dialect)
+        self._talk = talk = TmqConversation(wire, service, dialect)
         self._inflow = inflow = Inflow(talk, tmq.Connection(dialect, limits), self)
         self._queues = Queues(talk, inflow)
         self._transactions = Transactions(talk, inflow)
@@ -62,7 +65,7 @@ class TmqSession:
     def deadline(self) -> float | None:
         if self._ending is not None and (look := self._ending.deadline) is not None:
             return look
-        due = self._inflow.deadline()
+        due = self._inflow.deadline()  # a lone 5's TS comes after what is under way (1.2, 3.1)
         transaction = self._transactions.current
         if transaction is None or transaction.deadline is None:
             return due
@@ -121,6 +124,18 @@ class TmqSession:
                 self._talk.refuse(event)
             case _:
                 assert_never(event)
+
+    def work(self, event: tmq.Event) -> int:
+        """How much of a turn it takes (7.3)."""
+        if isinstance(event, tmq.Enqueue):
+            return 1 + len(event.records) // RUN_PART
+        if isinstance(event, tmq.Dequeue | tmq.Select):
+            return 1 + event.count // RUN_PART
+        return 1
+
+    def comes_alone(self, event: tmq.Event) -> bool:
+        """ENQs alone may overlap; work on whole queues waits for those before it (1.2)."""
+        return type(event) in NOT_OF_THE_PIPE
 
     def end_if_done(self) -> None:
         talk = self._talk

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from protos.tmq import Dialect, Limits
 from services.kit.edge import EdgeSettings
 from services.kit.layers import MAX_SECONDS
 from services.kit.listener import ListenerSettings
-from services.store import PipeSettings, Timing
 from services.store.spec import DomainName, Number, check_ack_level
+from services.store.waits import StoreWaits
 
 DOCUMENT_PORT = 6161  # [1.1]
 REFERENCE_PORT = 6162
@@ -62,60 +62,6 @@ class TransactionSettings(BaseModel):
     max_bytes: int = Field(
         default=16 << 20, ge=1, le=16 << 20, description="of bodies; what exceeds it fails"
     )
-
-
-class StoreWaits(BaseModel):
-    """How long the edge waits for the store, and how soon a silent edge is given up by the others.
-
-    Edges that share a store say the same: each of them sweeps by its own numbers.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    patience_s: float = Field(
-        default=2.0, gt=0, le=MAX_SECONDS, description="without a store, requests are refused after this long"
-    )
-    reply_timeout_s: float = Field(
-        default=5.0,
-        gt=0,
-        le=MAX_SECONDS,
-        description="no answer for so long: a new connection, and the call again",
-    )
-    call_deadline_s: float = Field(
-        default=20.0, gt=0, le=MAX_SECONDS, description="the store does not begin a call that is older"
-    )
-    max_pending_bytes: int = Field(
-        default=64 << 20, ge=1 << 20, description="waiting for the store in all; above it nobody is read"
-    )
-    session_timeout_s: float = Field(
-        default=30.0, gt=0, le=MAX_SECONDS, description="silence after which an edge is dead"
-    )
-    heartbeat_s: float = Field(
-        default=10.0, gt=0, le=MAX_SECONDS, description="at most half of the session timeout"
-    )
-    sweep_s: float = Field(default=5.0, gt=0, le=MAX_SECONDS, description="how often to look for dead edges")
-    upkeep_s: float = Field(
-        default=30.0, ge=0.01, le=MAX_SECONDS, description="how often to tidy and count each queue"
-    )
-
-    @model_validator(mode="after")
-    def _outlives_a_lost_heartbeat(self) -> Self:
-        if 2 * self.heartbeat_s > self.session_timeout_s:
-            raise ValueError("heartbeat_s must be at most half of session_timeout_s")
-        return self
-
-    def pipe(self, request_timeout_s: float) -> PipeSettings:
-        return PipeSettings(
-            self.patience_s,
-            self.reply_timeout_s,
-            self.call_deadline_s,
-            request_timeout_s,
-            self.max_pending_bytes,
-        )
-
-    def timing(self) -> Timing:
-        timeout_ms = round(self.session_timeout_s * 1000)
-        return Timing(timeout_ms, self.heartbeat_s, self.sweep_s, self.upkeep_s)
 
 
 class TmqSettings(EdgeSettings):

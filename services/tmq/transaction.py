@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 from functools import partial
 
+from protos import tmq
 from protos.tmq import Operation
+from services.kit.answers import Slot
+from services.kit.inflow import Inflow
 from services.store import Delivery, Part, Queue, StoreError
 from services.store.errors import DomainMismatch, OutcomeUnknown
-from services.tmq.answers import Slot
-from services.tmq.conversation import Conversation
-from services.tmq.inflow import Inflow
+from services.tmq.conversation import TmqConversation
 from services.tmq.settings import TransactionSettings
 
 HEAD_BYTES = 4  # of a record: its length
@@ -107,7 +108,7 @@ class Transactions:
 
     __slots__ = ("_inflow", "_talk", "current")
 
-    def __init__(self, talk: Conversation, inflow: Inflow) -> None:
+    def __init__(self, talk: TmqConversation, inflow: Inflow[tmq.Event]) -> None:
         self._talk = talk
         self._inflow = inflow
         self.current: Transaction | None = None

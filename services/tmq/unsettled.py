@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.store import Delivery, Source, StoreError
 from services.store.errors import QueueUnknown
-from services.tmq.conversation import Conversation
+from services.tmq.conversation import TmqConversation
 
 
 class Unsettled:
@@ -12,7 +12,7 @@ class Unsettled:
 
     __slots__ = ("_count", "_talk", "deliveries")
 
-    def __init__(self, talk: Conversation) -> None:
+    def __init__(self, talk: TmqConversation) -> None:
         self._talk = talk
         self._count = 0  # messages
         self.deliveries: list[Delivery] = []

@@ -209,7 +209,7 @@ class LiveEdge:
 
     async def requests(self, operation: str, result: str) -> float:
         """As `penstock_requests_total` has it; it follows within a fraction of a second."""
-        self.service.publish_tally()
+        self.service.tally.publish()
         return self.value("penstock_requests_total", operation=operation, result=result)
 
     async def declare(self, name: str, owner: str = "test", **spec: Any) -> Queue:

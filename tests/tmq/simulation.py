@@ -80,6 +80,7 @@ class Simulation:
         self.closed = False
         self.drained = False
         self.written = b""
+        self.tally = self.errands = self  # of the service
         self.settings = TmqSettings(max_unsettled=rng.choice([3, 1024]))
         self.main = ChancePipe(rng)
         self.rounds: list[Callable[[], None]] = []

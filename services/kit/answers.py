@@ -1,4 +1,4 @@
-"""Replies leave in the order of their requests (tmq.md 1.2), whenever they become known."""
+"""Replies leave in the order of their requests, whenever they become known."""
 
 from __future__ import annotations
 

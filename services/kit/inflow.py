@@ -1,38 +1,65 @@
-"""A connection's input: bytes become events, and what cannot be handled yet waits (tmq.md 1.2, 7.3).
+"""A connection's input: bytes become events, and what cannot be handled yet waits, whatever the protocol.
 
-Requests are handled one after the other. ENQs alone may overlap: they go through one ordered pipe and are answered
-in order. Everything else is waited for, and meanwhile the rest of the input stays unparsed. Work on whole queues goes
-another way to the store, so it waits for the ENQs before it.
+Events are handled one after the other. Handling one ends with its answer, or with a place for it among the answers:
+what an edge gives to one ordered pipe may so overlap. Where nothing may, the handler holds the input up, and meanwhile
+the rest stays unparsed. An event that goes another way than those before it `comes_alone`: it waits for their answers.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Generic, Protocol, TypeVar
 
-from protos import tmq
 from protos.types import PeerError
-from services.store import Pipe
-from services.tmq.conversation import Conversation
+from services.kit.conversation import Conversation
 
-MAX_ENQ_RUNS = 64  # runs of ENQs of one connection that may wait for the store at a time
+MAX_UNANSWERED_RUNS = 64  # of one connection: this many events may wait for their answers at a time
 WORK_A_TURN = 32  # of one connection, then the others have theirs: many requests need no store to wait for
-RUN_PART = 32  # this many requests of a run are as much work as one request alone
-WHOLE_QUEUE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these do not go through the pipe
+
+EventT = TypeVar("EventT")
+EventT_co = TypeVar("EventT_co", covariant=True)
+EventT_contra = TypeVar("EventT_contra", contravariant=True)
 
 
-class Handler(Protocol):
+class Parser(Protocol[EventT_co]):
+    """Who makes events of bytes, without I/O. Iterators work as they are consumed, and may raise PeerError."""
+
+    def receive(self, data: bytes, now: float) -> Iterator[EventT_co]: ...
+
+    def receive_eof(self, now: float) -> Iterator[EventT_co]:
+        """The peer's FIN."""
+
+    def deadline(self) -> float | None:
+        """When `on_time` will have something to say, if nothing is received before."""
+
+    def on_time(self, now: float) -> Iterator[EventT_co]: ...
+
+    def restart_clock(self, now: float) -> None:
+        """Reading goes on after a pause: the peer's time begins anew."""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes held of what is unfinished."""
+
+
+class Handler(Protocol[EventT_contra]):
     """Whom the input is for."""
 
-    def handle(self, event: tmq.Event) -> None:
+    def handle(self, event: EventT_contra) -> None:
         """The next request. It may `hold` what follows, until it calls `free`."""
+
+    def work(self, event: EventT_contra) -> int:
+        """How much of a turn it takes: 1 for a request alone, more for a long run. Asked after `handle`."""
+
+    def comes_alone(self, event: EventT_contra) -> bool:
+        """True if it must not begin before everything is answered that came before it."""
 
     def end_if_done(self) -> None:
         """The input has gone as far as it goes for now: perhaps nothing is left to do."""
 
 
-class Inflow:
+class Inflow(Generic[EventT]):
     """What waits, in this order: the event at hand, the parser's rest, whole chunks, the peer's FIN."""
 
     __slots__ = (
@@ -44,8 +71,8 @@ class Inflow:
         "_handler",
         "_held",
         "_left",
+        "_parser",
         "_paused",
-        "_protocol",
         "_resting",
         "_talk",
         "_turn",
@@ -54,12 +81,12 @@ class Inflow:
         "violation",
     )
 
-    def __init__(self, talk: Conversation, protocol: tmq.Connection, handler: Handler) -> None:
+    def __init__(self, talk: Conversation, parser: Parser[EventT], handler: Handler[EventT]) -> None:
         self._talk = talk
-        self._protocol = protocol
+        self._parser = parser
         self._handler = handler
-        self._held: tmq.Event | None = None
-        self._events: Iterator[tmq.Event] | None = None
+        self._held: EventT | None = None
+        self._events: Iterator[EventT] | None = None
         self._chunks: deque[bytes] | None = None
         self._busy = False  # a request is under way that all others wait for
         self._congested = False  # too much waits for the store, of all connections together
@@ -86,28 +113,28 @@ class Inflow:
             or self._events is not None
             or self._held is not None
             or self._chunks
-            or len(talk.answers) >= MAX_ENQ_RUNS
+            or len(talk.answers) >= MAX_UNANSWERED_RUNS
         ):
             self._put_by(data)
         else:
-            self._pump(self._protocol.receive(data, now))
+            self._pump(self._parser.receive(data, now))
 
     def eof(self) -> None:
         self._eof = True
         self.proceed()  # the rest of the input comes first
 
     def deadline(self) -> float | None:
-        """None while something is under way: what the clock brings, a lone 5's TS, comes after it too (1.2, 3.1)."""
-        due = self._protocol.deadline()
+        """None while something is under way: what the clock brings comes after it too."""
+        due = self._parser.deadline()
         return None if due is None or self.is_waiting() or self._must_wait() else due
 
     def on_time(self, now: float) -> None:
         due = self.deadline()
         if due is not None and now >= due:
-            self._pump(self._protocol.on_time(now))
+            self._pump(self._parser.on_time(now))
 
     def restart_clock(self, now: float) -> None:
-        self._protocol.restart_clock(now)
+        self._parser.restart_clock(now)
 
     def lost(self) -> None:
         """The connection has gone. The session is let go too: nothing keeps it but answers that are still to come."""
@@ -115,7 +142,7 @@ class Inflow:
 
     @property
     def buffered(self) -> int:
-        return self._protocol.buffered + (sum(map(len, self._chunks)) if self._chunks else 0)
+        return self._parser.buffered + (sum(map(len, self._chunks)) if self._chunks else 0)
 
     # from those who handle the events
 
@@ -127,18 +154,18 @@ class Inflow:
         self._busy = False
         self.proceed()
 
-    def hold_until_clear(self, pipe: Pipe) -> None:
-        """Too much waits for the store (7.2): nothing else begins before there is room."""
+    def hold_until_clear(self, when_clear: Callable[[Callable[[], None]], None]) -> None:
+        """Too much waits for the store: nothing else begins before there is room. when_clear: calls back then, once."""
         if not self._congested:
             self._congested = True
-            pipe.waiting.when_clear(self._clear)
+            when_clear(self._clear)
 
     def _clear(self) -> None:
         self._congested = False
         self.proceed()
 
-    def enq_answered(self) -> None:
-        """Nobody was held up for the ENQs alone, unless there are too many, or it all ends after them."""
+    def run_answered(self) -> None:
+        """Nobody was held up for that run alone, unless there are too many, or it all ends after it."""
         if self._paused or self._eof or self._held is not None or self._talk.closing or self._talk.drained:
             self.proceed()
 
@@ -152,22 +179,22 @@ class Inflow:
             return
         while not (self.pumping or self._talk.closing or self._must_wait()):
             if self._held is not None:  # perhaps it still comes too early
-                if type(self._held) in WHOLE_QUEUE and self._talk.answers:
+                if self._talk.answers and self._handler.comes_alone(self._held):
                     break
                 self._handle_held(self._held)
             elif self._events is not None:
                 events, self._events = self._events, None
                 self._pump(events)
             elif self._chunks:
-                self._pump(self._protocol.receive(self._chunks.popleft(), self._talk.wire.loop_time()))
+                self._pump(self._parser.receive(self._chunks.popleft(), self._talk.wire.loop_time()))
             elif self._eof and not self.eof_parsed:
                 self.eof_parsed = True
-                self._pump(self._protocol.receive_eof(self._talk.wire.loop_time()))
+                self._pump(self._parser.receive_eof(self._talk.wire.loop_time()))
             else:
                 self._resume()
                 break
         self.leave_it_to_the_output()
-        if self._protocol.deadline() is not None and not self.pumping:
+        if self._parser.deadline() is not None and not self.pumping:
             self._talk.wire.reschedule()
         self._handler.end_if_done()
 
@@ -184,22 +211,22 @@ class Inflow:
         self._chunks.append(data)
         self._pause()
 
-    def _pump(self, events: Iterator[tmq.Event]) -> None:
-        """Handles events until one must be waited for; good ones before a bad one all count (tmq.md 3.2)."""
-        talk = self._talk
+    def _pump(self, events: Iterator[EventT]) -> None:
+        """Handles events until one must be waited for; good ones before a bad one all count."""
+        talk, handler = self._talk, self._handler
         self.pumping = True
         first = True  # whoever called has looked whether it may be handled
         try:
             for event in events:
-                if (not first and self._must_wait()) or (type(event) in WHOLE_QUEUE and talk.answers):
+                if (not first and self._must_wait()) or (talk.answers and handler.comes_alone(event)):
                     self._held, self._events = event, events
                     self._pause()
                     return
                 first = False
-                self._handler.handle(event)
+                handler.handle(event)
                 if talk.closing:
                     break
-                self._left -= _work(event)
+                self._left -= handler.work(event)
                 if self._left <= 0:
                     self._events = events
                     self._rest()
@@ -212,7 +239,7 @@ class Inflow:
         finally:
             self.pumping = False
         if talk.closing or self.eof_parsed or talk.drained:
-            self._handler.end_if_done()
+            handler.end_if_done()
 
     def _rest(self) -> None:
         """One client that asks for what needs no store must not keep the edge from all others."""
@@ -224,7 +251,7 @@ class Inflow:
         self._resting, self._left = False, WORK_A_TURN
         self.proceed()
 
-    def _handle_held(self, event: tmq.Event) -> None:
+    def _handle_held(self, event: EventT) -> None:
         self._held = None
         self.pumping = True
         try:
@@ -238,7 +265,7 @@ class Inflow:
             self._busy
             or self._resting
             or self._congested
-            or len(talk.answers) >= MAX_ENQ_RUNS
+            or len(talk.answers) >= MAX_UNANSWERED_RUNS
             or talk.wire.is_blocked()
         )
 
@@ -251,12 +278,3 @@ class Inflow:
         if self._paused:
             self._paused = False
             self._talk.wire.resume()
-
-
-def _work(event: tmq.Event) -> int:
-    """How much of a turn it takes."""
-    if isinstance(event, tmq.Enqueue):
-        return 1 + len(event.records) // RUN_PART
-    if isinstance(event, tmq.Dequeue | tmq.Select):
-        return 1 + event.count // RUN_PART
-    return 1
