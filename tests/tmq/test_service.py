@@ -1,0 +1,79 @@
+"""Work on whole queues goes beside the loop of requests, and whoever asked is told its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+
+import pytest
+
+from services.kit.metrics import Metrics
+from services.store import Store, StoreError
+from services.store.errors import OutcomeUnknown, QueueUnknown
+from services.tmq.service import TmqService
+from services.tmq.settings import TmqSettings
+from tests.tmq.live import until
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[TmqService]:
+    """One that is not going to need its store."""
+    store = Store("redis://127.0.0.1:1", "tmq")
+    service = TmqService(TmqSettings(request_timeout_s=0.01), store, Metrics("tmq"))
+    yield service
+    await service.close()
+
+
+async def outcome(service: TmqService, work: Awaitable[Any]) -> Any:
+    told: list[Any] = []
+    service.errands.ask(work, told.append)
+    await until(lambda: told)
+    return told[0]
+
+
+async def test_its_result_is_told(service: TmqService) -> None:
+    async def work() -> str:
+        return "done"
+
+    assert await outcome(service, work()) == "done"
+
+
+async def test_a_refusal_of_the_store_is_told(service: TmqService) -> None:
+    async def work() -> None:
+        raise QueueUnknown
+
+    assert isinstance(await outcome(service, work()), QueueUnknown)
+
+
+async def test_what_takes_too_long_has_an_unknown_outcome(service: TmqService) -> None:
+    # 7.2
+    assert isinstance(await outcome(service, asyncio.Event().wait()), OutcomeUnknown)
+
+
+async def test_a_fault_of_ours_is_counted_logged_and_told(
+    service: TmqService, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None:
+        raise RuntimeError("asked for it")
+
+    told = await outcome(service, work())
+    assert type(told) is StoreError
+    assert str(told) == "asked for it"
+    assert service.metrics.registry.get_sample_value("penstock_local_errors_total", {"edge": "tmq"}) == 1
+    assert [getattr(line, "action", None) for line in caplog.records] == ["queue_work_failed"]
+
+
+async def test_nobody_is_told_after_the_end(service: TmqService) -> None:
+    told: list[Any] = []
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await asyncio.sleep(0)
+        raise AssertionError("it went on")
+
+    service.errands.ask(work(), told.append)
+    await begun.wait()
+    await service.close()
+    assert told == []
