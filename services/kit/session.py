@@ -54,6 +54,12 @@ class Wire(Protocol):
     def unsent(self) -> int:
         """Bytes written that the peer's TCP has not acknowledged, here and in the kernel."""
 
+    def backlog(self) -> int:
+        """Bytes written that the kernel has not taken yet, over TLS as encrypted; 0 once the connection has gone.
+
+        Cheap: it may be asked after every write.
+        """
+
     def is_reset(self) -> bool:
         """True if the connection cannot carry our bytes any more: reset, timed out, or gone."""
 

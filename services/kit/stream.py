@@ -93,7 +93,10 @@ class Stream(asyncio.Protocol):
     def unsent(self) -> int:
         if self._phase is Phase.GONE:
             return 0
-        return self._transport.get_write_buffer_size() + sockets.unacked_bytes(self._sock)
+        return self.backlog() + sockets.unacked_bytes(self._sock)
+
+    def backlog(self) -> int:
+        return 0 if self._phase is Phase.GONE else self._transport.get_write_buffer_size()
 
     def is_reset(self) -> bool:
         return self._phase is Phase.GONE or not sockets.carries_data(self._sock)

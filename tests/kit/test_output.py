@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from services.kit.connection import Connection
+import pytest
+
+from tests.kit.authority import Authority
 from tests.kit.echo_edge import LENGTH, EchoSession, frame
 from tests.kit.harness import Client, Server, until
 
@@ -20,8 +22,7 @@ class Measured(EchoSession):
 
     def _answer(self, verb: bytes, argument: bytes) -> None:
         super()._answer(verb, argument)
-        assert isinstance(self.wire, Connection)
-        self.most = max(self.most, self.wire._transport.get_write_buffer_size())
+        self.most = max(self.most, self.wire.backlog())
 
 
 async def test_a_slow_reader_gets_everything_and_never_fills_our_memory() -> None:
@@ -37,6 +38,35 @@ async def test_a_slow_reader_gets_everything_and_never_fills_our_memory() -> Non
         assert isinstance(session, Measured)
         assert BOUND < session.most <= BOUND + LENGTH.size + ANSWER
         assert session.calls.count("resumed") > 10
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_what_waits_here_is_told_at_once_and_nothing_is_left_of_it(
+    authority: Authority, encrypted: bool
+) -> None:
+    more = {"tls": authority.listener()} if encrypted else {}
+    async with Server(**more) as server:
+        client = await server.client(**({"ssl": authority.client()} if encrypted else {}))
+        wire = (await server.session()).wire
+        wire.write(LENGTH.pack(ANSWER) + bytes(ANSWER))
+        assert wire.backlog() == 0  # the kernel has taken it
+        assert len(await client.answer()) == ANSWER
+        client.stop_reading()
+        wire.write(LENGTH.pack(20_000_000) + bytes(20_000_000))
+        first = wire.backlog()
+        assert 0 < first < wire.unsent()  # the rest is the kernel's
+        wire.write(LENGTH.pack(ANSWER) + bytes(ANSWER))
+        assert ANSWER < wire.backlog() - first < ANSWER + 1000  # TLS adds little
+        client.read_on()
+        assert len(await client.answer()) == 20_000_000
+        assert len(await client.answer()) == ANSWER
+        await until(lambda: wire.backlog() == 0)
+        client.stop_reading()
+        wire.write(bytes(20_000_000))
+        assert wire.backlog() > 0
+        wire.abort()
+        await until(lambda: not server.listener.connections)
+        assert wire.backlog() == 0
 
 
 async def test_a_blocked_session_is_not_given_more_requests() -> None:

@@ -119,6 +119,9 @@ class Simulation:
     def unsent(self) -> int:
         return 0
 
+    def backlog(self) -> int:
+        return 0
+
     def is_reset(self) -> bool:
         return False
 
