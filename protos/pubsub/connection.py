@@ -101,12 +101,12 @@ class Connection:
                 else:
                     yield from map(self._one, block.splitlines(keepends=True))
             elif end := data.find(LF, position) + 1:
-                event = self._one(data[position:end])
-                yield event
+                event, position = self._one(data[position:end]), end
                 if isinstance(event, Quit):
                     self._end()
+                    yield event
                     return
-                position = end
+                yield event
             else:
                 break
         self._hold(data[position:], now)

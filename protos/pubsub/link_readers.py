@@ -59,7 +59,8 @@ def parse_entries(head: bytes, run: bytes, max_line_bytes: int) -> Iterator[Entr
         block = b"SEND " + b"\nSEND ".join(texts[start:end]) + b"\n"
         yield Entries(store, incarnation, found[start], end - start, block, verb == b"BRIDGED")
     if good < len(lines):
-        raise PeerError("bad_line" if found[good] > MAX_NUMBER else "line_too_long", verb.decode())
+        is_long = len(head) + len(lines[good]) > max_line_bytes
+        raise PeerError("line_too_long" if is_long else "bad_line", verb.decode())
 
 
 def _is_odd(run: bytes, numbers: list[int], max_line_bytes: int) -> bool:

@@ -26,6 +26,7 @@ __all__ = [
     "cut",
     "event_of",
     "events_of",
+    "link_error_of",
     "link_events_of",
     "link_merged",
     "link_outcome",
@@ -98,6 +99,13 @@ def link_outcome(limits: LinkLimits, chunks: Iterable[bytes]) -> tuple[list[Link
         assert (link.buffered, link.deadline()) == (0, None)
         return link_merged(events), error.reason
     return link_merged(events), None
+
+
+def link_error_of(data: bytes, limits: LinkLimits | None = None) -> str | None:
+    """The reason of the PeerError that is all that comes of it."""
+    events, reason = link_outcome(limits or LinkLimits(), [data])
+    assert events == []
+    return reason
 
 
 def link_merged(events: Iterable[LinkEvent]) -> list[LinkEvent]:
