@@ -15,7 +15,7 @@ from services.store.errors import StoreFault
 from services.store.link import Link
 from services.store.operations import Placed, Send, Source
 from services.store.queues import Queue
-from services.store.spec import QueueSpec, replicas_of
+from services.store.spec import QueueSpec, TextBinding, replicas_of
 
 READ_BYTES = 1 << 20  # that one reading aims at
 READ_ENTRIES = 1000  # at most
@@ -94,12 +94,16 @@ class Log:
     def __init__(self, domain: Domain, spec: LogSpec) -> None:
         self.domain = domain
         self.keys = domain.keys
-        self.spec = spec
-        self.replicas = replicas_of(spec.ack_level)
+        self.use(spec)
         self._reading = Link(
             domain.link.connector, self.keys.epoch
         )  # long replies: heartbeats go another way
         self._mean_bytes = 4096.0
+
+    def use(self, spec: LogSpec) -> None:
+        """What is known only once the store can be asked what it keeps."""
+        self.spec = spec
+        self.replicas = replicas_of(spec.ack_level)
 
     async def declare(self) -> None:
         """Writes what it keeps; to be done before anything is sent."""
@@ -130,7 +134,8 @@ class Log:
             said = json.loads(document)
             spec = QueueSpec(domain=self.domain.name, ack_level=said["ackLevel"])
             queue = Queue(said["name"], qid.decode(), self.domain.name, "", spec)
-            return Subscription(queue, tuple(said["patterns"]))
+            patterns = TextBinding(subscribe=said["patterns"]).subscribe
+            return Subscription(queue, patterns)
         except (ValueError, KeyError, TypeError) as error:
             raise StoreFault(f"what queue id {qid!r} subscribes to cannot be read: {error}") from error
 

@@ -1,0 +1,41 @@
+"""What waits in this process for subscribers that do not read fast enough, and how much of it there may be (3.6)."""
+
+from __future__ import annotations
+
+from services.pubsub.subscriber import Subscriber
+
+ALWAYS_BYTES = 64 << 10  # that one subscriber may have waiting, whatever the others do
+
+
+class Backlogs:
+    """Known as of the last time that somebody was written to."""
+
+    def __init__(self, each: int, together: int) -> None:
+        """each, together: octets."""
+        self._each = each
+        self._together = together
+        self._known: dict[Subscriber, int] = {}
+        self.total = 0
+
+    def has_room(self, subscriber: Subscriber) -> bool:
+        """Whether he may be written another batch."""
+        backlog = subscriber.wire.backlog()
+        if not backlog and subscriber not in self._known:
+            return True
+        self._note(subscriber, backlog)
+        return backlog <= max(ALWAYS_BYTES, min(self._each, self._together - self.total))
+
+    def refresh(self) -> None:
+        """What has been sent since is not there any more."""
+        for subscriber in list(self._known):
+            self._note(subscriber, subscriber.wire.backlog())
+
+    def forget(self, subscriber: Subscriber) -> None:
+        self._note(subscriber, 0)
+
+    def _note(self, subscriber: Subscriber, backlog: int) -> None:
+        self.total += backlog - self._known.get(subscriber, 0)
+        if backlog:
+            self._known[subscriber] = backlog
+        else:
+            self._known.pop(subscriber, None)

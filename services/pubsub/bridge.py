@@ -1,0 +1,150 @@
+"""SENDs on their way to the log, with a copy for each queue that subscribes to their tag (pubsub.md 5.1).
+
+Which queues subscribe is known here by a version; the store refuses a send that was made by another one. Then the
+table is read again, and what was refused is asked anew, everything in the order in which it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+
+from services.pubsub.bindings import NO_COPIES, Bindings, Copies
+from services.store import Source, StoreError, StoreUnavailable
+from services.store.errors import BindingsChanged, OutcomeUnknown
+from services.store.log import NO_SUBSCRIPTIONS, Log
+from services.store.operations import Published, Refusals, Send
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 0.1
+PATIENCE_S = 2.0  # how long sends wait for a table that cannot be read
+
+
+@dataclass(slots=True)
+class Run:
+    """What one client sent in one go; its parts are answered one by one."""
+
+    source: Source
+    origin: str
+    done: Published
+    unanswered: int  # lines
+    refusals: Refusals = field(default_factory=list)
+
+    def answered(self, first: int, count: int, error: StoreError | None) -> None:
+        """Lines `first` and so on have their outcome."""
+        self.unanswered -= count
+        if isinstance(error, OutcomeUnknown):
+            self.unanswered = -1  # whatever the others say: the whole run has no answer
+            self.done(error)
+        elif error is not None:
+            self.refusals += [(index, error) for index in range(first, first + count)]
+        if self.unanswered == 0:
+            self.done(self.refusals)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Lines of a run that wait for the table."""
+
+    run: Run
+    first: int
+    count: int
+    block: bytes
+
+
+class Bridge:
+    def __init__(self, target: Log) -> None:
+        self.bindings = Bindings(NO_SUBSCRIPTIONS)
+        self._log = target
+        self._waiting: deque[Part] = deque()
+        self._under_way = 0  # parts that the store has not answered
+        self._all_back = asyncio.Event()
+        self._reading: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        self._refuse_waiting(StoreUnavailable("this process is stopping"))
+
+    def send(self, source: Source, block: bytes, count: int, origin: str, done: Published) -> None:
+        """`count` lines `SEND tag message`; done([]) once all are stored with all their copies.
+
+        Else done([(index, why), ...]) of those that were refused whole, or done(OutcomeUnknown).
+        """
+        self._send(Part(Run(source, origin, done, count), 0, count, block))
+
+    def _send(self, part: Part) -> None:
+        if self._reading is None:
+            self._submit(part)
+        else:
+            self._waiting.append(part)
+
+    def _submit(self, part: Part) -> None:
+        if not self.bindings:
+            self._ask(part, part.block, part.count, part.first, NO_COPIES)
+            return
+        first = part.first
+        for block, count, copies in self.bindings.split(part.block):
+            self._ask(part, block, count, first, copies)
+            first += count
+
+    def _ask(self, part: Part, block: bytes, count: int, first: int, copies: Copies) -> None:
+        run = part.run
+        self._under_way += 1
+        done = partial(self._answered, Part(run, first, count, block))
+        self._log.send(run.source, Send(block, count, copies, run.origin, self.bindings.version, done))
+
+    def _answered(self, part: Part, error: StoreError | None) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self._all_back.set()
+        if isinstance(error, BindingsChanged):
+            self._waiting.append(part)
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._ask_anew(), name="queues that subscribe")
+        elif part.run.unanswered > 0:
+            part.run.answered(part.first, part.count, error)
+
+    # the table
+
+    async def _ask_anew(self) -> None:
+        """Everything that was asked by the old table is back before anything is asked by the new one: order stays."""
+        try:
+            await self.read()
+        except StoreError as error:
+            self._refuse_waiting(error)
+        while self._under_way:
+            self._all_back.clear()
+            await self._all_back.wait()
+        waiting, self._waiting = self._waiting, deque()
+        self._reading = None
+        for part in waiting:
+            self._send(part)
+
+    async def read(self) -> None:
+        """The table as it is now. Raises StoreError after some time of trying."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self.bindings = Bindings(await self._log.subscriptions())
+            except StoreError as error:
+                log.info(
+                    "the queues that subscribe cannot be read: %s", error, extra={"action": "bindings_unread"}
+                )
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(AGAIN_S)
+            else:
+                return
+
+    def _refuse_waiting(self, error: StoreError) -> None:
+        """None of it was stored."""
+        waiting, self._waiting = self._waiting, deque()
+        for part in waiting:
+            part.run.answered(part.first, part.count, error)

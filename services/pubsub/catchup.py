@@ -1,0 +1,113 @@
+"""One subscriber that fell behind: what it is sent from the log, and up to where it has got (pubsub.md 3.6)."""
+
+from __future__ import annotations
+
+from services.pubsub.render import for_client, render, runs
+from services.pubsub.router import Router
+from services.pubsub.subscriber import Subscriber, Subscription
+from services.store.log import Entry, Place
+
+TURN_BYTES = 512 << 10  # of output before the others have their turn
+
+
+class Overtaken(Exception):
+    """The log has been trimmed beyond the place of a subscriber."""
+
+    def __init__(self, lost: int) -> None:
+        super().__init__(lost)
+        self.lost = lost  # messages, whether they would have matched or not
+
+
+class CatchUp:
+    """It goes on at `place`, line by line if it must: a message may match very many subscriptions of one connection."""
+
+    def __init__(self, subscriber: Subscriber, place: Place) -> None:
+        self.subscriber = subscriber
+        self.place = place  # every line up to here has been dealt with
+        self.delivered = 0  # MESSAGE lines since somebody last looked
+        self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
+        self._left = TURN_BYTES
+        self._router: Router[Subscription] = Router()
+        for subscription in subscriber.by_identifier.values():
+            self.add(subscription)
+
+    def add(self, subscription: Subscription) -> None:
+        self._router.add(subscription.tag, subscription.is_prefix, subscription)
+
+    def remove(self, subscription: Subscription) -> None:
+        self._router.remove(subscription.tag, subscription.is_prefix, subscription)
+
+    def take(self, entries: list[Entry], until: Place) -> None:
+        """Sends what matches, a turn's worth of it. `entries` follow `place`; there are no others up to `until`.
+
+        Raises Overtaken.
+        """
+        self._left = TURN_BYTES
+        if not entries and self.place < until:
+            raise Overtaken(max(1, until.serial - self.place.serial))
+        for entry in entries:
+            if not self._take(entry):
+                return
+
+    def _take(self, entry: Entry) -> bool:
+        """False once the turn is over."""
+        first = entry.place.serial - entry.messages
+        if entry.place.era == self.place.era or first > self.place.serial:
+            if first > self.place.serial:
+                raise Overtaken(first - self.place.serial)
+            skip = self.place.serial - first
+        else:
+            skip = 0  # the store's data went back in time: serials begin again
+        self.place = Place(entry.place.era, first + skip)
+        for tag, run in runs(_without(entry.block, skip)):
+            wanted = [s for s in self._router.match(tag) if s.since is not None and s.since < entry.place]
+            if not self._send(tag, run, sorted(wanted, key=_number)):
+                return False
+        return True
+
+    def _send(self, tag: bytes, run: bytes, wanted: list[Subscription]) -> bool:
+        lines = run.count(b"\n")
+        if not wanted:
+            self._forward(lines)
+            return True
+        if not self._sent_of_next and len(run) * len(wanted) <= self._left:
+            self._write(render(run, tag, tuple(s.identifier for s in wanted)), lines * len(wanted))
+            self._forward(lines)
+            return True
+        return all(self._send_line(tag, line, wanted) for line in run.splitlines(keepends=True))
+
+    def _send_line(self, tag: bytes, line: bytes, wanted: list[Subscription]) -> bool:
+        """One message to each that has not got it yet; some at a time, so that output stays within bounds."""
+        rest = [s for s in wanted if s.number > self._sent_of_next]
+        while rest:
+            if self._left <= 0:
+                return False
+            number = max(1, self._left // len(line))
+            part, rest = rest[:number], rest[number:]
+            self._write(render(line, tag, tuple(s.identifier for s in part)), len(part))
+            self._sent_of_next = part[-1].number
+        self._forward(1)
+        return True
+
+    def _write(self, rendered: bytes, lines: int) -> None:
+        subscriber = self.subscriber
+        data = for_client(rendered, subscriber.crlf, subscriber.ascii_only)
+        subscriber.wire.write(data)
+        self._left -= len(data)
+        self.delivered += lines
+
+    def _forward(self, lines: int) -> None:
+        self.place = Place(self.place.era, self.place.serial + lines)
+        self._sent_of_next = 0
+
+
+def _without(block: bytes, lines: int) -> bytes:
+    """The block without its first lines."""
+    end = 0
+    for _ in range(lines):
+        end = block.index(b"\n", end) + 1
+    return block[end:] if end else block
+
+
+def _number(subscription: Subscription) -> int:
+    return subscription.number

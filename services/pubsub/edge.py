@@ -1,0 +1,84 @@
+"""The text pub/sub edge as the kit starts it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TypeVar
+
+from services.kit.dialler import DialSettings
+from services.kit.edge import Edge, EdgeContext
+from services.pubsub.links.hub import LinkHub
+from services.pubsub.links.neighbours import Neighbours
+from services.pubsub.links.session import LinkSession
+from services.pubsub.service import PubsubService
+from services.pubsub.session import TextSession
+from services.pubsub.settings import LinkSettings, PubsubSettings, TextListener
+from services.store import Store
+from services.store.spec import LOG_DOMAIN
+
+SettingsT = TypeVar("SettingsT", TextListener, DialSettings)
+
+
+class RunningPubsub:
+    def __init__(self, service: PubsubService, hub: LinkHub, neighbours: Neighbours) -> None:
+        self._service = service
+        self._hub = hub
+        self._neighbours = neighbours
+
+    def ready(self) -> str | None:
+        return self._service.ready()
+
+    async def stop_taking(self) -> None:
+        """Nobody is dialled any more. Subscribers are told what there is until they are closed."""
+        await self._neighbours.close()
+
+    async def close(self) -> None:
+        await self._neighbours.close()
+        await self._hub.close()
+        await self._service.close()
+
+
+async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
+    settings = context.settings
+    service: PubsubService
+    store = Store(
+        context.store_url,
+        context.name,
+        pipe=settings.store.pipe(settings.request_timeout_s),
+        timing=settings.store.timing(),
+        observe=lambda reason, number: service.count_store_event(reason, number),
+    )
+    service = PubsubService(settings, store, context.metrics)
+    store.look_after(LOG_DOMAIN)
+    hub = LinkHub(service, context.metrics)
+    for name, listener in settings.listeners.items():
+        if listener.serves == "clients":
+            context.listen(name, listener, partial(TextSession, service, listener))
+        else:
+            context.listen(name, for_links(listener, settings.link), partial(LinkSession, hub))
+    dialler = context.dial("neighbour", for_links(settings.link.dial, settings.link))
+    neighbours = Neighbours(hub, dialler, settings.neighbours)
+    service.start()
+    neighbours.start()
+    return RunningPubsub(service, hub, neighbours)
+
+
+def for_links(settings: SettingsT, link: LinkSettings) -> SettingsT:
+    """A link must read whatever it has to write, or two of them might wait for each other for ever.
+
+    So its output never holds up its input: there is room for the largest entry, and a link itself waits for room.
+    """
+    return settings.model_copy(update={"write_buffer_bytes": link.max_line_bytes + (1 << 20)})
+
+
+def example(settings: PubsubSettings) -> list[str]:
+    """Subscribes and sends with nothing but bash."""
+    request = r"printf 'SUBSCRIBE 1 news\nSEND news hello\n' >&3; timeout 2 head -n3 <&3"
+    return [
+        f'bash -c "exec 3<>/dev/tcp/{listener.host}/{listener.port}; {request}"'
+        for listener in settings.listeners.values()
+        if listener.serves == "clients"
+    ]
+
+
+EDGE = Edge("pubsub", PubsubSettings, start, example)

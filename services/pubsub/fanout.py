@@ -1,0 +1,160 @@
+"""From batches of the log to subscribers: all that keep up get them from memory, rendered once for all alike."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import count
+
+from services.pubsub.backlogs import Backlogs
+from services.pubsub.render import for_client, render, runs
+from services.pubsub.router import Router
+from services.pubsub.subscriber import Subscriber, Subscription
+from services.store.log import Entry, Place
+
+BATCH_BYTES = 4 << 20  # one batch never adds more to a subscriber's output: the rest it gets from the log
+CACHED_TAGS = 10_000
+
+# Whose subscriptions have these identifiers, in the order in which they were made (pubsub.md 3.3).
+Group = tuple[tuple[bytes, ...], list[Subscriber]]
+FallBehind = Callable[[Subscriber, Place], None]
+
+
+def before(entry: Entry) -> Place:
+    """The place in front of an entry."""
+    return Place(entry.place.era, entry.place.serial - entry.messages)
+
+
+class Fanout:
+    """`place`: up to where everything has been given to those that keep up; None before anything is known."""
+
+    def __init__(self, backlogs: Backlogs, fall_behind: FallBehind) -> None:
+        self.place: Place | None = None
+        self.delivered = 0  # MESSAGE lines
+        self._backlogs = backlogs
+        self._fall_behind = fall_behind
+        self._router: Router[Subscription] = Router()
+        self._groups: dict[bytes, list[Group]] = {}  # of tags seen lately
+        self._young: list[tuple[Place, int, Subscription]] = []  # a heap: their time has not come yet
+        self._numbers = count(1)
+        self._touched: list[Subscriber] = []
+
+    def __len__(self) -> int:
+        return len(self._router)
+
+    # subscriptions
+
+    def add(self, subscription: Subscription, since: Place) -> None:
+        """It gets what lies behind `since`, also where that is still to come here (pubsub.md 3.2)."""
+        subscription.since = since
+        subscription.number = next(self._numbers)
+        if self.place is not None and since <= self.place:
+            self._activate(subscription)
+        else:
+            heapq.heappush(self._young, (since, subscription.number, subscription))
+
+    def remove(self, subscription: Subscription) -> None:
+        try:
+            self._router.remove(subscription.tag, subscription.is_prefix, subscription)
+        except KeyError:  # a young one
+            self._young = [entry for entry in self._young if entry[2] is not subscription]
+            heapq.heapify(self._young)
+        self._forget_groups(subscription)
+
+    def _activate(self, subscription: Subscription) -> None:
+        self._router.add(subscription.tag, subscription.is_prefix, subscription)
+        self._forget_groups(subscription)
+
+    def _forget_groups(self, subscription: Subscription) -> None:
+        if subscription.is_prefix:
+            self._groups.clear()
+        else:
+            self._groups.pop(subscription.tag, None)
+
+    # batches
+
+    def deliver(self, entries: list[Entry]) -> None:
+        """The entries that follow `place`."""
+        places = [entry.place for entry in entries]
+        start = 0
+        while self._young and self._young[0][0] < places[-1]:
+            end = bisect_right(places, self._young[0][0])
+            self._deliver(entries[start:end])
+            start = end
+            self._grow_up(self._young[0][0])
+        self._deliver(entries[start:])
+        self.place = places[-1]
+        self._grow_up(self.place)
+
+    def begin(self, place: Place) -> None:
+        """Nothing before this place is delivered here."""
+        self.place = place
+        self._grow_up(place)
+
+    def _grow_up(self, place: Place) -> None:
+        while self._young and self._young[0][0] <= place:
+            self._activate(heapq.heappop(self._young)[2])
+
+    def _deliver(self, entries: list[Entry]) -> None:
+        if not entries or not len(self._router):
+            return
+        block = entries[0].block if len(entries) == 1 else b"".join([entry.block for entry in entries])
+        groups = self._groups
+        for tag, run in runs(block):
+            found = groups.get(tag)
+            if found is None:
+                found = self._find_groups(tag)
+            for identifiers, subscribers in found:
+                self._give(run, tag, identifiers, subscribers)
+        self._flush(before(entries[0]))
+
+    def _find_groups(self, tag: bytes) -> list[Group]:
+        found = self._router.match(tag)
+        found.sort(key=_number)
+        identifiers: dict[Subscriber, list[bytes]] = {}
+        for subscription in found:
+            identifiers.setdefault(subscription.subscriber, []).append(subscription.identifier)
+        alike: dict[tuple[bytes, ...], list[Subscriber]] = {}
+        for subscriber, names in identifiers.items():
+            alike.setdefault(tuple(names), []).append(subscriber)
+        if len(self._groups) >= CACHED_TAGS:
+            self._groups.clear()
+        groups = self._groups[tag] = list(alike.items())
+        return groups
+
+    def _give(
+        self, run: bytes, tag: bytes, identifiers: tuple[bytes, ...], subscribers: list[Subscriber]
+    ) -> None:
+        too_much = len(run) * len(identifiers) > BATCH_BYTES
+        rendered = b"" if too_much else render(run, tag, identifiers)
+        lines = run.count(b"\n") * len(identifiers)
+        forms: dict[tuple[bool, bool], bytes] = {}
+        for subscriber in subscribers:
+            if subscriber.place is not None:
+                continue
+            form = (subscriber.crlf, subscriber.ascii_only)
+            data = forms.get(form)
+            if data is None:
+                data = forms[form] = for_client(rendered, *form)
+            if subscriber.put(data, BATCH_BYTES):
+                self._touched.append(subscriber)
+            if too_much:
+                subscriber.size = BATCH_BYTES + 1
+            self.delivered += lines
+
+    def _flush(self, start: Place) -> None:
+        """Writes the batch that began at `start`; who has not room for it gets it from the log later."""
+        touched, self._touched = self._touched, []
+        for subscriber in touched:
+            out, subscriber.out = subscriber.out, None
+            if out is None:
+                continue
+            if subscriber.size > BATCH_BYTES or not self._backlogs.has_room(subscriber):
+                self._fall_behind(subscriber, start)
+            else:
+                subscriber.wire.write(out[0] if len(out) == 1 else b"".join(out))
+
+
+def _number(subscription: Subscription) -> int:
+    return subscription.number

@@ -1,0 +1,106 @@
+"""Follows the log for all subscribers and links of the process, and keeps it trimmed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from services.pubsub.fanout import Fanout, before
+from services.pubsub.recent import Recent
+from services.store import StoreError
+from services.store.log import Entry, Log, Place
+from services.store.tail import Tail
+
+log = logging.getLogger(__name__)
+
+BACKOFF_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class Feed:
+    """`trouble`: why it does not follow now, or None. Watchers are called whenever the log has grown."""
+
+    def __init__(self, source: Log, tail: Tail, fanout: Fanout, recent: Recent, trim_s: float) -> None:
+        self.trouble: StoreError | None = None
+        self.watchers: list[Callable[[], None]] = []
+        self._log = source
+        self._tail = tail
+        self._fanout = fanout
+        self._recent = recent
+        self._trim_s = trim_s
+        self._overtaken: Callable[[int], None] = lambda _: None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, overtaken: Callable[[int], None]) -> None:
+        """overtaken(n): the log was trimmed under everybody here, n messages are lost to them."""
+        self._overtaken = overtaken
+        jobs = {"follow": self._follow(), "trim": self._keep_trimming()}
+        self._tasks = [asyncio.create_task(job, name=f"log {name}") for name, job in jobs.items()]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tail.close()
+
+    async def _follow(self) -> None:
+        attempt = 0
+        while True:
+            try:
+                entries = await self._tail.next()
+            except StoreError as error:
+                self._note(error)
+                await asyncio.sleep(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)])
+                attempt += 1
+                continue
+            attempt = 0
+            self._note(None)
+            try:
+                self._take(entries)
+            except Exception:
+                log.exception("a batch of the log could not be handed out", extra={"action": "fanout_failed"})
+
+    def _note(self, trouble: StoreError | None) -> None:
+        if (trouble is None) != (self.trouble is None):
+            if trouble is not None:
+                log.warning("the log is not followed: %s", trouble, extra={"action": "log_away"})
+            else:
+                log.info("the log is followed again", extra={"action": "log_there"})
+        self.trouble = trouble
+
+    def _take(self, entries: list[Entry]) -> None:
+        fanout = self._fanout
+        if fanout.place is None:
+            assert self._tail.place is not None
+            fanout.begin(before(entries[0]) if entries else self._tail.place)
+        if not entries:
+            return
+        assert fanout.place is not None
+        lost = _hole(fanout.place, entries[0])
+        if lost:
+            self._recent.clear()
+            self._overtaken(lost)
+        self._recent.add(entries)
+        fanout.deliver(entries)
+        for watcher in self.watchers:
+            watcher()
+
+    async def _keep_trimming(self) -> None:
+        while True:
+            await asyncio.sleep(self._trim_s * random.uniform(0.8, 1.2))
+            began = time.monotonic()
+            try:
+                gone = await self._log.trim()
+            except StoreError as error:
+                log.debug("the log was not trimmed: %s", error, extra={"action": "trim_failed"})
+                continue
+            if gone:
+                fields = {"action": "log_trimmed", "messages": gone, "seconds": time.monotonic() - began}
+                log.debug("the log was trimmed", extra=fields)
+
+
+def _hole(place: Place, entry: Entry) -> int:
+    """How many messages between a place and the entry behind it are gone."""
+    return max(0, before(entry).serial - place.serial)

@@ -1,0 +1,52 @@
+"""What all links of a process share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from services.kit.metrics import Metrics
+from services.pubsub.service import PubsubService
+from services.pubsub.settings import LinkSettings
+from services.store import StoreError
+from services.store.replica import Replica
+
+log = logging.getLogger(__name__)
+
+
+class LinkHub:
+    def __init__(self, service: PubsubService, metrics: Metrics) -> None:
+        self.service = service
+        self.settings: LinkSettings = service.settings.link
+        self.replica = Replica(service.log)
+        edge = metrics.edge
+        self.following = metrics.gauge("links_following", "Neighbours that this process follows").labels(edge)
+        self.serving = metrics.gauge("links_serving", "Neighbours that follow this process").labels(edge)
+        self.taken = metrics.counter("link_messages", "Messages taken from neighbours").labels(edge)
+        self.missing = metrics.counter("link_gaps", "Messages that no neighbour had any more").labels(edge)
+        self.local_errors = metrics.local_errors
+        self._told: set[str] = set()
+        self._errands: set[asyncio.Task[None]] = set()
+
+    def let_go(self, work: Coroutine[Any, Any, None]) -> None:
+        """Gives a lease back when the connection has gone already."""
+        task = asyncio.ensure_future(self._quietly(work))
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    async def _quietly(self, work: Coroutine[Any, Any, None]) -> None:
+        with contextlib.suppress(StoreError):  # then it runs out of itself
+            await work
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._errands, return_exceptions=True)
+
+    def tell_same_store(self, peer: str, store: bytes) -> None:
+        """Once for each address: whoever named it will try again and again."""
+        if peer not in self._told:
+            self._told.add(peer)
+            fields = {"action": "link_to_itself", "peer": peer, "store": store.decode()}
+            log.warning("the neighbour %s is on the same store: no link is needed", peer, extra=fields)

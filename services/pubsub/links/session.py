@@ -1,0 +1,177 @@
+"""One link as the kit sees it: the greeting, and what comes goes to those who handle it (pubsub.md 4.3-4.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterator
+from typing import Any, assert_never
+
+from protos import pubsub
+from protos.types import PeerError
+from services.kit.session import Wire
+from services.pubsub.links.hub import LinkHub
+from services.pubsub.links.sending import ROOM_BYTES, Sender
+from services.pubsub.links.taking import LinkStale, Taker
+from services.store import StoreError
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 0.5
+
+
+class LinkSession:
+    """`ended` is set when the connection has gone; `has_met` if both sides had said who they are by then."""
+
+    def __init__(self, hub: LinkHub, wire: Wire) -> None:
+        self.ended = asyncio.Event()
+        self.has_met = False
+        self.same_store = False
+        self._hub = hub
+        self._wire = wire
+        self._parser = pubsub.LinkConnection(hub.settings.limits(), wire.loop_time())
+        self._store = b""  # ours, once we have said it
+        self._peer: pubsub.Have | None = None
+        self._taker: Taker | None = None
+        self._sender: Sender | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._start(self._greet())
+        self._start(self._beat())
+
+    # what the kit tells
+
+    def received(self, data: bytes, now: float) -> None:
+        self._handle(self._parser.receive(data, now))
+
+    @property
+    def buffered(self) -> int:
+        return self._parser.buffered
+
+    def resumed(self, now: float) -> None:
+        self._parser.restart_clock(now)
+
+    def deadline(self) -> float | None:
+        return self._parser.deadline()
+
+    def on_time(self, now: float) -> None:
+        self._handle(self._parser.on_time(now))
+
+    def eof(self, now: float) -> None:
+        self._wire.close()
+
+    def drain(self) -> None:
+        self._wire.close()
+
+    def lost(self, reset: bool) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._taker is not None:
+            self._hub.let_go(self._taker.let_go())
+        self.ended.set()
+
+    # what comes
+
+    def _handle(self, events: Iterator[pubsub.LinkEvent]) -> None:
+        """Raises PeerError for what a neighbour must not say."""
+        for event in events:
+            match event:
+                case pubsub.Have():
+                    self._greeted(event)
+                case pubsub.Follow():
+                    self._followed(event)
+                case pubsub.Entries() | pubsub.Gap() | pubsub.Beat():
+                    self._came(event)
+                case pubsub.Problem():
+                    fields = {"action": "link_refused", "peer": str(self._wire.peer)}
+                    reason = event.reason.decode("utf-8", "backslashreplace")
+                    log.warning("the neighbour ends the link: %s", reason, extra=fields)
+                    self._wire.close()
+                    return
+                case _:
+                    assert_never(event)
+
+    def _greeted(self, peer: pubsub.Have) -> None:
+        if self._peer is not None:
+            raise PeerError("greeted_twice")
+        self._peer = peer
+        if self._store:
+            self._meet()
+
+    def _meet(self) -> None:
+        """Both sides have said who they are."""
+        peer = self._peer
+        assert peer is not None
+        self.has_met = True
+        if peer.store == self._store:
+            self.same_store = True
+            self._hub.tell_same_store(str(self._wire.peer), peer.store)
+            self._wire.write(pubsub.encode_problem("this is the same store: no link is needed"))
+            self._wire.close()
+            return
+        fields = {"action": "link_up", "peer": str(self._wire.peer), "store": peer.store.decode()}
+        log.info("linked with store %s", peer.store.decode(), extra=fields)
+        holder = f"{self._hub.service.domain.pipe.session} {self._wire.conn}"
+        self._taker = Taker(self._hub, self._wire, peer, holder)
+        self._start(self._taker.run())
+
+    def _followed(self, wish: pubsub.Follow) -> None:
+        if self._peer is None or self._sender is not None:
+            raise PeerError("follow_out_of_turn")
+        self._sender = Sender(self._hub, self._wire, self._peer, wish)
+        self._start(self._sender.run())
+
+    def _came(self, event: pubsub.Entries | pubsub.Gap | pubsub.Beat) -> None:
+        if self._taker is None:
+            if isinstance(event, pubsub.Beat):
+                return
+            raise PeerError("not_asked_for")
+        if self._sender is not None and isinstance(event, pubsub.Entries):
+            last = event.first + event.count - 1
+            self._sender.holds(event.store, event.incarnation, event.first, last)
+        self._taker.put(event)
+
+    # what is done beside
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(self._watched(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
+        """A part that ends of itself takes the link with it: it is set up anew, and nothing is lost."""
+        try:
+            await work
+        except* LinkStale as stale:
+            fields = {"action": "link_stale", "peer": str(self._wire.peer)}
+            log.info("the link begins anew: %s", stale.exceptions[0], extra=fields)
+            self._wire.close()
+        except* Exception as error:
+            fields = {"action": "link_failed", "peer": str(self._wire.peer)}
+            log.exception("a link failed", extra=fields, exc_info=error)
+            self._hub.local_errors.inc()
+            self._wire.abort()
+
+    async def _greet(self) -> None:
+        """Says who we are and what we hold, as soon as the store can tell."""
+        await self._hub.service.opened.wait()
+        while True:
+            try:
+                state = await self._hub.replica.state()
+            except StoreError as error:
+                log.debug("no greeting yet: %s", error, extra={"action": "link_waits"})
+                await asyncio.sleep(AGAIN_S)
+            else:
+                break
+        held = {origin: numbers.spans for origin, numbers in state.held.items() if numbers}
+        self._wire.write(pubsub.encode_have(state.store, state.incarnation, held))
+        self._store = state.store
+        if self._peer is not None:
+            self._meet()
+
+    async def _beat(self) -> None:
+        """Tells that we are there, and up to where everything of our log has been sent (4.5)."""
+        while True:
+            await asyncio.sleep(self._hub.settings.beat_s)
+            if self._wire.backlog() <= ROOM_BYTES:
+                place = str(self._sender.place).encode() if self._sender is not None else None
+                self._wire.write(pubsub.encode_beat(place))

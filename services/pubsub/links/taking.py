@@ -1,0 +1,205 @@
+"""The follower's side of a link: says what is held here, and takes what the neighbour sends (pubsub.md 4.3, 4.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from protos import pubsub
+from services.kit.session import Wire
+from services.pubsub.bindings import record_of
+from services.pubsub.links.held import from_wire, to_wire, united
+from services.pubsub.links.hub import LinkHub
+from services.pubsub.render import runs
+from services.store import Queue, StoreError
+from services.store.errors import BindingsChanged
+from services.store.replica import Arrived, Gap
+
+log = logging.getLogger(__name__)
+
+CALL_BYTES = 1 << 20  # of lines in one call to the store
+CALL_ITEMS = 500
+HELD_BYTES = 4 << 20  # that wait for the store; beyond it the link is not read
+ITEM_BYTES = 200  # what an item costs beside its lines
+AGAIN_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+T = TypeVar("T")
+Item = pubsub.Entries | pubsub.Gap | pubsub.Beat
+
+
+class LinkStale(Exception):
+    """The link must begin anew: what was said on it is not true any more."""
+
+
+class Taker:
+    """One link's; `run` is its task."""
+
+    def __init__(self, hub: LinkHub, wire: Wire, peer: pubsub.Have, holder: str) -> None:
+        self._hub = hub
+        self._wire = wire
+        self._peer = peer
+        self._holder = holder
+        self._items: deque[Item] = deque()
+        self._bytes = 0
+        self._some = asyncio.Event()
+        self._is_paused = False
+        self._is_following = False
+        self._seen: bytes | None = None
+        self._incarnation = b""
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises StoreError where the store changed under the link: it has to begin anew."""
+        try:
+            await self._begin()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._keep_lease())
+                group.create_task(self._take())
+        finally:
+            if self._is_following:
+                self._hub.following.dec()
+
+    def put(self, item: Item) -> None:
+        """What came over the link, in its order."""
+        self._items.append(item)
+        self._bytes += ITEM_BYTES + (len(item.block) if isinstance(item, pubsub.Entries) else 0)
+        self._some.set()
+        if self._bytes > HELD_BYTES and not self._is_paused:
+            self._is_paused = True
+            self._wire.pause()
+
+    async def let_go(self) -> None:
+        """Another edge of this store may follow the neighbour at once."""
+        if self._is_following:
+            await self._hub.replica.lease(self._peer.store, self._holder, 0)
+
+    # the beginning
+
+    async def _begin(self) -> None:
+        """Only one edge of a store follows a neighbour; the others keep their connections for the day it dies."""
+        hub, peer = self._hub, self._peer
+        baseline = await self._patiently(lambda: hub.replica.baseline(peer.store, from_wire(peer.held)))
+        while not await self._patiently(self._renew):  # noqa: ASYNC110  nobody tells of a lease that has ended
+            await asyncio.sleep(hub.settings.lease_s / 3)
+        state = await self._patiently(hub.replica.state)
+        position = await self._patiently(lambda: hub.replica.seen(peer.store, peer.incarnation))
+        self._incarnation = state.incarnation
+        self._is_following = True
+        hub.following.inc()
+        held = to_wire(united(state.held, baseline))
+        place = position.encode() if position else None
+        self._wire.write(pubsub.encode_follow(state.store, state.incarnation, held, place))
+
+    async def _renew(self) -> bool:
+        ttl_ms = round(self._hub.settings.lease_s * 1000)
+        return await self._hub.replica.lease(self._peer.store, self._holder, ttl_ms)
+
+    async def _keep_lease(self) -> None:
+        while True:
+            await asyncio.sleep(self._hub.settings.lease_s / 3)
+            try:
+                is_ours = await self._renew()
+                state = await self._hub.replica.state()
+            except StoreError as error:
+                log.debug("the lease was not renewed: %s", error, extra={"action": "link_lease_waits"})
+                continue
+            if not is_ours:
+                raise LinkStale("another edge follows this neighbour now")
+            if state.incarnation != self._incarnation:
+                raise LinkStale("the store's server is another one: what is held may be less than was said")
+
+    # taking
+
+    async def _take(self) -> None:
+        while True:
+            if not self._items:
+                self._some.clear()
+                await self._some.wait()
+            items, size = self._next()
+            if isinstance(items[0], pubsub.Beat):
+                await self._note(items[0])
+            else:
+                await self._accept([item for item in items if not isinstance(item, pubsub.Beat)])
+            self._release(size)
+
+    def _next(self) -> tuple[list[Item], int]:
+        """As much as goes into one call, or one BEAT; and how much that held in memory."""
+        items: list[Item] = []
+        size = lines = 0
+        while self._items and len(items) < CALL_ITEMS and lines < CALL_BYTES:
+            if isinstance(self._items[0], pubsub.Beat) and items:
+                break
+            item = self._items.popleft()
+            items.append(item)
+            size += ITEM_BYTES
+            if isinstance(item, pubsub.Entries):
+                lines += len(item.block)
+            if isinstance(item, pubsub.Beat):
+                break
+        return items, size + lines
+
+    def _release(self, size: int) -> None:
+        self._bytes -= size
+        if self._is_paused and self._bytes < HELD_BYTES // 2:
+            self._is_paused = False
+            self._wire.resume()
+
+    async def _accept(self, items: list[pubsub.Entries | pubsub.Gap]) -> None:
+        hub = self._hub
+
+        async def accept() -> tuple[int, int]:
+            bindings = hub.service.bridge.bindings
+            arrived = [
+                Gap(item.store, item.incarnation, item.first, item.last)
+                if isinstance(item, pubsub.Gap)
+                else self._arrived(item)
+                for item in items
+            ]
+            try:
+                return await hub.replica.accept(arrived, bindings.subscriptions)
+            except BindingsChanged:
+                await hub.service.bridge.read()
+                raise
+
+        taken, missing = await self._patiently(accept)
+        hub.taken.inc(taken)
+        if missing:
+            hub.missing.inc(missing)
+            fields = {"action": "link_gap", "peer": str(self._wire.peer), "messages": missing}
+            log.warning("%d messages are lost: no neighbour has them any more", missing, extra=fields)
+
+    def _arrived(self, item: pubsub.Entries) -> Arrived:
+        copies: list[tuple[int, Queue, bytes]] = []
+        bindings = self._hub.service.bridge.bindings
+        if bindings and not item.bridged:  # what came over a bridge crosses no other (5.2)
+            index = 0
+            for tag, run in runs(item.block):
+                queues = bindings.queues(tag)
+                for line in run.split(b"\n")[:-1]:
+                    copies += [(index, queue, record_of(tag, line)) for queue in queues]
+                    index += 1
+        return Arrived(item.store, item.incarnation, item.first, item.count, item.bridged, item.block, copies)
+
+    async def _note(self, beat: pubsub.Beat) -> None:
+        """All that the neighbour's log holds up to there has been sent, and by now it is stored here (4.5)."""
+        if beat.position is None or beat.position == self._seen:
+            return
+        position = beat.position
+        peer = self._peer
+        await self._patiently(lambda: self._hub.replica.note_seen(peer.store, peer.incarnation, position))
+        self._seen = position
+
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Again and again until the store can do it: all of it may be repeated."""
+        attempt = 0
+        while True:
+            try:
+                return await work()
+            except StoreError as error:
+                if attempt == len(AGAIN_S):
+                    fields = {"action": "link_waits", "peer": str(self._wire.peer)}
+                    log.info("the link waits for the store: %s", error, extra=fields)
+                await asyncio.sleep(AGAIN_S[min(attempt, len(AGAIN_S) - 1)])
+                attempt += 1

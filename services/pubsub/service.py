@@ -1,0 +1,159 @@
+"""What all connections of a text pub/sub process share: the log, who is fed from it and how, counters."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from protos.pubsub import LF, encode_error
+from services.kit.metrics import Metrics
+from services.kit.tally import Tally
+from services.pubsub.backlogs import Backlogs
+from services.pubsub.bridge import Bridge
+from services.pubsub.fanout import Fanout
+from services.pubsub.feed import Feed
+from services.pubsub.laggards import Laggards
+from services.pubsub.recent import Recent
+from services.pubsub.settings import PubsubSettings
+from services.pubsub.subscriber import Subscriber, Subscription
+from services.store import Store, StoreError
+from services.store.log import Log, LogSpec, Place
+from services.store.spec import LOG_DOMAIN
+from services.store.tail import Tail
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.25
+AGAIN_S = 0.5
+
+
+class PubsubService:
+    """Made at once, started as soon as the store can be reached; until then it is not ready."""
+
+    def __init__(self, settings: PubsubSettings, store: Store, metrics: Metrics) -> None:
+        self.settings = settings
+        self.store = store
+        self.metrics = metrics
+        self.tally = Tally(metrics)
+        self.domain = store.domain(LOG_DOMAIN)
+        self.log = Log(self.domain, LogSpec(settings.log.ack_level or "fsync"))
+        self.recent = Recent()
+        self.backlogs = Backlogs(settings.subscriber_bytes, settings.subscribers_bytes)
+        self.fanout = Fanout(self.backlogs, self._fall_behind)
+        self.laggards = Laggards(self.log, self.fanout, self.recent, self._overtaken)
+        self.bridge = Bridge(self.log)
+        self.feed: Feed | None = None
+        self.opened = asyncio.Event()  # the log can be used
+        self._subscribers: set[Subscriber] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        edge = metrics.edge
+        self._store_events = metrics.counter("store_events", "Refusals and alarms of the store", ("reason",))
+        self._deliveries = metrics.counter("deliveries", "MESSAGE lines written").labels(edge)
+        self._subscriptions = metrics.gauge("subscriptions", "Subscriptions open now").labels(edge)
+        self._slow = metrics.gauge("slow_subscribers", "Subscribers served from the log").labels(edge)
+
+    # life
+
+    def start(self) -> None:
+        self.tally.start()
+        jobs = {"start": self._begin(), "ticks": self._keep_ticking()}
+        self._tasks = [asyncio.create_task(job, name=f"pubsub {name}") for name, job in jobs.items()]
+
+    async def _begin(self) -> None:
+        while True:
+            try:
+                await self._open_log()
+            except StoreError as error:
+                log.debug("no log yet: %s", error, extra={"action": "log_waits"})
+                await asyncio.sleep(AGAIN_S)
+            else:
+                return
+
+    async def _open_log(self) -> None:
+        """Raises StoreError."""
+        promises = await self.store.promises()
+        spec = self.settings.log.spec(promises.strongest)
+        promises.check(spec.ack_level)
+        await self.domain.pipe.ready()
+        self.log.use(spec)
+        await self.log.declare()
+        await self.bridge.read()
+        tail = Tail(self.store.connector, self.domain.keys, self.log.replicas)
+        self.feed = Feed(self.log, tail, self.fanout, self.recent, self.settings.log.trim_s)
+        self.feed.start(self._all_overtaken)
+        self.laggards.start()
+        self.opened.set()
+
+    def ready(self) -> str | None:
+        trouble = self.store.trouble
+        if trouble is None and self.feed is None:
+            return "the log is not open yet"
+        if trouble is None and self.feed is not None:
+            trouble = self.feed.trouble
+        return None if trouble is None else str(trouble)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.feed is not None:
+            await self.feed.close()
+        await self.laggards.close()
+        await self.bridge.close()
+        await self.store.close()
+        await self.log.close()
+        self._tick()
+        await self.tally.close()
+
+    async def _keep_ticking(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self._tick()
+
+    def _tick(self) -> None:
+        self.backlogs.refresh()
+        self._deliveries.inc(self.fanout.delivered + self.laggards.delivered)
+        self.fanout.delivered = self.laggards.delivered = 0
+        self._subscriptions.set(len(self.fanout))
+        self._slow.set(len(self.laggards))
+
+    def count_store_event(self, reason: str, number: int) -> None:
+        """Every refusal and alarm of the store has its counter."""
+        self._store_events.labels(self.metrics.edge, reason).inc(number)
+
+    # subscribers
+
+    def subscribed(self, subscription: Subscription, since: Place) -> None:
+        """The subscription gets what lies behind `since`."""
+        self._subscribers.add(subscription.subscriber)
+        self.fanout.add(subscription, since)
+        self.laggards.subscribed(subscription)
+
+    def unsubscribed(self, subscription: Subscription) -> None:
+        self.fanout.remove(subscription)
+        self.laggards.unsubscribed(subscription)
+
+    def gone(self, subscriber: Subscriber) -> None:
+        """Its connection is no more."""
+        self._subscribers.discard(subscriber)
+        self.laggards.forget(subscriber)
+        self.backlogs.forget(subscriber)
+        for subscription in subscriber.by_identifier.values():
+            if subscription.since is not None:
+                self.fanout.remove(subscription)
+
+    def _fall_behind(self, subscriber: Subscriber, place: Place) -> None:
+        self.laggards.add(subscriber, place)
+
+    def _overtaken(self, subscriber: Subscriber, lost: int) -> None:
+        """The log goes no further back than it does: it is told, not hidden (pubsub.md 3.6)."""
+        wire = subscriber.wire
+        wire.refuse("slow_subscriber", f"{lost} messages lost")
+        wire.write(encode_error(f"slow subscriber: {lost} messages lost", b"\r\n" if subscriber.crlf else LF))
+        wire.close()
+
+    def _all_overtaken(self, lost: int) -> None:
+        """This process was away from the store for longer than the log goes back."""
+        for subscriber in list(self._subscribers):
+            if subscriber.place is None:
+                self._overtaken(subscriber, lost)

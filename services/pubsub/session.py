@@ -1,0 +1,225 @@
+"""One client's connection: its requests become verbs of the log, and their outcomes replies, in order (pubsub.md)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import assert_never
+
+from protos import pubsub
+from protos.pubsub import Charset, Reason
+from services.kit.answers import Slot
+from services.kit.conversation import Conversation
+from services.kit.inflow import Inflow
+from services.kit.session import Wire
+from services.pubsub.service import PubsubService
+from services.pubsub.settings import TextListener
+from services.pubsub.subscriber import Subscriber, Subscription
+from services.store import Source, StoreError
+from services.store.errors import OutcomeUnknown, QueueFull, QueuePaused, QueueReserved, QueueUnknown
+from services.store.log import parse_place
+from services.store.operations import Refusals
+
+RUN_PART = 32  # this many SENDs of a run are as much work as one request alone
+COPIES = {  # why a queue did not take its copy (5.1)
+    QueueFull: "a queue that takes this tag is full",
+    QueuePaused: "a queue that takes this tag is paused",
+    QueueReserved: "a queue that takes this tag is reserved",
+    QueueUnknown: "a queue that takes this tag is being deleted",
+}
+OPERATIONS = {
+    pubsub.Send: "send",
+    pubsub.Subscribe: "subscribe",
+    pubsub.Unsubscribe: "unsubscribe",
+    pubsub.Ping: "ping",
+    pubsub.Quit: "quit",
+    pubsub.Refused: "refused",
+}
+
+
+def explain(error: StoreError) -> str:
+    """What the client reads."""
+    return COPIES.get(type(error)) or str(error)
+
+
+class TextSession:
+    """The kit's `Session`, and the `Handler` of its own input."""
+
+    __slots__ = ("_inflow", "_origin", "_service", "_source", "_subscriber", "_talk")
+
+    def __init__(self, service: PubsubService, listener: TextListener, wire: Wire) -> None:
+        self._service = service
+        self._talk = Conversation(wire)
+        parser = pubsub.Connection(service.settings.limits(listener))
+        self._inflow: Inflow[pubsub.Event] = Inflow(self._talk, parser, self)
+        self._source = Source()
+        self._origin = f"text {wire.peer.certificate or wire.peer.address}"
+        self._subscriber = Subscriber(wire, listener.charset is Charset.ASCII)
+
+    # what the kit tells
+
+    def received(self, data: bytes, now: float) -> None:
+        self._inflow.received(data, now)
+
+    @property
+    def buffered(self) -> int:
+        return self._inflow.buffered
+
+    def resumed(self, now: float) -> None:
+        self._inflow.restart_clock(now)
+        self._inflow.proceed()
+
+    def deadline(self) -> float | None:
+        return self._inflow.deadline()
+
+    def on_time(self, now: float) -> None:
+        self._inflow.on_time(now)
+
+    def eof(self, now: float) -> None:
+        self._inflow.eof()
+
+    def drain(self) -> None:
+        self._talk.drained = True
+        self.end_if_done()
+
+    def lost(self, reset: bool) -> None:
+        self._talk.gone = True
+        self._inflow.lost()
+        self._service.gone(self._subscriber)
+
+    # what the input tells
+
+    def handle(self, event: pubsub.Event) -> None:
+        self._subscriber.crlf = event.eol == pubsub.CRLF
+        slot = self._talk.expect()
+        match event:
+            case pubsub.Send():
+                self._send(slot, event)
+            case pubsub.Subscribe():
+                self._subscribe(slot, event)
+            case pubsub.Unsubscribe():
+                self._unsubscribe(slot, event)
+            case pubsub.Ping():
+                self._ok(slot, event)
+            case pubsub.Quit():
+                self._ok(slot, event)
+                self._talk.closing = True
+            case pubsub.Refused():
+                self._refuse(slot, event, event.reason)
+            case _:
+                assert_never(event)
+
+    def work(self, event: pubsub.Event) -> int:
+        return 1 + event.count // RUN_PART if isinstance(event, pubsub.Send) else 1
+
+    def comes_alone(self, event: pubsub.Event) -> bool:
+        """Nothing must: everything that asks the store goes through one ordered pipe."""
+        return False
+
+    def end_if_done(self) -> None:
+        """Closes once everything owed has been answered. Who said FIN may still be listening for what it subscribed."""
+        talk, inflow = self._talk, self._inflow
+        if talk.gone or inflow.pumping or talk.answers:
+            return
+        if not (talk.closing or talk.drained or inflow.eof_parsed):
+            return
+        if not talk.closing and inflow.is_waiting():
+            return
+        if inflow.violation is not None:
+            violation, inflow.violation = inflow.violation, None
+            talk.wire.refuse(violation.reason, violation.detail)
+        elif not talk.closing and not talk.drained and self._subscriber.by_identifier:
+            return
+        talk.wire.close()
+
+    # replies
+
+    def _reply(self, slot: Slot, reply: bytes, operation: str, good: int, total: int) -> None:
+        talk = self._talk
+        self._service.tally.count(operation, good, total, talk.wire.loop_time() - slot.asked)
+        talk.fill(slot, reply)
+
+    def _ok(self, slot: Slot, event: pubsub.Request) -> None:
+        self._reply(slot, pubsub.encode_ok(event.eol), OPERATIONS[type(event)], 1, 1)
+
+    def _error(self, slot: Slot, event: pubsub.Event, text: Reason | str) -> None:
+        self._reply(slot, pubsub.encode_error(text, event.eol), OPERATIONS[type(event)], 0, 1)
+
+    def _refuse(self, slot: Slot, event: pubsub.Event, reason: Reason) -> None:
+        self._talk.wire.refuse(reason.label)
+        self._error(slot, event, reason)
+
+    def _failed(self, slot: Slot, event: pubsub.Event, error: StoreError) -> None:
+        """What cannot be learnt is not answered (3.1)."""
+        if isinstance(error, OutcomeUnknown):
+            self._talk.close_unanswered(error.reason, str(error))
+            return
+        self._talk.wire.refuse(error.reason, str(error))
+        self._error(slot, event, explain(error))
+
+    # SEND
+
+    def _send(self, slot: Slot, event: pubsub.Send) -> None:
+        service = self._service
+        done = partial(self._sent, slot, event)
+        service.bridge.send(self._source, event.block, event.count, self._origin, done)
+        waiting = service.domain.pipe.waiting
+        if waiting.congested:
+            self._inflow.hold_until_clear(waiting.when_clear)
+
+    def _sent(self, slot: Slot, event: pubsub.Send, outcome: Refusals | StoreError) -> None:
+        count, eol = event.count, event.eol
+        if not outcome:
+            self._reply(slot, pubsub.encode_ok(eol, count), "send", count, count)
+        elif isinstance(outcome, StoreError):
+            self._failed(slot, event, outcome)
+        else:
+            _, first = outcome[0]
+            self._talk.wire.refuse(first.reason, str(first))
+            why = dict(outcome)
+            lines = [
+                pubsub.encode_error(explain(why[index]), eol) if index in why else pubsub.encode_ok(eol)
+                for index in range(count)
+            ]
+            self._reply(slot, b"".join(lines), "send", count - len(why), count)
+        self._inflow.run_answered()
+
+    # SUBSCRIBE
+
+    def _subscribe(self, slot: Slot, event: pubsub.Subscribe) -> None:
+        subscriber, service = self._subscriber, self._service
+        known = subscriber.by_identifier
+        if event.identifier in known:
+            self._refuse(slot, event, Reason.IDENTIFIER_IN_USE)
+        elif len(known) >= service.settings.max_subscriptions:
+            self._talk.wire.refuse("too_many_subscriptions")
+            self._error(slot, event, f"no more than {service.settings.max_subscriptions} subscriptions here")
+        else:
+            pattern = event.pattern
+            subscription = Subscription(subscriber, event.identifier, pattern.tag, pattern.is_prefix)
+            known[event.identifier] = subscription
+            service.log.head(self._source, partial(self._subscribed, slot, event, subscription))
+
+    def _subscribed(
+        self, slot: Slot, event: pubsub.Subscribe, subscription: Subscription, place: str | StoreError
+    ) -> None:
+        """The moment of subscription is the end of the log as the store knew it after it was asked (3.2)."""
+        known = self._subscriber.by_identifier
+        is_wanted = known.get(event.identifier) is subscription and not self._talk.gone
+        if isinstance(place, StoreError):
+            if is_wanted:
+                del known[event.identifier]
+            self._failed(slot, event, place)
+        else:
+            if is_wanted:
+                self._service.subscribed(subscription, parse_place(place))
+            self._ok(slot, event)
+        self._inflow.run_answered()
+
+    def _unsubscribe(self, slot: Slot, event: pubsub.Unsubscribe) -> None:
+        subscription = self._subscriber.by_identifier.pop(event.identifier, None)
+        if subscription is None:
+            self._refuse(slot, event, Reason.IDENTIFIER_UNKNOWN)
+            return
+        if subscription.since is not None:
+            self._service.unsubscribed(subscription)
+        self._ok(slot, event)

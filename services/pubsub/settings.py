@@ -1,0 +1,150 @@
+"""What may be said of the text pub/sub edge: `edges.pubsub` in the file (in brackets: sections of pubsub.md)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from protos.pubsub import Charset, Limits, LinkLimits
+from services.kit.dialler import DialSettings
+from services.kit.edge import EdgeSettings
+from services.kit.layers import MAX_SECONDS
+from services.kit.listener import ListenerSettings
+from services.store.log import LogSpec
+from services.store.spec import check_ack_level
+from services.store.waits import StoreWaits
+
+CLIENT_PORT = 7171  # [1.1]
+LINK_PORT = 7172  # [4.3]
+LARGEST_ENTRY_S = 600.0  # how long one line of a link may take: 64 MiB over a slow line
+
+
+class TextListener(ListenerSettings):
+    """One port, for clients or for links of neighbours."""
+
+    serves: Literal["clients", "links"] = Field(default="clients", description="[1, 4.3] who may come here")
+    charset: Charset = Field(
+        default=Charset.ASCII, description="[2.1] bytes from 128 on: ascii refuses them, utf-8 takes UTF-8"
+    )
+    strict: bool = Field(default=False, description="[2.2] without UNSUBSCRIBE, PING and QUIT")
+    write_timeout_s: float = Field(
+        default=86_400.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="[3.6] a client that reads nothing for so long is closed; its memory is bounded meanwhile",
+    )
+
+
+def _address(text: str) -> str:
+    """`host:port` or `[::1]:port`."""
+    parse_address(text)
+    return text
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Raises ValueError."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s\[\]]+)):(\d{1,5})", text)
+    if not found or not 1 <= int(found[3]) <= 65_535:
+        raise ValueError("must be host:port, as in 10.0.0.7:7172 or [::1]:7172")
+    return found[1] or found[2], int(found[3])
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
+def _known_or_strongest(level: str) -> str:
+    return check_ack_level(level) if level else level
+
+
+class LogSettings(BaseModel):
+    """What the log keeps. Edges that share a store say the same."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ack_level: Annotated[str, AfterValidator(_known_or_strongest)] = Field(
+        default="",
+        description="[3.1] memory, fsync, replicated:<n>; '': the strongest that the store can keep",
+    )
+    retention_s: float = Field(
+        default=86_400.0, gt=0, le=366 * 86_400.0, description="[4.6] messages older than this are trimmed"
+    )
+    max_bytes: int = Field(
+        default=1 << 30,
+        ge=1 << 16,
+        description="[4.6] beyond it the oldest are trimmed; never more than a quarter of the store's maxmemory",
+    )
+    trim_s: float = Field(
+        default=1.0, ge=0.01, le=MAX_SECONDS, description="how often to look whether to trim"
+    )
+
+    def spec(self, strongest: str) -> LogSpec:
+        return LogSpec(self.ack_level or strongest, round(self.retention_s * 1000), self.max_bytes)
+
+
+class LinkSettings(BaseModel):
+    """Links to other stores, whichever side named the other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    beat_s: float = Field(
+        default=5.0, gt=0, le=MAX_SECONDS, description="[4.5] a link never says nothing longer"
+    )
+    silence_s: float = Field(
+        default=15.0, gt=0, le=MAX_SECONDS, description="[4.5] a neighbour that does is given up"
+    )
+    reconnect_s: float = Field(
+        default=5.0, gt=0, le=MAX_SECONDS, description="longest pause before a neighbour is dialled again"
+    )
+    lease_s: float = Field(
+        default=6.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="one edge of a store follows a neighbour; dead, another does",
+    )
+    max_line_bytes: int = Field(
+        default=(64 << 20) + (4 << 10), ge=68 << 10, description="[4.5] the largest entry, and 4 KiB"
+    )
+    dial: DialSettings = DialSettings()
+
+    def limits(self) -> LinkLimits:
+        return LinkLimits(self.max_line_bytes, LARGEST_ENTRY_S, self.silence_s)
+
+
+class PubsubSettings(EdgeSettings):
+    listeners: dict[str, TextListener] = Field(  # type: ignore[assignment]  # narrower than the kit needs to know
+        default_factory=lambda: {
+            "text": TextListener(port=CLIENT_PORT),
+            "link": TextListener(port=LINK_PORT, serves="links"),
+        }
+    )
+    neighbours: tuple[Address, ...] = Field(
+        default=(), description="[4.1, 4.3] host:port of servers on other stores, to be joined by links"
+    )
+    max_line_bytes: int = Field(
+        default=64 << 10, ge=64, le=15 << 20, description="[1.2] a longer line is refused, without its end"
+    )
+    request_timeout_s: float = Field(
+        default=30.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="[1.4] a line unfinished for so long closes the connection",
+    )
+    max_subscriptions: int = Field(
+        default=100_000, ge=1, description="of one connection; one more is refused"
+    )
+    subscriber_bytes: int = Field(
+        default=8 << 20,
+        ge=64 << 10,
+        description="[3.6] output that waits for one subscriber; beyond it he is served from the log",
+    )
+    subscribers_bytes: int = Field(
+        default=128 << 20, ge=1 << 20, description="[3.6] the same of all together; then each has 64 KiB"
+    )
+    store: StoreWaits = StoreWaits()
+    log: LogSettings = LogSettings()
+    link: LinkSettings = LinkSettings()
+
+    def limits(self, listener: TextListener) -> Limits:
+        return Limits(self.max_line_bytes, listener.charset, listener.strict, self.request_timeout_s)

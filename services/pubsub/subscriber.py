@@ -1,0 +1,45 @@
+"""A connection that subscribes: its subscriptions, and how far it has been sent what matches them."""
+
+from __future__ import annotations
+
+from services.kit.session import Wire
+from services.store.log import Place
+
+
+class Subscription:
+    """One SUBSCRIBE. It gets what lies behind `since` in the log (pubsub.md 3.2)."""
+
+    __slots__ = ("identifier", "is_prefix", "number", "since", "subscriber", "tag")
+
+    def __init__(self, subscriber: Subscriber, identifier: bytes, tag: bytes, is_prefix: bool) -> None:
+        self.subscriber = subscriber
+        self.identifier = identifier
+        self.tag = tag
+        self.is_prefix = is_prefix
+        self.number = 0  # of all the process's; later ones are greater (3.3)
+        self.since: Place | None = None  # None: the store has not said yet
+
+
+class Subscriber:
+    """While `place` is None it is served from memory with all others; else from the log, from there on (3.6)."""
+
+    __slots__ = ("ascii_only", "by_identifier", "crlf", "out", "place", "size", "wire")
+
+    def __init__(self, wire: Wire, ascii_only: bool) -> None:
+        self.wire = wire
+        self.ascii_only = ascii_only
+        self.crlf = False  # how its last line ended (1.1)
+        self.by_identifier: dict[bytes, Subscription] = {}
+        self.place: Place | None = None
+        self.out: list[bytes] | None = None  # of the batch at hand
+        self.size = 0  # octets of it
+
+    def put(self, data: bytes, most: int) -> bool:
+        """Adds to the batch at hand, unless it is too much; True if it is the first of it."""
+        if self.out is None:
+            self.out, self.size = [data], len(data)
+            return True
+        self.size += len(data)
+        if self.size <= most:
+            self.out.append(data)
+        return False

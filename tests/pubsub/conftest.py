@@ -1,0 +1,80 @@
+"""Edges on real servers: the embedded Valkey for all tests, a server of its own for each that may be killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from services.store import Store
+from tests.pubsub.live import LiveEdge
+from tests.servers import PROGRAMS, Server
+
+Start = Callable[..., Awaitable[LiveEdge]]
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests that leave it whole."""
+    server = Server(next(iter(PROGRAMS)), tmp_path_factory.mktemp("store")).start()
+    yield server
+    server.end()
+
+
+async def initialise(server: Server) -> None:
+    store = Store(server.url, "test")
+    await store.initialise()
+    await store.close()
+
+
+@pytest.fixture
+async def server(running: Server) -> Server:
+    """The shared server, set up and empty."""
+    running.clear()
+    await initialise(running)
+    return running
+
+
+@pytest.fixture
+def new_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
+    """Makes servers that the test may kill."""
+    made: list[Server] = []
+
+    def make() -> Server:
+        made.append(Server(next(iter(PROGRAMS)), tmp_path / f"store{len(made)}").start())
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.end()
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    """Starts edges: `await start(server, **settings)`. No test may make one of them stumble."""
+    edges: list[LiveEdge] = []
+
+    async def start_one(server: Server, **settings: Any) -> LiveEdge:
+        edges.append(LiveEdge(server.url, **settings))
+        return await edges[-1].start()
+
+    yield start_one
+    for edge in edges:
+        await edge.close()
+    for edge in edges:
+        edge.check_no_fault_of_ours()
+
+
+@pytest.fixture
+async def edge(server: Server, start: Start) -> LiveEdge:
+    return await start(server)
