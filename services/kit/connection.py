@@ -54,7 +54,7 @@ class Connection(Stream):
         self.peer = peer
         self._phase = Phase.OPEN
         try:
-            self._session = self._host.factory(self)
+            self._session = self._host.make_session(self)
         except Exception as error:  # noqa: BLE001
             self._failed(error)
         self._host.on_open(self)

@@ -1,7 +1,7 @@
 """The way out: unready first, then no new connections, then no new work, then nothing.
 
     SIGTERM ──► grace_s: serve on while others learn that we go
-            ──► stop accepting; the edge stops taking from the store
+            ──► stop accepting and dialling; the edge stops taking from the store
             ──► spread_s: ask the sessions to end, a few at a time
             ──► timeout_s: wait for them, then reset what is left
             ──► the edge gives back what it holds; exit
@@ -15,8 +15,8 @@ import logging
 import time
 from collections.abc import Awaitable, Sequence
 
+from services.kit.connections import Connections
 from services.kit.edge import RunningEdge
-from services.kit.listener import Listener
 from services.kit.settings import DrainSettings
 
 log = logging.getLogger(__name__)
@@ -27,42 +27,45 @@ HURRIED_CLOSE_TIMEOUT_S = 1.0  # the same, when somebody cannot wait
 
 
 async def drain(
-    listeners: Sequence[Listener], running: RunningEdge, settings: DrainSettings, hurry: asyncio.Event
+    groups: Sequence[Connections], running: RunningEdge, settings: DrainSettings, hurry: asyncio.Event
 ) -> bool:
-    """Returns when nothing is left; True if it went in order, False if it was hurried by `hurry`."""
+    """Ends `groups`, the listeners and diallers, and then the edge; returns when nothing is left.
+
+    True if it went in order, False if it was hurried by `hurry`.
+    """
     started = time.monotonic()
     log.info("draining", extra={"action": "draining"})
-    orderly = asyncio.ensure_future(_in_order(listeners, running, settings))
+    orderly = asyncio.ensure_future(_in_order(groups, running, settings))
     impatient = asyncio.ensure_future(hurry.wait())
     await asyncio.wait((orderly, impatient), return_when=asyncio.FIRST_COMPLETED)
     for task in (orderly, impatient):
         task.cancel()
     await asyncio.gather(orderly, impatient, return_exceptions=True)
     hurried = hurry.is_set()
-    await _reset(listeners)
+    await _reset(groups)
     await _bounded(running.close(), HURRIED_CLOSE_TIMEOUT_S if hurried else CLOSE_TIMEOUT_S, "close")
     fields = {"action": "drained", "seconds": round(time.monotonic() - started, 3), "hurried": hurried}
     log.info("drained", extra=fields)
     return not hurried
 
 
-async def _in_order(listeners: Sequence[Listener], running: RunningEdge, settings: DrainSettings) -> None:
+async def _in_order(groups: Sequence[Connections], running: RunningEdge, settings: DrainSettings) -> None:
     await asyncio.sleep(settings.grace_s)
-    for listener in listeners:
-        listener.stop_accepting()
+    for group in groups:
+        group.stop_opening()
     await _bounded(running.stop_taking(), settings.timeout_s, "stop_taking")
-    await asyncio.gather(*(listener.drain(settings.spread_s) for listener in listeners))
-    await asyncio.gather(*(listener.closed(settings.timeout_s) for listener in listeners))
+    await asyncio.gather(*(group.drain(settings.spread_s) for group in groups))
+    await asyncio.gather(*(group.closed(settings.timeout_s) for group in groups))
 
 
-async def _reset(listeners: Sequence[Listener]) -> None:
-    for listener in listeners:
-        listener.stop_accepting()
-        if left := len(listener.connections):
-            fields = {"action": "drain_reset", "listener": listener.name, "connections": left}
+async def _reset(groups: Sequence[Connections]) -> None:
+    for group in groups:
+        group.stop_opening()
+        if left := len(group.connections):
+            fields = {"action": "drain_reset", "listener": group.name, "connections": left}
             log.warning("%d connections did not end in time: reset", left, extra=fields)
-        listener.abort_all()
-    await asyncio.gather(*(listener.closed(RESET_TIMEOUT_S) for listener in listeners))
+        group.abort_all()
+    await asyncio.gather(*(group.closed(RESET_TIMEOUT_S) for group in groups))
 
 
 async def _bounded(step: Awaitable[None], timeout_s: float, name: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 import services
+from services.kit.dialler import Dialler, DialSettings
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics
 from services.kit.session import SessionFactory
@@ -38,6 +39,7 @@ class EdgeSettings(BaseModel):
 
 SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
 Listen = Callable[[str, ListenerSettings, SessionFactory], Listener]
+Dial = Callable[[str, DialSettings], Dialler]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,18 @@ class EdgeContext(Generic[SettingsT]):
     store_url: str  # with its password: never log it
     metrics: Metrics
     listen: Listen  # makes a listener; the kit starts it once the edge has started
+    dial: Dial  # makes a dialler for connections to others; the name is its label in metrics, as a listener's is
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A setting of an edge that has a flag of its own beside `--set`, on every command line that serves the edge."""
+
+    name: str  # "--neighbour"; no other edge and no command may have the same
+    field: str  # the path of the setting below `edges.<name>`, with dots
+    metavar: str  # what stands for the value in the help
+    help: str
+    repeatable: bool = False  # given several times, the values make a list
 
 
 class RunningEdge(Protocol):
@@ -72,6 +86,7 @@ class Edge(Generic[SettingsT]):
     settings: type[SettingsT]
     start: Callable[[EdgeContext[SettingsT]], Awaitable[RunningEdge]]
     example: Callable[[SettingsT], list[str]]  # one line to try per listener, shown by `penstock up`
+    flags: tuple[Flag, ...] = ()
 
 
 def edges() -> dict[str, Edge[Any]]:

@@ -1,4 +1,4 @@
-"""What stands around a connection: its listener, as the connection sees it, and nobody, before its session."""
+"""What stands around a connection: its listener or dialler, as it sees them, and nobody, before its session."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, Protocol
 
 from services.kit.budget import Budget
 from services.kit.metrics import Traffic
-from services.kit.session import Peer, Session, SessionFactory
+from services.kit.session import Peer, Session, Wire
 
 if TYPE_CHECKING:
     from services.kit.connection import Connection
 
 
 class Host(Protocol):
-    """What a connection needs of its listener."""
+    """What a connection needs of its listener or dialler."""
 
     loop: asyncio.AbstractEventLoop
     now: Callable[[], float]  # the loop's clock
-    factory: SessionFactory
     traffic: Traffic
     budget: Budget  # of unfinished input
     output: Budget  # that is held up
     write_buffer_bytes: int
     write_timeout_s: float
+
+    def make_session(self, wire: Wire) -> Session:
+        """It is open: who talks on it?"""
 
     def on_open(self, connection: Connection) -> None:
         """It has a session now."""

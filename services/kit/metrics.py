@@ -74,7 +74,9 @@ class Metrics:
             prometheus_client.GCCollector(registry=self.registry)
         at_listener = ("listener",)
         self.connections = self.gauge("connections", "Connections open now", at_listener)
-        self.opened = self.counter("connections_opened", "Connections accepted and let in", at_listener)
+        self.opened = self.counter(
+            "connections_opened", "Connections accepted and let in, or dialled", at_listener
+        )
         self.received_bytes = self.counter("received_bytes", "Bytes received from peers", at_listener)
         self.sent_bytes = self.counter("sent_bytes", "Bytes written to peers", at_listener)
         self.refusals = self.counter("refusals", "Connections and requests refused, by reason", ("reason",))

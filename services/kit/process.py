@@ -12,6 +12,8 @@ from typing import Any, Generic
 import uvloop
 
 from services.kit.budget import Budget
+from services.kit.connections import Connections
+from services.kit.dialler import Dialler, DialSettings
 from services.kit.drain import drain
 from services.kit.edge import Edge, EdgeContext, RunningEdge, SettingsT
 from services.kit.health import Answers, HealthServer
@@ -55,6 +57,7 @@ class EdgeProcess(Generic[SettingsT]):
         self._budget = Budget(settings.limits.max_input_bytes // share)
         self._output = Budget(settings.limits.max_output_bytes // share)
         self._listeners: list[Listener] = []
+        self._diallers: list[Dialler] = []
         self._running: RunningEdge | None = None
         self._draining = False
 
@@ -77,7 +80,7 @@ class EdgeProcess(Generic[SettingsT]):
             self._draining = True
             self._tick()
             assert self._running is not None
-            in_order = await drain(self._listeners, self._running, self._settings.drain, stop.hurry)
+            in_order = await drain(self._groups, self._running, self._settings.drain, stop.hurry)
             self._tick()
             return in_order
 
@@ -106,7 +109,9 @@ class EdgeProcess(Generic[SettingsT]):
 
     async def _start_edge(self) -> RunningEdge:
         url = self._settings.store_url
-        context = EdgeContext(self._edge.name, self._edge_settings, url, self._metrics, self._listen)
+        context = EdgeContext(
+            self._edge.name, self._edge_settings, url, self._metrics, self._listen, self._dial
+        )
         running = await self._edge.start(context)
         try:
             for listener in self._listeners:
@@ -130,6 +135,15 @@ class EdgeProcess(Generic[SettingsT]):
         self._listeners.append(listener)
         return listener
 
+    def _dial(self, name: str, settings: DialSettings) -> Dialler:
+        dialler = Dialler(name, settings, self._budget, self._metrics, self._output)
+        self._diallers.append(dialler)
+        return dialler
+
+    @property
+    def _groups(self) -> list[Connections]:
+        return [*self._listeners, *self._diallers]
+
     def _check_descriptors(self) -> None:
         allowed = raise_descriptor_limit()
         wanted = sum(listener.settings.max_connections for listener in self._listeners) + OTHER_DESCRIPTORS
@@ -145,8 +159,8 @@ class EdgeProcess(Generic[SettingsT]):
     def _tick(self) -> None:
         """Bring up to date what is not counted at once."""
         now = asyncio.get_running_loop().time()
-        for listener in self._listeners:
-            listener.tick(now)
+        for group in self._groups:
+            group.tick(now)
         self._metrics.input_held.set(self._budget.total)
         self._metrics.output_held.set(self._output.total)
         reason = self.unready()

@@ -1,5 +1,5 @@
-"""TLS on a listener: its settings, its context (renewed when the files change), and the filter of one
-connection, which turns bytes into bytes and knows no socket."""
+"""TLS of a listener or a dialler: settings, contexts (renewed when the files change), and the filter of one connection,
+which turns bytes into bytes and knows no socket."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import contextlib
 import logging
 import os
 import ssl
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from services.kit.layers import SettingsError
 
@@ -35,6 +37,28 @@ class TlsSettings(BaseModel):
         return [file for file in (self.certificate, self.key, self.client_ca) if file is not None]
 
 
+class ClientTls(BaseModel):
+    """Files in PEM. The server's certificate is verified; with `certificate` and `key` it learns who we are (mTLS)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ca: Path = Field(description="authorities of the server's certificate, PEM")
+    certificate: Path | None = Field(default=None, description="our own certificate chain: mTLS")
+    key: Path | None = Field(default=None, description="private key of our certificate, without a passphrase")
+    server_name: str | None = Field(default=None, description="in its certificate; none: the host dialled")
+    min_version: Literal["1.2", "1.3"] = "1.2"
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> ClientTls:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("certificate and key belong together: give both, or neither")
+        return self
+
+    @property
+    def files(self) -> list[Path]:
+        return [file for file in (self.ca, self.certificate, self.key) if file is not None]
+
+
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
     """Raises SettingsError if a file is missing or is not what it should be."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -43,15 +67,33 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     # A client that sends and closes without ever reading would leave our session tickets unread, and its
     # kernel would then send a reset that destroys what we had not read yet.
     context.num_tickets = 0
-    try:
+    with _naming(settings.files):
         context.load_cert_chain(settings.certificate, settings.key, password=_no_passphrase)
         if settings.client_ca is not None:
             context.load_verify_locations(settings.client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
-    except OSError as error:  # ssl.SSLError is one
-        files = ", ".join(str(file) for file in settings.files)
-        raise SettingsError([f"TLS files {files}: {error.strerror or error}"]) from None
     return context
+
+
+def client_context(settings: ClientTls) -> ssl.SSLContext:
+    """Raises SettingsError if a file is missing or is not what it should be."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies the certificate, and the name in it
+    context.minimum_version = VERSIONS[settings.min_version]
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    with _naming(settings.files):
+        context.load_verify_locations(settings.ca)
+        if settings.certificate is not None:
+            context.load_cert_chain(settings.certificate, settings.key, password=_no_passphrase)
+    return context
+
+
+@contextlib.contextmanager
+def _naming(files: Sequence[Path]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # ssl.SSLError is one
+        names = ", ".join(str(file) for file in files)
+        raise SettingsError([f"TLS files {names}: {error.strerror or error}"]) from None
 
 
 def _no_passphrase() -> str:
@@ -59,12 +101,22 @@ def _no_passphrase() -> str:
 
 
 class TlsKeeper:
-    """The current context of a listener; new connections see renewed certificates without a restart."""
+    """The current context; new connections see renewed certificates without a restart."""
 
-    def __init__(self, settings: TlsSettings) -> None:
-        self._settings = settings
+    def __init__(self, files: Sequence[Path], make: Callable[[], ssl.SSLContext]) -> None:
+        """Raises SettingsError, as `make` does with files that it cannot use."""
+        self._files = files
+        self._make = make
         self._stamp = self._read_stamp()
-        self.context = server_context(settings)
+        self.context = make()
+
+    @classmethod
+    def of_server(cls, settings: TlsSettings) -> TlsKeeper:
+        return cls(settings.files, partial(server_context, settings))
+
+    @classmethod
+    def of_client(cls, settings: ClientTls) -> TlsKeeper:
+        return cls(settings.files, partial(client_context, settings))
 
     def refresh(self) -> None:
         """Load the files again if they changed; if they are not whole (yet), the old ones stay in use."""
@@ -73,7 +125,7 @@ class TlsKeeper:
             return
         self._stamp = stamp
         try:
-            self.context = server_context(self._settings)
+            self.context = self._make()
         except SettingsError as error:
             log.error("new TLS files are not usable: %s", error, extra={"action": "tls_reload_failed"})
         else:
@@ -81,13 +133,13 @@ class TlsKeeper:
 
     def _read_stamp(self) -> tuple[int, ...]:
         try:
-            return tuple(os.stat(file).st_mtime_ns for file in self._settings.files)
+            return tuple(os.stat(file).st_mtime_ns for file in self._files)
         except OSError:
             return ()
 
 
 class TlsFilter:
-    """One connection's TLS, server side: ciphertext in, plaintext out, and the other way round.
+    """One connection's TLS: ciphertext in, plaintext out, and the other way round.
 
     A FIN without TLS's own goodbye counts as the end of input, as it does in asyncio: too many clients close
     that way. Known weakness: whoever can forge a FIN can end a connection's input.
@@ -95,14 +147,22 @@ class TlsFilter:
 
     __slots__ = ("_incoming", "_outgoing", "_tls", "ended", "established", "fault", "subject")
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, context: ssl.SSLContext, server: str | None = None) -> None:
+        """server: whom we call, name or address, as its certificate has to say; None: we are called."""
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        is_server = server is None
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, server_hostname=server)
         self.established = False
-        self.subject: str | None = None  # whom the client's certificate names, once established
+        self.subject: str | None = None  # whom the peer's certificate names, once established
         self.ended = False  # the peer said goodbye: its close_notify has come
         self.fault: ssl.SSLError | None = None  # what came cannot be TLS; nothing after it is read
+
+    def greeting(self) -> bytes:
+        """What is to be sent before anything has come: who calls begins."""
+        if not self._tls.server_side:
+            self.decrypt(b"")
+        return self._outgoing.read()
 
     def decrypt(self, data: bytes) -> bytes:
         """Plaintext that has become whole; afterwards look at `output`, `ended` and `fault`.
@@ -124,6 +184,14 @@ class TlsFilter:
         except ssl.SSLError as error:
             self.fault = error
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    @property
+    def trouble(self) -> str:
+        """The fault in a few words for the log."""
+        fault = self.fault
+        assert fault is not None
+        said = fault.reason or str(fault)
+        return f"{said}: {fault.verify_message}" if isinstance(fault, ssl.SSLCertVerificationError) else said
 
     def encrypt(self, data: bytes) -> bytes:
         """Ciphertext to send now, all of it."""

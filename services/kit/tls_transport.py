@@ -41,6 +41,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._raw = cast(asyncio.Transport, transport)
         self._alarm.set(self._timeout_s, 0.0)
         self._connection.attach(self)
+        if greeting := self._filter.greeting():
+            self._raw.write(greeting)
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
@@ -57,7 +59,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         if plain:
             self._connection.data_received(plain)
         if tls.fault is not None:
-            self._on_fault(tls.fault.reason or str(tls.fault))
+            self._on_fault(tls.trouble)
         elif tls.ended:
             self._connection.eof_received()
 

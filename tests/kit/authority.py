@@ -37,6 +37,16 @@ class Authority:
     def mutual(self) -> dict[str, Any]:
         return self.listener(client_ca=self.folder / "ca.pem")
 
+    def dialler(self, name: str | None = None, common_name: str | None = None, **more: Any) -> dict[str, Any]:
+        """The `tls` part of a dialler's settings, with a certificate of this authority if `name` is given."""
+        files = {"ca": self.folder / "ca.pem"}
+        if name is not None:
+            issued = self.ca.issue_cert(name, common_name=common_name)
+            files |= {"certificate": self.folder / f"{name}.pem", "key": self.folder / f"{name}.key"}
+            files["certificate"].write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
+            issued.private_key_pem.write_to_path(str(files["key"]))
+        return {**files, **more}
+
     def client(self, name: str | None = None, common_name: str | None = None) -> ssl.SSLContext:
         """A client that trusts this authority, with a certificate of it if `name` is given."""
         context = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))

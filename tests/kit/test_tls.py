@@ -73,7 +73,10 @@ async def test_without_a_certificate_or_with_a_strangers_nobody_gets_in(
         await until(lambda: not server.listener.connections)
         assert server.sessions == []
         details = [str(vars(r)["detail"]) for r in caplog.records if vars(r).get("reason") == "tls_handshake"]
-        assert details == ["PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED"]
+        assert details == [
+            "PEER_DID_NOT_RETURN_A_CERTIFICATE",
+            "CERTIFICATE_VERIFY_FAILED: unable to get local issuer certificate",
+        ]
 
 
 async def test_a_handshake_that_never_ends(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.kit.layers import SettingsError
-from services.kit.tls import TlsFilter, TlsSettings, server_context
+from services.kit.tls import ClientTls, TlsFilter, TlsSettings, client_context, server_context
 from tests.kit.authority import Authority
 
 
@@ -76,3 +76,23 @@ def test_no_mutation_of_a_handshake_is_more_than_a_fault(authority: Authority) -
             assert not server.established
             faults += server.fault is not None
     assert faults > 100
+
+
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+def test_who_calls_does_not_care_either(authority: Authority, step: int) -> None:
+    called = TlsFilter(server_context(TlsSettings(**authority.listener())))
+    caller = TlsFilter(client_context(ClientTls(**authority.dialler())), "localhost")
+    assert called.greeting() == b""
+    sent = caller.greeting()
+    while sent:
+        assert called.decrypt(sent) == b""
+        answer = called.output()
+        for start in range(0, len(answer), step):
+            assert caller.decrypt(answer[start : start + step]) == b""
+        sent = caller.output()
+    assert called.established
+    assert caller.established
+    assert caller.subject == "localhost"
+    sealed = called.encrypt(b"hello ") + called.encrypt(b"world") + called.goodbye()
+    plain = b"".join(caller.decrypt(sealed[start : start + step]) for start in range(0, len(sealed), step))
+    assert (plain, caller.ended, caller.fault) == (b"hello world", True, None)

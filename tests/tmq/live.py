@@ -13,6 +13,7 @@ from typing import Any
 from protos.tmq import Dialect
 from services.kit.budget import Budget
 from services.kit.connection import Connection
+from services.kit.dialler import Dialler, DialSettings
 from services.kit.edge import EdgeContext
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics
@@ -101,7 +102,7 @@ class LiveEdge:
                 f"{context.get('message')}: {context.get('exception')!r}"
             )
         )
-        context = EdgeContext("tmq", self.settings, self.url, self.metrics, self._listen)
+        context = EdgeContext("tmq", self.settings, self.url, self.metrics, self._listen, self._dial)
         self.running = await EDGE.start(context)
         for name, listener in self.listeners.items():
             self.places[name] = await listener.start()
@@ -121,6 +122,9 @@ class LiveEdge:
             name, settings, factory, self.budget, self.metrics, output=self.output
         )
         return self.listeners[name]
+
+    def _dial(self, name: str, settings: DialSettings) -> Dialler:
+        raise AssertionError("a TMQ edge opens no connections")
 
     async def client(self, listener: str = "document", receive_buffer: int = 0) -> Client:
         dialect: Dialect = self.settings.listeners[listener].dialect
