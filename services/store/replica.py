@@ -124,10 +124,9 @@ class Replica:
     async def baseline(self, neighbour: bytes, held: Held) -> Held:
         """What this neighbour held when the link to it was first set up; `held` if that is now. Kept for ever."""
         key, text = self._keys.log_base, format_held(held)
-        if await self._domain.link.call("HSETNX", key, neighbour, text):
-            await self._replicated(self._log.replicas)
-            return held
-        return parse_held(await self._domain.link.call("HGET", key, neighbour))
+        new = await self._domain.link.call("HSETNX", key, neighbour, text)
+        await self._replicated(self._log.replicas)  # whoever wrote it may not have seen to that
+        return held if new else parse_held(await self._domain.link.call("HGET", key, neighbour))
 
     async def neighbours(self) -> list[bytes]:
         """The stores that a link was ever set up with."""
@@ -153,5 +152,9 @@ class Replica:
 
     async def _replicated(self, replicas: int) -> None:
         """Raises OutcomeUnknown where the replicas cannot be had: it is asked again."""
-        if replicas and await self._domain.link.call("WAIT", replicas, WAIT_MS) < replicas:
+        if not replicas:
+            return
+        # WAIT speaks of this connection's own writes: so it makes one, behind all that is to be kept
+        await self._domain.link.call("HINCRBY", self._keys.log[1], "confirmed", 1)
+        if await self._domain.link.call("WAIT", replicas, WAIT_MS) < replicas:
             raise OutcomeUnknown

@@ -19,12 +19,13 @@ local function log_bindings(K)
   return { call('HGET', K[1], 'bindings') or '0', call('HGETALL', K[2]) }
 end
 
--- document: '' where the queue subscribes to nothing.
+-- document: '' where the queue subscribes to nothing. A version is never used again, also not after the data went back
+-- in time: somebody may still know what it meant.
 local function bind(h, b, qid, document)
   local old = call('HGET', b, qid) or ''
   if old == document then return end
   if document == '' then call('HDEL', b, qid) else call('HSET', b, qid, document) end
-  call('HINCRBY', h, 'bindings', 1)
+  call('HSET', h, 'bindings', num(math.max(now_ms(), tonumber(call('HGET', h, 'bindings') or 0) + 1)))
 end
 
 -- A copy for a queue that cannot take it goes to its dead letters: a link must not stand still for it (pubsub.md 5.1).
@@ -34,6 +35,12 @@ local function copy_or_bury(Q, origin, record)
   if not reason and copy_to(Q, origin, record) then return end
   local name = reason and 'refused' or 'rejected_full'
   bury(Q, record, num(Q.C.now), origin, '', name, nil, 'a copy of a message from a neighbour: ' .. (reason or 'FULL'))
+end
+
+-- A damaged queue stops neither the link nor the writing down of what was taken.
+local function copy_if_possible(L, queues, origin, c)
+  local ok = pcall(function() copy_or_bury(queues(c[1]), origin, c[2]) end)
+  if not ok then tally(L, 'copies_lost', 1) end
 end
 
 -- The set of numbers of an origin that are here. What claims to be of our own incarnation and was never given out is
@@ -62,7 +69,7 @@ local function accept_lines(C, L, queues, e)
     log_entry(C, L, origin, e.first + from, n, block, e.bridged)
     include(held, e.first + from, e.first + from + n - 1)
     for index = from, from + n - 1 do
-      for _, c in ipairs(e.copies[index] or {}) do copy_or_bury(queues(c[1]), 'text ' .. e.store, c[2]) end
+      for _, c in ipairs(e.copies[index] or {}) do copy_if_possible(L, queues, 'text ' .. e.store, c) end
     end
     taken = taken + n
   end
@@ -78,14 +85,28 @@ local function accept_lines(C, L, queues, e)
   return taken
 end
 
--- Numbers that nobody has any more: held, so that they are not asked for, and told to whoever follows us.
+-- The parts of from..to that the set lacks.
+local function lacking(set, from, to)
+  local out = {}
+  for i = 1, #set do
+    if set[i][2] >= from and set[i][1] <= to then
+      if set[i][1] > from then out[#out + 1] = { from, set[i][1] - 1 } end
+      from = set[i][2] + 1
+    end
+  end
+  if from <= to then out[#out + 1] = { from, to } end
+  return out
+end
+
+-- Numbers that nobody has any more: held, so that they are not asked for, and told to whoever follows us. Those that
+-- came another way are not gone.
 local function accept_gap(C, L, store, inc, from, to)
-  local held = held_of(C, L, store, inc, to)
-  if not held or included(held, from, to) == 'all' then return 0 end
-  local missing = to - from + 1
-  for i = 1, #held do missing = missing - math.max(0, math.min(to, held[i][2]) - math.max(from, held[i][1]) + 1) end
-  include(held, from, to)
-  include(numbers_of(L, L.keys.gone, store .. ' ' .. inc), from, to)
+  local held, missing = held_of(C, L, store, inc, to), 0
+  for _, part in ipairs(held and lacking(held, from, to) or {}) do
+    include(held, part[1], part[2])
+    include(numbers_of(L, L.keys.gone, store .. ' ' .. inc), part[1], part[2])
+    missing = missing + part[2] - part[1] + 1
+  end
   tally(L, 'gaps', missing)
   return missing
 end
@@ -130,8 +151,8 @@ local function log_accept(K, A)
       accepted = accepted + accept_lines(C, L, queues, e)
     end
   end
+  close_log(C)   -- first: without it the log's next id would be one that is in use
   for q = 1, #list do close_queue(list[q]) end
-  close_log(C)
   return { accepted, missing }
 end
 

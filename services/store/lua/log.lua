@@ -97,10 +97,10 @@ end
 
 -- The id is "<era>-<messages in the log up to here>", so ids tell how many messages lie between two places.
 local function log_entry(C, L, origin, first, n, block, bridged)
-  L.serial = L.serial + n
-  call('XADD', L.keys.s, num(L.era) .. '-' .. num(L.serial), 'n', num(n), 't', num(C.now), 'o', origin,
+  local serial = L.serial + n
+  call('XADD', L.keys.s, num(L.era) .. '-' .. num(serial), 'n', num(n), 't', num(C.now), 'o', origin,
     'f', num(first), 'x', bridged and '1' or '0', 'b', block)
-  L.bytes, L.dirty = L.bytes + #block, true
+  L.serial, L.bytes, L.dirty = serial, L.bytes + #block, true
 end
 
 local function log_own(C, L, n, block, bridged)

@@ -1,14 +1,31 @@
 -- SENDs: to the log, and to the queues that subscribed, in one step (pubsub.md 3, 5.1)
 
--- Why a copy of the message cannot be put into every queue that wants one, or nil. copies = (queue record)*k from A[i].
+-- Why the queue can take no copy, or nil: as far as that can be seen without changing anything.
+local function copy_refused(Q, record)
+  if not Q then return 'GONE' end
+  local reason = closed(Q, '')
+  if reason then return reason end
+  if not Q.looked_at then Q.looked_at = call('XLEN', Q.s) end   -- a damaged one fails here, before the first write
+  local fits
+  if Q.limits.evict then   -- what is leased cannot make room
+    fits = (Q.limits.length == 0 or Q.h.leased < Q.limits.length) and admissible(Q, 1, #record - 4, record)
+  else
+    fits = room(Q, 1, #record - 4, record)
+  end
+  if not fits or fits < 1 then return 'FULL' end
+end
+
+-- Why a copy of the message cannot be put into every queue that wants one, or nil: then all of them have room, the
+-- oldest having made way. copies = (queue record)*k from A[i].
 local function copies_refused(queues, A, i, k)
-  for c = 0, k - 1 do
-    local Q, record = queues(tonumber(A[i + 2 * c])), A[i + 2 * c + 1]
-    if not Q then return 'GONE' end
-    local reason = closed(Q, '')
+  for c = i, i + 2 * k - 2, 2 do
+    local reason = copy_refused(queues(tonumber(A[c])), A[c + 1])
     if reason then return reason end
-    local fits = Q.limits.evict and admissible(Q, 1, #record - 4, record) or room(Q, 1, #record - 4, record)
-    if fits < 1 then return 'FULL' end
+  end
+  for c = i, i + 2 * k - 2, 2 do
+    local Q, record = queues(tonumber(A[c])), A[c + 1]
+    if Q.limits.evict then evict(Q, 1, #record - 4) end
+    if room(Q, 1, #record - 4, record) < 1 then return 'FULL' end
   end
 end
 
@@ -18,6 +35,17 @@ local function copy_to(Q, origin, record)
   count(Q, 'added', n)
   count(Q, 'bytes_in', bytes)
   return n == 1
+end
+
+-- Puts in all copies of a message, or says why none. A damaged queue is its sender's trouble, not that of the others
+-- whose messages share the call.
+local function copy_to_all(queues, origin, A, i, k)
+  local ok, reason = pcall(function()
+    local refused = copies_refused(queues, A, i, k)
+    if refused then return refused end
+    for c = i, i + 2 * k - 2, 2 do copy_to(queues(tonumber(A[c])), origin, A[c + 1]) end
+  end)
+  return ok and reason or not ok and 'FAULT ' .. tostring(type(reason) == 'table' and reason.err or reason) or nil
 end
 
 -- parts = (n block k (queue record)*k)*number from A[i]: lines that no queue wants, or one line and its copies.
@@ -30,11 +58,10 @@ local function send(C, queues, L, origin, A, i, number)
   end
   for part = 1, number do
     local many, block, k = tonumber(A[i]), A[i + 1], tonumber(A[i + 2])
-    local reason = k > 0 and copies_refused(queues, A, i + 3, k)
+    local reason = k > 0 and copy_to_all(queues, origin, A, i + 3, k)
     if reason then
       refused[#refused + 1], refused[#refused + 2] = part - 1, reason
     else
-      for c = 0, k - 1 do copy_to(queues(tonumber(A[i + 3 + 2 * c])), origin, A[i + 4 + 2 * c]) end
       if n > 0 and size + #block > LOG_ENTRY then flush() end
       lines[#lines + 1], n, size = block, n + many, size + #block
     end
@@ -47,8 +74,9 @@ end
 -- What came over a bridge crosses no other: the copies are not published again.
 local function without_bridges(C, work, ...)
   C.bridged = true
-  local reply = work(C, ...)
-  C.bridged = nil
+  local ok, reply = pcall(work, C, ...)
+  C.bridged = nil   -- also after a fault: others' publishes may come later in the same call
+  if not ok then error(reply, 0) end
   return reply
 end
 
@@ -58,6 +86,7 @@ local function sends(C, queues, A, i)
   if L.bindings ~= A[i] then return 'BINDINGS' end
   local reason = log_closed(C, L)
   if reason then return reason end
+  call('XLEN', L.keys.s)   -- a damaged log fails here, before the first copy
   return without_bridges(C, send, queues, L, A[i + 1], A, i + 3, tonumber(A[i + 2]))
 end
 
