@@ -1,0 +1,128 @@
+"""The log of a desk's store: sends awaited, refusals raised, and what is in it line by line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from services.store import Queue, QueueSpec, Source, records
+from services.store.log import NO_SUBSCRIPTIONS, START, Entry, Log, LogSpec, Place, Subscriptions, parse_place
+from services.store.operations import Send
+from services.store.replica import Arrived, Gap, LogState, Origin, Replica
+from tests.store.desk import Desk
+
+ORIGIN = "text 127.0.0.1"
+
+
+def block(*lines: bytes) -> bytes:
+    """Each as `tag message`."""
+    return b"".join(b"SEND %b\n" % line for line in lines)
+
+
+def arrived(origin: Origin, first: int, *lines: bytes, copies: Any = (), bridged: bool = False) -> Arrived:
+    """As a neighbour sends them."""
+    return Arrived(*origin, first, len(lines), bridged, block(*lines), list(copies))
+
+
+def own(state: LogState) -> Origin:
+    return state.store, state.incarnation
+
+
+class Logbook:
+    """`known` are the bindings that sends are made by."""
+
+    def __init__(self, desk: Desk, spec: LogSpec | None = None) -> None:
+        self.desk = desk
+        self.log = Log(desk.domain, spec or LogSpec())
+        self.replica = Replica(self.log)
+        self.known: Subscriptions = NO_SUBSCRIPTIONS
+
+    async def bound(self, name: str, *patterns: str, **spec: Any) -> Queue:
+        """A new queue that subscribes; then the book knows of it."""
+        bindings = {"text": {"subscribe": patterns}}
+        queue = await self.desk.queue(name, bindings=bindings, **spec)
+        await self.look()
+        return queue
+
+    async def publishing(self, name: str, tag: str, **spec: Any) -> Queue:
+        """A new queue whose messages appear under a tag."""
+        return await self.desk.queue(name, bindings={"text": {"publish": tag}}, **spec)
+
+    async def change(self, queue: Queue, **spec: Any) -> None:
+        """Another document for it."""
+        await self.desk.store.declare(queue.name, QueueSpec(**spec), "test", replace=True)
+
+    async def look(self) -> None:
+        self.known = await self.log.subscriptions()
+
+    # verbs
+
+    def sending(
+        self, *lines: bytes, to: tuple[Queue, ...] = (), source: Source | None = None
+    ) -> asyncio.Future[None]:
+        """One Send; `to` get a copy of what stands behind the tag of its only line."""
+        future, done = self.desk._answer()
+        copies = [(queue, records.encode(lines[0].partition(b" ")[2])) for queue in to]
+        send = Send(block(*lines), len(lines), copies, ORIGIN, self.known.version, done)
+        self.log.send(source or self.desk.source, send)
+        return future
+
+    async def send(self, *lines: bytes, to: tuple[Queue, ...] = ()) -> None:
+        await self.sending(*lines, to=to)
+
+    def asking_head(self, source: Source | None = None) -> asyncio.Future[str]:
+        future, done = self.desk._answer()
+        self.log.head(source or self.desk.source, done)
+        return future
+
+    async def head(self) -> Place:
+        return parse_place(await self.asking_head())
+
+    async def accept(self, *items: Arrived | Gap) -> tuple[int, int]:
+        return await self.replica.accept(list(items), self.known)
+
+    async def state(self) -> LogState:
+        return await self.replica.state()
+
+    # what is there
+
+    async def entries(self, after: Place = START) -> list[Entry]:
+        found: list[Entry] = []
+        while more := await self.log.read(found[-1].place if found else after):
+            found += more
+        return found
+
+    async def lines(self, after: Place = START) -> list[bytes]:
+        """What was sent, without its verb."""
+        whole = b"".join(entry.block for entry in await self.entries(after))
+        return [line.removeprefix(b"SEND ") for line in whole.splitlines()]
+
+    async def counter(self, name: str) -> int:
+        return int((await self.log.figures()).get(name, 0))
+
+
+@asynccontextmanager
+async def logbook(desk: Desk, spec: LogSpec | None = None) -> AsyncIterator[Logbook]:
+    """Declared, so that it may be used."""
+    book = Logbook(desk, spec)
+    await book.log.declare()
+    try:
+        yield book
+    finally:
+        await book.log.close()
+
+
+def check_numbering(entries: list[Entry], before: int = 0) -> dict[bytes, int]:
+    """Serials count messages, places grow, numbers of each origin are consecutive; the next number of each."""
+    following: dict[bytes, int] = {}
+    place = Place(0, before)
+    for entry in entries:
+        assert entry.place > place
+        assert entry.place.serial == place.serial + entry.messages
+        assert entry.messages == entry.block.count(b"\n")
+        assert entry.first == following.get(entry.origin, entry.first)
+        following[entry.origin] = entry.first + entry.messages
+        place = entry.place
+    return following
