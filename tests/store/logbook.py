@@ -114,15 +114,21 @@ async def logbook(desk: Desk, spec: LogSpec | None = None) -> AsyncIterator[Logb
         await book.log.close()
 
 
-def check_numbering(entries: list[Entry], before: int = 0) -> dict[bytes, int]:
-    """Serials count messages, places grow, numbers of each origin are consecutive; the next number of each."""
-    following: dict[bytes, int] = {}
+def check_places(entries: list[Entry], before: int = 0) -> None:
+    """They grow, and their serials count messages; `before` = how many there were before these."""
     place = Place(0, before)
     for entry in entries:
         assert entry.place > place
         assert entry.place.serial == place.serial + entry.messages
         assert entry.messages == entry.block.count(b"\n")
+        place = entry.place
+
+
+def check_numbering(entries: list[Entry], before: int = 0) -> dict[bytes, int]:
+    """The same, and that numbers of each origin are consecutive; answers the next number of each."""
+    check_places(entries, before)
+    following: dict[bytes, int] = {}
+    for entry in entries:
         assert entry.first == following.get(entry.origin, entry.first)
         following[entry.origin] = entry.first + entry.messages
-        place = entry.place
     return following

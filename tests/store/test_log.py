@@ -188,16 +188,20 @@ async def test_a_send_that_is_not_answered_is_of_unknown_outcome(own_server: Ser
 
 
 async def test_a_send_whose_reply_is_lost_is_stored_once(own_server: Server) -> None:
-    async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url) as desk:
-        async with logbook(desk) as book:
-            queue = await book.bound("bound", "b")
-            proxy.lose_replies_to = b"ps1_work"
-            asked = [book.sending(b"a 1", b"a 2"), book.sending(b"b 3", to=(queue,)), book.sending(b"a 4")]
-            await until(lambda: proxy.lost)
-            proxy.lose_replies_to = b""
-            await asyncio.gather(*asked)
-            assert await book.lines() == [b"a 1", b"a 2", b"b 3", b"a 4"]
-            assert await desk.drain(queue) == [b"3"]
+    async with (
+        Proxy(own_server.port) as proxy,
+        Desk(own_server),
+        Desk(proxy.url) as desk,
+        logbook(desk) as book,
+    ):
+        queue = await book.bound("bound", "b")
+        proxy.lose_replies_to = b"ps1_work"
+        asked = [book.sending(b"a 1", b"a 2"), book.sending(b"b 3", to=(queue,)), book.sending(b"a 4")]
+        await until(lambda: proxy.lost)
+        proxy.lose_replies_to = b""
+        await asyncio.gather(*asked)
+        assert await book.lines() == [b"a 1", b"a 2", b"b 3", b"a 4"]
+        assert await desk.drain(queue) == [b"3"]
 
 
 # calls made again

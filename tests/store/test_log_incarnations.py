@@ -17,6 +17,7 @@ from tests.store.logbook import Logbook, arrived, check_numbering, logbook, own
 from tests.store.test_tail import next_of
 from tests.topologies import Cluster, Replicated
 
+FIELDS = ("n", "1", "t", "0", "o", "x", "f", "1", "x", "0", "b", "SEND t x\n")
 PATIENT = PipeSettings(patience_s=20.0)
 
 
@@ -78,7 +79,7 @@ async def test_a_restart_begins_another(own_server: Server) -> None:
 
 
 async def test_an_older_copy_of_the_data_goes_on_as_another(own_server: Server, tmp_path: Path) -> None:
-    """No number and no place is ever used for two messages, and what the neighbours have of the lost part comes back."""
+    """No number and no place names two messages, and what the neighbours have of the lost part comes back."""
     data, copy = own_server.directory, tmp_path / "copy"
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "kept 1", "kept 2")
@@ -112,7 +113,7 @@ async def test_places_grow_though_the_clock_went_back(own_server: Server) -> Non
         await write(book, "1")
         far = (await book.head()).era + 10**10
         own_server.call("HSET", book.log.keys.log[1], "era", far)  # as the clock was before it was set right
-        own_server.call("XADD", book.log.keys.log[0], f"{far}-2", *"n 1 t 0 o x f 1 x 0 b b".split())
+        own_server.call("XADD", book.log.keys.log[0], f"{far}-2", *FIELDS)
         own_server.call("HSET", book.log.keys.log[1], "serial", 2)
         own_server.kill9()
         own_server.restart()

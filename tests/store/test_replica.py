@@ -1,0 +1,220 @@
+"""Taking what neighbours send: exactly what is not held, whoever brings it (pubsub.md 4.3, 4.4, 4.5, 5.1)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.store.intervals import Intervals
+from services.store.replica import Arrived, Gap, Held, Origin
+from tests.store.desk import Desk, until
+from tests.store.logbook import Logbook, arrived, check_numbering, check_places, logbook, own
+
+ONE: Origin = (b"one", b"i1")
+TWO: Origin = (b"two", b"i1")
+
+
+@pytest.fixture
+async def book(desk: Desk) -> AsyncIterator[Logbook]:
+    async with logbook(desk) as book:
+        yield book
+
+
+def numbers(*spans: str) -> list[Intervals]:
+    return [Intervals.parse(span) for span in spans]
+
+
+def lines(first: int, last: int, tag: bytes = b"t") -> list[bytes]:
+    return [b"%b %d" % (tag, number) for number in range(first, last + 1)]
+
+
+def run(origin: Origin, first: int, last: int) -> Arrived:
+    return arrived(origin, first, *lines(first, last))
+
+
+async def held(book: Logbook, origin: Origin) -> str:
+    return (await book.state()).held.get(origin, Intervals()).format()
+
+
+async def test_what_comes_is_kept_with_its_origin(book: Logbook) -> None:
+    """pubsub.md 4.4"""
+    assert await book.accept(
+        run(ONE, 1, 3), run(TWO, 7, 8), arrived((b"one", b"i2"), 1, b"u x", bridged=True)
+    ) == (6, 0)
+    entries = await book.entries()
+    assert [(e.origin, e.first, e.messages, e.bridged) for e in entries] == [
+        (b"one i1", 1, 3, False),
+        (b"two i1", 7, 2, False),
+        (b"one i2", 1, 1, True),
+    ]
+    assert await book.lines() == [*lines(1, 3), *lines(7, 8), b"u x"]
+    check_numbering(entries)
+    state = await book.state()
+    assert state.held == dict(zip((ONE, TWO, (b"one", b"i2")), numbers("1-3", "7-8", "1-1"), strict=True))
+    assert state.gone == {}
+    assert await book.counter("accepted") == 6
+
+
+async def test_our_own_numbers_go_on_among_theirs(book: Logbook) -> None:
+    await book.send(b"mine 1")
+    await book.accept(run(ONE, 1, 2))
+    await book.send(b"mine 2")
+    state = await book.state()
+    assert state.held == {ONE: Intervals.parse("1-2"), own(state): Intervals.parse("1-2")}
+    assert [e.place.serial for e in await book.entries()] == [1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("before", "comes", "new"),
+    [
+        ([(1, 9)], (1, 9), []),
+        ([(1, 9)], (3, 5), []),
+        ([(3, 5)], (1, 9), [1, 2, 6, 7, 8, 9]),
+        ([(3, 5)], (1, 4), [1, 2]),
+        ([(3, 5)], (5, 9), [6, 7, 8, 9]),
+        ([(3, 5)], (6, 9), [6, 7, 8, 9]),
+        ([(3, 5)], (1, 2), [1, 2]),
+        ([(1, 1), (3, 3), (5, 5)], (1, 5), [2, 4]),
+        ([(2, 2), (4, 4)], (1, 5), [1, 3, 5]),
+    ],
+)
+async def test_exactly_what_is_held_is_skipped(
+    book: Logbook, before: list[tuple[int, int]], comes: tuple[int, int], new: list[int]
+) -> None:
+    """pubsub.md 4.4: whole runs, none of them, any part."""
+    for span in before:
+        await book.accept(run(ONE, *span))
+    head = await book.head()
+    for taken in (len(new), 0):
+        assert await book.accept(run(ONE, *comes)) == (taken, 0)
+    assert await book.lines(head) == [b"t %d" % number for number in new]
+    stored = [n for e in await book.entries(head) for n in range(e.first, e.first + e.messages)]
+    assert stored == new
+    everything = Intervals.of([*before, comes])
+    assert await held(book, ONE) == everything.format()
+    assert await book.counter("accepted") == everything.total()
+    assert await book.counter("skipped") == 2 * (comes[1] - comes[0] + 1) - len(new)
+    check_places(await book.entries())
+
+
+async def test_nobody_stores_a_number_twice_whoever_brings_it(book: Logbook, desk: Desk) -> None:
+    """pubsub.md 4.3: several links, and several processes that follow the same one, at once."""
+    other = await desk.another().__aenter__()
+    async with logbook(other) as there:
+        runs = [run(ONE, first, first + 6) for first in range(1, 60, 4)]
+        told = await asyncio.gather(*(b.accept(r) for r in runs for b in (book, there, book)))
+    assert sum(taken for taken, _ in told) == 63
+    assert sorted(await book.lines()) == sorted(lines(1, 63))
+    assert await held(book, ONE) == "1-63"
+
+
+async def test_repeated_in_one_call(book: Logbook) -> None:
+    assert await book.accept(run(ONE, 1, 4), run(ONE, 3, 6), Gap(*ONE, 5, 8), run(ONE, 7, 9)) == (7, 2)
+    assert await book.lines() == [*lines(1, 6), *lines(9, 9)]
+
+
+async def test_our_own_come_back_and_are_not_stored_again(book: Logbook) -> None:
+    """pubsub.md 4.3: no loops."""
+    await book.send(*lines(1, 5))
+    state = await book.state()
+    assert await book.accept(run(own(state), 2, 5), Gap(*own(state), 1, 3)) == (0, 0)
+    assert await book.state() == state
+    assert await book.counter("skipped") == 4
+
+
+async def test_what_our_own_older_incarnations_sent_is_taken_like_anybodys(book: Logbook) -> None:
+    """pubsub.md 4.4: a restored store gets back what its neighbours still hold."""
+    store, _ = own(await book.state())
+    assert await book.accept(run((store, b"older"), 5, 6)) == (2, 0)
+    assert await held(book, (store, b"older")) == "5-6"
+
+
+@pytest.mark.parametrize("first", [2, 4, 9])
+@pytest.mark.parametrize("gap", [False, True])
+async def test_numbers_of_ours_that_were_never_given_out_end_the_incarnation(
+    book: Logbook, first: int, gap: bool
+) -> None:
+    """pubsub.md 4.4: our data went back in time without our knowing. They would be given out again."""
+    await book.send(*lines(1, 3))
+    before = await book.state()
+    old = own(before)
+    item = Gap(*old, first, 10) if gap else run(old, first, 10)
+    new = 10 - max(first, 4) + 1
+    assert await book.accept(item) == ((0, new) if gap else (new, 0))
+    state = await book.state()
+    assert own(state) != old
+    assert state.head.era > before.head.era
+    assert state.held == {old: Intervals.of([(1, 3), (first, 10)])}
+    await book.send(b"t 1")
+    assert (await book.entries())[-1].first == 1
+    check_places(await book.entries())
+
+
+# gaps
+
+
+async def test_a_gap_is_held_and_gone_and_counted_once(book: Logbook) -> None:
+    """pubsub.md 4.5"""
+    for missing in (5, 0):
+        assert await book.accept(Gap(*ONE, 4, 8)) == (0, missing)
+    assert await book.accept(Gap(*ONE, 7, 10)) == (0, 2)
+    state = await book.state()
+    assert state.held == state.gone == {ONE: Intervals.parse("4-10")}
+    assert await book.counter("gaps") == 7
+    assert await book.accept(run(ONE, 4, 6)) == (0, 0)
+    assert await book.lines() == []
+
+
+async def test_what_came_another_way_is_not_gone(book: Logbook) -> None:
+    """Else it would be told to whoever follows us as a gap, though it stands in the log."""
+    await book.accept(run(ONE, 3, 4), run(ONE, 7, 7))
+    assert await book.accept(Gap(*ONE, 1, 9)) == (0, 6)
+    state = await book.state()
+    assert state.held == {ONE: Intervals.parse("1-9")}
+    assert state.gone == {ONE: Intervals.parse("1-2+5-6+8-9")}
+
+
+# what links write down
+
+
+async def test_the_baseline_is_written_once_and_kept(book: Logbook) -> None:
+    """pubsub.md 4.3"""
+    first: Held = {ONE: Intervals.parse("1-5+9-9"), TWO: Intervals.parse("3-4")}
+    assert await book.replica.neighbours() == []
+    assert await book.replica.baseline(b"one", first) == first
+    assert await book.replica.baseline(b"one", {}) == first
+    assert await book.replica.baseline(b"two", {}) == {}
+    assert await book.replica.baseline(b"two", first) == {}
+    assert sorted(await book.replica.neighbours()) == [b"one", b"two"]
+
+
+async def test_a_place_counts_for_the_incarnation_it_was_seen_in(book: Logbook) -> None:
+    replica = book.replica
+    assert await replica.seen(b"one", b"i1") is None
+    await replica.note_seen(b"one", b"i1", b"5-7")
+    await replica.note_seen(b"one", b"i1", b"5-9")
+    assert await replica.seen(b"one", b"i1") == "5-9"
+    assert await replica.seen(b"one", b"i") is None
+    assert await replica.seen(b"two", b"i1") is None
+    await replica.note_seen(b"one", b"i2", b"6-1")
+    assert await replica.seen(b"one", b"i1") is None
+
+
+async def test_one_holder_has_the_lease(book: Logbook, desk: Desk) -> None:
+    lease = book.replica.lease
+    assert await lease(b"one", "me", 60_000)
+    assert await lease(b"one", "me", 60_000)
+    assert not await lease(b"one", "you", 60_000)
+    assert await lease(b"two", "you", 60_000), "of another neighbour"
+    assert not await lease(b"one", "you", 0), "only its holder lets go"
+    assert not await lease(b"one", "you", 60_000)
+    assert not await lease(b"one", "me", 0)
+    assert await lease(b"one", "you", 60_000)
+
+
+async def test_a_lease_runs_out(book: Logbook) -> None:
+
+    lease = book.replica.lease
+    assert await lease(b"one", "me", 50)
+    await until(lambda: lease(b"one", "you", 60_000))
+    assert not await lease(b"one", "me", 60_000)
