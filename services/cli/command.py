@@ -13,9 +13,11 @@ from typing import Any
 
 import click
 
+from services.cli.edge_flags import given_flags
 from services.cli.exits import Exit, Failure
 from services.cli.folder import Folder
 from services.cli.output import Output
+from services.kit.flags import Given
 from services.kit.layers import merge, read_flags
 from services.kit.secret import SecretUrl
 from services.kit.settings import GlobalSettings, load
@@ -49,6 +51,7 @@ class Options:
     file: Path | None
     pairs: tuple[str, ...]  # of --set, as they were given
     as_json: bool
+    flags: tuple[Given, ...] = ()  # of edges
 
     @property
     def folder(self) -> Folder:
@@ -87,7 +90,8 @@ def options_from(values: Tree) -> Options:
         flags = merge(flags, {"store": {"data_dir": str(data_dir), "url": None}})
     if url is not None:
         flags = merge(flags, {"store": {"url": url}})
-    return Options(load(file, flags), file, pairs, values.pop("as_json"))
+    given = given_flags()
+    return Options(load(file, flags, given), file, pairs, values.pop("as_json"), given)
 
 
 _SHARED = (

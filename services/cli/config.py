@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from services.cli.command import Options, plain_command
+from services.cli.edge_flags import EdgeCommand
 from services.cli.output import Output
 from services.kit.edge import edges
 from services.kit.secret import mask
@@ -15,7 +16,7 @@ from services.kit.secret import mask
 Tree = dict[str, Any]
 
 
-@click.command()
+@click.command(cls=EdgeCommand)
 @plain_command
 def config(options: Options) -> None:
     """Show the settings and who said what.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from services.cli.command import Options, plain_command
+from services.cli.edge_flags import EdgeCommand
 from services.cli.exits import usage
 from services.kit.edge import edges
 from services.kit.parent import die_with_parent
 
 
-@click.command()
+@click.command(cls=EdgeCommand)
 @click.argument("edge")
 @click.option("--workers", type=click.IntRange(1, 256), help="processes  [what the edge's settings say]")
 @click.option("--parent", type=int, hidden=True, help="the pid to die with")
@@ -26,6 +27,9 @@ def serve(options: Options, edge: str, workers: int | None, parent: int | None) 
     known = edges()
     if edge not in known:
         raise usage(f"there is no edge {edge!r}; there is: {', '.join(sorted(known))}")
+    for given in options.flags:
+        if given.edge != edge:
+            raise usage(f"{given.flag.name} is a flag of {given.edge}, not of {edge}")
     from services.cli.serving import serve_edge  # brings a web server along: no other command waits for that
 
     return serve_edge(known[edge], options.with_store(), workers)

@@ -15,6 +15,7 @@ import click
 from services.cli import documents, logbook
 from services.cli.announcement import News, announce
 from services.cli.command import Options, open_store, plain_command
+from services.cli.edge_flags import EdgeCommand
 from services.cli.edge_process import EdgeProcess
 from services.cli.exits import usage
 from services.cli.output import Output
@@ -34,7 +35,7 @@ HURRIED_S = 5.0  # the same after a second signal
 IN_ORDER = (0, -signal.SIGTERM)  # drained, or told to end before it had started
 
 
-@click.command()
+@click.command(cls=EdgeCommand)
 @click.option(
     "--queues", type=click.Path(path_type=Path), help=f"queues to declare  [./{QUEUES_FILE}, if there is one]"
 )
@@ -91,13 +92,13 @@ class Up:
             name: self._settings.edge(edge) for name, edge in sorted(edges().items())
         }
         self._edges = [
-            EdgeProcess(name, self._arguments(number), self._url)
+            EdgeProcess(name, self._arguments(number, name), self._url)
             for number, name in enumerate(self._edge_settings)
         ]
         self._output = Output(as_json=options.as_json)
 
-    def _arguments(self, number: int) -> list[str]:
-        """Each edge has health pages of its own, on the ports behind the one in the settings."""
+    def _arguments(self, number: int, name: str) -> list[str]:
+        """Each edge has health pages of its own, on the ports behind the one in the settings; and its own flags."""
         options = self._options
         port = self._settings.health.port and self._settings.health.port + number
         pairs = [*options.pairs, f"health.port={port}"]
@@ -105,6 +106,7 @@ class Up:
         return [
             *file,
             *(word for pair in pairs for word in ("--set", pair)),
+            *(word for given in options.flags if given.edge == name for word in given.words),
             *logbook.child_settings(self._settings.log),
         ]
 

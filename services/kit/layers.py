@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -23,6 +23,7 @@ LONGEST_SHOWN = 80  # characters of a bad value
 _BEGINNING = re.compile(r"^(Input|String) should")  # of pydantic's own messages
 
 Tree = dict[str, Any]
+Place = tuple[str, ...]  # the path of a setting
 
 MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of the pen
 
@@ -43,14 +44,15 @@ class Layers:
     environment: Mapping[str, Any]
     file: Mapping[str, Any]
     file_name: str
+    flag_names: Mapping[Place, str] = field(default_factory=dict)  # of what a flag of its own said
 
     def merged(self) -> Tree:
         return merge(merge(dict(self.file), self.environment), self.flags)
 
-    def origin(self, path: tuple[str, ...]) -> str | None:
+    def origin(self, path: Place) -> str | None:
         """Who said what stands at `path`."""
         if _has(self.flags, path):
-            return "the command line"
+            return self.flag_names.get(path, "the command line")
         if _has(self.environment, path):
             name = PREFIX + SEPARATOR.join(path).upper()
             return "REDIS_URL" if path == ("store", "url") and name not in os.environ else name
@@ -108,12 +110,17 @@ def read_flags(pairs: Sequence[str]) -> Tree:
     tree: Tree = {}
     for pair in pairs:
         path, equals, text = pair.partition("=")
-        value: Any = _flag_value(text)
         if not equals or not all(path.split(".")):
             raise SettingsError([f"{pair}: must be SECTION.FIELD=VALUE"])
-        for name in reversed(path.split(".")):
-            value = {name: value}
-        tree = merge(tree, value)
+        tree = merge(tree, nested(path.split("."), _flag_value(text)))
+    return tree
+
+
+def nested(path: Sequence[str], value: Any) -> Tree:
+    """A tree in which nothing stands but `value`, at `path`."""
+    for name in reversed(path):
+        value = {name: value}
+    tree: Tree = value
     return tree
 
 
@@ -130,7 +137,7 @@ def _section(name: str) -> str | None:
     return name[len(PREFIX) :].partition(SEPARATOR)[0].lower() if name.startswith(PREFIX) else None
 
 
-def _has(tree: Any, path: tuple[str, ...]) -> bool:
+def _has(tree: Any, path: Place) -> bool:
     for name in path:
         if not isinstance(tree, Mapping) or name not in tree:
             return False
@@ -139,14 +146,14 @@ def _has(tree: Any, path: tuple[str, ...]) -> bool:
 
 
 def explain(
-    error: ValidationError, model: type[BaseModel], layers: Layers | None, under: tuple[str, ...] = ()
+    error: ValidationError, model: type[BaseModel], layers: Layers | None, under: Place = ()
 ) -> list[str]:
     """A line for each fault: the field, what is wrong, what is allowed, and who said it."""
     return [_line(fault["type"], fault, model, layers, under) for fault in error.errors(include_url=False)]
 
 
 def _line(
-    kind: str, fault: Mapping[str, Any], model: type[BaseModel], layers: Layers | None, under: tuple[str, ...]
+    kind: str, fault: Mapping[str, Any], model: type[BaseModel], layers: Layers | None, under: Place
 ) -> str:
     inner = tuple(str(part) for part in fault["loc"])
     path = (*under, *inner)
@@ -156,14 +163,14 @@ def _line(
     )
 
 
-def _origins(layers: Layers | None, path: tuple[str, ...]) -> Iterator[str]:
+def _origins(layers: Layers | None, path: Place) -> Iterator[str]:
     """Who said it, or else what it stands in (an item of a list has no origin of its own)."""
     for end in range(len(path), 0, -1):
         if layers is not None and (origin := layers.origin(path[:end])) is not None:
             yield origin
 
 
-def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: tuple[str, ...]) -> str:
+def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: Place) -> str:
     if kind == "extra_forbidden":
         return f"unknown; allowed: {', '.join(_fields_at(model, inner[:-1]))}"
     if kind == "missing":
@@ -177,7 +184,7 @@ def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: t
     return f"{text}, not {shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + '...'}"
 
 
-def _fields_at(model: type[BaseModel], inner: tuple[str, ...]) -> list[str]:
+def _fields_at(model: type[BaseModel], inner: Place) -> list[str]:
     """The fields of the model at a place inside another one, through mappings, options and lists."""
     here: Any = model
     for name in inner:

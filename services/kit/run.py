@@ -11,6 +11,7 @@ from typing import Any
 
 from services.kit import logs
 from services.kit.edge import Edge, SettingsT
+from services.kit.flags import Given
 from services.kit.layers import SettingsError, read_flags
 from services.kit.process import EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
 from services.kit.settings import GlobalSettings, load
@@ -44,12 +45,25 @@ def main(edge: Edge[Any], arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if there is one")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.FIELD=VALUE")
     parser.add_argument("--workers", type=int, help="processes; default: what the edge's settings say")
-    given = parser.parse_args(arguments)
+    for flag in edge.flags:
+        action = "append" if flag.repeatable else "store"
+        text = flag.help.replace("%", "%%")
+        parser.add_argument(flag.name, dest=flag.name, action=action, metavar=flag.metavar, help=text)
+    told = parser.parse_args(arguments)
     try:
-        settings = load(given.config, read_flags(given.set))
+        settings = load(told.config, read_flags(told.set), _given(edge, told))
     except SettingsError as error:
         return complain(error)
-    return run_edge(edge, settings, workers=given.workers)
+    return run_edge(edge, settings, workers=told.workers)
+
+
+def _given(edge: Edge[Any], told: argparse.Namespace) -> list[Given]:
+    values = [(flag, getattr(told, flag.name)) for flag in edge.flags]
+    return [
+        Given(edge.name, flag, tuple(value) if flag.repeatable else (value,))
+        for flag, value in values
+        if value is not None
+    ]
 
 
 def complain(error: SettingsError) -> int:

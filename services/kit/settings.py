@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from services.kit.flags import Given, names_of, tree_of
 from services.kit.layers import (
     MAX_SECONDS,
     Layers,
@@ -19,6 +20,7 @@ from services.kit.layers import (
     read_environment,
     read_file,
 )
+from services.kit.lists import split_lists
 from services.kit.secret import SecretUrl, mask
 
 if TYPE_CHECKING:
@@ -132,7 +134,8 @@ class GlobalSettings(BaseSettings):
         except ValidationError:  # something has no default: then the settings must say it
             defaults = {}
         try:
-            return edge.settings.model_validate(merge(defaults, self.edges.get(edge.name, {})))
+            said = split_lists(edge.settings, self.edges.get(edge.name, {}))
+            return edge.settings.model_validate(merge(defaults, said))
         except ValidationError as error:
             raise SettingsError(explain(error, edge.settings, self._layers, ("edges", edge.name))) from None
 
@@ -163,18 +166,21 @@ class GlobalSettings(BaseSettings):
         return shown
 
 
-def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> GlobalSettings:
-    """Put the layers together. `flags` is nested like the file.
+def load(
+    file: Path | None = None, flags: Mapping[str, Any] | None = None, given: Sequence[Given] = ()
+) -> GlobalSettings:
+    """Put the layers together. `flags` is nested like the file; over it stand the edges' own flags, `given`.
 
     Without `file`, PENSTOCK_CONFIG names it, or it is `penstock.yaml` here if there is one. Raises SettingsError.
     """
     path = file or Path(os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
     is_wanted = file is not None or "PENSTOCK_CONFIG" in os.environ or path.exists()
     layers = Layers(
-        flags=flags or {},
+        flags=merge(flags or {}, tree_of(given)),
         environment=read_environment(GlobalSettings),
         file=read_file(path) if is_wanted else {},
         file_name=str(path),
+        flag_names=names_of(given),
     )
     try:
         settings = GlobalSettings(**layers.merged())

@@ -16,7 +16,8 @@ from pathlib import Path
 from pydantic import Field
 
 from protos.types import PeerError
-from services.kit.edge import Edge, EdgeContext, EdgeSettings
+from services.kit.dialler import DialSettings
+from services.kit.edge import Edge, EdgeContext, EdgeSettings, Flag
 from services.kit.listener import ListenerSettings
 from services.kit.run import main
 from services.kit.session import Wire
@@ -31,6 +32,7 @@ def frame(verb: bytes, argument: bytes = b"") -> bytes:
 class EchoSettings(EdgeSettings):
     listeners: dict[str, ListenerSettings] = Field(default={"echo": ListenerSettings(port=0)})
     frame_timeout_s: float = 30.0
+    neighbours: tuple[str, ...] = Field(default=(), description="host:port of those to call when it starts")
     unready_while: Path | None = Field(default=None, description="not ready while this file exists")
 
 
@@ -143,10 +145,16 @@ async def start(context: EdgeContext[EchoSettings]) -> RunningEcho:
     timeout_s = context.settings.frame_timeout_s
     for name, settings in context.settings.listeners.items():
         context.listen(name, settings, lambda wire: EchoSession(wire, timeout_s))
+    dialler = context.dial("neighbours", DialSettings())
+    for neighbour in context.settings.neighbours:
+        host, _, port = neighbour.rpartition(":")
+        await dialler.connect(host, int(port), lambda wire: EchoSession(wire, timeout_s))
     return RunningEcho(context.settings)
 
 
-EDGE = Edge(name="echo", settings=EchoSettings, start=start, example=lambda settings: [])
+NEIGHBOUR = Flag("--neighbour", "neighbours", "HOST:PORT", "whom to call, 100% of the time", repeatable=True)
+TIMEOUT = Flag("--frame-timeout", "frame_timeout_s", "SECONDS", "how long a frame may take")
+EDGE = Edge("echo", EchoSettings, start, example=lambda settings: [], flags=(NEIGHBOUR, TIMEOUT))
 
 if __name__ == "__main__":
     sys.exit(main(EDGE))

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Thread
@@ -146,9 +146,11 @@ def reset_on_close(sock: Any) -> None:
 class Program:
     """An echo edge in a process of its own, with its log and its output."""
 
-    def __init__(self, *settings: str, workers: int = 1, group: bool = False) -> None:
-        """`group`: as at a terminal, where it leads a process group of its own."""
-        flags = [part for setting in ("health.port=0", *settings) for part in ("--set", setting)]
+    def __init__(
+        self, *settings: str, workers: int = 1, group: bool = False, flags: Sequence[str] = ()
+    ) -> None:
+        """`group`: as at a terminal, where it leads a process group of its own. `flags`: beside those of settings."""
+        flags = [*flags, *(part for setting in ("health.port=0", *settings) for part in ("--set", setting))]
         command = [sys.executable, "-m", "tests.kit.echo_edge", "--workers", str(workers), *flags]
         self.process = Popen(command, cwd=ROOT, stdout=PIPE, stderr=PIPE, text=True, start_new_session=group)
         self.log: list[dict[str, Any]] = []

@@ -1,0 +1,45 @@
+"""Flags of edges, as somebody gave them on a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from services.kit.layers import Place, Tree, merge, nested
+
+if TYPE_CHECKING:
+    from services.kit.edge import Flag
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A flag and its values: one, or with a repeatable flag as many as there were."""
+
+    edge: str
+    flag: Flag
+    values: tuple[str, ...]
+
+    @property
+    def path(self) -> Place:
+        """Of the setting."""
+        return ("edges", self.edge, *self.flag.field.split("."))
+
+    @property
+    def words(self) -> list[str]:
+        """The same for another command line."""
+        return [f"{self.flag.name}={value}" for value in self.values]
+
+
+def tree_of(given: Sequence[Given]) -> Tree:
+    """Nested as in the file. Values are text, as from the environment: the settings know what they mean."""
+    tree: Tree = {}
+    for one in given:
+        value = list(one.values) if one.flag.repeatable else one.values[-1]
+        tree = merge(tree, nested(one.path, value))
+    return tree
+
+
+def names_of(given: Sequence[Given]) -> dict[Place, str]:
+    """Which flag said what stands at a path."""
+    return {one.path: one.flag.name for one in given}

@@ -1,0 +1,26 @@
+"""An edge that is found beside those of the project: the kit's echo edge under another name, with flags of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+EDGE = """
+from services.kit.edge import Edge, Flag
+from tests.kit.echo_edge import EchoSettings, start
+
+FLAGS = (
+    Flag("--cousin", "neighbours", "HOST:PORT", "whom to call", repeatable=True),
+    Flag("--frame-timeout", "frame_timeout_s", "SECONDS", "how long a frame may take"),
+)
+EDGE = Edge("fifth", EchoSettings, start, lambda settings: ["nc localhost 5555"], FLAGS)
+"""
+FIND = "import services\nservices.__path__.append({folder!r})\n"  # a process that starts reads it before all else
+
+
+def create(folder: Path) -> None:
+    """`folder`, on the path of Python, then holds the edge."""
+    package = folder / "found" / "fifth"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "edge.py").write_text(EDGE)
+    (folder / "sitecustomize.py").write_text(FIND.format(folder=str(folder / "found")))
