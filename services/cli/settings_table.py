@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from services.kit.edge import edges
+from services.kit.edge import Edge, edges
 from services.kit.gate import Network
 from services.kit.secret import SecretUrl
 from services.kit.settings import GlobalSettings
@@ -52,8 +52,10 @@ Each setting has a path. The layers, the weakest first:
    working directory if there is one;
 3. the environment: `PENSTOCK_` and the path in capitals with `__` between its parts, as in
    `PENSTOCK_EDGES__TMQ__WORKERS=4`; `REDIS_URL` is `store.url`, too;
-4. the command line: `--set edges.tmq.workers=4`; `--store URL` is `store.url`, `--data-dir` is `store.data_dir`.
+4. the command line: `--set edges.tmq.workers=4`; `--store URL` is `store.url`, `--data-dir` is `store.data_dir`; some
+   edges have flags of their own, which stand over `--set`.
 
+A list of texts may be one text with commas: `PENSTOCK_SECTION__FIELD=a:1,b:2`; `'["a:1", "b:2"]'` is understood, too.
 `penstock config` shows what is in effect and who said so. What is unknown or cannot be is refused, with exit code 2.
 There are as many listeners as are named: a further name is a further listener and needs a `port`; one that is there by
 default is switched off with `off` or `null` (`reference: null`). Numbers in brackets are sections of the protocol's
@@ -76,7 +78,14 @@ def page() -> str:
             parts.append(_section(name, field.annotation, field.get_default(call_default_factory=True)))
     for name, edge in sorted(edges().items()):
         parts.append(_section(f"edges.{name}", edge.settings, edge.settings.model_validate({})))
+        parts.extend(_flags(edge))
     return "\n".join(parts)
+
+
+def _flags(edge: Edge[Any]) -> Iterator[str]:
+    for flag in edge.flags:
+        more = ", repeatable" if flag.repeatable else ""
+        yield f"`{flag.name} {flag.metavar}`{more}: `edges.{edge.name}.{flag.field}`, {flag.help}.\n"
 
 
 def _section(path: str, model: Any, default: BaseModel) -> str:
@@ -138,7 +147,7 @@ def _shown(value: Any, name: str) -> str:
         value = value.value
     if value is PydanticUndefined:
         return "must be said"
-    if value is None or value == ():
+    if value is None or value in ((), []):
         return "-"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
@@ -163,8 +172,10 @@ def _binary(number: int) -> str:
 
 def _allowed(field: FieldInfo) -> str:
     (kind,) = [one for one in _options(field.annotation) if one is not NoneType]
-    if get_origin(kind) is tuple:
+    if get_origin(kind) in (tuple, list):
         kind = _plain(get_args(kind)[0])
+        if kind is str:
+            return "texts"
     if get_origin(kind) is Literal:
         return ", ".join(map(_quoted, get_args(kind)))
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
@@ -185,7 +196,7 @@ def _bounds(field: FieldInfo) -> str:
         if getattr(mark, sign, None) is not None
     }
     return "".join(
-        f" {word} {bounds[word]:g}" if bounds[word] < 1e6 else f" {word} {_binary(bounds[word])}"
+        f" {word} {bounds[word]:g}" if bounds[word] < 1e6 else f" {word} {_binary(int(bounds[word]))}"
         for word in bounds
     )
 

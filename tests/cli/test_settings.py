@@ -64,7 +64,11 @@ def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
             "edges: {tmq: {workers: 0}}",
             "edges.tmq.workers: must be greater than or equal to 1, not 0",
         ),
-        (["config"], "edges: {tqm: {workers: 4}}", "edges.tqm: unknown; allowed: tmq (from penstock.yaml)"),
+        (
+            ["config"],
+            "edges: {tqm: {workers: 4}}",
+            "edges.tqm: unknown; allowed: pubsub, tmq (from penstock.yaml)",
+        ),
         (
             ["config"],
             "edges: {tmq: {create: {ack_level: foo}}}",
@@ -76,8 +80,12 @@ def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
             "edges.tmq.create.domain: must match pattern '^[A-Za-z0-9_.-]+$', not 'bad domain}:{'",
         ),
         (["config"], "edges: {tmq: {create: {max_length: yes}}}", "create.max_length: write a whole number"),
-        (["serve", "tmq", "--store", "redis://x"], "edges: {tqm: {}}", "edges.tqm: unknown; allowed: tmq"),
-        (["up", "--store", "redis://x"], "edges: {tqm: {}}", "edges.tqm: unknown; allowed: tmq"),
+        (
+            ["serve", "tmq", "--store", "redis://x"],
+            "edges: {tqm: {}}",
+            "edges.tqm: unknown; allowed: pubsub, tmq",
+        ),
+        (["up", "--store", "redis://x"], "edges: {tqm: {}}", "edges.tqm: unknown; allowed: pubsub, tmq"),
         (["config", "--config", "missing.yaml"], "", "missing.yaml: cannot be read"),
         (["config", "--set", "nonsense"], "", "must be SECTION.FIELD=VALUE"),
         (["queue", "list", "--store", "nonsense"], "", "store.url: must be a URL"),
