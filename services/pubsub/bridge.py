@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -61,7 +60,8 @@ class Bridge:
     def __init__(self, target: Log) -> None:
         self.bindings = Bindings(NO_SUBSCRIPTIONS)
         self._log = target
-        self._waiting: deque[Part] = deque()
+        self._refused: list[Part] = []  # to be asked anew
+        self._held_back: list[Part] = []  # came meanwhile: behind those, whichever are still under way
         self._under_way = 0  # parts that the store has not answered
         self._all_back = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
@@ -83,7 +83,7 @@ class Bridge:
         if self._reading is None:
             self._submit(part)
         else:
-            self._waiting.append(part)
+            self._held_back.append(part)
 
     def _submit(self, part: Part) -> None:
         if not self.bindings:
@@ -105,7 +105,7 @@ class Bridge:
         if not self._under_way:
             self._all_back.set()
         if isinstance(error, BindingsChanged):
-            self._waiting.append(part)
+            self._refused.append(part)
             if self._reading is None:
                 self._reading = asyncio.create_task(self._ask_anew(), name="queues that subscribe")
         elif part.run.unanswered > 0:
@@ -122,7 +122,8 @@ class Bridge:
         while self._under_way:
             self._all_back.clear()
             await self._all_back.wait()
-        waiting, self._waiting = self._waiting, deque()
+        waiting = self._refused + self._held_back
+        self._refused, self._held_back = [], []
         self._reading = None
         for part in waiting:
             self._send(part)
@@ -145,6 +146,7 @@ class Bridge:
 
     def _refuse_waiting(self, error: StoreError) -> None:
         """None of it was stored."""
-        waiting, self._waiting = self._waiting, deque()
+        waiting = self._refused + self._held_back
+        self._refused, self._held_back = [], []
         for part in waiting:
             part.run.answered(part.first, part.count, error)

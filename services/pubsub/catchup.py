@@ -1,13 +1,15 @@
-"""One subscriber that fell behind: what it is sent from the log, and up to where it has got (pubsub.md 3.6)."""
+"""Subscriptions of one connection that are behind: what is sent from the log, and up to where (pubsub.md 3.6)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from services.pubsub.render import for_client, render, runs
 from services.pubsub.router import Router
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log import Entry, Place
 
-TURN_BYTES = 512 << 10  # of output before the others have their turn
+TURN_BYTES = 128 << 10  # of output before the others have their turn
 
 
 class Overtaken(Exception):
@@ -21,14 +23,14 @@ class Overtaken(Exception):
 class CatchUp:
     """It goes on at `place`, line by line if it must: a message may match very many subscriptions of one connection."""
 
-    def __init__(self, subscriber: Subscriber, place: Place) -> None:
+    def __init__(self, subscriber: Subscriber, subscriptions: Iterable[Subscription], place: Place) -> None:
         self.subscriber = subscriber
         self.place = place  # every line up to here has been dealt with
         self.delivered = 0  # MESSAGE lines since somebody last looked
         self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
         self._left = TURN_BYTES
         self._router: Router[Subscription] = Router()
-        for subscription in subscriber.by_identifier.values():
+        for subscription in subscriptions:
             self.add(subscription)
 
     def add(self, subscription: Subscription) -> None:
@@ -43,8 +45,10 @@ class CatchUp:
         Raises Overtaken.
         """
         self._left = TURN_BYTES
-        if not entries and self.place < until:
-            raise Overtaken(max(1, until.serial - self.place.serial))
+        if not entries:
+            if until.serial > self.place.serial:
+                raise Overtaken(until.serial - self.place.serial)
+            self.place = until
         for entry in entries:
             if not self._take(entry):
                 return

@@ -41,15 +41,18 @@ class Fanout:
         self._touched: list[Subscriber] = []
 
     def __len__(self) -> int:
-        return len(self._router)
+        """How many subscriptions."""
+        return len(self._router) + len(self._young)
 
     # subscriptions
 
-    def add(self, subscription: Subscription, since: Place) -> None:
-        """It gets what lies behind `since`, also where that is still to come here (pubsub.md 3.2)."""
-        subscription.since = since
+    def number(self, subscription: Subscription) -> None:
+        """Those that are made later have greater numbers."""
         subscription.number = next(self._numbers)
-        if self.place is not None and since <= self.place:
+
+    def add(self, subscription: Subscription, since: Place) -> None:
+        """It gets what lies behind `since`, which may still be to come here, but has not passed (pubsub.md 3.2)."""
+        if since == self.place:
             self._activate(subscription)
         else:
             heapq.heappush(self._young, (since, subscription.number, subscription))

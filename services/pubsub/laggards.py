@@ -11,11 +11,11 @@ from services.pubsub.fanout import Fanout
 from services.pubsub.recent import Recent
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store import StoreError
-from services.store.log import Log, Place
+from services.store.log import Entry, Log, Place
 
 log = logging.getLogger(__name__)
 
-ROOM_BYTES = 256 << 10  # who has less than this waiting is sent more
+ROOM_BYTES = 64 << 10  # who has less than this waiting is sent more
 PAUSE_S = 0.02  # between two looks whether anybody has room
 AGAIN_S = 0.5  # after the store could not be read
 
@@ -31,12 +31,14 @@ class Laggards:
         self._fanout = fanout
         self._recent = recent
         self._lost = lost
-        self._behind: dict[Subscriber, CatchUp] = {}
+        # subscribers with all they have, and single subscriptions of subscribers that may well keep up
+        self._behind: dict[Subscriber | Subscription, CatchUp] = {}
         self._some = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        return len(self._behind)
+        """How many subscribers."""
+        return sum(isinstance(whose, Subscriber) for whose in self._behind)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="slow subscribers")
@@ -49,7 +51,17 @@ class Laggards:
     def add(self, subscriber: Subscriber, place: Place) -> None:
         """From now on it is served from the log, from `place` on."""
         subscriber.place = place
-        self._behind[subscriber] = CatchUp(subscriber, place)
+        on_time = [s for s in subscriber.by_identifier.values() if s.since is not None and not s.is_late]
+        self._behind[subscriber] = CatchUp(subscriber, on_time, place)
+        self._some.set()
+
+    def add_late(self, subscription: Subscription, since: Place) -> None:
+        """Subscribed at a place that everybody here has passed already."""
+        subscription.is_late = True
+        catch_up = self._behind[subscription] = CatchUp(subscription.subscriber, [subscription], since)
+        entries, until = self._recent.after(since), self._fanout.place
+        if entries is not None and until is not None and self._step(catch_up, entries, until):
+            self._arrived(catch_up, subscription)
         self._some.set()
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -57,11 +69,17 @@ class Laggards:
             catch_up.add(subscription)
 
     def unsubscribed(self, subscription: Subscription) -> None:
+        if self._behind.pop(subscription, None) is not None:
+            return
         if (catch_up := self._behind.get(subscription.subscriber)) is not None:
             catch_up.remove(subscription)
 
     def forget(self, subscriber: Subscriber) -> None:
+        """Its connection has gone."""
         self._behind.pop(subscriber, None)
+        for subscription in subscriber.by_identifier.values():
+            if subscription.is_late:
+                self._behind.pop(subscription, None)
 
     # inside
 
@@ -72,8 +90,8 @@ class Laggards:
                 await self._some.wait()
             try:
                 moved = False
-                for catch_up in list(self._behind.values()):
-                    moved = await self._serve(catch_up) or moved
+                for whose, catch_up in list(self._behind.items()):
+                    moved = await self._serve(catch_up, whose) or moved
                 await asyncio.sleep(0 if moved else PAUSE_S)
             except StoreError as error:
                 log.info("the log cannot be read: %s", error, extra={"action": "log_unread"})
@@ -82,32 +100,41 @@ class Laggards:
                 log.exception("slow subscribers could not be served", extra={"action": "catch_up_failed"})
                 await asyncio.sleep(AGAIN_S)
 
-    async def _serve(self, catch_up: CatchUp) -> bool:
-        """One turn; False if it had no room, or there was nothing for it."""
-        subscriber, until = catch_up.subscriber, self._fanout.place
-        if until is None or subscriber.wire.backlog() > ROOM_BYTES:
+    async def _serve(self, catch_up: CatchUp, whose: Subscriber | Subscription) -> bool:
+        """One turn; False if there was no room for it."""
+        until = self._fanout.place
+        if until is None or catch_up.subscriber.wire.backlog() > ROOM_BYTES:
             return False
-        if catch_up.place < until:
-            entries = self._recent.after(catch_up.place)
-            if entries is None:
-                entries = await self._log.read(catch_up.place, until)
-            if self._behind.get(subscriber) is not catch_up:  # gone meanwhile
-                return False
-            try:
-                catch_up.take(entries, until)
-            except Overtaken as overtaken:
-                self._behind.pop(subscriber)
-                self._lost(subscriber, overtaken.lost)
-                return True
-            self.delivered += catch_up.delivered
-            catch_up.delivered = 0
-        self._rejoin(catch_up)
+        entries = await self._entries(catch_up.place, until)
+        if self._behind.get(whose) is catch_up and self._step(catch_up, entries, until):
+            self._arrived(catch_up, whose)
         return True
 
-    def _rejoin(self, catch_up: CatchUp) -> None:
+    async def _entries(self, after: Place, until: Place) -> list[Entry]:
+        if after >= until:
+            return []
+        entries = self._recent.after(after)
+        return await self._log.read(after, until) if entries is None else entries
+
+    def _step(self, catch_up: CatchUp, entries: list[Entry], until: Place) -> bool:
+        """Sends a turn's worth; True if it has got as far as everybody else by then."""
+        try:
+            catch_up.take(entries, until)
+        except Overtaken as overtaken:
+            self.forget(catch_up.subscriber)
+            self._lost(catch_up.subscriber, overtaken.lost)
+            return False
+        self.delivered += catch_up.delivered
+        catch_up.delivered = 0
+        return catch_up.place == self._fanout.place
+
+    def _arrived(self, catch_up: CatchUp, whose: Subscriber | Subscription) -> None:
         """Who has got as far as everybody else is served with everybody else."""
-        subscriber = catch_up.subscriber
-        subscriber.place = catch_up.place
-        if catch_up.place == self._fanout.place:
-            del self._behind[subscriber]
-            subscriber.place = None
+        del self._behind[whose]
+        if isinstance(whose, Subscriber):
+            whose.place = None
+        else:
+            whose.is_late = False
+            whose.since = catch_up.place
+            self._fanout.add(whose, catch_up.place)
+            self.subscribed(whose)

@@ -126,11 +126,17 @@ class PubsubService:
     def subscribed(self, subscription: Subscription, since: Place) -> None:
         """The subscription gets what lies behind `since`."""
         self._subscribers.add(subscription.subscriber)
-        self.fanout.add(subscription, since)
-        self.laggards.subscribed(subscription)
+        subscription.since = since
+        self.fanout.number(subscription)
+        if self.fanout.place is not None and since < self.fanout.place:
+            self.laggards.add_late(subscription, since)  # the answer was slower than the log
+        else:
+            self.fanout.add(subscription, since)
+            self.laggards.subscribed(subscription)
 
     def unsubscribed(self, subscription: Subscription) -> None:
-        self.fanout.remove(subscription)
+        if not subscription.is_late:
+            self.fanout.remove(subscription)
         self.laggards.unsubscribed(subscription)
 
     def gone(self, subscriber: Subscriber) -> None:
@@ -139,7 +145,7 @@ class PubsubService:
         self.laggards.forget(subscriber)
         self.backlogs.forget(subscriber)
         for subscription in subscriber.by_identifier.values():
-            if subscription.since is not None:
+            if subscription.since is not None and not subscription.is_late:
                 self.fanout.remove(subscription)
 
     def _fall_behind(self, subscriber: Subscriber, place: Place) -> None:

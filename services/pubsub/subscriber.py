@@ -9,7 +9,7 @@ from services.store.log import Place
 class Subscription:
     """One SUBSCRIBE. It gets what lies behind `since` in the log (pubsub.md 3.2)."""
 
-    __slots__ = ("identifier", "is_prefix", "number", "since", "subscriber", "tag")
+    __slots__ = ("identifier", "is_late", "is_prefix", "number", "since", "subscriber", "tag")
 
     def __init__(self, subscriber: Subscriber, identifier: bytes, tag: bytes, is_prefix: bool) -> None:
         self.subscriber = subscriber
@@ -18,6 +18,7 @@ class Subscription:
         self.is_prefix = is_prefix
         self.number = 0  # of all the process's; later ones are greater (3.3)
         self.since: Place | None = None  # None: the store has not said yet
+        self.is_late = False  # the process has got further than `since`: it is served from the log on its own
 
 
 class Subscriber:

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from services.kit.metrics import Metrics
+from services.kit.session import Peer
 from services.pubsub.service import PubsubService
 from services.pubsub.settings import LinkSettings
 from services.store import StoreError
@@ -44,9 +45,9 @@ class LinkHub:
     async def close(self) -> None:
         await asyncio.gather(*self._errands, return_exceptions=True)
 
-    def tell_same_store(self, peer: str, store: bytes) -> None:
-        """Once for each address: whoever named it will try again and again."""
-        if peer not in self._told:
-            self._told.add(peer)
-            fields = {"action": "link_to_itself", "peer": peer, "store": store.decode()}
+    def tell_same_store(self, peer: Peer, store: bytes) -> None:
+        """Once for each address: whoever named it will try again and again, each time from another port."""
+        if peer.address not in self._told:
+            self._told.add(peer.address)
+            fields = {"action": "link_to_itself", "peer": str(peer), "store": store.decode()}
             log.warning("the neighbour %s is on the same store: no link is needed", peer, extra=fields)

@@ -38,26 +38,28 @@ class Neighbours:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _keep_linked(self, address: str) -> None:
-        host, port = parse_address(address)
         pause_s, said = FIRST_PAUSE_S, ""
         while True:
             made: list[LinkSession] = []
-            try:
-                await self._dialler.connect(host, port, partial(self._session, made))
-            except (OSError, TimeoutError) as error:
-                if str(error) != said:
-                    said = str(error)
-                    fields = {"action": "link_down", "neighbour": address}
-                    log.warning("the neighbour %s cannot be reached: %s", address, error, extra=fields)
-            else:
-                said = ""
-                await made[0].ended.wait()
-                if made[0].has_met:
-                    pause_s = FIRST_PAUSE_S
-                if made[0].same_store:
-                    pause_s = SAME_STORE_PAUSE_S
+            trouble = await self._link(address, made)
+            if trouble not in ("", said):
+                fields = {"action": "link_down", "neighbour": address}
+                log.warning("no link to the neighbour %s: %s", address, trouble, extra=fields)
+            said = trouble
+            if made and made[0].has_met:
+                pause_s = SAME_STORE_PAUSE_S if made[0].same_store else FIRST_PAUSE_S
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
             pause_s = min(2 * pause_s, self._hub.settings.reconnect_s)
+
+    async def _link(self, address: str, made: list[LinkSession]) -> str:
+        """Until it has ended; why there was none, or ''."""
+        host, port = parse_address(address)
+        try:
+            await self._dialler.connect(host, port, partial(self._session, made))
+        except OSError as error:
+            return str(error)
+        await made[0].ended.wait()
+        return "" if made[0].has_met else "the connection ended before it was said who is there"
 
     def _session(self, made: list[LinkSession], wire: Wire) -> Session:
         made.append(LinkSession(self._hub, wire))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from protos import pubsub
@@ -19,19 +20,21 @@ log = logging.getLogger(__name__)
 ROOM_BYTES = 256 << 10  # less than this waiting: more is sent
 PAUSE_S = 0.005  # between two looks whether there is room
 AGAIN_S = 0.5
+FOLLOWED_S = 0.05  # how soon to look again while this process does not follow its log yet
 
 
 class Sender:
-    """`place`: everything of our log up to there has been sent, or the neighbour had it."""
+    """`place`: everything of our log up to there has been sent, or the neighbour had it; None: nothing is known yet."""
 
     def __init__(self, hub: LinkHub, wire: Wire, peer: pubsub.Have, wish: pubsub.Follow) -> None:
-        self.place = START
+        self.place: Place | None = None
         self._hub = hub
         self._wire = wire
         self._peer = peer
         self._wish = wish
         self._held: Held = from_wire(wish.held)  # by the neighbour: as it said, and what has passed since
         self._grown = asyncio.Event()
+        self._gaps_due = 0.0  # when to look what is trimmed, in the loop's time
 
     def holds(self, store: bytes, incarnation: bytes, first: int, last: int) -> None:
         """The neighbour has these: it sent them, or they were sent to it."""
@@ -46,30 +49,26 @@ class Sender:
         feed.watchers.append(self._grown.set)
         self._hub.serving.inc()
         try:
-            await self._begin()
             while True:
                 self._grown.clear()
                 try:
+                    await self._send_gaps()
                     await self._send_all()
                 except StoreError as error:
                     log.info("the log cannot be read: %s", error, extra={"action": "log_unread"})
                     await asyncio.sleep(AGAIN_S)
                 else:
-                    await self._grown.wait()
+                    await self._wait()
         finally:
             feed.watchers.remove(self._grown.set)
             self._hub.serving.dec()
 
-    async def _begin(self) -> None:
-        while True:
-            try:
-                state = await self._hub.replica.state()
-            except StoreError:
-                await asyncio.sleep(AGAIN_S)
-                continue
-            self.place = self._first_place(state)
-            self._send_gaps(state)
-            return
+    async def _wait(self) -> None:
+        """Until the log has grown, or gaps are due. Nobody tells of the moment from which it is followed at all."""
+        is_followed = self._hub.service.fanout.place is not None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._hub.settings.beat_s if is_followed else FOLLOWED_S):
+                await self._grown.wait()
 
     def _first_place(self, state: LogState) -> Place:
         """Where the neighbour says that it has been sent everything before, if that can be."""
@@ -78,8 +77,18 @@ class Sender:
         place = parse_place(self._wish.position)
         return place if place <= state.head else START
 
-    def _send_gaps(self, state: LogState) -> None:
-        """What is trimmed and the neighbour lacks cannot be had from us any more (4.5)."""
+    async def _send_gaps(self) -> None:
+        """What is trimmed and the neighbour lacks cannot be had from us any more (4.5). Raises StoreError.
+
+        Looked at now and then: we may be trimmed under, and gaps come over other links, also of other processes.
+        """
+        now = self._wire.loop_time()
+        if now < self._gaps_due:
+            return
+        state = await self._hub.replica.state()
+        self._gaps_due = now + self._hub.settings.beat_s
+        if self.place is None:
+            self.place = self._first_place(state)
         for (store, incarnation), (first, last) in lacking(self._held, state.gone):
             self._wire.write(pubsub.encode_gap(store, incarnation, first, last))
             self.holds(store, incarnation, first, last)
@@ -87,12 +96,13 @@ class Sender:
     async def _send_all(self) -> None:
         """Up to the end of the log as far as this process has followed it. Raises StoreError."""
         service = self._hub.service
+        assert self.place is not None
         while (until := service.fanout.place) is not None and self.place < until:
             entries = service.recent.after(self.place)
             if entries is None:
                 entries = await service.log.read(self.place, until)
-            if not entries or before(entries[0]).serial > self.place.serial:
-                self._send_gaps(await self._hub.replica.state())  # trimmed before it was sent
+            if not entries or before(entries[0]).serial != self.place.serial:
+                self._gaps_due = 0.0  # trimmed before it was sent
             for entry in entries:
                 await self._room()
                 self._send(entry)

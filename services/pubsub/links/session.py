@@ -57,6 +57,7 @@ class LinkSession:
         self._handle(self._parser.on_time(now))
 
     def eof(self, now: float) -> None:
+        self._handle(self._parser.receive_eof(now))
         self._wire.close()
 
     def drain(self) -> None:
@@ -104,7 +105,7 @@ class LinkSession:
         self.has_met = True
         if peer.store == self._store:
             self.same_store = True
-            self._hub.tell_same_store(str(self._wire.peer), peer.store)
+            self._hub.tell_same_store(self._wire.peer, peer.store)
             self._wire.write(pubsub.encode_problem("this is the same store: no link is needed"))
             self._wire.close()
             return
@@ -121,7 +122,7 @@ class LinkSession:
         self._start(self._sender.run())
 
     def _came(self, event: pubsub.Entries | pubsub.Gap | pubsub.Beat) -> None:
-        if self._taker is None:
+        if self._taker is None or not self._taker.is_following:
             if isinstance(event, pubsub.Beat):
                 return
             raise PeerError("not_asked_for")
@@ -173,5 +174,5 @@ class LinkSession:
         while True:
             await asyncio.sleep(self._hub.settings.beat_s)
             if self._wire.backlog() <= ROOM_BYTES:
-                place = str(self._sender.place).encode() if self._sender is not None else None
-                self._wire.write(pubsub.encode_beat(place))
+                place = self._sender.place if self._sender is not None else None
+                self._wire.write(pubsub.encode_beat(str(place).encode() if place is not None else None))

@@ -35,9 +35,10 @@ class LinkStale(Exception):
 
 
 class Taker:
-    """One link's; `run` is its task."""
+    """One link's; `run` is its task. `is_following`: the neighbour has been asked, and may send."""
 
     def __init__(self, hub: LinkHub, wire: Wire, peer: pubsub.Have, holder: str) -> None:
+        self.is_following = False
         self._hub = hub
         self._wire = wire
         self._peer = peer
@@ -46,7 +47,6 @@ class Taker:
         self._bytes = 0
         self._some = asyncio.Event()
         self._is_paused = False
-        self._is_following = False
         self._seen: bytes | None = None
         self._incarnation = b""
 
@@ -58,7 +58,7 @@ class Taker:
                 group.create_task(self._keep_lease())
                 group.create_task(self._take())
         finally:
-            if self._is_following:
+            if self.is_following:
                 self._hub.following.dec()
 
     def put(self, item: Item) -> None:
@@ -71,9 +71,8 @@ class Taker:
             self._wire.pause()
 
     async def let_go(self) -> None:
-        """Another edge of this store may follow the neighbour at once."""
-        if self._is_following:
-            await self._hub.replica.lease(self._peer.store, self._holder, 0)
+        """Another edge of this store may follow the neighbour at once. Whoever has not the lease changes nothing."""
+        await self._hub.replica.lease(self._peer.store, self._holder, 0)
 
     # the beginning
 
@@ -86,7 +85,7 @@ class Taker:
         state = await self._patiently(hub.replica.state)
         position = await self._patiently(lambda: hub.replica.seen(peer.store, peer.incarnation))
         self._incarnation = state.incarnation
-        self._is_following = True
+        self.is_following = True
         hub.following.inc()
         held = to_wire(united(state.held, baseline))
         place = position.encode() if position else None

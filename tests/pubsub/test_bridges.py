@@ -1,0 +1,109 @@
+"""Queues that subscribe to tags, and queues that publish under one (pubsub.md 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.store import Queue, records
+from services.store.asking import Asker
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LiveEdge
+from tests.servers import Server
+
+
+def subscribing(*patterns: str, **spec: Any) -> dict[str, Any]:
+    return {"bindings": {"text": {"subscribe": patterns}}, **spec}
+
+
+async def bodies(edge: LiveEdge, queue: Queue) -> list[tuple[bytes, str]]:
+    """What is ready in the queue: bodies and tags."""
+    deliveries = await edge.tools.look_at(queue.domain).peek(queue, 1000)
+    contents = [records.decode(record) for delivery in deliveries for record in delivery.records()]
+    return [(content.body, content.attributes["tag"]) for content in contents]
+
+
+async def test_matching_sends_are_enqueued_too(edge: LiveEdge) -> None:
+    """5.1: declared while the edge runs; once, however many of its patterns match; in the order of the log."""
+    client, subscriber = await edge.client(), await edge.client()
+    await subscriber.subscribe(b"1", b"o*")
+    await client.publish(b"order.new", b"before")
+    queue = await edge.declare("orders", **subscribing("order.*", "order.new", "x"))
+    await client.send(b"SEND order.new a\nSEND other b\nSEND x \nSEND order.old c d\n")
+    assert await client.lines(4) == [b"OK\n"] * 4
+    assert await bodies(edge, queue) == [(b"a", "order.new"), (b"", "x"), (b"c d", "order.old")]
+    texts = [line.split(b" ", 2)[2] for line in await subscriber.lines(4)]
+    assert texts == [b"before\n", b"a\n", b"b\n", b"c d\n"]
+    await edge.tools.delete(queue)
+    await client.publish(b"order.new", b"after")
+
+
+async def test_a_full_queue_fails_the_send_whole(edge: LiveEdge) -> None:
+    """5.1: ERROR, nothing stored, no copy anywhere; the others of the run are well."""
+    full = await edge.declare("full", **subscribing("a*", maxLength=1))
+    roomy = await edge.declare("roomy", **subscribing("a1", "b"))
+    client, subscriber = await edge.client(), await edge.client()
+    await subscriber.subscribe(b"1", b"a*")
+    await subscriber.subscribe(b"2", b"b")
+    await client.send(b"SEND b 0\nSEND a1 1\nSEND a1 2\nSEND b 3\nSEND a2 4\nSEND b 5\n")
+    error = b"ERROR a queue that takes this tag is full\n"
+    assert await client.lines(6) == [b"OK\n", b"OK\n", error, b"OK\n", error, b"OK\n"]
+    assert await bodies(edge, full) == [(b"1", "a1")]
+    assert [body for body, _ in await bodies(edge, roomy)] == [b"0", b"1", b"3", b"5"]
+    lines = await subscriber.lines(4)
+    assert lines == [b"MESSAGE 2 0\n", b"MESSAGE 1 1\n", b"MESSAGE 2 3\n", b"MESSAGE 2 5\n"]
+    await subscriber.nothing_more()
+    assert edge.refusals()["queue_full"] == 1
+
+
+async def test_every_message_of_a_queue_appears_under_its_tag(edge: LiveEdge) -> None:
+    """5.2, 5.3: whichever way it was put in; bodies that are no legal message are shown escaped."""
+    queue = await edge.declare("events", bindings={"text": {"publish": "ev.all"}})
+    plain, wide = await edge.client(), await edge.client("utf8")
+    await plain.subscribe(b"1", b"ev*")
+    await wide.subscribe(b"2", b"ev.all")
+    pipe = edge.tools.domain(queue.domain).pipe
+    await pipe.ready()
+    put = [b"one", b"two\nlines\\", "grün".encode(), b"\xff", b""]
+    assert await Asker(pipe).publish(queue, [records.encode(body) for body in put], "test") == []
+    texts = [rb"one", rb"two\nlines\\", rb"gr\xc3\xbcn", rb"\xff", b""]
+    assert await plain.lines(5) == [b"MESSAGE 1 %b\n" % text for text in texts]
+    texts[2] = "grün".encode()
+    assert await wide.lines(5) == [b"MESSAGE 2 %b\n" % text for text in texts]
+
+
+async def test_what_came_over_a_bridge_crosses_no_other(edge: LiveEdge) -> None:
+    """5.2: from a queue to the log and not into another queue; from a SEND into a queue and not back."""
+    source = await edge.declare("source", bindings={"text": {"publish": "t1"}})
+    both = await edge.declare("both", bindings={"text": {"subscribe": ["t*"], "publish": "t2"}})
+    client, sender = await edge.client(), await edge.client()
+    await client.subscribe(b"1", b"t*")
+    pipe = edge.tools.domain(source.domain).pipe
+    await pipe.ready()
+    ask = Asker(pipe)
+    await ask.publish(source, [records.encode(b"from a queue")], "test")
+    assert await client.line() == b"MESSAGE 1 from a queue\n"
+    await sender.publish(b"t3", b"from a client")
+    assert await client.line() == b"MESSAGE 1 from a client\n"
+    await ask.publish(both, [records.encode(b"put in")], "test")
+    assert await client.line() == b"MESSAGE 1 put in\n"
+    await client.nothing_more()
+    deliveries = await edge.tools.look_at(both.domain).peek(both, 10)
+    found = [records.decode(record).body for delivery in deliveries for record in delivery.records()]
+    assert found == [b"from a client", b"put in"]
+
+
+async def test_order_is_kept_while_queues_come_and_go(server: Server, start: Start) -> None:
+    """3.4, 5.1: sends that have to be made anew stay in the sequence of their sender, and none is lost or doubled."""
+    edge = await start(server)
+    client, subscriber = await edge.client(), await edge.client()
+    await subscriber.subscribe(b"1", b"s*")
+    total, sent = 4000, 0
+    for turn in range(20):
+        block = b"".join(b"SEND s%d %d\n" % (n % 3, n) for n in range(sent, sent + total // 20))
+        sent += total // 20
+        await client.send(block)
+        queue = await edge.declare(f"q{turn}", **subscribing("s1", f"s{turn % 3}*"))
+        if turn % 2:
+            await edge.tools.delete(queue)
+    assert await client.lines(total) == [b"OK\n"] * total
+    assert [int(line.split()[2]) for line in await subscriber.lines(total)] == list(range(total))
