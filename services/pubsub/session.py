@@ -116,7 +116,7 @@ class TextSession:
         return False
 
     def end_if_done(self) -> None:
-        """Closes once everything owed has been answered. Who said FIN may still be listening for what it subscribed."""
+        """Closes once everything owed has been answered."""
         talk, inflow = self._talk, self._inflow
         if talk.gone or inflow.pumping or talk.answers:
             return
@@ -127,8 +127,6 @@ class TextSession:
         if inflow.violation is not None:
             violation, inflow.violation = inflow.violation, None
             talk.wire.refuse(violation.reason, violation.detail)
-        elif not talk.closing and not talk.drained and self._subscriber.by_identifier:
-            return
         talk.wire.close()
 
     # replies
