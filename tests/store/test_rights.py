@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from redis.exceptions import ResponseError
 
 from services.store import DeadLetters, Part, QueueSpec, Source, Store, records
+from services.store import tail as tail_module
 from services.store.asking import Asker
+from services.store.connect import Connector
+from services.store.errors import StoreUnavailable
+from services.store.log import Log, LogSpec
+from services.store.operations import Send
+from services.store.replica import Arrived, Gap, Replica
 from services.store.rights import acl_rules
+from services.store.tail import Tail
 from tests.servers import Server
 
 PASSWORD = "not secret"
@@ -53,7 +62,66 @@ async def work_with(store: Store) -> None:
     assert (await store.stats(queue))["dead"] == 1
     assert [q.name async for q in store.queues()] == ["rights"]
     await store.delete(await store.find("rights"))
+    await work_with_the_log(store)
     await store.close()
+
+
+async def work_with_the_log(store: Store) -> None:
+    """Every verb of the text service once."""
+    spec = QueueSpec(bindings={"text": {"subscribe": ["t"], "publish": "u"}})
+    queue, _ = await store.declare("bridged", spec, "test")
+    domain = store.domain()
+    log = Log(domain, LogSpec(max_bytes=0))
+    await log.declare()
+    known = await log.subscriptions()
+    told: list[object] = []
+    copies = [(queue, records.encode(b"x"))]
+    log.send(Source(), Send(b"SEND t x\n", 1, copies, "test", known.version, told.append))
+    await Asker(domain.pipe).publish(queue, [records.encode(b"y")], "test")
+    head: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    log.head(Source(), head.set_result)
+    assert str(await head).endswith("-2")
+    replica, tail = Replica(log), Tail(store.connector, domain.keys, 0)
+    arrived = Arrived(b"s", b"i", 1, 1, False, b"SEND t z\n", [(0, *copies[0])])
+    assert await replica.accept([arrived, Gap(b"s", b"i", 2, 3)], known) == (1, 2)
+    assert told == [None]
+    state = await replica.state()
+    assert len(await log.read((await replica.state()).trimmed)) == 3
+    await replica.baseline(b"n", state.held)
+    await replica.note_seen(b"n", b"i", b"1-2")
+    assert (await replica.neighbours(), await replica.seen(b"n", b"i")) == ([b"n"], "1-2")
+    assert await replica.lease(b"n", "me", 60_000)
+    assert await tail.next() == []
+    assert await log.trim() == 3
+    assert (await log.figures())["trimmed_messages"] == "3"
+    await tail.close()
+    await log.close()
+
+
+async def test_a_follower_of_a_replicated_log_needs_no_more(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It makes a write, to wait for the replicas behind it."""
+    monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
+    administrator = Store(server.url, "admin")
+    await administrator.initialise()
+    log = Log(administrator.domain(), LogSpec())
+    server.call("ACL", "SETUSER", "edge", *acl_rules(), f">{PASSWORD}")
+    try:
+        url = f"redis://edge:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{server.port}"
+        tail = Tail(Connector(url), log.keys, 1)
+        assert await tail.next() == []
+        told: list[object] = []
+        log.send(Source(), Send(b"SEND t x\n", 1, [], "test", "0", told.append))
+        with pytest.raises(StoreUnavailable, match="does not answer"):  # there are no replicas
+            await tail.next()
+        assert int((await log.figures())["confirmed"]) == 1
+        await tail.close()
+    finally:
+        server.call("ACL", "DELUSER", "edge")
+        await log.close()
+        await administrator.close()
 
 
 @pytest.mark.parametrize(
