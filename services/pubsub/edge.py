@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from services.kit.dialler import DialSettings
-from services.kit.edge import Edge, EdgeContext
+from services.kit.edge import Edge, EdgeContext, Flag
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.neighbours import Neighbours
 from services.pubsub.links.session import LinkSession
@@ -81,4 +81,11 @@ def example(settings: PubsubSettings) -> list[str]:
     ]
 
 
-EDGE = Edge("pubsub", PubsubSettings, start, example)
+NEIGHBOUR = Flag(
+    "--neighbour",
+    "neighbours",
+    "HOST:PORT",
+    "a pub/sub server on another store, to be joined by a link",
+    True,
+)
+EDGE = Edge("pubsub", PubsubSettings, start, example, (NEIGHBOUR,))

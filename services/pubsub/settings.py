@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from protos.pubsub import Charset, Limits, LinkLimits
 from services.kit.dialler import DialSettings
@@ -145,6 +145,12 @@ class PubsubSettings(EdgeSettings):
     store: StoreWaits = StoreWaits()
     log: LogSettings = LogSettings()
     link: LinkSettings = LinkSettings()
+
+    @model_validator(mode="after")
+    def _links_carry_what_clients_send(self) -> Self:
+        if self.link.max_line_bytes < self.max_line_bytes + (4 << 10):
+            raise ValueError("link.max_line_bytes must be at least max_line_bytes and 4 KiB")
+        return self
 
     def limits(self, listener: TextListener) -> Limits:
         return Limits(self.max_line_bytes, listener.charset, listener.strict, self.request_timeout_s)
