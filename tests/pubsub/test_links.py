@@ -1,31 +1,58 @@
-"""Stores joined by neighbour links (pubsub.md 4.3-4.6)."""
+"""Stores joined by neighbour links in any graph (pubsub.md 4.3-4.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import combinations
 
-from tests.pubsub.conftest import Start, initialise
+import pytest
+
+from services.store.intervals import Intervals
+from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
-from tests.servers import Server
+from tests.pubsub.stores import (
+    Neighbour,
+    NewServer,
+    entries,
+    figure,
+    hold_the_same,
+    linked,
+    links_at,
+    messages,
+    messages_in,
+    numbered,
+    send_all,
+    store,
+)
+from tests.servers import free_port
 from tests.tmq.live import until
 
-NewServer = Callable[[], Server]
+GRAPHS = {  # who names whom
+    "pair": [(0, 1)],
+    "both name each other": [(0, 1), (1, 0)],
+    "chain": [(0, 1), (1, 2), (2, 3)],
+    "ring": [(0, 1), (1, 2), (2, 0)],
+    "mesh": list(combinations(range(4), 2)),
+}
 
 
-async def linked(edge: LiveEdge, number: int = 1) -> None:
-    """The edge follows so many neighbours."""
-    await until(lambda: edge.value("penstock_links_following") == number)
+async def graph(links: list[tuple[int, int]], new_server: NewServer, start: Start) -> list[LiveEdge]:
+    """An edge at a store of its own for each end, in the order of their numbers."""
+    ports = {end: free_port() for end in sorted({end for link in links for end in link})}
+    edges = []
+    for end, port in ports.items():
+        named = [f"127.0.0.1:{ports[b]}" for a, b in links if a == end]
+        edges.append(await start(await store(new_server), listeners=links_at(port), neighbours=named))
+    for end, edge in enumerate(edges):
+        await linked(edge, len({other for link in links if end in link for other in link} - {end}))
+    return edges
 
 
 async def test_what_is_sent_at_one_store_reaches_subscribers_at_another(
     new_server: NewServer, start: Start
 ) -> None:
     """4.3: it is enough that one side names the other; both directions over one connection."""
-    one, two = new_server(), new_server()
-    await initialise(one)
-    await initialise(two)
-    a = await start(one)
-    b = await start(two, neighbours=[a.link_address])
+    a = await start(await store(new_server))
+    b = await start(await store(new_server), neighbours=[a.link_address])
     await linked(a)
     await linked(b)
     at_a, at_b = await a.client(), await b.client()
@@ -38,3 +65,83 @@ async def test_what_is_sent_at_one_store_reaches_subscribers_at_another(
     assert await at_a.lines(2) == [b"MESSAGE 1 from a\n", b"MESSAGE 1 from b\n"]
     await at_a.nothing_more()
     await at_b.nothing_more()
+    assert len(a.connections("link")) == 1
+
+
+@pytest.mark.parametrize("links", GRAPHS.values(), ids=GRAPHS)
+async def test_any_graph_neither_loops_nor_doubles(
+    links: list[tuple[int, int]], new_server: NewServer, start: Start
+) -> None:
+    """4.3: whatever the graph, each message is once in each log, and all logs hold the same numbers."""
+    edges = await graph(links, new_server, start)
+    readers = [await edge.client() for edge in edges]
+    for reader in readers:
+        await reader.subscribe(b"1", b"t*")
+    for end, edge in enumerate(edges):
+        await send_all(await edge.client(), b"t%d" % end, numbered(f"{end}:", 300))
+    same = await hold_the_same(*edges)
+    total = 300 * len(edges)
+    assert messages_in(same) == total
+    everything = sorted(message for end in range(len(edges)) for message in numbered(f"{end}:", 300))
+    for edge, reader in zip(edges, readers, strict=True):
+        assert sorted(await messages(edge)) == everything
+        seen = [line.removeprefix(b"MESSAGE 1 ")[:-1] for line in await reader.lines(total)]
+        assert seen == await messages(edge)
+        for end in range(len(edges)):  # 4.5: those of one origin in its order
+            assert [m for m in seen if m.startswith(b"%d:" % end)] == numbered(f"{end}:", 300)
+        await reader.nothing_more()
+        assert await figure(edge, "accepted") == total - 300
+
+
+async def test_origins_stay_what_they_were_on_every_way(new_server: NewServer, start: Start) -> None:
+    """4.4: an entry has the store, incarnation and number that it was given where it arose."""
+    edges = await graph(GRAPHS["chain"], new_server, start)
+    await send_all(await edges[0].client(), b"t", numbered("m", 50))
+    await hold_the_same(*edges)
+    told = [
+        {
+            (entry.origin, entry.first + i): line
+            for entry in found
+            for i, line in enumerate(entry.block.split(b"\n")[:-1])
+        }
+        for found in [await entries(edge) for edge in edges]
+    ]
+    assert all(each == told[0] for each in told)
+    assert sorted(number for _, number in told[0]) == list(range(1, 51))
+
+
+async def test_of_two_connections_to_one_neighbour_only_one_is_followed(
+    new_server: NewServer, start: Start
+) -> None:
+    """4.3: two that name each other meet twice; what one connection brings is not asked for on the other too."""
+    one, two = await graph(GRAPHS["both name each other"], new_server, start)
+    await until(lambda: len(one.connections("link")) == len(two.connections("link")) == 1)
+    await send_all(await one.client(), b"t", numbered("m", 500))
+    await hold_the_same(one, two)
+    assert await figure(two, "skipped") == 0
+    assert one.value("penstock_links_following") == two.value("penstock_links_following") == 1
+
+
+async def test_a_third_party_learns_of_what_its_neighbour_learned(
+    new_server: NewServer, start: Start
+) -> None:
+    """4.5: an ENTRY's origin need not be the sender."""
+    edge = await start(await store(new_server))
+    source = await Neighbour.meet(edge, b"source")
+    sink = await Neighbour.meet(edge, b"sink")
+    await sink.follow()
+    await source.say(b"ENTRY elsewhere inc9 7 t far away")
+    assert await sink.hear(b"ENTRY") == b"ENTRY elsewhere inc9 7 t far away"
+    assert (await hold_the_same(edge))[b"elsewhere", b"inc9"] == Intervals.of([(7, 7)])
+
+
+async def test_what_was_sent_to_us_is_not_sent_back(new_server: NewServer, start: Start) -> None:
+    """4.3: no loops, not even of one step; and what the neighbour says it holds is not sent."""
+    edge = await start(await store(new_server))
+    neighbour = await Neighbour.meet(edge)
+    await neighbour.follow(b"elsewhere/inc9:1-5")
+    await neighbour.say(b"ENTRY elsewhere inc9 4 t known", b"ENTRY elsewhere inc9 6 t new")
+    await neighbour.entry(1, b"t", b"mine")
+    await until(lambda: edge.value("penstock_link_messages_total") == 3)
+    await (await edge.client()).publish(b"t", b"from the edge")
+    assert (await neighbour.hear(b"ENTRY")).endswith(b" 1 t from the edge")

@@ -1,0 +1,120 @@
+"""A TCP cable between two ends that a test may pull out, plug in again, or pinch so that nothing gets through."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+
+PIECE = 1 << 16  # octets carried at a time
+
+
+class Cable:
+    """Listens on `port`, the same for as long as it lives, and carries to a port of this machine. `async with`.
+
+    `carried` counts the octets that came back from there, which for who dials are those that it received.
+    """
+
+    def __init__(self, target: int, port: int = 0) -> None:
+        self.port = port
+        self.carried = 0
+        self.opened = 0  # connections so far
+        self._target = target
+        self._server: asyncio.Server | None = None
+        self._strands: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
+        self._is_out = False
+        self._flows = asyncio.Event()
+        self._flows.set()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Cable:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        self._is_out = True
+        strands = list(self._strands)
+        self.break_all()
+        await asyncio.gather(*strands, return_exceptions=True)
+
+    # what a test does to it
+
+    def break_all(self) -> None:
+        """What is connected is reset; new connections work."""
+        for strand, writers in list(self._strands.items()):
+            for writer in writers:
+                writer.transport.abort()
+            strand.cancel()
+
+    def pull_out(self) -> None:
+        """And until it is plugged in, whoever connects is reset too."""
+        self._is_out = True
+        self.break_all()
+
+    def plug_in(self) -> None:
+        self._is_out = False
+
+    def pinch(self) -> None:
+        """Connections stay, and new ones are taken, but nothing comes through until it is let go."""
+        self._flows.clear()
+
+    def release(self) -> None:
+        self._flows.set()
+
+    # inside
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        strand = asyncio.current_task()
+        assert strand is not None
+        writers = self._strands[strand] = [writer]
+        self.opened += 1
+        try:
+            if not self._is_out:
+                await self._connect(reader, writer, writers)
+        except (OSError, asyncio.CancelledError):
+            pass  # the end of a strand is no news
+        finally:
+            del self._strands[strand]
+            for end in writers:
+                end.transport.abort()
+
+    async def _connect(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, writers: list[asyncio.StreamWriter]
+    ) -> None:
+        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        writers.append(up_writer)
+        ways = [
+            asyncio.ensure_future(self._carry(reader, up_writer, counted=False)),
+            asyncio.ensure_future(self._carry(up_reader, writer, counted=True)),
+        ]
+        try:
+            await asyncio.gather(*ways)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool
+    ) -> None:
+        """One way, until its FIN, which is carried too."""
+        while data := await reader.read(PIECE):
+            await self._flows.wait()
+            self.carried += len(data) if counted else 0
+            writer.write(data)
+            await writer.drain()
+        await self._flows.wait()
+        writer.write_eof()

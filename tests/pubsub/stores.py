@@ -1,0 +1,139 @@
+"""Several stores with an edge at each, to be joined by links; what each of them holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from services.store.intervals import Intervals
+from services.store.log import START, Entry
+from services.store.replica import Held, Replica
+from tests.pubsub.client import Client
+from tests.pubsub.conftest import initialise
+from tests.pubsub.live import LISTENERS, LiveEdge
+from tests.servers import Server
+from tests.tmq.live import until
+
+SENDS = 500  # lines that a client writes before it reads their answers
+
+NewServer = Callable[[], Server]
+
+
+async def store(new_server: NewServer) -> Server:
+    """One of its own, set up."""
+    server = new_server()
+    await initialise(server)
+    return server
+
+
+def links_at(port: int, **more: Any) -> dict[str, dict[str, Any]]:
+    """Listeners, that for links on a port that is known before; `more` of it."""
+    return {**LISTENERS, "link": {"port": port, "serves": "links", **more}}
+
+
+async def linked(edge: LiveEdge, number: int = 1) -> None:
+    """The edge follows so many neighbours."""
+    await until(lambda: edge.value("penstock_links_following") == number)
+
+
+async def unlinked(edge: LiveEdge) -> None:
+    """It follows nobody, and nobody it."""
+    await until(
+        lambda: not edge.value("penstock_links_following") and not edge.value("penstock_links_serving")
+    )
+
+
+async def send_all(client: Client, tag: bytes, messages: list[bytes]) -> None:
+    """All of them stored."""
+    for start in range(0, len(messages), SENDS):
+        part = messages[start : start + SENDS]
+        await client.send(b"".join([b"SEND %b %b\n" % (tag, message) for message in part]))
+        assert await client.lines(len(part)) == [b"OK\n"] * len(part)
+
+
+def numbered(prefix: str, number: int, first: int = 0) -> list[bytes]:
+    return [f"{prefix}{i}".encode() for i in range(first, first + number)]
+
+
+async def held(edge: LiveEdge) -> Held:
+    """What the edge's store holds, its own numbers too."""
+    found = (await Replica(edge.service.log).state()).held
+    return {origin: numbers for origin, numbers in found.items() if numbers}
+
+
+async def hold_the_same(*edges: LiveEdge) -> Held:
+    """Waits until all stores hold the same numbers; which."""
+
+    async def same() -> bool:
+        first, *others = [await held(edge) for edge in edges]
+        return all(other == first for other in others)
+
+    await until(same)
+    return await held(edges[0])
+
+
+def messages_in(numbers: Held) -> int:
+    return sum(last - first + 1 for spans in numbers.values() for first, last in spans.spans)
+
+
+async def entries(edge: LiveEdge) -> list[Entry]:
+    """The whole log."""
+    found: list[Entry] = []
+    while more := await edge.service.log.read(found[-1].place if found else START):
+        found += more
+    return found
+
+
+async def messages(edge: LiveEdge) -> list[bytes]:
+    """The messages in the log, in its order."""
+    return [line.split(b" ", 2)[2] for entry in await entries(edge) for line in entry.block.split(b"\n")[:-1]]
+
+
+async def figure(edge: LiveEdge, name: str) -> int:
+    """One of the counters that the store keeps of its log."""
+    return int((await edge.service.log.figures()).get(name, 0))
+
+
+class Neighbour:
+    """A link's other side, line by line, as a test wants it. Made by `meet`."""
+
+    def __init__(self, client: Client, name: bytes) -> None:
+        self.client = client
+        self.name = name
+        self.have = b""  # what the edge said of itself
+        self.wish = b""  # and what it asked for
+
+    @classmethod
+    async def meet(cls, edge: LiveEdge, name: bytes = b"other", held: bytes = b"-") -> Neighbour:
+        """Both have said who they are, and the edge has asked for what is not here."""
+        neighbour = cls(await edge.client("link"), name)
+        await neighbour.say(b"HAVE 1 %b inc1 %b" % (name, held))
+        neighbour.have = await neighbour.hear(b"HAVE")
+        neighbour.wish = await neighbour.hear(b"FOLLOW")
+        return neighbour
+
+    async def follow(self, held: bytes = b"-", position: bytes = b"") -> None:
+        await self.say(b"FOLLOW 1 %b inc1 %b%b" % (self.name, held, position and b" " + position))
+
+    async def say(self, *lines: bytes) -> None:
+        await self.client.send(b"".join([line + b"\n" for line in lines]))
+
+    async def hear(self, verb: bytes) -> bytes:
+        """The next line of that verb, without its end; BEATs before it are passed over."""
+        while True:
+            line = await self.client.line()
+            if line.startswith(verb):
+                return line[:-1]
+            assert line.startswith(b"BEAT"), line
+
+    async def entry(self, number: int, tag: bytes, message: bytes) -> None:
+        await self.say(b"ENTRY %b inc1 %d %b %b" % (self.name, number, tag, message))
+
+    async def closed(self) -> None:
+        """The edge ends the link in order."""
+        while line := await self.client.line():
+            assert line.startswith((b"BEAT", b"ENTRY", b"FOLLOW", b"HAVE", b"GAP", b"ERROR")), line
+
+
+def whole(*spans: tuple[int, int]) -> Intervals:
+    return Intervals.of(spans)

@@ -1,0 +1,241 @@
+"""A link that begins, breaks and comes again: from where it goes on, and that nothing is lost (pubsub.md 4.3, 4.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.store.intervals import Intervals
+from services.store.replica import Replica
+from tests.pubsub.cable import Cable
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import QUICK_LINKS, LiveEdge
+from tests.pubsub.stores import (
+    Neighbour,
+    NewServer,
+    figure,
+    held,
+    hold_the_same,
+    linked,
+    messages,
+    numbered,
+    send_all,
+    store,
+    unlinked,
+)
+from tests.tmq.live import until
+
+MANY = 20_000
+
+
+class Pair:
+    """Two stores; `two` names `one`, through a cable."""
+
+    def __init__(self, one: LiveEdge, two: LiveEdge, cable: Cable) -> None:
+        self.one, self.two, self.cable = one, two, cable
+
+    async def break_link(self) -> None:
+        self.cable.pull_out()
+        await unlinked(self.one)
+        await unlinked(self.two)
+
+    async def mend_link(self) -> None:
+        self.cable.plug_in()
+        await linked(self.one)
+        await linked(self.two)
+
+
+@pytest.fixture
+async def pair(new_server: NewServer, start: Start) -> AsyncIterator[Pair]:
+    one = await start(await store(new_server))
+    async with Cable(one.places["link"][1]) as cable:
+        two = await start(await store(new_server), neighbours=[cable.address])
+        await linked(one)
+        await linked(two)
+        yield Pair(one, two, cable)
+
+
+async def test_a_link_carries_what_arose_after_it_was_set_up(new_server: NewServer, start: Start) -> None:
+    """4.3: the baseline; in both directions."""
+    one, two = await start(await store(new_server)), await start(await store(new_server))
+    await send_all(await one.client(), b"t", numbered("old of one ", 10))
+    await send_all(await two.client(), b"t", numbered("old of two ", 20))
+    async with Cable(one.places["link"][1]) as cable:
+        link = await start(two, neighbours=[cable.address])  # of two's store
+        await linked(one)
+        await linked(link)
+        await send_all(await one.client(), b"t", numbered("new of one ", 3))
+        await send_all(await two.client(), b"t", numbered("new of two ", 3))
+        await until(lambda: one.value("penstock_link_messages_total") == 3)
+        await until(lambda: link.value("penstock_link_messages_total") == 3)
+        assert sorted(await messages(one)) == sorted(
+            numbered("old of one ", 10) + numbered("new of one ", 3) + numbered("new of two ", 3)
+        )
+        assert set(numbered("old of one ", 10)).isdisjoint(await messages(two))
+        assert one.value("penstock_link_gaps_total") == two.value("penstock_link_gaps_total") == 0
+
+
+async def test_the_baseline_stays_when_the_link_comes_again(pair: Pair, start: Start) -> None:
+    """4.3: it is what was there when the link was first set up, not when it was set up last; also after both began
+    anew."""
+    await pair.break_link()
+    await send_all(await pair.one.client(), b"t", numbered("while away ", 10))
+    later = await start(pair.two, neighbours=[pair.one.link_address])  # it never knew the link
+    await until(lambda: later.value("penstock_link_messages_total") == 10)
+    await hold_the_same(pair.one, later)
+
+
+async def test_the_baseline_limits_what_is_asked_for_not_what_is_accepted(
+    new_server: NewServer, start: Start
+) -> None:
+    """4.3: FOLLOW names it as if it were held, and what comes all the same is taken."""
+    edge = await start(await store(new_server))
+    neighbour = Neighbour(await edge.client("link"), b"other")
+    await neighbour.say(b"HAVE 1 other inc1 other/inc1:1-9,elsewhere/inc5:3-4")
+    await neighbour.hear(b"HAVE")
+    words = (await neighbour.hear(b"FOLLOW")).split(b" ")
+    assert {b"other/inc1:1-9", b"elsewhere/inc5:3-4"} <= set(words[4].split(b","))
+    await neighbour.entry(9, b"t", b"old all the same")
+    await until(lambda: edge.value("penstock_link_messages_total") == 1)
+    assert await messages(edge) == [b"old all the same"]
+    neighbour.client.close()
+    again = await Neighbour.meet(edge, held=b"other/inc1:1-500")  # the baseline stays
+    assert b"other/inc1:1-9" in again.wish.split(b" ")[4].split(b",")
+
+
+async def test_what_passed_while_the_link_was_down_is_caught_up(pair: Pair) -> None:
+    """4.3: nothing is lost while a link is down; 20,000 messages on either side."""
+    await pair.break_link()
+    await asyncio.gather(
+        send_all(await pair.one.client(), b"t", numbered("one ", MANY)),
+        send_all(await pair.two.client(), b"t", numbered("two ", MANY)),
+    )
+    await pair.mend_link()
+    await hold_the_same(pair.one, pair.two)
+    for edge in (pair.one, pair.two):
+        found = await messages(edge)
+        assert [m for m in found if m.startswith(b"one")] == numbered("one ", MANY)
+        assert [m for m in found if m.startswith(b"two")] == numbered("two ", MANY)
+
+
+async def test_a_link_that_breaks_in_the_middle_goes_on_where_it_was(pair: Pair) -> None:
+    """4.3: again and again, each time while much is under way: each message arrives once."""
+    reader = await pair.two.client()
+    await reader.subscribe(b"1", b"t")
+    sending = asyncio.create_task(send_all(await pair.one.client(), b"t", numbered("m", MANY)))
+    seen = 0
+    while not sending.done() or seen < MANY:
+        lines = await reader.lines(min(MANY - seen, MANY // 8))
+        assert lines == [b"MESSAGE 1 %b\n" % m for m in numbered("m", len(lines), seen)]
+        seen += len(lines)
+        pair.cable.break_all()
+    await sending
+    await hold_the_same(pair.one, pair.two)
+    await reader.nothing_more()
+    assert await figure(pair.two, "gaps") == 0
+
+
+async def test_the_log_is_not_read_again_from_its_beginning(pair: Pair) -> None:
+    """4.5: what stands before the position of an earlier BEAT need not be looked at again."""
+    await send_all(await pair.one.client(), b"t", numbered("m" * 100, 2000))
+    await hold_the_same(pair.one, pair.two)
+    head = str((await Replica(pair.one.service.log).state()).head)
+    (store_id, incarnation) = next(iter(await held(pair.one)))
+    replica = Replica(pair.two.service.log)
+
+    async def has_noted_all() -> bool:
+        return await replica.seen(store_id, incarnation) == head
+
+    await until(has_noted_all)
+    await pair.break_link()
+    carried = pair.cable.carried
+    await pair.mend_link()
+    await send_all(await pair.one.client(), b"t", [b"one more"])
+    await hold_the_same(pair.one, pair.two)
+    assert await messages(pair.two) == [*numbered("m" * 100, 2000), b"one more"]
+    assert pair.cable.carried - carried < 10_000  # not the 200,000 that the log has
+    assert await figure(pair.two, "skipped") == 0
+
+
+async def test_a_place_that_the_log_does_not_know_is_the_beginning(pair: Pair) -> None:
+    """4.5: whoever has lost his data does not miss what was said to somebody else before."""
+    await send_all(await pair.one.client(), b"t", [b"a", b"b"])
+    neighbour = await Neighbour.meet(pair.one)
+    await neighbour.follow(position=b"99999999999999-7")
+    assert (await neighbour.hear(b"ENTRY")).endswith(b" 1 t a")
+    assert (await neighbour.hear(b"ENTRY")).endswith(b" 2 t b")
+
+
+async def test_a_position_is_told_only_behind_what_was_sent(pair: Pair) -> None:
+    """4.5: BEAT; of what was asked for, all up to there has been sent on this link."""
+    neighbour = await Neighbour.meet(pair.one)
+    assert await neighbour.client.line() == b"BEAT\n"  # nothing was asked for
+    await neighbour.follow()
+    await send_all(await pair.one.client(), b"t", [b"a", b"b"])
+    assert (await neighbour.hear(b"ENTRY")).endswith(b" t a")
+    assert (await neighbour.hear(b"ENTRY")).endswith(b" t b")
+    head = str((await Replica(pair.one.service.log).state()).head).encode()
+    assert await neighbour.client.line() == b"BEAT %b\n" % head
+    neighbour.client.close()
+    again = await Neighbour.meet(pair.one)
+    await again.follow(position=head)
+    await (await pair.one.client()).publish(b"t", b"c")
+    assert (await again.hear(b"ENTRY")).endswith(b" 3 t c")
+
+
+async def test_an_edge_that_begins_sends_what_came_while_it_was_not_there(
+    new_server: NewServer, start: Start
+) -> None:
+    """4.3: also if nothing more comes into its log, which it has only begun to follow."""
+    server = await store(new_server)
+    early = await start(server)
+    neighbour = await Neighbour.meet(early)
+    await send_all(await early.client(), b"t", [b"a"])
+    neighbour.client.close()
+    late = LiveEdge(server.url, link=QUICK_LINKS | {"beat_s": 60.0})
+    try:
+        await late.start()
+        neighbour = await Neighbour.meet(late)
+        await neighbour.follow()
+        assert (await neighbour.hear(b"ENTRY")).endswith(b" 1 t a")
+    finally:
+        await late.close()
+
+
+async def test_a_silent_neighbour_is_given_up_and_dialled_again(pair: Pair) -> None:
+    """4.5: 15 s of silence (2 s here): the link is closed and opened anew."""
+    assert pair.cable.opened == 1
+    pair.cable.pinch()
+    await until(lambda: pair.two.refusals()["silent"] == 1)
+    await until(lambda: pair.cable.opened == 2)
+    await send_all(await pair.one.client(), b"t", [b"meanwhile"])
+    pair.cable.release()
+    await hold_the_same(pair.one, pair.two)
+    assert await messages(pair.two) == [b"meanwhile"]
+
+
+async def test_a_direct_link_beside_a_slower_way_loses_nothing(new_server: NewServer, start: Start) -> None:
+    """4.3, 4.5: its baseline says what is on its way already; that comes late, and comes."""
+    first, middle = await start(await store(new_server)), await start(await store(new_server))
+    async with Cable(first.places["link"][1]) as near, Cable(middle.places["link"][1]) as far:
+        patient = QUICK_LINKS | {"silence_s": 30.0}
+        between = await start(middle, neighbours=[near.address])
+        last = await start(await store(new_server), neighbours=[far.address], link=patient)
+        await linked(between)
+        await linked(last)
+        await send_all(await first.client(), b"t", numbered("m", 100))
+        await hold_the_same(first, middle, last)
+        far.pinch()
+        await send_all(await first.client(), b"t", numbered("m", 100, 100))
+        await hold_the_same(first, middle)
+        direct = await start(last, neighbours=[first.link_address])
+        await linked(direct)
+        await send_all(await first.client(), b"t", numbered("m", 100, 200))
+        await until(lambda: direct.value("penstock_link_messages_total") >= 100)
+        (origin,) = await held(first)
+        assert (await held(last))[origin] == Intervals.of([(1, 100), (201, 300)])
+        far.release()
+        await hold_the_same(first, middle, last)
+        assert sorted(await messages(last)) == sorted(numbered("m", 300))

@@ -1,0 +1,126 @@
+"""Several edges on one store: one of them follows a neighbour, and another when it ends (pubsub.md 4.2, 4.3).
+
+They are programs of their own, so that they can be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.text.edges import TextEdge
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LiveEdge
+from tests.pubsub.stores import NewServer, hold_the_same, messages, numbered, send_all, store
+from tests.tmq.live import until
+
+Program = Callable[..., TextEdge]
+FOLLOWING = "penstock_links_following"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """Starts edges: `program(server, neighbours, **settings of links)`."""
+    made: list[TextEdge] = []
+
+    def start_one(server: Any, neighbours: list[str], **link: Any) -> TextEdge:
+        made.append(TextEdge(f"edge-{len(made)}", tmp_path, server.url, neighbours, link))
+        made[-1].spawn()
+        return made[-1]
+
+    yield start_one
+    for edge in made:
+        edge.end()
+        assert [event for event in edge.log() if event["level"] in ("ERROR", "CRITICAL")] == []
+
+
+async def follows(edge: TextEdge) -> None:
+    """The edge does."""
+
+    async def one() -> bool:
+        return await asyncio.to_thread(edge.sample, FOLLOWING) == 1.0
+
+    await until(one)
+
+
+async def met(edge: LiveEdge, number: int) -> None:
+    """So many connections have come and are there."""
+    await until(lambda: len(edge.connections("link")) == number)
+
+
+async def test_one_edge_follows_and_another_takes_over_when_it_is_killed(
+    new_server: NewServer, start: Start, program: Program
+) -> None:
+    """4.3: no message is missed and none comes twice; what was sent meanwhile is caught up."""
+    one = await start(await store(new_server))
+    server = await store(new_server)
+    watching = await start(server)  # no link of its own: it sees what arrives
+    reader = await watching.client()
+    await reader.subscribe(b"1", b"t")
+    first = program(server, [one.link_address])
+    await follows(first)
+    second = program(server, [one.link_address])
+    await met(one, 2)
+    sender = await one.client()
+    await send_all(sender, b"t", numbered("m", 100))
+    assert await reader.lines(100) == [b"MESSAGE 1 %b\n" % m for m in numbered("m", 100)]
+    assert await asyncio.to_thread(second.sample, FOLLOWING) == 0.0
+    assert one.value("penstock_links_serving") == 1.0
+    first.kill9()
+    await send_all(sender, b"t", numbered("m", 100, 100))
+    assert await reader.lines(100) == [b"MESSAGE 1 %b\n" % m for m in numbered("m", 100, 100)]
+    await follows(second)
+    await hold_the_same(one, watching)
+    assert await messages(watching) == numbered("m", 200)
+
+
+async def test_an_edge_that_is_told_to_end_hands_over_at_once(
+    new_server: NewServer, start: Start, program: Program
+) -> None:
+    """4.3: SIGTERM; nobody waits until the lease has run out, which would be a minute here."""
+    one = await start(await store(new_server))
+    server = await store(new_server)
+    first = program(server, [one.link_address], lease_s=60.0)
+    await follows(first)
+    second = program(server, [one.link_address], lease_s=3.0)  # so often it looks
+    await met(one, 2)
+    began = time.monotonic()
+    first.terminate()
+    await follows(second)
+    assert time.monotonic() - began < 30.0
+    await until(lambda: first.has_ended)
+    assert first.running.returncode == 0
+
+
+async def test_two_edges_on_one_store_need_no_link(
+    new_server: NewServer, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """4.5: they find that they bear the same store id, say so once and close the link; not dialled again at once."""
+    caplog.set_level(logging.INFO)
+    server = await store(new_server)
+    one = await start(server)
+    two = await start(server, neighbours=[one.link_address, f"localhost:{one.places['link'][1]}"])
+    await until(lambda: len(two.log.events("link_to_itself")) >= 1)
+    await until(lambda: not one.connections("link"))
+    # both ways were tried, and neither again: `opened` counts
+    await until(lambda: opened(one, "link") == 2)
+    reader = await one.client()
+    await reader.subscribe(b"1", b"t")
+    await (await two.client()).publish(b"t", b"through the store")
+    assert await reader.line() == b"MESSAGE 1 through the store\n"
+    await asyncio.sleep(1.0)  # five times as long as a link that broke would wait
+    assert opened(one, "link") == 2
+    warned = [r for r in caplog.records if vars(r).get("action") == "link_to_itself"]
+    assert len(warned) == 2  # once by each side, though there were two ways
+    assert all("the same store: no link is needed" in record.getMessage() for record in warned)
+    assert one.value("penstock_links_serving") == two.value("penstock_links_following") == 0
+
+
+def opened(edge: LiveEdge, listener: str) -> float:
+    return edge.value("penstock_connections_opened_total", listener=listener)
