@@ -8,7 +8,7 @@ ALWAYS_BYTES = 64 << 10  # that one subscriber may have waiting, whatever the ot
 
 
 class Backlogs:
-    """Known as of the last time that somebody was written to."""
+    """Known as of the last time that somebody was written to, or that all were looked at."""
 
     def __init__(self, each: int, together: int) -> None:
         """each, together: octets."""
@@ -17,13 +17,13 @@ class Backlogs:
         self._known: dict[Subscriber, int] = {}
         self.total = 0
 
-    def has_room(self, subscriber: Subscriber) -> bool:
-        """Whether he may be written another batch."""
+    def takes(self, subscriber: Subscriber, size: int) -> bool:
+        """Whether he may be written so much more; from then on it is counted as his."""
         backlog = subscriber.wire.backlog()
-        if not backlog and subscriber not in self._known:
-            return True
-        self._note(subscriber, backlog)
-        return backlog <= max(ALWAYS_BYTES, min(self._each, self._together - self.total))
+        others = self.total - self._known.get(subscriber, 0)
+        may_wait = backlog + size <= max(ALWAYS_BYTES, min(self._each, self._together - others))
+        self._note(subscriber, backlog + size if may_wait else backlog)
+        return may_wait
 
     def refresh(self) -> None:
         """What has been sent since is not there any more."""

@@ -153,7 +153,7 @@ class Fanout:
             out, subscriber.out = subscriber.out, None
             if out is None:
                 continue
-            if subscriber.size > BATCH_BYTES or not self._backlogs.has_room(subscriber):
+            if subscriber.size > BATCH_BYTES or not self._backlogs.takes(subscriber, subscriber.size):
                 self._fall_behind(subscriber, start)
             else:
                 subscriber.wire.write(out[0] if len(out) == 1 else b"".join(out))

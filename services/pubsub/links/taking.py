@@ -83,13 +83,20 @@ class Taker:
         while not await self._patiently(self._renew):  # noqa: ASYNC110  nobody tells of a lease that has ended
             await asyncio.sleep(hub.settings.lease_s / 3)
         state = await self._patiently(hub.replica.state)
-        position = await self._patiently(lambda: hub.replica.seen(peer.store, peer.incarnation))
         self._incarnation = state.incarnation
+        position = await self._patiently(lambda: hub.replica.seen(peer.store, self._both()))
         self.is_following = True
         hub.following.inc()
         held = to_wire(united(state.held, baseline))
         place = position.encode() if position else None
         self._wire.write(pubsub.encode_follow(state.store, state.incarnation, held, place))
+
+    def _both(self) -> bytes:
+        """What a place in the neighbour's log is good for: that log, and what this store holds.
+
+        If the store's data goes back in time, a BEAT that comes before this is noticed is still noted there.
+        """
+        return b"%b/%b" % (self._peer.incarnation, self._incarnation)
 
     async def _renew(self) -> bool:
         ttl_ms = round(self._hub.settings.lease_s * 1000)
@@ -185,9 +192,8 @@ class Taker:
         """All that the neighbour's log holds up to there has been sent, and by now it is stored here (4.5)."""
         if beat.position is None or beat.position == self._seen:
             return
-        position = beat.position
-        peer = self._peer
-        await self._patiently(lambda: self._hub.replica.note_seen(peer.store, peer.incarnation, position))
+        position, replica = beat.position, self._hub.replica
+        await self._patiently(lambda: replica.note_seen(self._peer.store, self._both(), position))
         self._seen = position
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:

@@ -1,0 +1,133 @@
+"""Clients that mean no good: noise, floods, readers that do not read. Memory is bounded, others are served."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+
+import pytest
+
+from tests.pubsub.client import Client
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LiveEdge
+from tests.servers import Server
+
+SEED = int(os.environ.get("TEST_SEED", "0")) or random.randrange(1 << 32)
+
+
+async def check_served(edge: LiveEdge, within_s: float = 5.0) -> None:
+    """Somebody else subscribes and sends."""
+    began = time.monotonic()
+    client = await edge.client()
+    await client.subscribe(b"1", b"well")
+    await client.send(b"SEND well x\n")
+    assert sorted(await client.lines(2)) == [b"MESSAGE 1 x\n", b"OK\n"]
+    assert time.monotonic() - began < within_s
+    client.close()
+
+
+async def test_noise_is_answered_line_by_line(edge: LiveEdge) -> None:
+    """2.1: whatever the bytes, every line has one answer, and the connection stays."""
+    print(f"TEST_SEED={SEED}")
+    chance = random.Random(SEED)
+    client = await edge.client()
+    sent = 0
+    for _ in range(100):
+        noise = chance.randbytes(chance.randrange(1, 4000))
+        await client.send(noise)
+        sent += noise.count(b"\n")
+    await client.send(b"\nPING\n")
+    answers = await client.lines(sent + 1)
+    assert all(line.startswith(b"ERROR ") for line in answers)
+    assert await client.line() == b"OK\n"
+    await check_served(edge)
+
+
+@pytest.mark.parametrize("line", [b"SEND t x\n", b"PING\n", b"nonsense\n", b"SUBSCRIBE 1 t\n"])
+async def test_a_flood_without_reading_is_held_up(server: Server, start: Start, line: bytes) -> None:
+    """Its answers fill what may wait for it; then it is not read any more, and others do not feel it."""
+    edge = await start(server)
+    flooder = await edge.client(receive_buffer=4096)
+    flooder.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    flooder.writer.transport.set_write_buffer_limits(high=1 << 16)
+    chunk = line * 1000
+    try:
+        async with asyncio.timeout(2.0):
+            for _ in range(20_000):
+                flooder.writer.write(chunk)
+                await flooder.writer.drain()
+    except TimeoutError:
+        pass
+    else:
+        pytest.fail("all of it was taken")
+    held = max(connection.backlog() for connection in edge.connections())
+    assert held < 2 << 20
+    assert edge.budget.total < 4 << 20
+    await check_served(edge)
+
+
+async def test_a_flood_that_reads_does_not_starve_others(edge: LiveEdge) -> None:
+    flooders = [await edge.client() for _ in range(4)]
+
+    async def flood(client: Client) -> None:
+        while True:
+            client.writer.write(b"PING\n" * 5000)
+            for _ in range(5000):
+                await client.reader.readline()
+
+    tasks = [asyncio.create_task(flood(client)) for client in flooders]
+    try:
+        for _ in range(5):
+            await check_served(edge)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_resets_in_every_state(edge: LiveEdge) -> None:
+    """Nothing of a connection is left, wherever it broke off."""
+    beginnings = [
+        b"",
+        b"SEN",
+        b"SEND t x\n" * 300,
+        b"SUBSCRIBE 1 t\n",
+        b"SUBSCRIBE 1 t*\nSEND t ",
+        b"x" * 100_000,
+    ]
+    for turn in range(60):
+        client = await edge.client()
+        await client.send(beginnings[turn % len(beginnings)])
+        if turn % 2:
+            await asyncio.sleep(0)
+        client.close()
+    async with asyncio.timeout(20):
+        while edge.connections() or edge.budget.total:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert len(edge.service.fanout) == 0
+    assert len(edge.service.laggards) == 0
+    assert edge.service.backlogs.total == 0
+    await check_served(edge)
+
+
+async def test_many_subscribers_that_never_read(server: Server, start: Start) -> None:
+    """3.6: a slow subscriber never delays another one."""
+    edge = await start(server, subscribers_bytes=4 << 20)
+    stuck = [await edge.client(receive_buffer=4096) for _ in range(50)]
+    for client in stuck:
+        await client.subscribe(b"1", b"t*")
+        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    quick, sender = await edge.client(), await edge.client()
+    await quick.subscribe(b"1", b"t1")
+    total = 3000
+    for start_at in range(0, total, 500):
+        await sender.send(
+            b"".join(b"SEND t1 %d %b\n" % (n, b"x" * 2000) for n in range(start_at, start_at + 500))
+        )
+        assert await sender.lines(500) == [b"OK\n"] * 500
+        assert [int(line.split()[2]) for line in await quick.lines(500)] == list(
+            range(start_at, start_at + 500)
+        )
+    assert sum(connection.backlog() for connection in edge.connections()) < 20 << 20

@@ -1,0 +1,120 @@
+"""The store dies, stands still, or comes back empty, under a text pub/sub edge (pubsub.md 3.1, 3.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from services.store import Store
+from tests.pubsub.client import Client
+from tests.pubsub.conftest import Start, initialise
+from tests.pubsub.live import LiveEdge
+from tests.servers import Server
+from tests.tmq.live import until
+
+NewServer = Callable[[], Server]
+QUICK = {"store": {"patience_s": 0.3, "reply_timeout_s": 0.5}, "request_timeout_s": 3.0}
+
+
+async def one(new_server: NewServer, start: Start) -> tuple[Server, LiveEdge]:
+    server = new_server()
+    await initialise(server)
+    return server, await start(server, **QUICK)
+
+
+def is_unready(edge: LiveEdge) -> bool:
+    return not edge.is_ready()
+
+
+async def test_a_subscriber_stays_while_the_store_dies_and_comes_back(
+    new_server: NewServer, start: Start
+) -> None:
+    """3.1, 3.2: what is answered OK is delivered once and in order; a SEND without a store is answered ERROR."""
+    server, edge = await one(new_server, start)
+    subscriber = await edge.client()
+    await subscriber.subscribe(b"1", b"t*")
+    sent: list[bytes] = []
+    for turn in range(3):
+        sender = await edge.client()
+        for number in range(50):
+            text = b"%d %d" % (turn, number)
+            await sender.publish(b"t", text)
+            sent.append(text)
+        server.kill9()
+        await until(lambda: edge.service.store.trouble)
+        assert (await sender.ask(b"SEND t lost\n")).startswith(b"ERROR the store")
+        assert (await sender.ask(b"SUBSCRIBE 1 t\n")).startswith(b"ERROR the store")
+        server.start()
+        await until(edge.is_ready)
+        await sender.subscribe(b"1", b"never")  # the identifier is free, for it was refused
+    assert await subscriber.lines(len(sent)) == [b"MESSAGE 1 %b\n" % text for text in sent]
+    await subscriber.nothing_more()
+
+
+async def test_what_was_under_way_is_answered_once_it_is_known(new_server: NewServer, start: Start) -> None:
+    """3.1: the store stands still for a moment: everything is stored once, and answered."""
+    server, edge = await one(new_server, start)
+    subscriber, sender = await edge.client(), await edge.client()
+    await subscriber.subscribe(b"1", b"t")
+    server.stop()
+    await sender.send(b"".join(b"SEND t %d\n" % n for n in range(100)))
+    await asyncio.sleep(0.7)  # longer than the edge waits for a reply before it asks again
+    server.cont()
+    assert await sender.lines(100) == [b"OK\n"] * 100
+    assert await subscriber.lines(100) == [b"MESSAGE 1 %d\n" % n for n in range(100)]
+    await subscriber.nothing_more()
+
+
+async def test_what_cannot_be_learnt_is_not_answered(new_server: NewServer, start: Start) -> None:
+    """3.1: the connection is closed instead; others, and what was answered before, are not touched."""
+    server, edge = await one(new_server, start)
+    sender, other = await edge.client(), await edge.client()
+    await sender.publish(b"t", b"certain")
+    server.stop()
+    await sender.send(b"SEND t uncertain\n")
+    await sender.closed()
+    server.cont()
+    await until(edge.is_ready)
+    await other.publish(b"t", b"well")
+    assert edge.refusals()["outcome_unknown"] == 1
+
+
+async def test_an_empty_store_is_not_taken_for_a_quiet_one(new_server: NewServer, start: Start) -> None:
+    server, edge = await one(new_server, start)
+    client = await edge.client()
+    await client.subscribe(b"1", b"t")
+    server.call("FLUSHALL")
+    await until(lambda: is_unready(edge))
+    assert (await client.ask(b"SEND t x\n")).startswith(b"ERROR ")
+    store = Store(server.url, "test")  # somebody accepts the loss
+    await store.initialise(accept_loss=True)
+    await store.close()
+    await until(edge.is_ready)
+    sender = await edge.client()
+    await sender.publish(b"t", b"new")
+    assert await client.line() == b"MESSAGE 1 new\n"
+
+
+async def test_no_more_than_the_store_can_hold(new_server: NewServer, start: Start) -> None:
+    """The log stays below a quarter of the store's memory, so that it never shuts the queues out."""
+    server, edge = await one(new_server, start)
+    server.call("CONFIG", "SET", "maxmemory", str(24 << 20))
+    server.call("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    sender = await edge.client()
+    block = b"".join(b"SEND t %b\n" % (b"x" * 1000) for _ in range(200))
+    for _ in range(300):
+        await sender.send(block)
+        lines = await sender.lines(200)
+        if set(lines) != {b"OK\n"}:
+            assert all(line == b"OK\n" or line.startswith(b"ERROR the store's memory") for line in lines)
+            await asyncio.sleep(0.05)
+    await until(lambda: bytes_of_the_log(edge))
+    assert await until(lambda: has_room(sender))
+
+
+async def bytes_of_the_log(edge: LiveEdge) -> bool:
+    return int((await edge.service.log.figures())["bytes"]) <= 6 << 20
+
+
+async def has_room(client: Client) -> bool:
+    return await client.ask(b"SEND t last\n") == b"OK\n"
