@@ -61,12 +61,12 @@ async def held(edge: LiveEdge) -> Held:
     return {origin: numbers for origin, numbers in found.items() if numbers}
 
 
-async def hold_the_same(*edges: LiveEdge) -> Held:
-    """Waits until all stores hold the same numbers; which."""
+async def hold_the_same(*edges: LiveEdge, number: int = 0) -> Held:
+    """Waits until all stores hold the same numbers, and at least so many; which."""
 
     async def same() -> bool:
         first, *others = [await held(edge) for edge in edges]
-        return all(other == first for other in others)
+        return all(other == first for other in others) and messages_in(first) >= number
 
     await until(same)
     return await held(edges[0])

@@ -142,11 +142,12 @@ async def test_the_log_is_not_read_again_from_its_beginning(pair: Pair) -> None:
     await send_all(await pair.one.client(), b"t", numbered("m" * 100, 2000))
     await hold_the_same(pair.one, pair.two)
     head = str((await Replica(pair.one.service.log).state()).head)
-    (store_id, incarnation) = next(iter(await held(pair.one)))
+    ((store_id, incarnation),) = await held(pair.one)
     replica = Replica(pair.two.service.log)
+    both = b"%b/%b" % (incarnation, (await replica.state()).incarnation)
 
     async def has_noted_all() -> bool:
-        return await replica.seen(store_id, incarnation) == head
+        return await replica.seen(store_id, both) == head
 
     await until(has_noted_all)
     await pair.break_link()

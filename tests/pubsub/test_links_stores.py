@@ -1,0 +1,212 @@
+"""What links do when a store loses something: its server, its last hours, its oldest messages (pubsub.md 4.4-4.6)."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from services.store.intervals import Intervals
+from tests.pubsub.cable import Cable
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LiveEdge
+from tests.pubsub.stores import (
+    Neighbour,
+    NewServer,
+    figure,
+    held,
+    hold_the_same,
+    linked,
+    messages,
+    messages_in,
+    numbered,
+    send_all,
+    store,
+    unlinked,
+)
+from tests.servers import Server
+from tests.tmq.live import until
+
+SMALL_LOG = {"max_bytes": 1 << 16, "trim_s": 0.02}
+SOCKETS = shutil.ignore_patterns("*.sock")
+PROBE = b"is it there?"
+KIB = b"x" * 1000
+
+
+def restore(server: Server, copy: Path) -> None:
+    """Puts an older copy of its data in the place of what it has."""
+    server.kill9()
+    shutil.rmtree(server.directory)
+    shutil.copytree(copy, server.directory)
+    server.restart()
+
+
+def copy_of(server: Server, folder: Path) -> Path:
+    """Of its data, taken while it does not run."""
+    server.kill9()
+    copy = Path(shutil.copytree(server.directory, folder / "copy", ignore=SOCKETS))
+    server.restart()
+    return copy
+
+
+async def stores_again(edge: LiveEdge) -> None:
+    """An edge that finds that acknowledged messages are gone leaves clients of that moment without an answer (3.1)."""
+
+    async def stores() -> bool:
+        return await (await edge.client()).ask(b"SEND t %b\n" % PROBE) == b"OK\n"
+
+    await until(stores)
+
+
+async def is_back(*edges: LiveEdge) -> None:
+    """The edges follow their logs again, and each other's."""
+    for edge in edges:
+        await until(edge.is_ready)
+        await linked(edge)
+
+
+async def test_a_restored_store_hides_nothing_and_misses_nothing(
+    new_server: NewServer, start: Start, tmp_path: Path
+) -> None:
+    """4.4: what it says from now on is new to its neighbours, and what it lost they give back."""
+    one, server = await start(await store(new_server)), await store(new_server)
+    two = await start(server, neighbours=[one.link_address])
+    await is_back(one, two)
+    await send_all(await one.client(), b"t", numbered("one before ", 10))
+    await send_all(await two.client(), b"t", numbered("two before ", 10))
+    await hold_the_same(one, two)
+    copy = await asyncio.to_thread(copy_of, server, tmp_path)
+    await is_back(one, two)
+    await send_all(await one.client(), b"t", numbered("one lost ", 10))
+    await send_all(await two.client(), b"t", numbered("two lost ", 10))
+    await hold_the_same(one, two)
+    await asyncio.to_thread(restore, server, copy)
+    await until(two.is_ready)
+    await stores_again(two)
+    await send_all(await two.client(), b"t", numbered("two after ", 10))
+    await send_all(await one.client(), b"t", numbered("one after ", 10))
+    same = await hold_the_same(one, two)
+    expected = [f"{who} {when} " for who in ("one", "two") for when in ("before", "lost", "after")]
+    everything = sorted(message for prefix in expected for message in numbered(prefix, 10))
+    assert sorted(await messages(one)) == sorted(await messages(two))
+    assert sorted(message for message in await messages(one) if message != PROBE) == everything
+    assert messages_in(same) == len(await messages(one))
+    assert len(same) >= 4  # one's, and two's before, after the copy, and after the restore
+    assert await figure(one, "gaps") == await figure(two, "gaps") == 0
+
+
+async def test_an_edge_that_never_noticed_the_restore_asks_anew(
+    new_server: NewServer, start: Start, tmp_path: Path
+) -> None:
+    """4.4: also if nothing is sent at the restored store, and its link never broke."""
+    one, server = await start(await store(new_server)), await store(new_server)
+    two = await start(server, neighbours=[one.link_address])
+    await is_back(one, two)
+    copy = await asyncio.to_thread(copy_of, server, tmp_path)
+    await is_back(one, two)
+    await send_all(await one.client(), b"t", numbered("lost ", 100))
+    await hold_the_same(one, two)
+    await asyncio.to_thread(restore, server, copy)
+    await until(two.is_ready)
+    await hold_the_same(one, two, number=100)
+    assert await messages(two) == numbered("lost ", 100)
+
+
+async def test_a_killed_server_under_a_link(new_server: NewServer, start: Start) -> None:
+    """4.3: each side's server is killed while messages pass both ways; every log has each once."""
+    servers = [await store(new_server), await store(new_server)]
+    one = await start(servers[0])
+    two = await start(servers[1], neighbours=[one.link_address])
+    await is_back(one, two)
+    sent: list[bytes] = []
+    for step in range(4):
+        for edge, name in ((one, "one"), (two, "two")):
+            more = numbered(f"{name} {step} ", 500)
+            await send_all(await edge.client(), b"t", more)
+            sent += more
+        server = servers[step % 2]
+        await asyncio.to_thread(server.kill9)  # while the last of them are on their way
+        await asyncio.to_thread(server.restart)
+        await until(one.is_ready)
+        await until(two.is_ready)
+    await hold_the_same(one, two)
+    assert sorted(await messages(one)) == sorted(await messages(two)) == sorted(sent)
+    for edge in (one, two):
+        found = await messages(edge)
+        for name in (b"one", b"two"):
+            assert [m for m in found if m.startswith(name)] == [m for m in sent if m.startswith(name)]
+
+
+async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServer, start: Start) -> None:
+    """4.5, 4.6: recorded as held, counted and shown, here and at the neighbour's neighbour."""
+    one = await start(await store(new_server), log=SMALL_LOG)
+    async with Cable(one.places["link"][1]) as cable:
+        two = await start(await store(new_server), neighbours=[cable.address])
+        three = await start(await store(new_server), neighbours=[two.link_address])
+        await linked(two, 2)
+        await linked(three)
+        cable.pull_out()
+        await unlinked(one)
+        await send_all(await one.client(), b"t", [b"%d %b" % (i, KIB) for i in range(300)])
+
+        async def is_trimmed() -> bool:
+            return len(await messages(one)) < 100
+
+        await until(is_trimmed)
+        cable.plug_in()
+        await hold_the_same(one, two, three)
+    kept = await messages(two)
+    assert kept == await messages(three) == [b"%d %b" % (i, KIB) for i in range(300 - len(kept), 300)]
+    assert 0 < len(kept) < 100
+    for edge in (two, three):
+        assert edge.value("penstock_link_gaps_total") == await figure(edge, "gaps") == 300 - len(kept)
+    shown = two.log.events("link_gap")
+    assert "messages are lost: no neighbour has them any more" in shown[0].getMessage()
+
+
+async def test_gaps_are_told_to_the_neighbours_neighbours(new_server: NewServer, start: Start) -> None:
+    """4.5: while their link stays as it is; and each of them counts them."""
+    one = await start(await store(new_server))
+    two = await start(await store(new_server), neighbours=[one.link_address])
+    await linked(one)
+    await linked(two)
+    source = await Neighbour.meet(one)
+    await source.entry(1, b"t", b"first")
+    await source.say(b"GAP other inc1 2 40")
+    await source.entry(41, b"t", b"last")
+    await hold_the_same(one, two, number=41)
+    assert (await held(two))[b"other", b"inc1"] == Intervals.of([(1, 41)])
+    assert one.value("penstock_link_gaps_total") == two.value("penstock_link_gaps_total") == 39
+    assert await messages(two) == [b"first", b"last"]
+    await source.entry(7, b"t", b"too late")  # held is held
+    await source.entry(42, b"t", b"next")
+    await hold_the_same(one, two, number=42)
+    assert await messages(two) == [b"first", b"last", b"next"]
+    sink = await Neighbour.meet(two, b"sink")  # and to who comes later
+    await sink.follow()
+    assert await sink.hear(b"GAP") == b"GAP other inc1 2 40"
+
+
+async def test_what_is_trimmed_under_a_slow_neighbour_is_a_gap_too(
+    new_server: NewServer, start: Start
+) -> None:
+    """4.5: it was to be sent and is there no more; what is left of the log follows."""
+    edge = await start(await store(new_server), log=SMALL_LOG)
+    neighbour = await Neighbour.meet(edge)
+    await neighbour.follow()
+    await until(lambda: edge.value("penstock_links_serving") == 1)
+    edge.service.recent.clear()
+    sent = 8000  # more than the kernel and the edge hold for a neighbour that does not read
+    await send_all(await edge.client(), b"t", [b"%d %b" % (i, KIB) for i in range(sent)])
+    numbers: list[range] = []
+    while not numbers or sum(map(len, numbers)) < sent:
+        line = await neighbour.client.line()
+        words = line.split(b" ")
+        if words[0] == b"ENTRY":
+            numbers.append(range(int(words[3]), int(words[3]) + 1))
+        elif words[0] == b"GAP":
+            numbers.append(range(int(words[3]), int(words[4]) + 1))
+        await neighbour.say(b"BEAT")
+    told = sorted(number for part in numbers for number in part)
+    assert told == list(range(1, sent + 1))
+    assert any(len(part) > 1 for part in numbers)
