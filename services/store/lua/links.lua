@@ -163,8 +163,8 @@ local function log_bound(max_bytes)
   return math.min(max_bytes, math.floor(maxmemory / 4))
 end
 
--- KEYS epoch log:s log:h log:held log:gone; ARGV epoch. One step of some MiB at most. Answers {messages that went, 1 if
--- there may be more}.
+-- KEYS epoch log:s log:h log:held log:gone; ARGV epoch. One step of about a MiB, so that nobody waits long for it, and
+-- mostly none at all. Answers {messages that went, 1 if there may be more}.
 local function log_trim(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -173,8 +173,10 @@ local function log_trim(K, A)
   local L = open_log(C)
   local v = call('HMGET', K[3], 'retention', 'max_bytes')
   local oldest, bound = C.now - tonumber(v[1] or 86400000), log_bound(tonumber(v[2] or 1073741824))
+  local first_entry = call('XRANGE', K[2], '-', '+', 'COUNT', 1)[1]
+  if not first_entry or L.bytes <= bound and tonumber(first_entry[2][4]) >= oldest then return { 0, 0 } end
   local mean = L.bytes / math.max(1, call('XLEN', K[2])) + 1
-  local step = math.max(16, math.min(STEP, math.floor(4194304 / mean)))
+  local step = math.max(4, math.min(STEP, math.floor(1048576 / mean)))
   local last, gone, seen = nil, 0, 0
   for _, raw in ipairs(call('XRANGE', K[2], '-', '+', 'COUNT', step)) do
     local e = raw[2]                                     -- n t o f x b, as log_entry wrote them
@@ -183,7 +185,6 @@ local function log_trim(K, A)
     include(numbers_of(L, K[5], e[6]), first, first + n - 1)
     L.bytes, last, gone, seen = L.bytes - size, raw[1], gone + n, seen + 1
   end
-  if not last then return { 0, 0 } end
   local era, serial = string.match(last, '(%d+)-(%d+)')
   call('XTRIM', K[2], 'MINID', '=', era .. '-' .. num(tonumber(serial) + 1))
   call('HSET', K[3], 'trimmed', last)
