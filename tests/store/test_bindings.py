@@ -137,6 +137,19 @@ async def test_what_is_leased_makes_no_way(book: Logbook, desk: Desk, bound: dic
     assert await contents(book, queue, other) == [3, 1, 0, 1, 0]
 
 
+async def test_nobody_makes_way_in_vain(book: Logbook, desk: Desk) -> None:
+    """More is leased than the queue may have, since its bound was lowered."""
+    queue = await book.bound("ring", "t")
+    await desk.put(queue, *[b"x"] * 5)
+    held = await desk.take(queue, 3)
+    bindings = {"text": {"subscribe": ["t"]}}
+    await book.change(queue, max_length=2, overflow="dead_letter_oldest", bindings=bindings)
+    with pytest.raises(QueueFull):
+        await book.send(b"t 1", to=(queue,))
+    assert await contents(book, queue) == [0, 5, 0]
+    await desk.settle(held)
+
+
 async def test_more_must_make_way_than_one_step_moves(book: Logbook, desk: Desk) -> None:
     """A bound that was lowered: refused until there is room, then stored with its copy."""
     queue = await book.bound("ring", "t")

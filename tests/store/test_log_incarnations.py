@@ -78,6 +78,19 @@ async def test_a_restart_begins_another(own_server: Server) -> None:
         assert (await book.state()).head == await book.head() == entries[-1].place
 
 
+async def test_a_primary_that_was_a_replica_in_between_begins_another(own_server: Server) -> None:
+    """The same process, with data that may have been another's."""
+    async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
+        await write(book, "1")
+        old = own(await book.state())
+        own_server.call("REPLICAOF", "127.0.0.1", "1")
+        own_server.call("REPLICAOF", "NO", "ONE")
+        await until(lambda: desk.pipe.trouble is None)
+        await write(book, "2")
+        assert own(await book.state()) != old
+        assert [e.first for e in await book.entries()] == [1, 1]
+
+
 async def test_an_older_copy_of_the_data_goes_on_as_another(own_server: Server, tmp_path: Path) -> None:
     """No number and no place names two messages, and what the neighbours have of the lost part comes back."""
     data, copy = own_server.directory, tmp_path / "copy"

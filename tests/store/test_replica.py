@@ -7,6 +7,7 @@ import pytest
 
 from services.store.intervals import Intervals
 from services.store.replica import Arrived, Gap, Held, Origin
+from tests.servers import Client
 from tests.store.desk import Desk, until
 from tests.store.logbook import Logbook, arrived, check_numbering, check_places, logbook, own
 
@@ -97,6 +98,23 @@ async def test_exactly_what_is_held_is_skipped(
     check_places(await book.entries())
 
 
+async def test_sets_of_numbers_are_kept_as_few_intervals(book: Logbook, client: Client) -> None:
+    """pubsub.md 4.4: normally one. What touches becomes one, on both sides."""
+    for first, last, shown in (
+        (5, 6, "5-6"),
+        (7, 8, "5-8"),
+        (3, 4, "3-8"),
+        (12, 12, "3-8+12-12"),
+        (10, 10, ""),
+        (9, 11, "3-12"),
+    ):
+        await book.accept(run(ONE, first, last))
+        text = client.call("HGET", book.log.keys.log[2], b" ".join(ONE)).decode()
+        assert text == shown or not shown
+    assert await book.accept(run(ONE, 1, 14)) == (4, 0)
+    assert client.call("HGET", book.log.keys.log[2], b" ".join(ONE)) == b"1-14"
+
+
 async def test_nobody_stores_a_number_twice_whoever_brings_it(book: Logbook, desk: Desk) -> None:
     """pubsub.md 4.3: several links, and several processes that follow the same one, at once."""
     other = await desk.another().__aenter__()
@@ -129,22 +147,22 @@ async def test_what_our_own_older_incarnations_sent_is_taken_like_anybodys(book:
     assert await held(book, (store, b"older")) == "5-6"
 
 
-@pytest.mark.parametrize("first", [2, 4, 9])
+@pytest.mark.parametrize(("first", "last"), [(2, 10), (4, 10), (9, 10), (4, 4), (1, 4)])
 @pytest.mark.parametrize("gap", [False, True])
 async def test_numbers_of_ours_that_were_never_given_out_end_the_incarnation(
-    book: Logbook, first: int, gap: bool
+    book: Logbook, first: int, last: int, gap: bool
 ) -> None:
     """pubsub.md 4.4: our data went back in time without our knowing. They would be given out again."""
     await book.send(*lines(1, 3))
     before = await book.state()
     old = own(before)
-    item = Gap(*old, first, 10) if gap else run(old, first, 10)
-    new = 10 - max(first, 4) + 1
+    item = Gap(*old, first, last) if gap else run(old, first, last)
+    new = last - max(first, 4) + 1
     assert await book.accept(item) == ((0, new) if gap else (new, 0))
     state = await book.state()
     assert own(state) != old
     assert state.head.era > before.head.era
-    assert state.held == {old: Intervals.of([(1, 3), (first, 10)])}
+    assert state.held == {old: Intervals.of([(1, 3), (first, last)])}
     await book.send(b"t 1")
     assert (await book.entries())[-1].first == 1
     check_places(await book.entries())
