@@ -26,12 +26,16 @@ FOLLOWED_S = 0.05  # how soon to look again while this process does not follow i
 class Sender:
     """`place`: everything of our log up to there has been sent, or the neighbour had it; None: nothing is known yet."""
 
-    def __init__(self, hub: LinkHub, wire: Wire, peer: pubsub.Have, wish: pubsub.Follow) -> None:
+    def __init__(
+        self, hub: LinkHub, wire: Wire, peer: pubsub.Have, wish: pubsub.Follow, greeting: LogState
+    ) -> None:
+        """greeting: what this side said of itself when the link began."""
         self.place: Place | None = None
         self._hub = hub
         self._wire = wire
         self._peer = peer
         self._wish = wish
+        self._greeting = greeting
         self._held: Held = from_wire(wish.held)  # by the neighbour: as it said, and what has passed since
         self._grown = asyncio.Event()
         self._gaps_due = 0.0  # when to look what is trimmed, in the loop's time
@@ -71,11 +75,18 @@ class Sender:
                 await self._grown.wait()
 
     def _first_place(self, state: LogState) -> Place:
-        """Where the neighbour says that it has been sent everything before, if that can be."""
-        if self._wish.position is None:
-            return START
-        place = parse_place(self._wish.position)
-        return place if place <= state.head else START
+        """Up to where the neighbour lacks nothing: reading the whole log would cost the store its time.
+
+        It lacks nothing of what was there at the greeting where it holds all of that, or asks for none of it; and it
+        may know a place up to which it has been sent everything.
+        """
+        place = START
+        if not lacking(self._held, self._greeting.held):
+            place = self._greeting.head
+        if self._wish.position is not None:
+            seen = parse_place(self._wish.position)
+            place = max(place, seen) if seen <= state.head else place
+        return place
 
     async def _send_gaps(self) -> None:
         """What is trimmed and the neighbour lacks cannot be had from us any more (4.5). Raises StoreError.

@@ -14,6 +14,7 @@ from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.sending import ROOM_BYTES, Sender
 from services.pubsub.links.taking import LinkStale, Taker
 from services.store import StoreError
+from services.store.replica import LogState
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ class LinkSession:
         self._hub = hub
         self._wire = wire
         self._parser = pubsub.LinkConnection(hub.settings.limits(), wire.loop_time())
-        self._store = b""  # ours, once we have said it
+        self._greeting: LogState | None = None  # what we said of ourselves, once we have
         self._peer: pubsub.Have | None = None
         self._taker: Taker | None = None
         self._sender: Sender | None = None
@@ -95,15 +96,15 @@ class LinkSession:
         if self._peer is not None:
             raise PeerError("greeted_twice")
         self._peer = peer
-        if self._store:
-            self._meet()
+        if self._greeting is not None:
+            self._meet(self._greeting)
 
-    def _meet(self) -> None:
+    def _meet(self, greeting: LogState) -> None:
         """Both sides have said who they are."""
         peer = self._peer
         assert peer is not None
         self.has_met = True
-        if peer.store == self._store:
+        if peer.store == greeting.store:
             self.same_store = True
             self._hub.tell_same_store(self._wire.peer, peer.store)
             self._wire.write(pubsub.encode_problem("this is the same store: no link is needed"))
@@ -116,9 +117,9 @@ class LinkSession:
         self._start(self._taker.run())
 
     def _followed(self, wish: pubsub.Follow) -> None:
-        if self._peer is None or self._sender is not None:
+        if self._peer is None or self._greeting is None or self._sender is not None:
             raise PeerError("follow_out_of_turn")
-        self._sender = Sender(self._hub, self._wire, self._peer, wish)
+        self._sender = Sender(self._hub, self._wire, self._peer, wish, self._greeting)
         self._start(self._sender.run())
 
     def _came(self, event: pubsub.Entries | pubsub.Gap | pubsub.Beat) -> None:
@@ -165,9 +166,9 @@ class LinkSession:
                 break
         held = {origin: numbers.spans for origin, numbers in state.held.items() if numbers}
         self._wire.write(pubsub.encode_have(state.store, state.incarnation, held))
-        self._store = state.store
+        self._greeting = state
         if self._peer is not None:
-            self._meet()
+            self._meet(state)
 
     async def _beat(self) -> None:
         """Tells that we are there, and up to where everything of our log has been sent (4.5)."""
