@@ -133,6 +133,7 @@ class Neighbour:
         """The edge ends the link in order."""
         while line := await self.client.line():
             assert line.startswith((b"BEAT", b"ENTRY", b"FOLLOW", b"HAVE", b"GAP", b"ERROR")), line
+        self.client.close()
 
 
 def whole(*spans: tuple[int, int]) -> Intervals:

@@ -1,0 +1,170 @@
+"""What a neighbour must not say: the link is closed and the reason counted, and nothing of it is stored (4.5, 4.7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import QUICK_LINKS, LiveEdge
+from tests.pubsub.stores import Neighbour, held, linked, messages, send_all, unlinked
+from tests.servers import Server
+from tests.tmq.live import until
+
+HAVE = b"HAVE 1 other inc1 -\n"
+ENTRY = b"ENTRY other inc1 1 t m\n"
+BAD = {  # what is said after both have met, and why it is refused
+    "unknown_verb": b"HELLO there\n",
+    "bad_line": b"ENTRY other inc1 01 t m\n",
+    "bad_held": b"FOLLOW 1 other inc1 other/inc1:5-1\n",
+    "unfinished_list": b"FOLLOW 1 other inc1 other/inc1:1-5,\nBEAT\n",
+    "bad_version": b"FOLLOW 2 other inc1 -\n",
+    "line_too_long": b"BEAT " + b"1" * (64 << 10) + b"-1\n",
+    "greeted_twice": HAVE,
+    "follow_out_of_turn": b"FOLLOW 1 other inc1 -\n" * 2,
+}
+BEFORE = {  # what is said at once
+    "bad_version": b"HAVE 2 other inc1 -\n",
+    "not_asked_for": ENTRY,
+    "follow_out_of_turn": b"FOLLOW 1 other inc1 -\n",
+    "unknown_verb": b"SUBSCRIBE 1 t\n",  # a client at the wrong port
+}
+
+
+async def refused(edge: LiveEdge, reason: str) -> None:
+    await until(lambda: edge.refusals()[reason] == 1)
+    await until(lambda: not edge.connections("link"))
+    assert edge.refusals() == {reason: 1}
+    await unlinked(edge)
+
+
+@pytest.mark.parametrize("reason", BAD)
+async def test_a_line_that_breaks_the_grammar_ends_the_link(edge: LiveEdge, reason: str) -> None:
+    """4.7: what came before it is carried out."""
+    neighbour = await Neighbour.meet(edge)
+    await neighbour.client.send(ENTRY + BAD[reason] + b"ENTRY other inc1 2 t behind it\n")
+    await neighbour.closed()
+    await refused(edge, reason)
+    await (await edge.client()).publish(b"t", b"from a client")
+    assert await messages(edge) in ([b"from a client"], [b"m", b"from a client"])
+
+
+@pytest.mark.parametrize("reason", BEFORE)
+async def test_nothing_is_taken_from_who_was_not_asked(edge: LiveEdge, reason: str) -> None:
+    """4.5: HAVE is the first line, and entries come only after our FOLLOW."""
+    client = await edge.client("link")
+    await client.send(BEFORE[reason])
+    await Neighbour(client, b"other").closed()
+    await refused(edge, reason)
+    assert await held(edge) == {}
+
+
+async def test_entries_before_our_follow_are_not_taken(edge: LiveEdge) -> None:
+    """4.3: the edge had no time to ask; and while it follows this neighbour elsewhere, it does not ask here."""
+    client = await edge.client("link")
+    await client.send(HAVE + ENTRY)
+    await Neighbour(client, b"other").closed()
+    await refused(edge, "not_asked_for")
+    await Neighbour.meet(edge)
+    second = await edge.client("link")
+    await second.send(HAVE + b"BEAT 7-7\n" + ENTRY)
+    await Neighbour(second, b"other").closed()
+    await until(lambda: edge.refusals()["not_asked_for"] == 2)
+    assert await held(edge) == {}
+    assert edge.value("penstock_links_following") == 1
+
+
+@pytest.mark.parametrize(
+    "rest", [b"ENTRY other inc1 2 t half a li", b"FOLLOW 1 other inc1 other/inc1:1-5,\n"]
+)
+async def test_a_line_cut_short_is_counted(edge: LiveEdge, rest: bytes) -> None:
+    """4.7: FIN inside a line or a list."""
+    neighbour = await Neighbour.meet(edge)
+    await neighbour.client.send(ENTRY + rest)
+    neighbour.client.half_close()
+    await neighbour.closed()
+    await refused(edge, "truncated")
+
+
+async def test_a_neighbour_may_leave_in_order(edge: LiveEdge) -> None:
+    """4.7: FIN between lines is no fault."""
+    neighbour = await Neighbour.meet(edge)
+    neighbour.client.half_close()
+    await neighbour.closed()
+    await until(lambda: not edge.connections("link"))
+    await unlinked(edge)
+    assert edge.refusals() == {}
+
+
+async def test_an_error_of_the_neighbour_is_told_and_ends_the_link(edge: LiveEdge) -> None:
+    """4.5: ERROR says why the link is about to be closed."""
+    neighbour = await Neighbour.meet(edge)
+    await neighbour.say(b"ERROR we have moved")
+    await neighbour.closed()
+    (event,) = edge.log.events("link_refused")
+    assert event.getMessage() == "the neighbour ends the link: we have moved"
+
+
+async def test_a_neighbour_that_says_nothing_is_closed(edge: LiveEdge) -> None:
+    """4.7: silent; 2 s here. One that only beats is not."""
+    quiet, beating = await Neighbour.meet(edge, b"quiet"), await Neighbour.meet(edge, b"beating")
+    await linked(edge, 2)
+
+    async def quiet_is_gone() -> bool:
+        await beating.say(b"BEAT")
+        return len(edge.connections("link")) == 1
+
+    await until(quiet_is_gone)
+    assert edge.refusals() == {"silent": 1}
+    await beating.entry(1, b"t", b"still here")
+    await until(lambda: edge.value("penstock_link_messages_total") == 1)
+    await quiet.closed()
+
+
+async def test_a_giant_line_is_neither_kept_nor_carried_out(server: Server, start: Start) -> None:
+    """4.5, 4.7: as long as the largest entry plus 4 KiB; clients are served meanwhile."""
+    edge = await start(server, link=QUICK_LINKS | {"max_line_bytes": 1 << 20})
+    neighbour = await Neighbour.meet(edge)
+    await neighbour.say(b"ENTRY other inc1 1 t " + b"x" * ((1 << 20) - 21))  # as long as may be
+    await until(lambda: edge.value("penstock_link_messages_total") == 1)
+    await neighbour.client.send(b"ENTRY other inc1 2 t ")
+    sent = 0
+    client = await edge.client()
+    while not edge.refusals():
+        assert edge.budget.total <= (1 << 20) + (
+            256 << 10
+        )  # what comes in one go is looked at before it is counted
+        neighbour.client.writer.write(b"x" * (64 << 10))
+        sent += 64 << 10
+        await client.nothing_more()
+    assert sent < 4 << 20
+    await refused(edge, "line_too_long")
+    assert edge.budget.total == 0
+
+
+async def test_clients_are_served_while_a_neighbour_floods(server: Server, start: Start) -> None:
+    """4.3: what the store cannot take waits at the neighbour, not here."""
+    edge = await start(server)
+    neighbour = await Neighbour.meet(edge)
+    client = await edge.client()
+    await client.subscribe(b"1", b"mine")
+    running = server
+    running.stop()
+    try:
+        flood = b"".join(b"ENTRY other inc1 %d t %b\n" % (number, b"x" * 1000) for number in range(1, 30_001))
+        neighbour.client.writer.write(flood)
+        taker = await until(lambda: taker_of(edge))
+        await until(lambda: taker._is_paused)
+        assert taker._bytes < 6 << 20  # 4 MiB, and what came in the same go
+        await client.nothing_more()
+    finally:
+        running.cont()
+    await until(edge.is_ready)
+    await send_all(await edge.client(), b"mine", [b"at once"])
+    assert await client.line() == b"MESSAGE 1 at once\n"
+    await until(lambda: edge.value("penstock_link_messages_total") == 30_000)
+    assert edge.refusals() == {}
+
+
+def taker_of(edge: LiveEdge) -> object:
+    (connection,) = edge.connections("link")
+    return connection._session._taker

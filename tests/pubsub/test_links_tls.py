@@ -1,0 +1,102 @@
+"""Links over TLS, and with certificates on both sides (pubsub.md 4.3)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from tests.kit.authority import Authority
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LISTENERS, QUICK_LINKS, LiveEdge
+from tests.pubsub.stores import NewServer, hold_the_same, linked, messages, numbered, send_all, store
+from tests.tmq.live import until
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority.create(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """An authority that nobody told the edges about."""
+    return Authority.create(tmp_path_factory.mktemp("stranger"))
+
+
+def listening(tls: dict[str, Any]) -> dict[str, Any]:
+    return {"listeners": {**LISTENERS, "link": {"port": 0, "serves": "links", "tls": tls}}}
+
+
+def dialling(tls: dict[str, Any]) -> dict[str, Any]:
+    return {"link": {**QUICK_LINKS, "dial": {"tls": tls}}}
+
+
+async def carries(one: LiveEdge, two: LiveEdge) -> None:
+    """Everything, both ways."""
+    await linked(one)
+    await linked(two)
+    large = [b"x" * 60_000, *numbered("m", 2000)]
+    await send_all(await one.client(), b"t", large)
+    await send_all(await two.client(), b"t", numbered("back ", 2000))
+    await hold_the_same(one, two)
+    assert sorted(await messages(one)) == sorted(await messages(two))
+
+
+async def never_meets(edge: LiveEdge, text: str) -> None:
+    """It says once why there is no link, however often it tries."""
+    await until(lambda: edge.log.events("link_down"))
+    tries = edge.value("penstock_connections_opened_total", listener="neighbour")
+    await until(lambda: edge.value("penstock_connections_opened_total", listener="neighbour") >= tries + 3)
+    (event,) = edge.log.events("link_down")
+    assert event.getMessage().startswith("no link to the neighbour 127.0.0.1:")
+    assert text in event.getMessage()
+    assert event.levelno == logging.WARNING
+    assert edge.value("penstock_links_following") == 0
+
+
+async def test_a_link_over_tls(new_server: NewServer, start: Start, authority: Authority) -> None:
+    """4.3"""
+    one = await start(await store(new_server), **listening(authority.listener()))
+    neighbours = [one.link_address]
+    two = await start(await store(new_server), neighbours=neighbours, **dialling(authority.dialler()))
+    await carries(one, two)
+
+
+async def test_a_link_with_certificates_on_both_sides(
+    new_server: NewServer, start: Start, authority: Authority
+) -> None:
+    """4.3: mTLS; each knows who the other is."""
+    one = await start(await store(new_server), **listening(authority.mutual()))
+    tls = authority.dialler("two.example.org", common_name="store two")
+    two = await start(await store(new_server), neighbours=[one.link_address], **dialling(tls))
+    await carries(one, two)
+    assert [connection.peer.certificate for connection in one.connections("link")] == ["store two"]
+
+
+async def test_a_neighbour_of_another_authority_is_refused(
+    new_server: NewServer, start: Start, authority: Authority, stranger: Authority
+) -> None:
+    """4.3: and the log says why."""
+    one = await start(await store(new_server), **listening(stranger.listener()))
+    neighbours = [one.link_address]
+    two = await start(await store(new_server), neighbours=neighbours, **dialling(authority.dialler()))
+    await never_meets(two, "CERTIFICATE_VERIFY_FAILED: unable to get local issuer certificate")
+    assert two.refusals()["tls_handshake"] >= 1
+
+
+@pytest.mark.parametrize("has_one", [False, True], ids=["no certificate", "a stranger's"])
+async def test_who_has_not_our_certificate_is_refused(
+    new_server: NewServer, start: Start, authority: Authority, stranger: Authority, has_one: bool
+) -> None:
+    """4.3: where certificates are wanted; nothing is said to him of what we hold."""
+    one = await start(await store(new_server), **listening(authority.mutual()))
+    tls = authority.dialler()
+    if has_one:
+        foreign = stranger.dialler("two.example.org")
+        tls |= {"certificate": foreign["certificate"], "key": foreign["key"]}
+    two = await start(await store(new_server), neighbours=[one.link_address], **dialling(tls))
+    await never_meets(two, "the connection ended before it was said who is there")
+    assert one.refusals()["tls_handshake"] >= 1
+    assert one.value("penstock_links_serving") == 0
