@@ -10,7 +10,7 @@ matplotlib.use("agg")
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
-from benchmarks.report import CELLS, OURS
+from benchmarks.report import CELLS, EDGES
 from benchmarks.results import PeerResult, Results
 
 OUR_COLOUR, THEIR_COLOUR = "#c2410c", "#94a3b8"
@@ -37,7 +37,7 @@ def draw(results: Results, path: Path) -> bool:
 
 def _panel(axes: Axes, cell: str, peers: list[PeerResult]) -> None:
     rates = [peer.cells[cell].rate / 1000 for peer in peers]
-    colours = [OUR_COLOUR if peer.name == OURS else THEIR_COLOUR for peer in peers]
+    colours = [OUR_COLOUR if peer.name in EDGES else THEIR_COLOUR for peer in peers]
     bars = axes.barh([peer.title for peer in peers], rates, color=colours)
     axes.bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=8)
     axes.invert_yaxis()

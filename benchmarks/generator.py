@@ -16,13 +16,24 @@ from ipaddress import ip_address
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SOURCES = ("main.c", "loop.c", "rules.c", "sink.c")
+SOURCES = ("main.c", "loop.c", "rules.c", "listen.c", "sink.c")
 OVERTIME_S = 15.0  # what a run may take beyond its own limit before it is ended from outside
 SINK_LIFETIME_S = 120
 
 
 class LoadFailed(OSError):
     """The generator could not finish: the peer closed, or answered what makes no sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who only listens, while the load's own connections publish. Everything they are sent is waited for."""
+
+    sockets: Sequence[socket.socket]
+    rule: str  # how what is pushed to them is counted, a name of load/listen.c
+    fan: int  # how many of them together each message goes to
+    ahead: int = 0  # messages that publishers may be ahead of the slowest, who hears each; 0: not looked at
+    stamped: bool = False  # messages begin with 16 characters for the time when they were due
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +47,16 @@ class Load:
     per_request: int = 1  # messages that one request asks for
     ok: str = ""  # rule `line`: what a good reply begins with
     ok_status: int = 1  # rule `tmq-put`: the byte that says yes
+    parts: int = 1  # each request is so many of one length, sent in turn
+    audience: Audience | None = None
+
+    @property
+    def all_sockets(self) -> list[socket.socket]:
+        """Those that ask, then those that listen."""
+        return [*self.sockets, *(self.audience.sockets if self.audience else ())]
 
     def close(self) -> None:
-        for each in self.sockets:
+        for each in self.all_sockets:
             each.close()
 
 
@@ -53,13 +71,17 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run of the generator saw. Latencies in us, from asking to answer (paced: from when it was due)."""
+    """What one run of the generator saw. Latencies in us, from asking to answer (paced: from when it was due).
+
+    With an audience: `seconds` until it had heard all; with stamps, latencies are from when due to when heard.
+    """
 
     messages: int  # answered well within the time
     seconds: float
     settled: int = 0  # the same with those that were under way when time was up
     refused: int = 0
     empty: int = 0  # takes that found nothing and were asked again
+    heard: int = 0  # messages that came to the audience, each of them for itself
     p50_us: float = 0.0
     p99_us: float = 0.0
     max_us: float = 0.0
@@ -110,9 +132,9 @@ class Generator:
 
     def run(self, load: Load, bound: Bound) -> Outcome:
         """Drive the load to its bound. Raises LoadFailed; the sockets stay open, and the caller's."""
-        if not all(map(is_loopback, load.sockets)):
+        if not all(map(is_loopback, load.all_sockets)):
             raise LoadFailed("refused: the other end of a socket is not on loopback")
-        fds = [each.fileno() for each in load.sockets]
+        fds = [each.fileno() for each in load.all_sockets]
         requests = b"".join(struct.pack(">I", len(request)) + request for request in load.requests)
         try:
             ended = subprocess.run(
@@ -129,7 +151,7 @@ class Generator:
 
     @staticmethod
     def _options(load: Load, bound: Bound, fds: list[int]) -> list[str]:
-        options = {
+        options: dict[str, object] = {
             "rule": load.rule,
             "fds": ",".join(map(str, fds)),
             "window": load.window,
@@ -138,10 +160,12 @@ class Generator:
             "seconds": bound.seconds,
             "ok": load.ok,
             "ok-status": load.ok_status,
+            "parts": load.parts,
         }
         if bound.rate:
             options["rate"] = bound.rate
-        return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        return words + (_audience_options(load.audience) if load.audience else [])
 
     @staticmethod
     def _outcome(ended: subprocess.CompletedProcess[bytes]) -> Outcome:
@@ -165,3 +189,8 @@ class Generator:
                 yield int(server.stdout.readline())
             finally:
                 server.kill()
+
+
+def _audience_options(audience: Audience) -> list[str]:
+    words = ["--listeners", str(len(audience.sockets)), "--listen", audience.rule, "--fan", str(audience.fan)]
+    return words + ["--ahead", str(audience.ahead)] * bool(audience.ahead) + ["--stamped"] * audience.stamped

@@ -13,6 +13,8 @@ from pathlib import Path
 PROBES = 100
 PROBE_BYTES = 4096
 IDLE_LOAD = 0.7  # above it something else was running
+SETTLE_TIMEOUT_S = 20.0
+SETTLE_STEP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,19 @@ def resident_kib(pid: int) -> float:
     """Resident memory of a process and its children, KiB."""
     pages = sum(int(_stat(each)[21]) for each in tree(pid))
     return pages * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+def settled_kib(pid: int) -> float:
+    """Resident KiB once it no longer changes (1 % within half a second)."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    last = resident_kib(pid)
+    while time.monotonic() < deadline:
+        time.sleep(SETTLE_STEP_S)
+        now = resident_kib(pid)
+        if abs(now - last) <= 0.01 * last:
+            return now
+        last = now
+    return last
 
 
 def _stat(pid: int) -> list[str]:

@@ -19,6 +19,11 @@ class Plan:
     depths: tuple[int, ...]  # messages in the queue
     depth_messages: int  # put and taken at each depth, a round
     store_messages: int  # the store alone, each mode and batch, a round
+    fanout: Bound  # messages published to each audience, a round
+    subscriptions: int  # the large table, a multiple of 10
+    subscribers: int  # connections that hold them
+    subscribed: Bound  # SENDs with each table, a round
+    delivery_seconds: float
     quick: bool = False
 
     def with_rounds(self, rounds: int | None) -> Plan:
@@ -33,6 +38,11 @@ FULL = Plan(
     depths=(1_000, 10_000, 100_000, 1_000_000),
     depth_messages=100_000,
     store_messages=100_000,
+    fanout=Bound(2_000_000, 1.0),
+    subscriptions=100_000,
+    subscribers=1_000,
+    subscribed=Bound(2_000_000, 1.0),
+    delivery_seconds=2.0,
 )
 QUICK = Plan(
     rounds=2,
@@ -42,6 +52,11 @@ QUICK = Plan(
     depths=(1_000, 10_000, 100_000),
     depth_messages=20_000,
     store_messages=20_000,
+    fanout=Bound(500_000, 0.3),
+    subscriptions=100_000,
+    subscribers=1_000,
+    subscribed=Bound(2_000_000, 0.4),
+    delivery_seconds=0.5,
     quick=True,
 )
 WARM_UP = 4  # the round before the first one, not kept, does this part of the messages

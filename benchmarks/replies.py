@@ -138,6 +138,17 @@ def nats(c: Conversation, data: bytes) -> int:
     return at
 
 
+def nats_publish(c: Conversation, data: bytes) -> int:
+    """Core NATS answers no PUB."""
+    whole = data.rfind(b"\n") + 1
+    for line in data[:whole].splitlines():
+        if line.startswith(b"PING"):
+            c.emit(b"PONG\r\n")
+        elif line.startswith(b"-ERR"):
+            raise BrokenReply("NATS answered -ERR")
+    return whole
+
+
 def _on_nats_message(c: Conversation, words: list[bytes], body: bytes) -> None:
     """MSG <subject> <sid> [<reply to>] <bytes>: a consumer's message has a reply subject, its acknowledgement."""
     if len(words) == 5:
@@ -215,5 +226,7 @@ RULES: dict[str, Rule] = {
     "nats": nats,
     "amqp-put": amqp,
     "amqp-take": amqp_take,
+    "nats-publish": nats_publish,
 }
 REQUEST_ONCE = ("amqp-take",)  # the peer pushes: one request starts it
+UNANSWERED = ("nats-publish",)  # what is asked for is done: only the listeners hold it back

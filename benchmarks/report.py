@@ -15,8 +15,9 @@ from benchmarks.results import Finding, PeerResult, Results, median, ratios
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
 CELLS = [cell_name(operation, shape) for shape in SHAPES for operation in Operation]
 OURS, CEILING, OWN_GENERATOR = "tmq", "ceiling", "redis-benchmark"
+EDGES = (OURS, "text")  # of Penstock: not held against each other
 NEAR, DAGGER = 0.7, "†"
-NUMBERS_TITLE = "thousand messages of 100 bytes a second (Penstock does so many times that)"
+NUMBERS_TITLE = "thousand messages of 100 bytes a second (Penstock TMQ does so many times that)"
 PROMISES_TITLE = "what a yes promises"
 FINDINGS_TITLE, FINDINGS_HEADER = "what is wanted, and the rest", ("", "median", "wanted", "verdict")
 COLOURS = {"met": "green", "missed": "red", "not run": "yellow"}
@@ -36,7 +37,7 @@ def format_cell(results: Results, peer: PeerResult, cell: str) -> str:
         return "-"
     mine, ours = peer.cells[cell], results.peer(OURS)
     shown = format_number(mine.rate / 1000) + DAGGER * is_near_ceiling(results, peer, cell)
-    quotients = ratios(ours.cells.get(cell), mine) if ours and peer.name not in (OURS, CEILING) else []
+    quotients = ratios(ours.cells.get(cell), mine) if ours and peer.name not in (*EDGES, CEILING) else []
     return f"{shown} ({format_number(median(quotients))} x)" if quotients else shown
 
 

@@ -13,6 +13,7 @@
 
 static const uint64_t SECOND = 1000 * 1000 * 1000;  /* ns */
 static const uint64_t GRACE = 3;                    /* s for replies that are under way when time is up */
+static const uint64_t GRACE_TO_HEAR = 5;            /* s for all that listeners have still to hear */
 
 static uint64_t clock_ns(void) {
     struct timespec t;
@@ -32,9 +33,21 @@ void done(struct conn *c, size_t messages) {
     struct run *run = c->run;
     for (size_t i = 0; i < messages && c->head != c->tail; i++, c->head++) {
         uint64_t waited = (run->now - c->sent[c->head & c->mask]) / 100;
-        if (run->done < run->count) run->latencies[run->done] = waited > UINT32_MAX ? UINT32_MAX : (uint32_t)waited;
+        if (run->done < run->count && !run->stamped) run->latencies[run->done] = waited > UINT32_MAX ? UINT32_MAX : (uint32_t)waited;
         run->done++;
     }
+}
+
+void heard(struct conn *c, size_t messages) {
+    c->heard += messages;
+    c->run->heard += messages;
+}
+
+void heard_since(struct conn *c, uint64_t due) {
+    struct run *run = c->run;
+    uint64_t waited = run->now > due ? (run->now - due) / 100 : 0;
+    if (run->heard < run->count) run->latencies[run->heard] = waited > UINT32_MAX ? UINT32_MAX : (uint32_t)waited;
+    heard(c, 1);
 }
 
 void refused(struct conn *c, size_t messages) {
@@ -55,6 +68,11 @@ long broken(struct conn *c, const char *why) {
 
 void emit(struct conn *c, const void *bytes, size_t n) {
     if (c->out_from == c->out_to) c->out_from = c->out_to = 0;
+    if (c->out_to + n > c->out_size && c->out_from > c->out_size / 2) {
+        memmove(c->out, c->out + c->out_from, c->out_to - c->out_from);
+        c->out_to -= c->out_from;
+        c->out_from = 0;
+    }
     if (c->out_to + n > c->out_size) {
         c->out_size = 2 * (c->out_to + n);
         c->out = realloc(c->out, c->out_size);
@@ -66,18 +84,22 @@ void emit(struct conn *c, const void *bytes, size_t n) {
 
 /* -- asking -- */
 
-static void ask(struct conn *c, uint64_t stamp) {
+static void ask(struct conn *c, uint64_t at) {
     struct run *run = c->run;
-    emit(c, c->request, c->request_bytes);
+    emit(c, c->request + c->part * c->request_bytes, c->request_bytes);
+    if (run->stamped) stamp(c->out + c->out_to - c->request_bytes, c->request_bytes, at);
+    if (++c->part == run->parts) c->part = 0;
     if (run->rule->request_once) c->request_bytes = 0;
-    for (size_t i = 0; i < run->per_request; i++) c->sent[c->tail++ & c->mask] = stamp;
+    for (size_t i = 0; i < run->per_request; i++) c->sent[c->tail++ & c->mask] = at;
     run->asked += run->per_request;
+    if (run->rule->unanswered) done(c, run->per_request);
 }
 
 /* A peer that pushes does not know our count: its window stays full to the end. */
 static bool may_ask(const struct conn *c) {
     const struct run *run = c->run;
-    if (run->stopping || c->tail - c->head + run->per_request > run->window) return false;
+    if (run->stopping || c->listens || c->tail - c->head + run->per_request > run->window) return false;
+    if (run->ahead && run->asked + run->per_request > run->slowest + run->ahead) return false;
     return run->asked < run->count || run->rule->request_once;
 }
 
@@ -118,7 +140,8 @@ static void receive(struct conn *c) {
     }
     c->run->now = clock_ns();
     c->have += (size_t)n;
-    long used = c->run->rule->replies(c, c->in, c->have);
+    const struct rule *rule = c->listens ? c->run->listen : c->run->rule;
+    long used = rule->replies(c, c->in, c->have);
     if (used < 0) return;
     c->have -= (size_t)used;
     memmove(c->in, c->in + used, c->have);
@@ -161,11 +184,11 @@ static void arm(int timer, uint64_t at) {
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-/* All connections in turn, beginning after the one that had the last turn. */
+/* All that ask in turn, beginning after the one that had the last turn. */
 static void refill_all(int epoll, struct run *run) {
     static size_t turn;
-    for (size_t i = 0; i < run->connections; i++) {
-        struct conn *c = &run->conns[turn++ % run->connections];
+    for (size_t i = 0; i < run->askers; i++) {
+        struct conn *c = &run->conns[turn++ % run->askers];
         refill(c);
         flush(epoll, c);
         if (run->rate > 0 && due(run) > run->now) break;
@@ -177,6 +200,14 @@ static void on_timer(int epoll, int timer, struct run *run) {
     if (read(timer, &expirations, sizeof expirations) < 0) return;
     refill_all(epoll, run);
     arm(timer, due(run) > run->now ? due(run) : run->now + SECOND / 1000);
+}
+
+/* What listeners have heard lets publishers go on. */
+static void go_on(int epoll, struct run *run) {
+    run->slowest = UINT64_MAX;
+    for (struct conn *c = run->conns + run->askers; c < run->conns + run->connections; c++)
+        if (c->heard < run->slowest) run->slowest = c->heard;
+    refill_all(epoll, run);
 }
 
 static void turn_once(int epoll, int timer, struct run *run) {
@@ -193,6 +224,12 @@ static void turn_once(int epoll, int timer, struct run *run) {
         refill(c);
         flush(epoll, c);
     }
+    if (run->ahead && !run->error) go_on(epoll, run);
+}
+
+/* All has been answered that was to be asked for, and heard wherever it is pushed to. */
+static bool is_complete(const struct run *run) {
+    return run->done + run->refused >= run->count && run->heard >= run->done * run->fan;
 }
 
 static bool is_answered(const struct run *run) {
@@ -207,20 +244,31 @@ static bool is_flushed(const struct run *run) {
     return true;
 }
 
+static bool is_settled(const struct run *run) {
+    return is_complete(run) || (is_answered(run) && run->heard >= run->done * run->fan);
+}
+
+/* What comes later is not counted as in time. With listeners all is waited for, and the time is that of all of it. */
+static void finish(struct run *run) {
+    run->finished = run->now;
+    run->done_in_time = run->done < run->count ? run->done : run->count;
+    run->measured = run->stamped ? (run->heard < run->count ? run->heard : run->count) : run->done_in_time;
+}
+
 void run_load(struct run *run) {
     int epoll = open_loop(run), timer = run->rate > 0 ? open_timer(epoll) : -1;
     run->latencies = allocate(run->count, sizeof *run->latencies);
+    bool pushes = run->askers < run->connections;
     run->started = run->now = clock_ns();
     uint64_t deadline = run->started + (uint64_t)(run->seconds * (double)SECOND);
     refill_all(epoll, run);
     if (timer >= 0) arm(timer, due(run));
-    while (!run->error && run->done + run->refused < run->count && run->now < deadline) turn_once(epoll, timer, run);
-    run->finished = run->now;
-    run->done_in_time = run->done < run->count ? run->done : run->count;
+    while (!run->error && !is_complete(run) && run->now < deadline) turn_once(epoll, timer, run);
+    if (!pushes) finish(run);
     run->stopping = true;
-    deadline = run->now + GRACE * SECOND;
-    while (!run->error && run->now < deadline &&
-           !(is_flushed(run) && (run->done + run->refused >= run->count || is_answered(run))))
-        turn_once(epoll, timer, run);
+    deadline = run->now + (pushes ? GRACE_TO_HEAR : GRACE) * SECOND;
+    while (!run->error && run->now < deadline && !(is_flushed(run) && is_settled(run))) turn_once(epoll, timer, run);
+    if (pushes) finish(run);
+    if (!run->error && run->heard != run->done * run->fan) run->error = "listeners did not hear each message once";
     close(epoll);
 }

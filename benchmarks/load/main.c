@@ -1,7 +1,9 @@
 /* load: options, the requests on standard input, and one line of JSON as the result.
  *
  *   load --rule NAME --fds 5,6,7 --window N --count N --seconds S [--per-request N] [--rate R]
- *        [--ok TEXT] [--ok-status N]    < requests: for each connection u32 length (big-endian), bytes
+ *        [--ok TEXT] [--ok-status N] [--parts N]
+ *        [--listeners N --listen NAME --fan N [--ahead N] [--stamped]]    the last N of the sockets only listen
+ *        < requests: for each connection that asks u32 length (big-endian), bytes
  *   load --sink --request-bytes N --reply HEX --seconds S
  *
  * The sockets are inherited: connected, greeted, and their other end must be on loopback.
@@ -57,13 +59,15 @@ static void adopt(struct run *run, char *fds) {
 }
 
 static void read_requests(struct run *run) {
-    for (struct conn *c = run->conns; c < run->conns + run->connections; c++) {
+    for (struct conn *c = run->conns; c < run->conns + run->askers; c++) {
         uint8_t length[4];
         if (fread(length, 1, 4, stdin) != 4) fail("a request is missing on standard input");
         c->request_bytes = be32(length);
-        if (c->request_bytes > INPUT_BYTES) fail("a request is longer than the buffer");
+        if (c->request_bytes > REQUEST_BYTES) fail("a request is too long");
         uint8_t *bytes = malloc(c->request_bytes + 1);
         if (!bytes || fread(bytes, 1, c->request_bytes, stdin) != c->request_bytes) fail("a request is cut short");
+        if (c->request_bytes % run->parts) fail("the parts of a request must be of one length");
+        c->request_bytes /= run->parts;
         c->request = bytes;
     }
 }
@@ -74,8 +78,8 @@ static int by_value(const void *a, const void *b) {
 }
 
 static double quantile(const struct run *run, double q) {
-    if (run->done_in_time == 0) return 0;
-    return run->latencies[(uint64_t)(q * (double)(run->done_in_time - 1))] / 10.0;
+    if (run->measured == 0) return 0;
+    return run->latencies[(uint64_t)(q * (double)(run->measured - 1))] / 10.0;
 }
 
 static double cpu_seconds(void) {
@@ -85,12 +89,12 @@ static double cpu_seconds(void) {
 }
 
 static void report(struct run *run, double cpu) {
-    qsort(run->latencies, run->done_in_time, sizeof *run->latencies, by_value);
-    printf("{\"messages\": %llu, \"seconds\": %.6f, \"settled\": %llu, \"refused\": %llu, \"empty\": %llu, "
+    qsort(run->latencies, run->measured, sizeof *run->latencies, by_value);
+    printf("{\"messages\": %llu, \"seconds\": %.6f, \"settled\": %llu, \"refused\": %llu, \"empty\": %llu, \"heard\": %llu, "
            "\"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f, \"cpu_s\": %.3f, \"error\": %s%s%s}\n",
            (unsigned long long)run->done_in_time, (double)(run->finished - run->started) / 1e9,
            (unsigned long long)run->done, (unsigned long long)run->refused, (unsigned long long)run->empty,
-           quantile(run, 0.5), quantile(run, 0.99), quantile(run, 1), cpu, run->error ? "\"" : "",
+           (unsigned long long)run->heard, quantile(run, 0.5), quantile(run, 0.99), quantile(run, 1), cpu, run->error ? "\"" : "",
            run->error ? run->error : "null", run->error ? "\"" : "");
 }
 
@@ -101,11 +105,24 @@ static const struct option OPTIONS[] = {
     {"rate", required_argument, NULL, 'r'},        {"ok", required_argument, NULL, 'o'},
     {"ok-status", required_argument, NULL, 'y'},   {"sink", no_argument, NULL, 'k'},
     {"request-bytes", required_argument, NULL, 'b'}, {"reply", required_argument, NULL, 'a'},
+    {"parts", required_argument, NULL, 't'},       {"listeners", required_argument, NULL, 'l'},
+    {"listen", required_argument, NULL, 'i'},      {"fan", required_argument, NULL, 'x'},
+    {"ahead", required_argument, NULL, 'd'},       {"stamped", no_argument, NULL, 'm'},
     {NULL, 0, NULL, 0},
 };
 
+/* The last ones of the sockets listen. */
+static void split_off(struct run *run, size_t listeners) {
+    if (listeners >= run->connections) fail("somebody must ask");
+    if (listeners && (!run->listen || !run->fan)) fail("--listeners need --listen (a rule that exists) and --fan");
+    run->askers = run->connections - listeners;
+    for (size_t i = run->askers; i < run->connections; i++) run->conns[i].listens = true;
+}
+
 int main(int argc, char **argv) {
-    static struct run run = {.window = 1, .per_request = 1, .count = 1000, .seconds = 1, .ok = "", .ok_status = 1};
+    static struct run run = {
+        .window = 1, .per_request = 1, .parts = 1, .count = 1000, .seconds = 1, .ok = "", .ok_status = 1};
+    size_t listeners = 0;
     char *fds = NULL, *reply = NULL;
     size_t request_bytes = 0;
     bool sink = false;
@@ -123,6 +140,12 @@ int main(int argc, char **argv) {
         case 'k': sink = true; break;
         case 'b': request_bytes = (size_t)ranged(optarg, 4, INPUT_BYTES, "request-bytes"); break;
         case 'a': reply = optarg; break;
+        case 't': run.parts = (size_t)ranged(optarg, 1, MAX_PARTS, "parts"); break;
+        case 'l': listeners = (size_t)ranged(optarg, 1, MAX_CONNECTIONS, "listeners"); break;
+        case 'i': run.listen = find_rule(optarg); break;
+        case 'x': run.fan = (uint64_t)ranged(optarg, 1, MAX_CONNECTIONS, "fan"); break;
+        case 'd': run.ahead = (uint64_t)ranged(optarg, 1, MAX_COUNT, "ahead"); break;
+        case 'm': run.stamped = true; break;
         default: return 2;
         }
     }
@@ -130,6 +153,7 @@ int main(int argc, char **argv) {
     if (!run.rule || !fds) fail("--rule (one that exists) and --fds are needed");
     if (run.window < run.per_request) fail("--window must hold a whole request");
     adopt(&run, fds);
+    split_off(&run, listeners);
     read_requests(&run);
     double before = cpu_seconds();
     run_load(&run);

@@ -231,15 +231,18 @@ static long amqp_take(struct conn *c, const uint8_t *p, size_t n) {
 }
 
 static const struct rule RULES[] = {
-    {"tmq-put", tmq_put, false},
-    {"tmq-take", tmq_take, false},
-    {"tmq-mixed", tmq_mixed, false},
-    {"line", line, false},
-    {"resp", resp, false},
-    {"beanstalkd-take", beanstalkd_take, false},
-    {"nats", nats, false},
-    {"amqp-put", amqp, false},
-    {"amqp-take", amqp_take, true},
+    {"tmq-put", tmq_put, false, false},
+    {"tmq-take", tmq_take, false, false},
+    {"tmq-mixed", tmq_mixed, false, false},
+    {"line", line, false, false},
+    {"resp", resp, false, false},
+    {"beanstalkd-take", beanstalkd_take, false, false},
+    {"nats", nats, false, false},
+    {"amqp-put", amqp, false, false},
+    {"amqp-take", amqp_take, true, false},
+    {"nats-publish", nats_publish, false, true},
+    {"text-messages", text_messages, false, false},
+    {"nats-messages", nats_messages, false, false},
 };
 
 const struct rule *find_rule(const char *name) {

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from benchmarks.measures import depth, idle, paced, store_alone, throughput
+from benchmarks.measures import (
+    delivery,
+    depth,
+    fanout,
+    idle,
+    paced,
+    store_alone,
+    subscriptions,
+    throughput,
+)
 
 MEASURES = {
     "idle": idle.measure,  # first: memory that a load had used and freed would hide what connections need
@@ -10,4 +19,7 @@ MEASURES = {
     "paced": paced.measure,
     "depth": depth.measure,
     "store": store_alone.measure,
+    "fanout": fanout.measure,
+    "subscriptions": subscriptions.measure,
+    "delivery": delivery.measure,
 }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import time
 from collections.abc import Callable
 
-from benchmarks.machine import resident_kib
+from benchmarks.machine import settled_kib
 from benchmarks.measures.bench import Bench
 from benchmarks.peers.peer import Shape, WirePeer
 from benchmarks.peers.tmq import Tmq
@@ -16,8 +15,6 @@ from benchmarks.results import Finding, Target
 WANTED = Target("<=", 16.0)  # KiB
 NAMES = ("tmq", "xadd", "nats", "beanstalkd", "rabbitmq")
 FIRST = 100  # opened and closed before: what a server sets up once does not count
-SETTLE_TIMEOUT_S = 20.0
-SETTLE_STEP_S = 0.5
 
 
 def measure(bench: Bench) -> list[Finding]:
@@ -46,11 +43,11 @@ def _kib_per_connection(peer: object, count: int) -> float:
         for _ in range(FIRST):
             first.enter_context(opener())
     pid = peer.daemon.pid
-    before = _settled(pid)
+    before = settled_kib(pid)
     with contextlib.ExitStack() as all_of_them:
         for _ in range(count):
             all_of_them.enter_context(opener())
-        return (_settled(pid) - before) / count
+        return (settled_kib(pid) - before) / count
 
 
 def _opener(peer: WirePeer) -> Callable[[], socket.socket]:
@@ -60,16 +57,3 @@ def _opener(peer: WirePeer) -> Callable[[], socket.socket]:
     queue = peer.next_queue()
     peer.create(queue)
     return lambda: peer.open(Shape(1, 1), queue)[0][0]
-
-
-def _settled(pid: int) -> float:
-    """Resident KiB once it no longer changes (1 % within half a second)."""
-    deadline = time.monotonic() + SETTLE_TIMEOUT_S
-    last = resident_kib(pid)
-    while time.monotonic() < deadline:
-        time.sleep(SETTLE_STEP_S)
-        now = resident_kib(pid)
-        if abs(now - last) <= 0.01 * last:
-            return now
-        last = now
-    return last

@@ -8,6 +8,7 @@ from benchmarks.peers.nats import JetStream
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.rabbitmq import QuorumQueue
 from benchmarks.peers.redis import RawXadd, RedisBenchmark, Store
+from benchmarks.peers.text import Text
 from benchmarks.peers.tmq import Tmq
 from benchmarks.process import Workshop
 
@@ -16,6 +17,7 @@ def make_peers(workshop: Workshop, store: Store) -> dict[str, Peer]:
     """Every peer by name, in the order of the table; none is started yet."""
     peers: list[Peer] = [
         Tmq(workshop, store),
+        Text(workshop, store),
         RedisBenchmark(workshop, store),
         RawXadd(workshop, store),
         JetStream(workshop),

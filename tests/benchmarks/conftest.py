@@ -1,4 +1,4 @@
-"""A peer made of two lines: what it says first, and what it answers to each chunk it reads."""
+"""A peer made of two lines: what it says first, and what it answers to each chunk it reads. And a tiny plan."""
 
 from __future__ import annotations
 
@@ -10,13 +10,32 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.generator import Generator
-from benchmarks.peers.peer import dial
+from benchmarks.generator import Bound, Generator
+from benchmarks.machine import describe
+from benchmarks.measures.bench import Bench
+from benchmarks.peers.peer import SHAPES, dial
+from benchmarks.peers.redis import Store
+from benchmarks.plan import Plan
 from benchmarks.process import Workshop, workshop
+from benchmarks.results import Results
 
 Answer = Callable[[bytes], bytes]
 CLOSE = b"close"  # an answer that hangs up
 PIECE = 7  # bytes in which a chopped answer is sent: no reply of any peer is a multiple of it
+TINY = Plan(
+    rounds=2,
+    put=dict.fromkeys(SHAPES, Bound(400, 20)),
+    paced_seconds=0.02,
+    idle_connections=20,
+    depths=(10, 20),
+    depth_messages=80,
+    store_messages=1000,
+    fanout=Bound(300, 20),
+    subscriptions=100,
+    subscribers=20,
+    subscribed=Bound(400, 20),
+    delivery_seconds=0.05,
+)
 
 
 class Server:
@@ -80,3 +99,10 @@ def generator(request: pytest.FixtureRequest, built: Generator) -> Generator:
 def place(tmp_path: Path) -> Iterator[Workshop]:
     with workshop(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def bench(place: Workshop, built: Generator) -> Bench:
+    store = Store(place)
+    results = Results("2026-11-21T10:00:00", describe(place.folder), built.language, 2, True, "")
+    return Bench(place, built, TINY, store, {}, results, say=lambda text: None)

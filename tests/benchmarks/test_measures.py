@@ -9,32 +9,13 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks.generator import Bound, Generator, LoadFailed, Outcome
-from benchmarks.machine import describe
 from benchmarks.measures import depth, idle, paced, pipeline, store_alone, throughput
 from benchmarks.measures.bench import Bench
 from benchmarks.peers import make_peers
-from benchmarks.peers.peer import SHAPES, Operation, Peer, Shape
+from benchmarks.peers.peer import Operation, Peer, Shape
 from benchmarks.peers.redis import RawXadd, Store, encode_command, parse_csv
-from benchmarks.plan import Plan
 from benchmarks.process import NotRun, Workshop
-from benchmarks.results import Results
-
-TINY = Plan(
-    rounds=2,
-    put=dict.fromkeys(SHAPES, Bound(400, 20)),
-    paced_seconds=0.02,
-    idle_connections=20,
-    depths=(10, 20),
-    depth_messages=80,
-    store_messages=1000,
-)
-
-
-@pytest.fixture
-def bench(place: Workshop, built: Generator) -> Bench:
-    store = Store(place)
-    results = Results("2026-11-21T10:00:00", describe(place.folder), built.language, 2, True, "")
-    return Bench(place, built, TINY, store, {}, results, say=lambda text: None)
+from tests.benchmarks.conftest import TINY
 
 
 class Absent(Peer):

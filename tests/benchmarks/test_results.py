@@ -61,6 +61,16 @@ def test_a_peer_that_was_not_asked_for_is_not_compared() -> None:
     assert compare(results) == []
 
 
+def test_edges_of_penstock_are_not_held_against_each_other() -> None:
+    results = make_results()
+    text = PeerResult("text", "Penstock text", "fsynced", "", "", {"put 10 x 200": cell(400e3, 400e3, 400e3)})
+    results.peers.append(text)
+    assert report.format_cell(results, text, "put 10 x 200") == "400"
+    finding = next(each for each in compare(results) if each.what.startswith("text "))
+    assert finding.what == "text put 10 x 200 / JetStream"
+    assert (finding.values, finding.verdict) == ([2.0, 4.0, 4.0], "met")
+
+
 @pytest.mark.parametrize(("sign", "verdict"), [(">=", "missed"), ("<=", "met")])
 def test_verdicts(sign: str, verdict: str) -> None:
     assert Finding("m", "w", [1.0], target=Target(sign, 2.0)).verdict == verdict  # type: ignore[arg-type]

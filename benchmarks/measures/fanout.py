@@ -1,0 +1,100 @@
+"""One publisher, and a hundred subscribers or one: deliveries a second, beside NATS without JetStream.
+
+One connection publishes as fast as it may; all deliveries are counted and waited for, and the time is from the first
+publish to the last subscriber's last message. On both sides the publisher is never more than AHEAD messages before the
+slowest subscriber, so that NATS, which closes who is too slow, loses none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+from benchmarks.generator import Audience, Bound, Load, Outcome
+from benchmarks.measures.bench import Bench
+from benchmarks.measures.edges import own_store, text_edge
+from benchmarks.peers.nats_core import NatsCore, encode_pub
+from benchmarks.peers.text import Text, encode_send, subscribe
+from benchmarks.plan import warm_up
+from benchmarks.results import Finding, Target
+
+AUDIENCES = {100: Target(">=", 0.5), 1: Target(">=", 0.25)}  # subscribers -> deliveries, ours / NATS core
+# More than either side needs to be at its best (measured from 1,000 to 32,000); a tenth of what NATS would drop at.
+AHEAD = 8_000
+TAG = "bench"
+NOTE = f"publisher at most {AHEAD:,} messages ahead of the slowest; every delivery counted, none dropped"
+
+MakeLoad = Callable[[int], Load]  # of so many subscribers
+Rates = dict[str, float]  # who -> deliveries/s
+
+
+def measure(bench: Bench) -> list[Finding]:
+    try:
+        with contextlib.ExitStack() as running:
+            bench.say("fanout: starting the edge and NATS")
+            store = running.enter_context(own_store(bench, "fanout"))
+            edge = running.enter_context(text_edge(bench, store, "penstock-fanout"))
+            nats = NatsCore(bench.workshop)
+            nats.start()
+            running.callback(nats.stop)
+            sides = {
+                "ours": lambda count: _text_load(edge, count),
+                "nats": lambda count: _nats_load(nats, count),
+            }
+            return [each for count in AUDIENCES for each in _findings(count, _rounds(bench, sides, count))]
+    except OSError as failure:
+        return [
+            Finding("fanout", _what(count), unit="x", target=target, note=str(failure))
+            for count, target in AUDIENCES.items()
+        ]
+
+
+def _text_load(edge: Text, count: int) -> Load:
+    subscribers = [edge.connect() for _ in range(count)]
+    for sock in subscribers:
+        subscribe(sock, [TAG])
+    audience = Audience(subscribers, "text-messages", fan=count, ahead=AHEAD)
+    return Load("line", [edge.connect()], [encode_send(TAG)], window=AHEAD, ok="OK", audience=audience)
+
+
+def _nats_load(nats: NatsCore, count: int) -> Load:
+    subscribers: list[socket.socket] = [nats.subscribe(TAG) for _ in range(count)]
+    audience = Audience(subscribers, "nats-messages", fan=count, ahead=AHEAD)
+    return Load("nats-publish", [nats.connect()], [encode_pub(TAG)], window=1, audience=audience)
+
+
+def _rounds(bench: Bench, sides: dict[str, MakeLoad], count: int) -> list[Rates]:
+    """The first one, to warm up, is not kept; each begins with the other side."""
+    bound = bench.plan.fanout
+    rounds: list[Rates] = []
+    for number in range(bench.plan.rounds + 1):
+        order = list(sides)[:: 1 if number % 2 else -1]
+        rates = {}
+        for who in order:
+            bench.say(f"fanout: 1 to {count}, {who}")
+            outcome = _run(bench, sides[who](count), bound if number else warm_up(bound))
+            rates[who] = outcome.heard / outcome.seconds
+        rounds.append(rates)
+    return rounds[1:]
+
+
+def _run(bench: Bench, load: Load, bound: Bound) -> Outcome:
+    with contextlib.closing(load):
+        return bench.generator.run(load, bound)
+
+
+def _what(count: int) -> str:
+    return f"deliveries, 1 publisher to {count} subscriber{'s' * (count > 1)}"
+
+
+def _findings(count: int, rounds: list[Rates]) -> list[Finding]:
+    quotients = [each["ours"] / each["nats"] for each in rounds]
+    what = _what(count)
+    return [
+        Finding(
+            "fanout", f"{what}: Penstock text / {NatsCore.title}", quotients, "x", AUDIENCES[count], NOTE
+        ),
+        Finding("fanout", f"{what}: Penstock text", [each["ours"] for each in rounds], "msg/s"),
+        Finding("fanout", f"{what}: {NatsCore.title}", [each["nats"] for each in rounds], "msg/s"),
+    ]
