@@ -27,6 +27,7 @@ MODULES = {
     "get": "services.cli.get",
     "peek": "services.cli.get",
     "dead": "services.cli.dead",
+    "log": "services.cli.log",
     "config": "services.cli.config",
     "doctor": "services.cli.doctor",
     "store": "services.cli.store",

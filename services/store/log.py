@@ -165,3 +165,15 @@ class Log:
         """The log's hash as it is: counters and sizes (lua/schema.lua)."""
         pairs = await self.domain.link.call("HGETALL", self.keys.log[1])
         return {pairs[i].decode(): pairs[i + 1].decode() for i in range(0, len(pairs), 2)}
+
+    async def size(self) -> tuple[int, int]:
+        """How many entries there are, and when the oldest was stored (ms since 1970; 0: there is none)."""
+        link, stream = self.domain.link, self.keys.log[0]
+        oldest = await link.call("XRANGE", stream, "-", "+", "COUNT", 1)
+        return int(await link.call("XLEN", stream)), int(oldest[0][1][3]) if oldest else 0
+
+    async def bound(self) -> int:
+        """Octets that it has on this server at most, whatever `max_bytes` says (lua/links.lua); 0: no bound."""
+        info = (await self.domain.link.call("INFO", "memory")).decode()
+        found = next((line for line in info.split("\r\n") if line.startswith("maxmemory:")), ":0")
+        return int(found.partition(":")[2]) // 4

@@ -34,6 +34,15 @@ class LogState:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A store that a link was ever set up with, as it is written down here."""
+
+    store: bytes
+    seen: str  # up to this place of its log all was sent to us; '': it has not said yet
+    follower: str  # "<session> <connection>" of the edge that follows it now; '': none does
+
+
+@dataclass(frozen=True, slots=True)
 class Arrived:
     """Lines of one origin, with consecutive numbers from `first` on."""
 
@@ -132,6 +141,28 @@ class Replica:
         """The stores that a link was ever set up with."""
         found: list[bytes] = await self._domain.link.call("HKEYS", self._keys.log_base)
         return found
+
+    async def links(self) -> list[Neighbour]:
+        """The same stores, with how far each of them was seen and who follows it now."""
+        seen = await self._domain.link.call("HGETALL", self._keys.log_seen)
+        places = {seen[i]: seen[i + 1].decode().partition(" ")[2] for i in range(0, len(seen), 2)}
+        return [
+            Neighbour(store, places.get(store, ""), await self._follower(store))
+            for store in sorted(await self.neighbours())
+        ]
+
+    async def _follower(self, neighbour: bytes) -> str:
+        found = await self._domain.link.call("GET", self._keys.log_lease(neighbour.decode()))
+        return found.decode() if found else ""
+
+    async def numbers(self) -> tuple[Held, Held]:
+        """What came and what is gone, as it is written: beside `state`, this changes nothing whatever server it is.
+
+        Of our own numbers only those of older incarnations; the newest are told by the log's figures.
+        """
+        came = await self._domain.link.call("HGETALL", self._keys.log[2])
+        gone = await self._domain.link.call("HGETALL", self._keys.log[3])
+        return _held(came), _held(gone)
 
     async def seen(self, neighbour: bytes, incarnation: bytes) -> str | None:
         """Up to which place of its log all was sent to us, if that is a place in the log of this incarnation."""

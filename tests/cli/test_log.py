@@ -1,0 +1,214 @@
+"""penstock log: what the store's log of the text service holds, and who is linked with it (docs/cli.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.store import QueueSpec, Store, records
+from services.store.asking import Asker
+from services.store.intervals import Intervals
+from services.store.log import NO_SUBSCRIPTIONS, Log, LogSpec
+from services.store.replica import Arrived, Gap, Replica
+from services.store.spec import LOG_DOMAIN
+from tests.cli.shell import Shell
+from tests.servers import PROGRAMS, Server, eventually
+
+HOUR_MS = 3_600_000
+KEPT = LogSpec("fsync", 2 * HOUR_MS, 1 << 20)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A store of the test's own, set up."""
+    server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def shell(server: Server, tmp_path: Path) -> Shell:
+    shell = Shell(tmp_path, {"REDIS_URL": server.url})
+    shell.run("store", "init")
+    return shell
+
+
+async def declared(store: Store) -> Log:
+    """The log as an edge leaves it that nobody has sent anything to."""
+    log = Log(store.look_at(LOG_DOMAIN), KEPT)
+    await log.declare()
+    return log
+
+
+def declare(shell: Shell) -> None:
+    shell.with_store(declared)
+
+
+def arrived(origin: tuple[bytes, bytes], first: int, number: int) -> Arrived:
+    return Arrived(*origin, first, number, False, b"SEND t x\n" * number)
+
+
+def take(shell: Shell, *items: Arrived | Gap) -> None:
+    """As if a neighbour had sent them over a link."""
+
+    async def work(store: Store) -> None:
+        await Replica(await declared(store)).accept(list(items), NO_SUBSCRIPTIONS)
+
+    shell.with_store(work)
+
+
+def look(shell: Shell) -> dict[str, Any]:
+    return shell.run("log", "show", "--json").object
+
+
+def test_a_store_without_a_log_says_so(shell: Shell) -> None:
+    error = shell.fails("log", "show", code=4)
+    assert error.startswith("no_log: no text pub/sub server has used this store yet")
+
+
+def test_a_store_that_is_not_set_up_is_another_matter(server: Server, tmp_path: Path) -> None:
+    shell = Shell(tmp_path, {"REDIS_URL": server.url})
+    assert shell.fails("log", "show", code=3).startswith("not_initialised: ")
+
+
+def test_a_log_that_nobody_has_used_yet(shell: Shell) -> None:
+    declare(shell)
+    told = look(shell)
+    assert (told["store"], told["incarnation"], told["messages"], told["entries"]) == ("", "", 0, 0)
+    assert (told["oldest_age_ms"], told["origins"], told["neighbours"], told["queues"]) == (None, [], [], [])
+    assert "none yet" in shell.run("log", "show").text
+
+
+def test_what_it_keeps_is_told(shell: Shell, server: Server) -> None:
+    """pubsub.md 4.6: and never more than a quarter of the server's memory."""
+    declare(shell)
+    told = look(shell)
+    assert (told["ack_level"], told["retention_ms"]) == ("fsync", 2 * HOUR_MS)
+    assert (told["max_bytes"], told["bound_bytes"]) == (1 << 20, 1 << 20)
+    server.call("CONFIG", "SET", "maxmemory", 3 << 20)
+    told = look(shell)
+    assert (told["max_bytes"], told["bound_bytes"]) == (1 << 20, 3 << 18)
+    assert "2h, at most 786,432 bytes" in shell.run("log", "show").text
+
+
+def test_what_came_and_what_is_missing(shell: Shell) -> None:
+    """pubsub.md 4.4, 4.5"""
+    one, two = (b"one", b"i1"), (b"two", b"i2")
+    take(shell, arrived(one, 1, 3), arrived(two, 7, 2), Gap(*one, 4, 5), arrived(one, 9, 1))
+    told = look(shell)
+    assert (told["messages"], told["entries"], told["bytes"]) == (6, 3, 6 * 9)
+    assert (told["accepted"], told["gaps"], told["sent"], told["trimmed"]) == (6, 2, 0, 0)
+    assert told["oldest_age_ms"] < HOUR_MS
+    assert told["incarnations"] == 1
+    assert sorted(told["origins"], key=lambda origin: origin["store"]) == [
+        {"store": "one", "incarnation": "i1", "own": False, "held": "1-5+9-9", "gone": "4-5"},
+        {"store": "two", "incarnation": "i2", "own": False, "held": "7-8", "gone": "-"},
+    ]
+    table = shell.run("log", "show").text
+    assert [line.split() for line in table.splitlines() if line.startswith("one ")] == [
+        ["one", "i1", "6", "2", "1-5", "9-9"]
+    ]
+
+
+def test_a_row_of_very_many_intervals_is_cut_for_people_only(shell: Shell) -> None:
+    take(shell, *(arrived((b"one", b"i1"), first, 1) for first in range(1, 20, 2)))
+    assert "1-1 3-3 5-5 and 7 more" in shell.run("log", "show").text
+    (origin,) = look(shell)["origins"]
+    assert origin["held"] == Intervals.of([(n, n) for n in range(1, 20, 2)]).format()
+
+
+def test_neighbours_and_who_follows_them(shell: Shell) -> None:
+    """pubsub.md 4.3: every store that a link was ever set up with, linked now or not."""
+
+    async def work(store: Store) -> None:
+        replica = Replica(await declared(store))
+        for name in (b"north", b"south"):
+            await replica.baseline(name, {})
+        await replica.note_seen(b"north", b"theirs/ours", b"17-4")
+        assert await replica.lease(b"north", "pubsub-host-1 c7", HOUR_MS)
+
+    shell.with_store(work)
+    assert look(shell)["neighbours"] == [
+        {"store": "north", "seen": "17-4", "follower": "pubsub-host-1 c7"},
+        {"store": "south", "seen": "", "follower": ""},
+    ]
+    table = shell.run("log", "show").text
+    assert "pubsub-host-1 c7" in table
+    assert "nobody" in table
+
+
+def test_queues_with_bindings(shell: Shell) -> None:
+    """pubsub.md 5.1, 5.2"""
+    declare(shell)
+    shell.run("queue", "create", "plain")
+    shell.run("queue", "create", "audit", "--bindings-text-subscribe", "a*", "--bindings-text-subscribe", "b")
+    shell.run("queue", "create", "events", "--bindings-text-publish", "ev")
+    assert look(shell)["queues"] == [
+        {"name": "audit", "subscribe": ["a*", "b"], "publish": ""},
+        {"name": "events", "subscribe": [], "publish": "ev"},
+    ]
+    rows = [line.split() for line in shell.run("log", "show").text.splitlines()]
+    assert ["audit", "a*", "b", "-"] in rows
+    assert ["events", "ev"] in rows
+
+
+def test_a_look_changes_nothing(shell: Shell, server: Server) -> None:
+    """Not even where the server is another one than before, which the first to send or to link would note (4.4)."""
+    take(shell, arrived((b"one", b"i1"), 1, 3))
+    before = look(shell)
+    server.kill9()
+    server.start()
+    after = look(shell)
+    assert {**after, "oldest_age_ms": 0} == {**before, "oldest_age_ms": 0}
+
+
+def test_our_own_numbers_stand_first(shell: Shell) -> None:
+    async def work(store: Store) -> None:
+        log = await declared(store)
+        domain = store.domain(LOG_DOMAIN)
+        await domain.pipe.ready()
+        queue, _ = await store.declare("events", QueueSpec(bindings={"text": {"publish": "ev"}}), "test")
+        assert await Asker(domain.pipe).publish(queue, [records.encode(b"x")] * 3, "test") == []
+        await Replica(log).accept([arrived((b"one", b"i1"), 1, 1)], NO_SUBSCRIPTIONS)
+
+    shell.with_store(work)
+    told = look(shell)
+    first, second = told["origins"]
+    own = {
+        "store": told["store"],
+        "incarnation": told["incarnation"],
+        "own": True,
+        "held": "1-3",
+        "gone": "-",
+    }
+    assert (first, second["store"]) == (own, "one")
+    assert told["sent"] == 3
+    assert told["head"].endswith("-4")
+    assert f"{told['store']} (here)" in shell.run("log", "show").text
+
+
+def test_trimmed_messages_are_gone_and_not_in_it(shell: Shell, server: Server) -> None:
+    """pubsub.md 4.6: the numbers outlive what is trimmed."""
+    take(shell, arrived((b"one", b"i1"), 1, 3))
+
+    async def trim(store: Store) -> int:
+        log = Log(store.look_at(LOG_DOMAIN), LogSpec("fsync", 0, 1 << 20))
+        await log.declare()
+        return await log.trim()
+
+    assert eventually(lambda: shell.with_store(trim)) == 3
+    told = look(shell)
+    assert (told["messages"], told["trimmed"], told["oldest_age_ms"]) == (0, 3, None)
+    assert told["origins"][0]["gone"] == told["origins"][0]["held"] == "1-3"
+
+
+def test_a_store_that_does_not_answer_is_given_up(shell: Shell, server: Server) -> None:
+    declare(shell)
+    server.stop()
+    try:
+        assert shell.fails("log", "show", "--timeout", "0.5", code=3).startswith("store_unavailable: ")
+    finally:
+        server.cont()
