@@ -14,7 +14,7 @@ from services.cli import documents
 from services.cli.command import store_command
 from services.cli.exits import Exit, Failure
 from services.cli.output import Output
-from services.cli.spec_options import spec_from, spec_options
+from services.cli.spec_options import Given, spec_from, spec_options
 from services.cli.text import age, count
 from services.store import Queue, Store
 from services.store.errors import QueueNotEmpty, QueueUnknown
@@ -40,7 +40,7 @@ def checked_name(name: str) -> str:
 @click.argument("name")
 @spec_options
 @store_command
-async def create(store: Store, output: Output, name: str, **given: str | None) -> None:
+async def create(store: Store, output: Output, name: str, **given: Given) -> None:
     """Make the queue NAME.
 
     It must not exist; `queue apply` changes one that does. Without --ack-level it gets the strongest level that

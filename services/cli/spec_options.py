@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, get_origin
 
 import click
 from pydantic import BaseModel, ValidationError
@@ -14,6 +14,7 @@ from services.cli.exits import Exit, Failure
 from services.kit.layers import explain, merge
 from services.store import QueueSpec
 
+Given = str | tuple[str, ...] | None  # what one option said
 SEPARATOR = "__"  # in the names of click's parameters, which are Python's
 
 
@@ -42,6 +43,8 @@ def _spec_option(path: tuple[str, ...], field: FieldInfo) -> Callable[[Any], Any
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         choices = click.Choice([member.value for member in kind])
         return click.option(name, parameter, type=choices, help=field.description)
+    if get_origin(kind) is tuple:
+        return click.option(name, parameter, multiple=True, help=f"{field.description}; repeatable")
     return click.option(name, parameter, help=field.description)
 
 
@@ -51,11 +54,11 @@ def spec_options(function: Any) -> Any:
     return function
 
 
-def spec_from(given: dict[str, str | None]) -> QueueSpec:
+def spec_from(given: Mapping[str, Given]) -> QueueSpec:
     """The document's spec from what options said. Raises Failure."""
     tree: dict[str, Any] = {}
     for path, value in given.items():
-        if value is not None:
+        if value not in (None, ()):  # () of an option that may be repeated and was not given at all
             branch: Any = value
             for name in reversed(path.split(SEPARATOR)):
                 branch = {name: branch}
@@ -63,4 +66,5 @@ def spec_from(given: dict[str, str | None]) -> QueueSpec:
     try:
         return QueueSpec.model_validate(tree)
     except ValidationError as error:
-        raise Failure(Exit.USAGE, "bad_document", "\n".join(explain(error, QueueSpec, None))) from None
+        faults = (line.removeprefix(": ") for line in explain(error, QueueSpec, None))
+        raise Failure(Exit.USAGE, "bad_document", "\n".join(faults)) from None

@@ -143,10 +143,20 @@ def check_pattern(pattern: str) -> str:
     return pattern
 
 
+def refuse_text(value: object) -> object:
+    """One pattern alone looks as if it were enough."""
+    if isinstance(value, str):
+        raise ValueError("write a list of patterns, as in [order.new, 'audit.*']")
+    return value
+
+
+Patterns = Annotated[tuple[Annotated[str, AfterValidator(check_pattern)], ...], BeforeValidator(refuse_text)]
+
+
 class TextBinding(Document):
     """How a queue meets the text service."""
 
-    subscribe: tuple[Annotated[str, AfterValidator(check_pattern)], ...] = Field(
+    subscribe: Patterns = Field(
         (), max_length=100, description="patterns: each message that matches one is put in, once"
     )
     publish: Annotated[str, AfterValidator(check_tag)] = Field(
