@@ -49,4 +49,6 @@ def _leaves(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 def _text(value: Any) -> str:
     if value is None or value in ([], {}):
         return "-"
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

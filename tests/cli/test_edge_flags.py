@@ -59,6 +59,8 @@ def test_config_shows_what_they_say(found: Shell) -> None:
     told = found.run("config", "--json", **environment).object
     assert told["settings"]["edges"]["fifth"]["neighbours"] == ["a:1", "b:2"]
     assert told["origins"]["edges.fifth.neighbours"] == "PENSTOCK_EDGES__FIFTH__NEIGHBOURS"
+    (row,) = [line for line in found.run("config", **environment).text.splitlines() if "fifth.neigh" in line]
+    assert "  a:1, b:2  " in row
     flags = ["--cousin", "c:3", "--set", "edges.fifth.neighbours=[d:4]", "--cousin", "e:5"]
     told = found.run("config", "--json", *flags, **environment).object
     assert told["settings"]["edges"]["fifth"]["neighbours"] == ["c:3", "e:5"]
