@@ -17,7 +17,7 @@ from benchmarks.measures.edges import own_store, text_edge
 from benchmarks.peers.nats_core import NatsCore, encode_pub
 from benchmarks.peers.text import Text, encode_send, subscribe
 from benchmarks.plan import warm_up
-from benchmarks.results import Finding, Target
+from benchmarks.results import Finding, Target, median
 
 AUDIENCES = {100: Target(">=", 0.5), 1: Target(">=", 0.25)}  # subscribers -> deliveries, ours / NATS core
 # More than either side needs to be at its best (measured from 1,000 to 32,000); a tenth of what NATS would drop at.
@@ -26,7 +26,7 @@ TAG = "bench"
 NOTE = f"publisher at most {AHEAD:,} messages ahead of the slowest; every delivery counted, none dropped"
 
 MakeLoad = Callable[[int], Load]  # of so many subscribers
-Rates = dict[str, float]  # who -> deliveries/s
+Round = dict[str, Outcome]  # by side
 
 
 def measure(bench: Bench) -> list[Finding]:
@@ -64,18 +64,17 @@ def _nats_load(nats: NatsCore, count: int) -> Load:
     return Load("nats-publish", [nats.connect()], [encode_pub(TAG)], window=1, audience=audience)
 
 
-def _rounds(bench: Bench, sides: dict[str, MakeLoad], count: int) -> list[Rates]:
+def _rounds(bench: Bench, sides: dict[str, MakeLoad], count: int) -> list[Round]:
     """The first one, to warm up, is not kept; each begins with the other side."""
     bound = bench.plan.fanout
-    rounds: list[Rates] = []
+    rounds: list[Round] = []
     for number in range(bench.plan.rounds + 1):
         order = list(sides)[:: 1 if number % 2 else -1]
-        rates = {}
+        outcomes = {}
         for who in order:
             bench.say(f"fanout: 1 to {count}, {who}")
-            outcome = _run(bench, sides[who](count), bound if number else warm_up(bound))
-            rates[who] = outcome.heard / outcome.seconds
-        rounds.append(rates)
+            outcomes[who] = _run(bench, sides[who](count), bound if number else warm_up(bound))
+        rounds.append(outcomes)
     return rounds[1:]
 
 
@@ -88,13 +87,20 @@ def _what(count: int) -> str:
     return f"deliveries, 1 publisher to {count} subscriber{'s' * (count > 1)}"
 
 
-def _findings(count: int, rounds: list[Rates]) -> list[Finding]:
-    quotients = [each["ours"] / each["nats"] for each in rounds]
+def _findings(count: int, rounds: list[Round]) -> list[Finding]:
+    def rates(side: str) -> list[float]:
+        return [each[side].heard / each[side].seconds for each in rounds]
+
+    def busy(side: str) -> str:
+        share = median(each[side].cpu_s / each[side].seconds for each in rounds)
+        return f"generator busy {share:.0%} of a core"
+
+    quotients = [ours / theirs for ours, theirs in zip(rates("ours"), rates("nats"), strict=True)]
     what = _what(count)
     return [
         Finding(
             "fanout", f"{what}: Penstock text / {NatsCore.title}", quotients, "x", AUDIENCES[count], NOTE
         ),
-        Finding("fanout", f"{what}: Penstock text", [each["ours"] for each in rounds], "msg/s"),
-        Finding("fanout", f"{what}: {NatsCore.title}", [each["nats"] for each in rounds], "msg/s"),
+        Finding("fanout", f"{what}: Penstock text", rates("ours"), "msg/s", note=busy("ours")),
+        Finding("fanout", f"{what}: {NatsCore.title}", rates("nats"), "msg/s", note=busy("nats")),
     ]
