@@ -31,6 +31,10 @@ async def write(book: Logbook, *names: str) -> None:
         await book.send(b"t " + name.encode())
 
 
+async def passed(book: Logbook, at_ms: int) -> bool:
+    return await book.log.domain.link.now_ms() > at_ms
+
+
 async def test_one_server_that_runs_has_one(server: Server) -> None:
     """Processes come and go, functions are loaded again, the log is declared again: the numbers go on."""
     async with Desk(server) as desk, logbook(desk) as book:
@@ -84,6 +88,8 @@ async def test_a_primary_that_was_a_replica_in_between_begins_another(own_server
         await write(book, "1")
         old = own(await book.state())
         own_server.call("REPLICAOF", "127.0.0.1", "1")
+        begun = await book.log.domain.link.now_ms()
+        await until(lambda: passed(book, begun + 10))  # nothing that brings other data is faster
         own_server.call("REPLICAOF", "NO", "ONE")
         await until(lambda: desk.pipe.trouble is None)
         await write(book, "2")

@@ -85,6 +85,14 @@ async def test_of_an_empty_log_it_misses_nothing(book: Logbook) -> None:
     await tail.close()
 
 
+@pytest.fixture
+def _patient(tail: Tail, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits goes on waiting."""
+    monkeypatch.setattr(tail_module, "BLOCK_MS", 20_000)
+    monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 30.0)
+
+
+@pytest.mark.usefixtures("_patient")
 async def test_it_wakes_for_what_comes(book: Logbook, tail: Tail) -> None:
     waiting = asyncio.create_task(tail.next())
     await until(lambda: blocked(book))
@@ -108,6 +116,19 @@ async def test_it_hands_out_every_entry_once(book: Logbook, tail: Tail) -> None:
     found = await all_of(tail, b"last")
     assert found == (await book.entries())[1:]
     check_numbering(found, 1)
+
+
+async def test_it_reads_about_a_mebibyte_at_a_time(book: Logbook, tail: Tail) -> None:
+    """Once it knows how large they are."""
+    before = await book.head()
+    for round_ in range(2):
+        for number in range(30):
+            await book.send(b"t %d.%d " % (round_, number) + b"x" * 200_000)
+        found = await tail.next()
+        assert len(found) == (8 if round_ else 30)
+    while found[-1].place < await book.head():
+        found += await next_of(tail)
+    assert found == (await book.entries(before))[30:]
 
 
 async def test_it_goes_on_where_it_was_after_a_kill(own_server: Server) -> None:
@@ -159,6 +180,7 @@ async def test_a_server_that_does_not_answer_is_left(own_server: Server) -> None
         await tail.close()
 
 
+@pytest.mark.usefixtures("_patient")
 async def test_a_cancelled_reading_takes_nothing_away(book: Logbook, tail: Tail) -> None:
     for number in range(5):
         waiting = asyncio.create_task(tail.next())
