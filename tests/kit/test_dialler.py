@@ -151,7 +151,7 @@ async def test_a_session_that_cannot_be_made_is_a_bug_of_ours_and_is_told() -> N
 
 async def test_who_gives_up_leaves_nothing_behind() -> None:
     with deaf() as port:
-        async with Calls() as calls:
+        async with Calls(connect_timeout_s=600) as calls:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
                     await calls.connect(port)

@@ -146,7 +146,7 @@ async def test_the_drain_does_not_wait_for_handshakes(authority: Authority) -> N
 
 async def test_who_gives_up_in_the_handshake_leaves_nothing_behind(authority: Authority) -> None:
     with mute() as port:
-        async with Calls(tls=authority.dialler()) as calls:
+        async with Calls(tls=authority.dialler(), handshake_timeout_s=600) as calls:
             waiting = asyncio.create_task(calls.connect(port))
             await until(lambda: calls.dialler._attempts)
             waiting.cancel()
