@@ -1,0 +1,107 @@
+"""What the clients of a ring's run did and saw. Times are those of one monotonic clock, in seconds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+Numbered = tuple[bytes, int]  # "<store> <incarnation>", number
+
+
+@dataclass(slots=True, eq=False)
+class Sent:
+    """One SEND. `text` is like no other's; the message in the log is exactly it."""
+
+    text: bytes
+    tag: bytes
+    store: int
+    connection: int
+    began: float
+    answered: float | None = None  # None: nobody knows whether it was stored
+    ok: bool = False
+
+    @property
+    def is_certain(self) -> bool:
+        return self.answered is not None and self.ok
+
+    @property
+    def was_refused(self) -> bool:
+        return self.answered is not None and not self.ok
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """One SUBSCRIBE."""
+
+    identifier: bytes
+    pattern: bytes
+    asked: float
+    confirmed: float | None = None
+
+    def matches(self, tag: bytes) -> bool:
+        if self.pattern.endswith(b"*"):
+            return tag.startswith(self.pattern[:-1])
+        return tag == self.pattern
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Life:
+    """One connection of a subscriber, from its first SUBSCRIBE on. `ended` is None if it was there to the last."""
+
+    subscriber: str
+    store: int
+    edge: str
+    subscriptions: list[Subscription] = field(default_factory=list)
+    lines: list[tuple[bytes, bytes]] = field(default_factory=list)  # identifier, text
+    odd: list[bytes] = field(default_factory=list)  # lines that nobody had to send
+    ended: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of a log."""
+
+    origin: bytes
+    number: int
+    tag: bytes
+    text: bytes
+
+    @property
+    def store(self) -> bytes:
+        return self.origin.partition(b" ")[0]
+
+
+@dataclass(slots=True, repr=False)
+class Book:
+    """A store's log after the run, in its order, and what the store says that it holds."""
+
+    store: bytes
+    entries: list[Entry]
+    held: set[Numbered]
+    gaps: int = 0
+
+
+@dataclass(slots=True)
+class Fault:
+    """Something that was done to a process or a cable."""
+
+    target: str
+    kind: str
+    began: float
+    ended: float | None = None  # None: not yet
+    resumed: float | None = None  # when all edges served again
+
+
+class History:
+    """Everything that was sent and received."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.sent: list[Sent] = []
+        self.lives: list[Life] = []
+        self.faults: list[Fault] = []
+        self._connections = 0
+
+    def connection(self) -> int:
+        self._connections += 1
+        return self._connections

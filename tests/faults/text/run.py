@@ -1,0 +1,328 @@
+"""One run: three stores in a ring of links, faults for a while, then peace until all is healed, and what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from redis.exceptions import RedisError, ResponseError
+
+from services.store import Store, StoreError
+from services.store.log import START, Log, LogSpec
+from services.store.replica import Replica
+from services.store.spec import LOG_DOMAIN
+from tests.faults.text.actors import SUBSCRIBERS, TAGS, Publisher, Silent, World, cast
+from tests.faults.text.edges import TextEdge
+from tests.faults.text.history import Book, Entry, Fault, History
+from tests.faults.text.plan import CABLES, EDGES, STORES, Episode, Kind, Step, episodes
+from tests.pubsub.cable import Cable
+from tests.servers import Server, free_port
+
+SECONDS = 45.0
+RESUME_S = 30.0  # everything runs again: so long may it take until each edge stores again
+TERM_S = 20.0  # an edge's drain
+HEAL_S = 30.0  # after the last fault: until all logs hold the same, and all subscribers have it
+LOOK_S = 0.1
+CALM_S = 1.0  # at most, between two episodes
+Target = Server | TextEdge | Cable
+
+
+class Stuck(Exception):
+    """it did not come to pass in time"""
+
+
+@dataclass(slots=True, repr=False)
+class Outcome:
+    """All that a run leaves to be judged."""
+
+    seed: int
+    history: History
+    books: list[Book] = field(default_factory=list)
+    kills: int = 0
+    seconds: float = 0.0
+    healed_s: float | None = None  # after the last fault
+    failures: list[str] = field(default_factory=list)  # what could not even be brought to an end
+    logged: list[str] = field(default_factory=list)  # what an edge must never have to log
+
+
+async def eventually(condition: Callable[[], Awaitable[Any]], patience_s: float, what: str) -> None:
+    """Raises Stuck."""
+    end = time.monotonic() + patience_s
+    while not await condition():
+        if time.monotonic() > end:
+            raise Stuck(f"{what}: not within {patience_s:g} s")
+        await asyncio.sleep(LOOK_S)
+
+
+async def together(*work: Coroutine[Any, Any, None]) -> None:
+    """Waits for all, then raises the first fault: nothing is left half done."""
+    for ended in await asyncio.gather(*work, return_exceptions=True):
+        if ended is not None:
+            raise ended
+
+
+class Reader:
+    """Looks at a store's log beside the edges."""
+
+    def __init__(self, url: str) -> None:
+        self.store = Store(url, "faults")
+
+    async def open(self) -> None:
+        await self.store.initialise()
+        self._log = Log(self.store.look_at(LOG_DOMAIN), LogSpec())
+        self._replica = Replica(self._log)
+
+    async def held(self) -> set[tuple[bytes, int]] | None:
+        """None while the store cannot be asked."""
+        try:
+            found = (await self._replica.state()).held
+        except StoreError:
+            return None
+        return {
+            (b"%b %b" % origin, number)
+            for origin, numbers in found.items()
+            for first, last in numbers.spans
+            for number in range(first, last + 1)
+        }
+
+    async def book(self) -> Book:
+        entries: list[Entry] = []
+        place, store = START, (await self._replica.state()).store
+        while found := await self._log.read(place):
+            place = found[-1].place
+            for entry in found:
+                for number, line in enumerate(entry.block.split(b"\n")[:-1], entry.first):
+                    _, tag, text = line.split(b" ", 2)
+                    entries.append(Entry(entry.origin, number, tag, text))
+        gaps = int((await self._log.figures()).get("gaps", 0))
+        return Book(store, entries, await self.held() or set(), gaps)
+
+    async def close(self) -> None:
+        await self._log.close()
+        await self.store.close()
+
+
+class Run:
+    def __init__(self, seed: int, directory: Path, seconds: float = SECONDS) -> None:
+        self._rng = random.Random(f"{seed} the run itself")
+        self._seconds = seconds
+        self._servers = [Server("valkey", directory / f"store{i}") for i in range(STORES)]
+        ports = [free_port() for _ in range(STORES)]
+        names = {
+            name: TextEdge(
+                name.replace(" ", "-"),
+                directory / "edges",
+                self._servers[store].url,
+                [f"127.0.0.1:{ports[store]}"],
+            )
+            for name, store in EDGES.items()
+        }
+        self._cables = [
+            Cable(names[f"edge {(i + 1) % STORES}"].link_port, port) for i, port in enumerate(ports)
+        ]
+        self._targets: dict[str, Target] = {
+            **names,
+            **{f"store {i}": server for i, server in enumerate(self._servers)},
+            **dict(zip(CABLES, self._cables, strict=True)),
+        }
+        self._edges = list(names.values())
+        self._world = World(seed, self._edges, {names[name].name: store for name, store in EDGES.items()})
+        self._readers = [Reader(server.url) for server in self._servers]
+        self._last = Publisher(self._world, "last", self._edges)
+        self.outcome = Outcome(seed, self._world.history)
+
+    async def go(self) -> Outcome:
+        """Never raises for what the servers did: that is in the outcome."""
+        out = self.outcome
+        publishers, subscribers = cast(self._world)
+        listening: list[asyncio.Task[None]] = []
+        try:
+            await self._set_up()
+            listening = [asyncio.create_task(subscriber.play()) for subscriber in subscribers]
+            await self._disturb(publishers)
+            await self._heal()
+        except (Stuck, Silent) as error:
+            out.failures.append(str(error))
+        finally:
+            for task in listening:
+                task.cancel()
+            await asyncio.gather(*listening, return_exceptions=True)
+            await self._end()
+        return out
+
+    async def _set_up(self) -> None:
+        for server in self._servers:
+            await asyncio.to_thread(server.start)
+        for reader in self._readers:
+            await reader.open()
+        for cable in self._cables:
+            await cable.open()
+        for edge in self._edges:
+            edge.spawn()
+        # before anything is sent: a link carries what arises after it was set up (pubsub.md 4.3)
+        await eventually(self._are_linked, RESUME_S, "all links are up")
+        await self._resumed()
+
+    async def _are_linked(self) -> bool:
+        """Each store follows both of the others."""
+        followed = [await asyncio.to_thread(edge.sample, "penstock_links_following") for edge in self._edges]
+        return sum(followed) == 2 * STORES
+
+    async def _end(self) -> None:
+        out = self.outcome
+        with contextlib.suppress(StoreError, RedisError, OSError):
+            out.books = [await reader.book() for reader in self._readers]
+        for cable in self._cables:
+            await cable.close()
+        for edge in self._edges:
+            edge.end()
+        for reader in self._readers:
+            await reader.close()
+        for server in self._servers:
+            server.end()
+        out.seconds = time.monotonic() - self._world.history.began
+        for edge in self._edges:
+            bad = [event for event in edge.log() if event["level"] in ("ERROR", "CRITICAL")]
+            out.logged += [f"{edge.name}: {str(event)[:2000]}" for event in bad]
+
+    # disturbance
+
+    async def _disturb(self, publishers: list[Publisher]) -> None:
+        sending = [asyncio.create_task(publisher.play()) for publisher in publishers]
+        faults = asyncio.create_task(self._faults())
+        try:
+            await asyncio.wait((faults, *sending), return_when=asyncio.FIRST_EXCEPTION)
+            self._world.stopping.set()
+            await asyncio.wait_for(asyncio.gather(faults, *sending), 2 * RESUME_S)
+        except TimeoutError as error:
+            raise Stuck("a publisher did not come to its end") from error
+        finally:
+            for task in (faults, *sending):
+                task.cancel()
+            await asyncio.gather(faults, *sending, return_exceptions=True)
+
+    async def _faults(self) -> None:
+        end = time.monotonic() + self._seconds
+        plan = episodes(self.outcome.seed)
+        try:
+            while not self._world.stopping.is_set() and time.monotonic() < end:
+                await asyncio.sleep(self._rng.uniform(0, CALM_S))
+                await self._episode(next(plan))
+        finally:
+            self._world.stopping.set()
+
+    async def _episode(self, episode: Episode) -> None:
+        faults = self._world.history.faults
+        first = len(faults)
+        targets = dict.fromkeys(step.target for step in episode)
+        lanes = [[step for step in episode if step.target == target] for target in targets]
+        await together(*(self._lane(lane) for lane in lanes))
+        await self._resumed()
+        now = time.monotonic()
+        for fault in faults[first:]:
+            fault.resumed = now
+
+    async def _lane(self, steps: list[Step]) -> None:
+        for step in steps:
+            await asyncio.sleep(step.after_s)
+            fault = Fault(step.target, step.kind.value, time.monotonic())
+            self._world.history.faults.append(fault)
+            self.outcome.kills += step.kind is Kind.KILL
+            await self._do(step, self._targets[step.target])
+            fault.ended = time.monotonic()
+
+    async def _do(self, step: Step, target: Target) -> None:
+        match step.kind, target:
+            case Kind.KILL, Server() | TextEdge():
+                target.kill9()
+                await asyncio.sleep(step.lasts_s)
+                target.spawn()
+            case Kind.STOP, Server() | TextEdge():
+                target.stop()
+                await asyncio.sleep(step.lasts_s)
+                target.cont()
+            case Kind.TERM, TextEdge():
+                target.terminate()
+                await eventually(lambda: _ended(target), TERM_S, f"{target.name} ends after SIGTERM")
+                await asyncio.sleep(step.lasts_s)
+                target.spawn()
+            case Kind.REWRITE, Server():
+                with contextlib.suppress(ResponseError):  # it does so already
+                    target.call("BGREWRITEAOF")
+            case Kind.BREAK, Cable():
+                target.break_all()
+            case Kind.PULL, Cable():
+                target.pull_out()
+                await asyncio.sleep(step.lasts_s)
+                target.plug_in()
+            case Kind.PINCH, Cable():
+                target.pinch()
+                await asyncio.sleep(step.lasts_s)
+                target.release()
+            case _:
+                raise AssertionError(step)
+
+    async def _resumed(self) -> None:
+        """Returns once every edge stores again. Raises Stuck."""
+
+        async def stores(edge: TextEdge) -> None:
+            what = f"{edge.name} stores again"
+            await eventually(lambda: self._last.send_once(edge, (b"probe",)), RESUME_S, what)
+
+        await together(*(stores(edge) for edge in self._edges))
+
+    # peace
+
+    async def _heal(self) -> None:
+        """Whoever is still there gets everything. Raises Stuck."""
+        began = time.monotonic()
+        self._world.hurrying.set()
+        await eventually(self._are_linked, HEAL_S, "all links are up again")
+        await eventually(self._all_here, HEAL_S, "every subscriber is there again")
+        for edge in self._edges:
+            if not await self._last.send_once(edge, TAGS):
+                raise Stuck(f"{edge.name} does not store, though nothing happens any more")
+        await eventually(self._hold_the_same, HEAL_S, "all stores hold the same")
+        self.outcome.healed_s = time.monotonic() - began
+        with contextlib.suppress(Stuck):  # who misses what is for the checker to tell
+            await eventually(self._have_all, HEAL_S, "every subscriber has all")
+            self.outcome.healed_s = time.monotonic() - began
+
+    def _open_lives(self) -> list[Any]:
+        return [life for life in self._world.history.lives if life.ended is None]
+
+    async def _all_here(self) -> bool:
+        lives = self._open_lives()
+        confirmed = (s.confirmed is not None for life in lives for s in life.subscriptions)
+        return len(lives) == SUBSCRIBERS and all(confirmed)
+
+    async def _hold_the_same(self) -> bool:
+        first, *others = [await reader.held() for reader in self._readers]
+        return first is not None and all(other == first for other in others)
+
+    async def _have_all(self) -> bool:
+        """As many of the last messages as there are edges have come for each subscription and tag that it matches."""
+        for life in self._open_lives():
+            for subscription in life.subscriptions:
+                tags = [tag for tag in TAGS if subscription.matches(tag)]
+                wanted = {
+                    send.text
+                    for send in self._world.history.sent[-len(TAGS) * len(EDGES) :]
+                    if send.tag in tags
+                }
+                got = {
+                    text for identifier, text in life.lines[-2000:] if identifier == subscription.identifier
+                }
+                if not wanted <= got:
+                    return False
+        return True
+
+
+async def _ended(edge: TextEdge) -> bool:
+    return edge.has_ended

@@ -1,0 +1,62 @@
+"""Whether a run was well, and if not: seed, faults, and what was wrong."""
+
+from __future__ import annotations
+
+import statistics
+
+from tests.faults.text.checker import Violation, check
+from tests.faults.text.history import Fault
+from tests.faults.text.run import Outcome
+
+SHOWN = 20  # violations told
+
+
+def judge(outcome: Outcome) -> list[Violation]:
+    found = [Violation("stuck", text) for text in outcome.failures]
+    found += [Violation("logged", text) for text in outcome.logged]
+    if not outcome.books:
+        return [*found, Violation("stuck", "the logs could not be read")]
+    history = outcome.history
+    return found + check(history.sent, outcome.books, history.lives)
+
+
+def summary(outcome: Outcome) -> str:
+    """One line: what was done, and how much there was of it."""
+    history = outcome.history
+    certain = sum(send.is_certain for send in history.sent)
+    unknown = sum(send.answered is None for send in history.sent)
+    refused = sum(send.was_refused for send in history.sent)
+    lines = sum(len(life.lines) for life in history.lives)
+    through = sum(life.ended is None for life in history.lives)
+    origins = {entry.origin for book in outcome.books for entry in book.entries}
+    parts = [f"seed {outcome.seed}", f"{outcome.seconds:.0f} s", f"{outcome.kills} kills"]
+    parts += [
+        f"{len(history.faults)} faults",
+        f"{certain} messages certain, {unknown} unknown, {refused} refused",
+    ]
+    parts += [f"{len(history.lives)} lives of subscribers, {through} to the end", f"{lines} lines"]
+    parts += [f"{len(origins)} incarnations"]
+    resumed = [f.resumed - f.ended for f in history.faults if f.resumed is not None and f.ended is not None]
+    if resumed:
+        parts.append(f"served again after {statistics.median(resumed):.1f} s, at most {max(resumed):.1f} s")
+    if outcome.healed_s is not None:
+        parts.append(f"healed after {outcome.healed_s:.1f} s")
+    return ", ".join(parts)
+
+
+def report(outcome: Outcome, violations: list[Violation]) -> str:
+    lines = [f"FAULT_SEED={outcome.seed}: {len(violations)} violations", summary(outcome), "", "Faults:"]
+    lines += [_tell_fault(outcome, fault) for fault in outcome.history.faults]
+    lines += [f"[{violation.rule}] {violation.text}" for violation in violations[:SHOWN]]
+    if len(violations) > SHOWN:
+        lines.append(f"... and {len(violations) - SHOWN} more")
+    return "\n".join(lines)
+
+
+def _at(outcome: Outcome, moment: float | None) -> str:
+    return "never" if moment is None else f"{moment - outcome.history.began:8.3f} s"
+
+
+def _tell_fault(outcome: Outcome, fault: Fault) -> str:
+    there, served = _at(outcome, fault.ended), _at(outcome, fault.resumed)
+    return f"  {_at(outcome, fault.began)}  {fault.kind:8}{fault.target:8} there {there}  all serve {served}"
