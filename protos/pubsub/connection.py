@@ -114,8 +114,11 @@ class Connection:
     def _is_fine(self, block: bytes) -> bool:
         """Whether a run of SENDs needs no closer look at its lines (1.2, 2.1)."""
         longest = self._limits.max_line_bytes
-        if len(block) > longest and max(map(len, block.splitlines())) > longest:
-            return False
+        position, size = 0, len(block)
+        while size - position > longest:  # jumps: most lines are never looked at
+            position = block.rfind(LF, position, position + longest + 1) + 1
+            if not position:
+                return False
         return is_of(self._limits.charset, block)
 
     def _sends(self, block: bytes) -> Send:

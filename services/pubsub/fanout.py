@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import count
 
 from services.pubsub.backlogs import Backlogs
-from services.pubsub.render import for_client, render, runs
+from services.pubsub.render import for_client, one_tag, render, runs
 from services.pubsub.router import Router
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log import Entry, Place
@@ -103,14 +103,21 @@ class Fanout:
         if not entries or not len(self._router):
             return
         block = entries[0].block if len(entries) == 1 else b"".join([entry.block for entry in entries])
-        groups = self._groups
-        for tag, run in runs(block):
-            found = groups.get(tag)
-            if found is None:
-                found = self._find_groups(tag)
-            for identifiers, subscribers in found:
-                self._give(run, tag, identifiers, subscribers)
+        lines = entries[0].messages if len(entries) == 1 else sum([entry.messages for entry in entries])
+        if (tag := one_tag(block, lines)) is not None:
+            self._give_all(tag, block, lines)
+        else:
+            for tag, run in runs(block):
+                self._give_all(tag, run, 0)
         self._flush(before(entries[0]))
+
+    def _give_all(self, tag: bytes, run: bytes, lines: int) -> None:
+        """lines: how many the run has, 0 where that is not known."""
+        found = self._groups.get(tag)
+        if found is None:
+            found = self._find_groups(tag)
+        for identifiers, subscribers in found:
+            self._give(run, lines or run.count(b"\n"), tag, identifiers, subscribers)
 
     def _find_groups(self, tag: bytes) -> list[Group]:
         found = self._router.match(tag)
@@ -127,11 +134,15 @@ class Fanout:
         return groups
 
     def _give(
-        self, run: bytes, tag: bytes, identifiers: tuple[bytes, ...], subscribers: list[Subscriber]
+        self,
+        run: bytes,
+        lines: int,
+        tag: bytes,
+        identifiers: tuple[bytes, ...],
+        subscribers: list[Subscriber],
     ) -> None:
         too_much = len(run) * len(identifiers) > BATCH_BYTES
         rendered = b"" if too_much else render(run, tag, identifiers)
-        lines = run.count(b"\n") * len(identifiers)
         forms: dict[tuple[bool, bool], bytes] = {}
         for subscriber in subscribers:
             if subscriber.place is not None:
@@ -144,7 +155,7 @@ class Fanout:
                 self._touched.append(subscriber)
             if too_much:
                 subscriber.size = BATCH_BYTES + 1
-            self.delivered += lines
+            self.delivered += lines * len(identifiers)
 
     def _flush(self, start: Place) -> None:
         """Writes the batch that began at `start`; who has not room for it gets it from the log later."""

@@ -16,15 +16,18 @@ _MESSAGE = b"MESSAGE "
 _RUN = re.compile(rb"(?=SEND ([^ ]++) )((?:SEND \1 [^\n]*+\n)++)")
 
 
+def one_tag(block: bytes, lines: int) -> bytes | None:
+    """The tag of all the lines of a block, if that is one."""
+    head = block[: block.index(b" ", len(_SEND)) + 1]
+    return head[len(_SEND) : -1] if block.count(b"\n" + head) + 1 == lines else None
+
+
 def runs(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The block cut where the tag changes: (tag, its lines), in order. An empty block has no runs."""
     if not block:
         return iter(())
-    head = block[: block.index(b" ", len(_SEND)) + 1]
-    # mostly all lines have one tag: as many lines that begin with the first one's head as there are line ends
-    if block.count(b"\n" + head) + 1 == block.count(b"\n"):
-        return iter([(head[len(_SEND) : -1], block)])
-    return iter(_RUN.findall(block))
+    tag = one_tag(block, block.count(b"\n"))  # mostly they have
+    return iter(_RUN.findall(block)) if tag is None else iter([(tag, block)])
 
 
 def render(run: bytes, tag: bytes, identifiers: tuple[bytes, ...]) -> bytes:

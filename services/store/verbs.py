@@ -215,7 +215,10 @@ class Verbs:
             send.done(error)
             return
         copies = send.copies
-        call = self._call_for(len(copies), len(send.block), 0, len(copies))
+        messages = max(
+            send.count, len(copies)
+        )  # not all in one call: the next gathers while the store works on one
+        call = self._call_for(messages, len(send.block), 0, len(copies))
         call.place(source, Phase.PUBLISH).sends.append(send)
         call.replicas = max(call.replicas, replicas)
         for queue, _ in copies:
