@@ -188,10 +188,11 @@ def _origin(look: Look, origin: Origin) -> dict[str, Any]:
 
 def _shown(look: Look) -> list[tuple[str, str]]:
     store, incarnation = (text.decode() or "none yet" for text in look.own)
+    entries = "1 entry" if look.entries == 1 else f"{look.entries:,} entries"
     return [
         ("store", store),
         ("incarnation", f"{incarnation} ({count(look.number('incarnations'), 'incarnation')} so far)"),
-        ("messages", f"{look.messages:,} in {look.entries:,} entries, {count(look.number('bytes'), 'byte')}"),
+        ("messages", f"{look.messages:,} in {entries}, {count(look.number('bytes'), 'byte')}"),
         ("oldest", "-" if look.oldest_age_ms is None else f"{age(look.oldest_age_ms)} ago"),
         ("kept", f"{format_duration(look.number('retention'))}, at most {count(look.bound, 'byte')}"),
         ("ack level", look.figures["level"]),
