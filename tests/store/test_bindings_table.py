@@ -109,6 +109,22 @@ async def test_a_damaged_queue_costs_its_senders_only(
     check_numbering(await book.entries())
 
 
+async def test_a_queue_that_damages_a_whole_call_leaves_the_log_usable(
+    book: Logbook, desk: Desk, server: Server
+) -> None:
+    """What is written down at the end of a call is not: no id or number may be used twice for all that."""
+    queue = await desk.queue()
+    server.call("HSET", queue.keys[1], "added", "damaged")
+    for number in range(3):
+        asked = (book.sending(b"t %d" % number), desk.publishing(queue, b"x", source=desk.source))
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert StoreFault in map(type, answers)
+    await book.send(b"t last")
+    entries = await book.entries()
+    assert check_numbering(entries) == {entries[0].origin: entries[-1].place.serial + 1}
+    assert entries[-1].block == b"SEND t last\n"
+
+
 async def test_a_damaged_log_puts_no_copy_anywhere(book: Logbook, desk: Desk, server: Server) -> None:
     queue = await book.bound("one", "t")
     server.call("SET", book.log.keys.log[0], "damaged")

@@ -17,7 +17,7 @@ from services.store.tail import Tail
 from tests.proxy import Proxy
 from tests.servers import PROGRAMS, Server, eventually
 from tests.store.desk import Desk, numbered, until
-from tests.store.logbook import Logbook, check_numbering, logbook
+from tests.store.logbook import Logbook, arrived, check_numbering, logbook
 
 PATIENT = PipeSettings(patience_s=20.0)
 
@@ -276,10 +276,14 @@ async def test_what_a_link_needs_is_kept_by_the_replicas_too(
     """pubsub.md 4.3: the baseline is durable before the first entry is asked for, whoever wrote it down."""
     monkeypatch.setattr(replica_module, "WAIT_MS", 500)
     primary, replica = pair
+    item = arrived((b"n1", b"i"), 1, b"t 1")
     async with Desk(primary) as desk, logbook(desk, LogSpec("replicated:1")) as book:
         assert await book.replica.baseline(b"n1", {}) == {}
         replica.stop()
         try:
+            for _ in range(2):
+                with pytest.raises(OutcomeUnknown):
+                    await book.accept(item)
             for _ in range(2):
                 with pytest.raises(OutcomeUnknown):
                     await book.replica.baseline(b"n2", {})
@@ -288,3 +292,5 @@ async def test_what_a_link_needs_is_kept_by_the_replicas_too(
             replica.cont()
         monkeypatch.undo()
         assert await book.replica.baseline(b"n2", {}) == {}
+        assert await book.accept(item) == (0, 0)
+        assert await book.lines() == [b"t 1"]

@@ -67,6 +67,7 @@ local function accept_lines(C, L, queues, e)
   local origin, taken = e.store .. ' ' .. e.inc, 0
   local function take_part(from, n, block)
     log_entry(C, L, origin, e.first + from, n, block, e.bridged)
+    save_place(L)
     include(held, e.first + from, e.first + from + n - 1)
     for index = from, from + n - 1 do
       for _, c in ipairs(e.copies[index] or {}) do copy_if_possible(L, queues, 'text ' .. e.store, c) end
@@ -151,7 +152,7 @@ local function log_accept(K, A)
       accepted = accepted + accept_lines(C, L, queues, e)
     end
   end
-  close_log(C)   -- first: without it the log's next id would be one that is in use
+  close_log(C)   -- first: a damaged queue must not undo what is held
   for q = 1, #list do close_queue(list[q]) end
   return { accepted, missing }
 end
@@ -188,7 +189,7 @@ local function log_trim(K, A)
   local era, serial = string.match(last, '(%d+)-(%d+)')
   call('XTRIM', K[2], 'MINID', '=', era .. '-' .. num(tonumber(serial) + 1))
   call('HSET', K[3], 'trimmed', last)
-  L.dirty = true
+  save_place(L)
   tally(L, 'trimmed_messages', gone)
   close_log(C)
   return { gone, seen == step and 1 or 0 }

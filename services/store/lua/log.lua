@@ -65,24 +65,34 @@ local function included(set, from, to)
   return 'none'
 end
 
+local function save_set(set)
+  if not set.dirty then return end
+  local parts = {}
+  for i = 1, #set do parts[i] = num(set[i][1]) .. '-' .. num(set[i][2]) end
+  call('HSET', set.key, set.field, table.concat(parts, '+'))
+  set.dirty = false
+end
+
+-- With each entry, not at the end of the call: whatever fails in between, no id and no number is used twice.
+local function save_place(L)
+  call('HSET', L.keys.h, 'next', num(L.next), 'serial', num(L.serial), 'bytes', num(L.bytes))
+end
+
 local function close_log(C)
   local L = C.log
   if not L then return end
-  if L.dirty then call('HSET', L.keys.h, 'next', num(L.next), 'serial', num(L.serial), 'bytes', num(L.bytes)) end
-  for _, set in pairs(L.sets) do
-    if set.dirty then
-      local parts = {}
-      for i = 1, #set do parts[i] = num(set[i][1]) .. '-' .. num(set[i][2]) end
-      call('HSET', set.key, set.field, table.concat(parts, '+'))
-    end
-  end
+  for _, set in pairs(L.sets) do save_set(set) end
   for counter, by in pairs(L.counts) do call('HINCRBY', L.keys.h, counter, num(by)) end
 end
 
 -- Numbers are given out under an incarnation that no other server, and no older copy of this one's data, ever uses.
 -- The era makes ids grow also where the data went back in time.
 local function begin_incarnation(C, L, server)
-  if L.inc and L.next > 1 then include(numbers_of(L, L.keys.held, L.store .. ' ' .. L.inc), 1, L.next - 1) end
+  if L.inc and L.next > 1 then
+    local old = numbers_of(L, L.keys.held, L.store .. ' ' .. L.inc)
+    include(old, 1, L.next - 1)
+    save_set(old)
+  end
   L.era = math.max(L.era + 1, C.now)
   L.store, L.server, L.next = C.dataset, server, 1
   L.inc = string.sub(redis.sha1hex(server .. L.store .. num(L.era) .. num(L.serial)), 1, 16)
@@ -100,13 +110,14 @@ local function log_entry(C, L, origin, first, n, block, bridged)
   local serial = L.serial + n
   call('XADD', L.keys.s, num(L.era) .. '-' .. num(serial), 'n', num(n), 't', num(C.now), 'o', origin,
     'f', num(first), 'x', bridged and '1' or '0', 'b', block)
-  L.serial, L.bytes, L.dirty = serial, L.bytes + #block, true
+  L.serial, L.bytes = serial, L.bytes + #block
 end
 
 local function log_own(C, L, n, block, bridged)
   own_incarnation(C, L)
   log_entry(C, L, L.store .. ' ' .. L.inc, L.next, n, block, bridged)
   L.next = L.next + n
+  save_place(L)
   tally(L, 'sent', n)
 end
 
