@@ -104,9 +104,11 @@ class Neighbour:
         self.wish = b""  # and what it asked for
 
     @classmethod
-    async def meet(cls, edge: LiveEdge, name: bytes = b"other", held: bytes = b"-") -> Neighbour:
+    async def meet(
+        cls, edge: LiveEdge, name: bytes = b"other", held: bytes = b"-", receive_buffer: int = 0
+    ) -> Neighbour:
         """Both have said who they are, and the edge has asked for what is not here."""
-        neighbour = cls(await edge.client("link"), name)
+        neighbour = cls(await edge.client("link", receive_buffer), name)
         await neighbour.say(b"HAVE 1 %b inc1 %b" % (name, held))
         neighbour.have = await neighbour.hear(b"HAVE")
         neighbour.wish = await neighbour.hear(b"FOLLOW")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.pubsub.conftest import Start
@@ -66,7 +68,7 @@ async def test_entries_before_our_follow_are_not_taken(edge: LiveEdge) -> None:
     await refused(edge, "not_asked_for")
     await Neighbour.meet(edge)
     second = await edge.client("link")
-    await second.send(HAVE + b"BEAT 7-7\n" + ENTRY)
+    await second.send(HAVE + b"BEAT 7-7\n" * 1000 + ENTRY)
     await Neighbour(second, b"other").closed()
     await until(lambda: edge.refusals()["not_asked_for"] == 2)
     assert await held(edge) == {}
@@ -118,6 +120,25 @@ async def test_a_neighbour_that_says_nothing_is_closed(edge: LiveEdge) -> None:
     await beating.entry(1, b"t", b"still here")
     await until(lambda: edge.value("penstock_link_messages_total") == 1)
     await quiet.closed()
+
+
+async def test_who_breaks_every_link_is_not_dialled_all_the_time(server: Server, start: Start) -> None:
+    """4.3, 4.7: each time it takes longer until the next one; 1 s at most here."""
+    comes: list[float] = []
+
+    async def greet_badly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        comes.append(asyncio.get_running_loop().time())
+        writer.write(HAVE + HAVE)
+        await reader.read()
+        writer.close()
+
+    neighbour = await asyncio.start_server(greet_badly, "127.0.0.1", 0)
+    async with neighbour:
+        port = neighbour.sockets[0].getsockname()[1]
+        edge = await start(server, neighbours=[f"127.0.0.1:{port}"], link=QUICK_LINKS | {"reconnect_s": 1.0})
+        await until(lambda: len(comes) == 4)
+        assert comes[-1] - comes[0] > 0.8 * (0.1 + 0.2 + 0.4)
+        await until(lambda: edge.refusals()["greeted_twice"] == 4)
 
 
 async def test_a_giant_line_is_neither_kept_nor_carried_out(server: Server, start: Start) -> None:

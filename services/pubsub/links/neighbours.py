@@ -39,15 +39,19 @@ class Neighbours:
 
     async def _keep_linked(self, address: str) -> None:
         pause_s, said = FIRST_PAUSE_S, ""
+        now = asyncio.get_running_loop().time
         while True:
             made: list[LinkSession] = []
+            began = now()
             trouble = await self._link(address, made)
             if trouble not in ("", said):
                 fields = {"action": "link_down", "neighbour": address}
                 log.warning("no link to the neighbour %s: %s", address, trouble, extra=fields)
             said = trouble
-            if made and made[0].has_met:
-                pause_s = SAME_STORE_PAUSE_S if made[0].same_store else FIRST_PAUSE_S
+            if made and made[0].same_store:
+                pause_s = SAME_STORE_PAUSE_S
+            elif made and made[0].has_met and now() - began > self._hub.settings.reconnect_s:
+                pause_s = FIRST_PAUSE_S  # one that breaks as soon as it is there is not dialled all the time
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
             pause_s = min(2 * pause_s, self._hub.settings.reconnect_s)
 
