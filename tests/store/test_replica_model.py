@@ -27,7 +27,7 @@ from tests.servers import Server
 from tests.store.desk import Desk
 from tests.store.logbook import Logbook, arrived, check_places, own
 
-EXAMPLES = int(os.environ.get("PENSTOCK_MODEL_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("PENSTOCK_MODEL_EXAMPLES", "10"))
 SEED = int(os.environ.get("PENSTOCK_MODEL_SEED", secrets.randbits(32)))
 STEPS = 30
 

@@ -24,8 +24,12 @@ PATIENT = PipeSettings(patience_s=20.0)
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long it waits for entries, and for answers, does not matter here."""
+    """How long it waits for entries does not matter here."""
     monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
+
+
+@pytest.fixture
+def _soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 1.0)
 
 
@@ -165,6 +169,7 @@ async def test_replies_that_are_lost_are_read_again(own_server: Server) -> None:
         await tail.close()
 
 
+@pytest.mark.usefixtures("_soon_given_up")
 async def test_a_server_that_does_not_answer_is_left(own_server: Server) -> None:
     async with Desk(own_server) as desk, logbook(desk) as book:
         tail = Tail(desk.store.connector, book.log.keys, 0)
@@ -248,15 +253,16 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Serve
         replica.end()
 
 
+@pytest.mark.usefixtures("_soon_given_up")
 async def test_what_the_replicas_do_not_have_yet_is_not_there_yet(pair: tuple[Server, Server]) -> None:
     """pubsub.md 3.2: only durable entries are delivered."""
     primary, replica = pair
-    quick = PipeSettings(request_timeout_s=0.5)
+    quick = PipeSettings(request_timeout_s=1.5)
     async with Desk(primary, pipe=quick) as desk, logbook(desk, LogSpec("replicated:1")) as book:
         tail = Tail(desk.store.connector, book.log.keys, 1)
         assert await tail.next() == []
         await book.send(b"t 1")
-        assert [e.block for e in await tail.next()] == [b"SEND t 1\n"]
+        assert [e.block for e in await next_of(tail)] == [b"SEND t 1\n"]
         replica.stop()
         try:
             with pytest.raises(OutcomeUnknown):
