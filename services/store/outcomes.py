@@ -159,6 +159,12 @@ def committed(commit: Commit, count: Count) -> Handler:
     return handle
 
 
+def _refused(name: bytes, count: Count) -> StoreError:
+    """Why one part was refused; a fault is logged and counted at once."""
+    fault = _failed(name, count, 1) if name.startswith(b"FAULT") else None
+    return fault or refusal(name)
+
+
 def sent(parts: list[list[Send]], count: Count) -> Handler:
     def handle(reply: Any) -> None:
         whole: StoreError | None = None
@@ -166,7 +172,7 @@ def sent(parts: list[list[Send]], count: Count) -> Handler:
         if isinstance(reply, bytes):
             whole = refused_as(reply) or _failed(reply, count, sum(s.count for part in parts for s in part))
         elif isinstance(reply, list):
-            refused = {reply[i]: refusal(reply[i + 1]) for i in range(0, len(reply), 2)}
+            refused = {reply[i]: _refused(reply[i + 1], count) for i in range(0, len(reply), 2)}
         for index, part in enumerate(parts):
             error = whole or refused.get(index)
             for send in part:

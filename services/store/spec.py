@@ -131,14 +131,19 @@ TAG = re.compile(r"[^\x00-\x20*]+")  # pubsub.md 2
 PATTERN = re.compile(r"[^\x00-\x20*]+\*?")
 
 
+def _is_text(text: str) -> bool:
+    """Half a character of a JSON escape cannot be written as UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def check_tag(tag: str) -> str:
-    if tag and not TAG.fullmatch(tag):
+    if tag and not (TAG.fullmatch(tag) and _is_text(tag)):
         raise ValueError("a tag has 1 or more characters above 32, none of them '*'")
     return tag
 
 
 def check_pattern(pattern: str) -> str:
-    if not PATTERN.fullmatch(pattern):
+    if not (PATTERN.fullmatch(pattern) and _is_text(pattern)):
         raise ValueError("a pattern is a tag, or the beginning of one and then '*'")
     return pattern
 
