@@ -85,6 +85,7 @@ class Metrics:
         self.local_errors = self.counter("local_errors", "Faults of our own: see the log").labels(edge)
         self.input_held = self.gauge("input_held_bytes", "Unfinished input held").labels(edge)
         self.output_held = self.gauge("output_held_bytes", "Output held that peers do not read").labels(edge)
+        self._store_events = self.counter("store_events", "Refusals and alarms of the store", ("reason",))
         self.ready = self.gauge("ready", "1 if the edge takes requests", merge="livemin").labels(edge)
         self.requests = functools.cache(self._request_counter)
         self.seconds = functools.cache(self._request_seconds)
@@ -106,6 +107,10 @@ class Metrics:
 
     def count_refusal(self, reason: str) -> None:
         self.refusals.labels(self.edge, reason).inc()
+
+    def count_store_event(self, reason: str, number: int) -> None:
+        """Every refusal and alarm of the store has its counter: to be given to the store as its observer."""
+        self._store_events.labels(self.edge, reason).inc(number)
 
     def render(self) -> bytes:
         """The text of /metrics."""

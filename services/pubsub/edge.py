@@ -13,7 +13,6 @@ from services.pubsub.links.session import LinkSession
 from services.pubsub.service import PubsubService
 from services.pubsub.session import TextSession
 from services.pubsub.settings import LinkSettings, PubsubSettings, TextListener
-from services.store import Store
 from services.store.spec import LOG_DOMAIN
 
 SettingsT = TypeVar("SettingsT", TextListener, DialSettings)
@@ -40,13 +39,8 @@ class RunningPubsub:
 
 async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
     settings = context.settings
-    service: PubsubService
-    store = Store(
-        context.store_url,
-        context.name,
-        pipe=settings.store.pipe(settings.request_timeout_s),
-        timing=settings.store.timing(),
-        observe=lambda reason, number: service.count_store_event(reason, number),
+    store = settings.store.store(
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
     )
     service = PubsubService(settings, store, context.metrics)
     store.look_after(LOG_DOMAIN)

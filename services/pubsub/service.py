@@ -47,7 +47,6 @@ class PubsubService:
         self._subscribers: set[Subscriber] = set()
         self._tasks: list[asyncio.Task[None]] = []
         edge = metrics.edge
-        self._store_events = metrics.counter("store_events", "Refusals and alarms of the store", ("reason",))
         self._deliveries = metrics.counter("deliveries", "MESSAGE lines written").labels(edge)
         self._subscriptions = metrics.gauge("subscriptions", "Subscriptions open now").labels(edge)
         self._slow = metrics.gauge("slow_subscribers", "Subscribers served from the log").labels(edge)
@@ -116,10 +115,6 @@ class PubsubService:
         self.fanout.delivered = self.laggards.delivered = 0
         self._subscriptions.set(len(self.fanout))
         self._slow.set(len(self.laggards))
-
-    def count_store_event(self, reason: str, number: int) -> None:
-        """Every refusal and alarm of the store has its counter."""
-        self._store_events.labels(self.metrics.edge, reason).inc(number)
 
     # subscribers
 

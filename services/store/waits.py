@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from services.store.domain import Timing
 from services.store.pipe import PipeSettings
+from services.store.store import Store
 
 MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of the pen
 
@@ -51,6 +53,12 @@ class StoreWaits(BaseModel):
         if 2 * self.heartbeat_s > self.session_timeout_s:
             raise ValueError("heartbeat_s must be at most half of session_timeout_s")
         return self
+
+    def store(
+        self, url: str, edge: str, request_timeout_s: float, observe: Callable[[str, int], None]
+    ) -> Store:
+        """The store as an edge uses it; after `request_timeout_s` an outcome is unknown. Raises ValueError: bad URL."""
+        return Store(url, edge, pipe=self.pipe(request_timeout_s), timing=self.timing(), observe=observe)
 
     def pipe(self, request_timeout_s: float) -> PipeSettings:
         return PipeSettings(

@@ -6,7 +6,6 @@ from functools import partial
 
 from services.kit.edge import Edge, EdgeContext
 from services.kit.session import Session, Wire
-from services.store import Store
 from services.tmq.service import TmqService
 from services.tmq.session import TmqSession
 from services.tmq.settings import TmqListener, TmqSettings
@@ -28,13 +27,8 @@ class RunningTmq:
 
 async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
     settings = context.settings
-    service: TmqService
-    store = Store(
-        context.store_url,
-        context.name,
-        pipe=settings.store.pipe(settings.request_timeout_s),
-        timing=settings.store.timing(),
-        observe=lambda reason, number: service.count_store_event(reason, number),
+    store = settings.store.store(
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
     )
     service = TmqService(settings, store, context.metrics)
     store.look_after(settings.create.domain)

@@ -22,7 +22,6 @@ class TmqService:
         self.metrics = metrics
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
-        self._store_events = metrics.counter("store_events", "Refusals and alarms of the store", ("reason",))
 
     def pipe(self, queue: Queue) -> Pipe:
         return self.store.domain(queue.domain).pipe
@@ -64,7 +63,3 @@ class TmqService:
         await self.errands.close()
         await self.store.close()
         await self.tally.close()
-
-    def count_store_event(self, reason: str, number: int) -> None:
-        """Every refusal and alarm of the store has its counter."""
-        self._store_events.labels(self.metrics.edge, reason).inc(number)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from services.store import Store
+from tests.live import set_up
 from tests.pubsub.live import LiveEdge
 from tests.servers import PROGRAMS, Server
 
@@ -31,17 +31,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.end()
 
 
-async def initialise(server: Server) -> None:
-    store = Store(server.url, "test")
-    await store.initialise()
-    await store.close()
-
-
 @pytest.fixture
 async def server(running: Server) -> Server:
     """The shared server, set up and empty."""
     running.clear()
-    await initialise(running)
+    await set_up(running)
     return running
 
 

@@ -8,11 +8,10 @@ from typing import Any
 from services.store.intervals import Intervals
 from services.store.log import START, Entry
 from services.store.replica import Held, Replica
+from tests.live import set_up, until
 from tests.pubsub.client import Client
-from tests.pubsub.conftest import initialise
 from tests.pubsub.live import LISTENERS, LiveEdge
 from tests.servers import Server
-from tests.tmq.live import until
 
 SENDS = 500  # lines that a client writes before it reads their answers
 
@@ -22,7 +21,7 @@ NewServer = Callable[[], Server]
 async def store(new_server: NewServer) -> Server:
     """One of its own, set up."""
     server = new_server()
-    await initialise(server)
+    await set_up(server)
     return server
 
 

@@ -7,6 +7,7 @@ from itertools import combinations
 import pytest
 
 from services.store.intervals import Intervals
+from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import (
@@ -24,7 +25,6 @@ from tests.pubsub.stores import (
     store,
 )
 from tests.servers import free_port
-from tests.tmq.live import until
 
 GRAPHS = {  # who names whom
     "pair": [(0, 1)],

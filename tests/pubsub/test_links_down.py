@@ -9,6 +9,7 @@ import pytest
 
 from services.store.intervals import Intervals
 from services.store.replica import Replica
+from tests.live import until
 from tests.pubsub.cable import Cable
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import QUICK_LINKS, LiveEdge
@@ -25,7 +26,6 @@ from tests.pubsub.stores import (
     store,
     unlinked,
 )
-from tests.tmq.live import until
 
 MANY = 20_000
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from tests.faults.text.edges import TextEdge
+from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import NewServer, hold_the_same, messages, numbered, send_all, store
-from tests.tmq.live import until
 
 Program = Callable[..., TextEdge]
 FOLLOWING = "penstock_links_following"

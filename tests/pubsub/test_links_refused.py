@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
+from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import QUICK_LINKS, LiveEdge
 from tests.pubsub.stores import Neighbour, held, linked, messages, send_all, unlinked
 from tests.servers import Server
-from tests.tmq.live import until
 
 HAVE = b"HAVE 1 other inc1 -\n"
 ENTRY = b"ENTRY other inc1 1 t m\n"

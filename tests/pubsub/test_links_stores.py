@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from services.store.intervals import Intervals
+from tests.live import until
 from tests.pubsub.cable import Cable
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
@@ -25,7 +26,6 @@ from tests.pubsub.stores import (
     unlinked,
 )
 from tests.servers import Server
-from tests.tmq.live import until
 
 SMALL_LOG = {"max_bytes": 1 << 16, "trim_s": 0.02}
 SOCKETS = shutil.ignore_patterns("*.sock")

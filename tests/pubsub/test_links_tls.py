@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.kit.authority import Authority
+from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LISTENERS, QUICK_LINKS, LiveEdge
 from tests.pubsub.stores import NewServer, hold_the_same, linked, messages, numbered, send_all, store
-from tests.tmq.live import until
 
 
 @pytest.fixture(scope="module")

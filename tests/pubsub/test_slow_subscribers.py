@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from services.store.log import parse_place
+from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.servers import Server
-from tests.tmq.live import until
 
 SMALL = 4096  # octets of a client's receive buffer
 TIGHT = {"subscriber_bytes": 64 << 10}

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 
 from services.store import Store
+from tests.live import set_up, until
 from tests.pubsub.client import Client
-from tests.pubsub.conftest import Start, initialise
+from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.servers import Server
-from tests.tmq.live import until
 
 NewServer = Callable[[], Server]
 QUICK = {"store": {"patience_s": 0.3, "reply_timeout_s": 0.5}, "request_timeout_s": 3.0}
@@ -18,7 +18,7 @@ QUICK = {"store": {"patience_s": 0.3, "reply_timeout_s": 0.5}, "request_timeout_
 
 async def one(new_server: NewServer, start: Start) -> tuple[Server, LiveEdge]:
     server = new_server()
-    await initialise(server)
+    await set_up(server)
     return server, await start(server, **QUICK)
 
 

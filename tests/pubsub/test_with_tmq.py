@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from protos.tmq import mqid_of
+from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import linked, store
 from tests.servers import Server
 from tests.tmq.live import LiveEdge as TmqEdge
-from tests.tmq.live import until
 
 Command = Callable[..., Awaitable[bytes]]
 

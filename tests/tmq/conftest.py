@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from services.store import Store
+from tests.live import set_up
 from tests.servers import Server
 from tests.tmq.client import Client
 from tests.tmq.live import LiveEdge, live_edge
@@ -42,12 +42,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = Server("valkey", tmp_path_factory.mktemp("valkey")).start()
     yield server
     server.end()
-
-
-async def set_up(server: Server) -> None:
-    store = Store(server.url, "test")
-    await store.initialise()
-    await store.close()
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from protos.tmq import Dialect
 from services.kit.parent import die_with_parent
+from tests.live import until
 from tests.tmq.client import PATIENCE_S, Client
-from tests.tmq.live import until
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = ("drain.", "limits.", "log.")  # settings that are not the edge's own

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from protos import tmq
+from tests.live import until
 from tests.tmq.client import Client
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 Q, OTHER = tmq.mqid_of(b"q"), tmq.mqid_of(b"other")
 THREE = [b"1", b"2", b"3"]

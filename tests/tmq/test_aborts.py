@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from protos import tmq
+from tests.live import until
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 
 async def test_returned_messages_keep_their_places_whoever_aborts_first(

@@ -9,9 +9,10 @@ from services.store import Queue, QueueSpec, records
 from services.store.asking import Asker
 from services.store.spec import Delivery
 from services.tmq.service import OWNER
+from tests.live import until
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 SHORT_TTL_MS = 2_000  # however busy the machine is, a message is taken sooner than so after it was put
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from protos import tmq
+from tests.live import until
 from tests.servers import Server
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 from tests.tmq.states import (
     RACES,
     STATES,

@@ -8,7 +8,8 @@ import gc
 import pytest
 
 from services.tmq.session import TmqSession
-from tests.tmq.live import LiveEdge, until
+from tests.live import until
+from tests.tmq.live import LiveEdge
 from tests.tmq.states import (
     OTHER,
     RACES,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from protos import tmq
+from tests.live import until
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 from tests.tmq.states import (
     OTHER,
     THREE,

@@ -7,9 +7,10 @@ import pytest
 from protos import tmq
 from services.store import Store
 from services.store.domain import Timing
+from tests.live import until
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 Q, KEPT = tmq.mqid_of(b"q"), tmq.mqid_of(b"kept")
 

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from protos import tmq
+from tests.live import until
 from tests.servers import Server
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.cutter import Cut, Cutter
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 WORK = b"ps1_work"  # the function that does everything with messages
 

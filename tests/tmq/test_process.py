@@ -14,9 +14,9 @@ import pytest
 
 from protos import tmq
 from services.store import QueueSpec, Store
+from tests.live import until
 from tests.servers import Server
 from tests.tmq.client import Client
-from tests.tmq.live import until
 from tests.tmq.process import EdgeProgram, resident_bytes
 
 Q = tmq.mqid_of(b"q")

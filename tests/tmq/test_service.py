@@ -13,7 +13,7 @@ from services.store import Store, StoreError
 from services.store.errors import OutcomeUnknown, QueueUnknown
 from services.tmq.service import TmqService
 from services.tmq.settings import TmqSettings
-from tests.tmq.live import until
+from tests.live import until
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ import struct
 import pytest
 
 from protos import tmq
+from tests.live import until
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 MIB = 1 << 20
 OK, FAILED = b"\1", b"\0"  # ENQ's answers (3)

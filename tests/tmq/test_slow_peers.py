@@ -8,9 +8,10 @@ import gc
 import os
 
 from protos import tmq
+from tests.live import until
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 from tests.tmq.process import resident_bytes
 
 MIB = 1 << 20

@@ -8,10 +8,11 @@ import pytest
 
 from protos import tmq
 from services.store import link
+from tests.live import until
 from tests.servers import Server
 from tests.tmq.client import Client, told
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 MIB = 1 << 20
 CHUNK = 256 << 10  # octets that a connection is given at a time at most

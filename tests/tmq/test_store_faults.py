@@ -8,10 +8,11 @@ import pytest
 
 from protos import tmq
 from services.store import Store
+from tests.live import until
 from tests.servers import Server
 from tests.tmq.client import Client, told
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 Q, TARGET = tmq.mqid_of(b"q"), tmq.mqid_of(b"target")
 BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}

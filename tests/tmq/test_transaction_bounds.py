@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from services.store.spec import Delivery
+from tests.live import until
 from tests.servers import Server
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 MIB = 1 << 20
 

@@ -8,8 +8,9 @@ import pytest
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
+from tests.live import until
 from tests.tmq.client import Client
-from tests.tmq.live import LiveEdge, until
+from tests.tmq.live import LiveEdge
 
 CODES = range(256)
 TAKEN = range(10)  # both dialects use the codes 0 to 9

@@ -1,0 +1,175 @@
+"""An edge in the running loop: real listeners, real sockets, a real store; and what it must never leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+from services.kit.budget import Budget
+from services.kit.connection import Connection
+from services.kit.dialler import Dialler, DialSettings
+from services.kit.edge import Edge, EdgeContext, EdgeSettings, RunningEdge
+from services.kit.listener import Listener, ListenerSettings
+from services.kit.metrics import Metrics
+from services.kit.session import SessionFactory
+from services.store import Queue, QueueSpec, Store
+from tests.servers import Server
+
+PATIENCE_S = 20.0
+Place = tuple[str, int]
+SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
+
+
+async def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+    """Waits until it is true (it may be a coroutine function) and returns what was true."""
+    end = time.monotonic() + patience_s
+    while True:
+        found = condition()
+        if isinstance(found, Awaitable):
+            found = await found
+        if found:
+            return found
+        assert time.monotonic() < end, "it never came true"
+        await asyncio.sleep(0.002)
+
+
+class Log(logging.Handler):
+    """What the process logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record)
+
+    def events(self, action: str, **fields: object) -> list[logging.LogRecord]:
+        """The lines of that action with those fields."""
+        return [
+            line
+            for line in self.lines
+            if getattr(line, "action", None) == action
+            and all(getattr(line, name, None) == value for name, value in fields.items())
+        ]
+
+    def tracebacks(self) -> list[str]:
+        return [f"{line.getMessage()}: {line.exc_info[1]!r}" for line in self.lines if line.exc_info]
+
+
+async def set_up(server: Server) -> None:
+    """What `penstock up` puts into a new store."""
+    store = Store(server.url, "test")
+    await store.initialise()
+    await store.close()
+
+
+class Live(Generic[SettingsT]):
+    """One edge. `settings` are those under `edges.<name>`. Its clients are closed with it: `adopt` them."""
+
+    def __init__(
+        self,
+        edge: Edge[SettingsT],
+        url: str,
+        settings: dict[str, Any],
+        budget: int = 1 << 28,
+        output: int = 1 << 28,
+    ) -> None:
+        self.edge = edge
+        self.url = url
+        self.settings = edge.settings.model_validate(settings)
+        self.metrics = Metrics(edge.name)
+        self.budget, self.output = Budget(budget), Budget(output)
+        self.listeners: dict[str, Listener] = {}
+        self.diallers: list[Dialler] = []
+        self.places: dict[str, Place] = {}
+        self.log = Log()
+        self.loop_errors: list[str] = []
+        self.running: RunningEdge | None = None
+        # how a test looks at the store, and changes it behind the edge's back
+        self.tools = Store(self.url, "test")
+        self._closers: list[Callable[[], None]] = []
+
+    async def open(self) -> None:
+        """Returns once it is ready."""
+        logging.getLogger().addHandler(self.log)
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: self.loop_errors.append(
+                f"{context.get('message')}: {context.get('exception')!r}"
+            )
+        )
+        context = EdgeContext(self.edge.name, self.settings, self.url, self.metrics, self._listen, self._dial)
+        self.running = await self.edge.start(context)
+        for name, listener in self.listeners.items():
+            self.places[name] = await listener.start()
+        await until(self.is_ready)
+
+    def is_ready(self) -> bool:
+        return self.running is not None and self.running.ready() is None
+
+    def adopt(self, close: Callable[[], None]) -> None:
+        """To be called when the edge is closed."""
+        self._closers.append(close)
+
+    def close_clients(self) -> None:
+        for close in self._closers:
+            close()
+
+    def _listen(self, name: str, settings: ListenerSettings, factory: SessionFactory) -> Listener:
+        self.listeners[name] = Listener(
+            name, settings, factory, self.budget, self.metrics, output=self.output
+        )
+        return self.listeners[name]
+
+    def _dial(self, name: str, settings: DialSettings) -> Dialler:
+        self.diallers.append(Dialler(name, settings, self.budget, self.metrics, self.output))
+        return self.diallers[-1]
+
+    async def close(self) -> None:
+        """Ends all connections and the edge, whatever state they are in."""
+        ends: list[Listener | Dialler] = [*self.listeners.values(), *self.diallers]
+        try:
+            for listener in self.listeners.values():
+                listener.stop_accepting()
+            for dialler in self.diallers:
+                dialler.stop_opening()
+            self.close_clients()
+            for end in ends:
+                end.abort_all()
+                assert await end.closed(PATIENCE_S)
+        finally:
+            if self.running is not None:
+                await self.running.close()
+            await self.tools.close()
+            logging.getLogger().removeHandler(self.log)
+
+    def check_no_fault_of_ours(self) -> None:
+        """Whatever the peers did."""
+        assert self.log.tracebacks() == []
+        assert self.loop_errors == []
+        assert self.value("penstock_local_errors_total") == 0
+
+    # looking
+
+    def connections(self, listener: str = "") -> list[Connection]:
+        """Of one listener, or of all."""
+        listeners = [self.listeners[listener]] if listener else self.listeners.values()
+        return [connection for each in listeners for connection in each.connections]
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, {"edge": self.edge.name, **labels}) or 0.0
+
+    def refusals(self) -> Counter[str]:
+        """By reason."""
+        family = next(m for m in self.metrics.registry.collect() if m.name == "penstock_refusals")
+        found = {s.labels["reason"]: int(s.value) for s in family.samples if s.name.endswith("_total")}
+        return Counter(found)
+
+    async def declare(self, name: str, owner: str = "test", **spec: Any) -> Queue:
+        """A queue that somebody else than the edge made; spec as in its document, or with Python's names."""
+        queue, new = await self.tools.declare(name, QueueSpec.model_validate(spec), owner)
+        assert new
+        return queue
