@@ -212,3 +212,12 @@ def test_a_store_that_does_not_answer_is_given_up(shell: Shell, server: Server) 
         assert shell.fails("log", "show", "--timeout", "0.5", code=3).startswith("store_unavailable: ")
     finally:
         server.cont()
+
+
+def test_the_edges_user_may_look(shell: Shell, server: Server) -> None:
+    """docs/operations.md: with the rights that `store rights` prints, and no others."""
+    take(shell, arrived((b"one", b"i1"), 1, 3))
+    words = shell.run("store", "rights").text.split()
+    assert server.call(*words, ">secret") == b"OK"
+    own = shell.run("log", "show", "--json", "--store", f"redis://edge:secret@127.0.0.1:{server.port}").object
+    assert own["messages"] == 3
