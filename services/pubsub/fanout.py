@@ -90,10 +90,15 @@ class Fanout:
         self.place = places[-1]
         self._grow_up(self.place)
 
-    def begin(self, place: Place) -> None:
-        """Nothing before this place is delivered here."""
+    def begin(self, place: Place) -> list[tuple[Place, Subscription]]:
+        """Nothing before this place is delivered here. Answers whose time came before it, and when (pubsub.md 3.2)."""
         self.place = place
+        late = []
+        while self._young and self._young[0][0] < place:
+            since, _, subscription = heapq.heappop(self._young)
+            late.append((since, subscription))
         self._grow_up(place)
+        return late
 
     def _grow_up(self, place: Place) -> None:
         while self._young and self._young[0][0] <= place:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from services.pubsub.fanout import Fanout, before
 from services.pubsub.recent import Recent
+from services.pubsub.subscriber import Subscription
 from services.store import StoreError
 from services.store.log import Entry, Log, Place
 from services.store.tail import Tail
@@ -31,11 +32,16 @@ class Feed:
         self._recent = recent
         self._trim_s = trim_s
         self._overtaken: Callable[[int], None] = lambda _: None
+        self._late: Callable[[Subscription, Place], None] = lambda _, __: None
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, overtaken: Callable[[int], None]) -> None:
-        """overtaken(n): the log was trimmed under everybody here, n messages are lost to them."""
+    def start(self, overtaken: Callable[[int], None], late: Callable[[Subscription, Place], None]) -> None:
+        """overtaken(n): the log was trimmed under everybody here, n messages are lost to them.
+
+        late(subscription, since): it was made before the log was followed, and what lies behind `since` has passed.
+        """
         self._overtaken = overtaken
+        self._late = late
         jobs = {"follow": self._follow(), "trim": self._keep_trimming()}
         self._tasks = [asyncio.create_task(job, name=f"log {name}") for name, job in jobs.items()]
 
@@ -74,7 +80,8 @@ class Feed:
         fanout = self._fanout
         if fanout.place is None:
             assert self._tail.place is not None
-            fanout.begin(before(entries[0]) if entries else self._tail.place)
+            for since, subscription in fanout.begin(before(entries[0]) if entries else self._tail.place):
+                self._late(subscription, since)
         if not entries:
             return
         assert fanout.place is not None

@@ -79,7 +79,7 @@ class PubsubService:
         await self.bridge.read()
         tail = Tail(self.store.connector, self.domain.keys, self.log.replicas)
         self.feed = Feed(self.log, tail, self.fanout, self.recent, self.settings.log.trim_s)
-        self.feed.start(self._all_overtaken)
+        self.feed.start(self._all_overtaken, self.laggards.add_late)
         self.laggards.start()
         self.opened.set()
 

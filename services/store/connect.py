@@ -18,6 +18,7 @@ from services.store.url import TLS_OPTIONS, Address, StoreUrl
 
 CONNECT_TIMEOUT_S = 2.0
 ADMIN_TIMEOUT_S = 10.0
+REPLY_TIMEOUT_S = 5.0
 
 
 class Resolver(Protocol):
@@ -123,8 +124,10 @@ class ClusterResolver:
 class Connector:
     """Makes connections to the primary of a key, whatever kind of store the URL names."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, reply_timeout_s: float = REPLY_TIMEOUT_S) -> None:
+        """reply_timeout_s: how long a plain question waits to be connected, and then for its answer."""
         self.url = StoreUrl.parse(url)
+        self.reply_timeout_s = min(reply_timeout_s, REPLY_TIMEOUT_S)
         self.resolver: Resolver
         if self.url.mode == "sentinel":
             self.resolver = SentinelResolver(self.url)

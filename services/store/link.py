@@ -19,7 +19,6 @@ from services.store.errors import (
     StoreUnavailable,
 )
 
-REPLY_TIMEOUT_S = 5.0
 PATIENCE_S = 2.0  # how long others' questions may keep one waiting while none of them is answered
 RETRY_PAUSE_S = 0.05
 READS = ("stats", "peek", "log_bindings")  # functions that change nothing
@@ -117,12 +116,13 @@ class Link:
         return int(seconds) * 1000 + int(micros) // 1000
 
     async def _ask(self, command: tuple[Any, ...]) -> Any:
+        # not the connection's own timeouts: their wait_for loses a cancellation (Python 3.11)
         if self._connection is None:
-            self._connection = await self.connector.connect(self._key)
+            async with asyncio.timeout(self.connector.reply_timeout_s):
+                self._connection = await self.connector.connect(self._key)
         try:
             self._sent = True
-            # not the connection's own timeout: its wait_for loses a cancellation (Python 3.11)
-            async with asyncio.timeout(REPLY_TIMEOUT_S):
+            async with asyncio.timeout(self.connector.reply_timeout_s):
                 await self._connection.send_command(*command)
                 reply = await self._connection.read_response(disable_decoding=True)
             self._heard = time.monotonic()

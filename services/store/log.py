@@ -7,6 +7,7 @@ how it is numbered is said in lua/schema.lua and lua/log.lua; docs/pubsub.md exp
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from services.store.link import Link
 from services.store.operations import Placed, Send, Source
 from services.store.queues import Queue
 from services.store.spec import QueueSpec, TextBinding, replicas_of
+
+log = logging.getLogger(__name__)
 
 READ_BYTES = 1 << 20  # that one reading aims at
 READ_ENTRIES = 1000  # at most
@@ -106,8 +109,14 @@ class Log:
         self.replicas = replicas_of(spec.ack_level)
 
     async def declare(self) -> None:
-        """Writes what it keeps; to be done before anything is sent."""
+        """Writes what it keeps; to be done before anything is sent. The last to do so is right, and says so."""
         spec = self.spec
+        found = await self.domain.link.call("HMGET", self.keys.log[1], "level", "retention", "max_bytes")
+        wanted = [str(value).encode() for value in (spec.ack_level, spec.retention_ms, spec.max_bytes)]
+        if found[0] is not None and found != wanted:
+            before, now = (b", ".join(values).decode() for values in (found, wanted))
+            fields = {"action": "log_settings_changed", "before": before, "now": now}
+            log.warning("the log keeps something else now: servers of one store must say the same", extra=fields)
         await self.domain.function(
             "log_declare", [self.keys.log[1]], spec.ack_level, spec.retention_ms, spec.max_bytes
         )

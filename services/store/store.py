@@ -56,10 +56,10 @@ class Store:
 
         edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm.
         """
-        self.connector = Connector(url)
+        self._pipe_settings = pipe or PipeSettings()
+        self.connector = Connector(url, self._pipe_settings.request_timeout_s)
         self.registry = Registry(self.connector)
         self.edge = edge
-        self._pipe_settings = pipe or PipeSettings()
         self._timing = timing or Timing()
         self._observe = observe
         self._domains: dict[str, Domain] = {}

@@ -33,13 +33,16 @@ class Tail:
         self._mean_bytes = 4096.0
 
     async def next(self) -> list[Entry]:
-        """The entries behind `place`, about 1 MiB at most; [] if none came for a second.
+        """The entries behind `place`, about 1 MiB at most; [] if none came for a second, and the first time.
 
         What a replicated log has not replicated yet is not there yet. Raises StoreUnavailable; then it may be asked
         again, and goes on where it was.
         """
         try:
+            is_first = self.place is None
             connection = await self._connected()
+            if is_first:
+                return []  # at once: where it begins is known now
             async with asyncio.timeout(REPLY_TIMEOUT_S):
                 entries = await self._read(connection)
             if entries and self._replicas:

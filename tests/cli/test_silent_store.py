@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +61,15 @@ def test_what_could_not_be_asked_was_not_done(ready: Shell, server: Server) -> N
 
 def test_a_timeout_must_be_a_time(ready: Shell) -> None:
     assert "--timeout" in ready.run("put", "orders", "x", "--timeout", "0", code=2).err
+
+
+@pytest.mark.parametrize("command", [("queue", "list"), ("peek", "orders"), ("log", "show")])
+def test_who_only_looks_waits_no_longer_either(ready: Shell, server: Server, command: tuple[str, ...]) -> None:
+    server.stop()
+    began = time.monotonic()
+    try:
+        error = ready.fails(*command, "--timeout", "0.3", code=3)
+    finally:
+        server.cont()
+    assert error.startswith("store_unavailable: ")
+    assert time.monotonic() - began < 2.5  # the program itself takes its time to start

@@ -1,0 +1,27 @@
+"""A server that has only just begun to listen (pubsub.md 3.2)."""
+
+from __future__ import annotations
+
+from services.kit.edge import EdgeContext
+from services.pubsub.edge import EDGE
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LiveEdge
+from tests.servers import Server
+
+
+async def test_a_subscription_counts_before_the_server_follows_the_log(server: Server, start: Start) -> None:
+    """The client is there at once: its moment may come before the place from which the server follows."""
+    sender = await (await start(server)).client()
+    for number in range(10):
+        edge = LiveEdge(server.url)
+        context = EdgeContext("pubsub", edge.settings, edge.url, edge.metrics, edge._listen, edge._dial)
+        edge.running = await EDGE.start(context)
+        edge.places["text"] = await edge.listeners["text"].start()
+        try:
+            subscriber = await edge.client()
+            await subscriber.subscribe(b"1", b"t*")
+            for word in (b"first", b"second"):
+                await sender.publish(b"t", b"%b %d" % (word, number))
+                assert await subscriber.line() == b"MESSAGE 1 %b %d\n" % (word, number)
+        finally:
+            await edge.close()
