@@ -28,8 +28,10 @@ SUBSCRIBERS = 12
 CONNECT_S = 5.0
 ANSWER_S = 60.0  # stopped processes go on after a few seconds; longer than this is a fault of the edge's
 PAUSE_S = 0.1  # before a connection that broke is made anew
+PAUSES = 0.003  # how likely a slow reader stands still before a line
 SMALL_BUFFER = 8 << 10  # of a slow reader's socket
-LARGE = 2000  # octets of some messages, so that much waits for a slow reader
+FLOOD = 200  # large messages at once, now and then
+LARGE = 6000  # octets of some messages, so that much waits for a slow reader
 
 GONE = (OSError, TimeoutError, asyncio.IncompleteReadError)
 
@@ -102,7 +104,9 @@ class Publisher:
             for _ in range(rng.randint(5, 400)):
                 if self._world.stopping.is_set():
                     break
-                sends = [self._sent(edge, number, rng.choice(TAGS)) for _ in range(rng.choice((1, 1, 5, 20)))]
+                is_flood = rng.random() < 0.005
+                much = FLOOD if is_flood else rng.choice((1, 1, 5, 20))
+                sends = [self._sent(edge, number, rng.choice(TAGS), is_flood) for _ in range(much)]
                 if rng.random() < 0.005:  # leaves in the middle: nobody knows what became of these
                     self._begin(writer, sends)
                     await asyncio.sleep(0)
@@ -112,10 +116,10 @@ class Publisher:
         finally:
             writer.transport.abort()
 
-    def _sent(self, edge: TextEdge, connection: int, tag: bytes) -> Sent:
+    def _sent(self, edge: TextEdge, connection: int, tag: bytes, is_large: bool = False) -> Sent:
         rng = self._rng
         text = b"%b:%d" % (self._name.encode(), next(self._numbers))
-        if rng.random() < 0.1:
+        if is_large or rng.random() < 0.1:
             text += b" " + b"." * rng.randrange(LARGE)
         return Sent(text, tag, self._world.stores[edge.name], connection, 0.0)
 
@@ -202,9 +206,9 @@ class Subscriber:
         self, life: Life, reader: asyncio.StreamReader, waiting: deque[Subscription] | None = None
     ) -> None:
         """A line. Raises ConnectionError if that was no good answer."""
-        if self._slow and not self._world.hurrying.is_set() and self._rng.random() < 0.001:
+        if self._slow and not self._world.hurrying.is_set() and self._rng.random() < PAUSES:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._rng.uniform(0.5, 4.0)):
+                async with asyncio.timeout(self._rng.uniform(0.5, 5.0)):
                     await self._world.hurrying.wait()
         line = (await reader.readuntil(b"\n"))[:-1]
         if line.startswith(b"MESSAGE "):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+SHOWN = 24  # octets of a text, where it is told
 Numbered = tuple[bytes, int]  # "<store> <incarnation>", number
 
 
@@ -19,6 +20,9 @@ class Sent:
     began: float
     answered: float | None = None  # None: nobody knows whether it was stored
     ok: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.text[:SHOWN]!r} ({self.tag.decode()}, at store {self.store})"
 
     @property
     def is_certain(self) -> bool:
@@ -65,6 +69,9 @@ class Entry:
     number: int
     tag: bytes
     text: bytes
+
+    def __str__(self) -> str:
+        return f"{self.text[:SHOWN]!r} ({self.tag.decode()}, {self.origin.decode()} {self.number})"
 
     @property
     def store(self) -> bytes:
