@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from services.pubsub.links.session import LinkSession
+from services.pubsub.links.taking import Taker
 from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import QUICK_LINKS, LiveEdge
@@ -186,6 +188,8 @@ async def test_clients_are_served_while_a_neighbour_floods(server: Server, start
     assert edge.refusals() == {}
 
 
-def taker_of(edge: LiveEdge) -> object:
+def taker_of(edge: LiveEdge) -> Taker | None:
     (connection,) = edge.connections("link")
-    return connection._session._taker
+    session = connection._session
+    assert isinstance(session, LinkSession)
+    return session._taker

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import cast
 
 from services.store.intervals import Intervals
 from tests.live import until
@@ -138,8 +139,8 @@ async def test_a_killed_server_under_a_link(new_server: NewServer, start: Start)
     assert sorted(await messages(one)) == sorted(await messages(two)) == sorted(sent)
     for edge in (one, two):
         found = await messages(edge)
-        for name in (b"one", b"two"):
-            assert [m for m in found if m.startswith(name)] == [m for m in sent if m.startswith(name)]
+        for who in (b"one", b"two"):
+            assert [m for m in found if m.startswith(who)] == [m for m in sent if m.startswith(who)]
 
 
 async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServer, start: Start) -> None:
@@ -202,7 +203,7 @@ async def test_what_is_trimmed_under_a_slow_neighbour_is_a_gap_too(
     neighbour = await Neighbour.meet(edge, receive_buffer=4096)
     await neighbour.follow()
     await until(lambda: edge.value("penstock_links_serving") == 1)
-    transport = neighbour.client.writer.transport
+    transport = cast(asyncio.Transport, neighbour.client.writer.transport)
     transport.pause_reading()
     sent = 12_000  # more than the kernel and the edge hold for a neighbour that does not read
     await send_all(await edge.client(), b"t", [b"%d %b" % (i, KIB) for i in range(sent)])

@@ -6,21 +6,18 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from redis.exceptions import RedisError, ResponseError
 
-from services.store import Store, StoreError
-from services.store.log import START, Log, LogSpec
-from services.store.replica import Replica
-from services.store.spec import LOG_DOMAIN
+from services.store import StoreError
 from tests.faults.text.actors import SUBSCRIBERS, TAGS, Publisher, Silent, World, cast
 from tests.faults.text.edges import TextEdge
-from tests.faults.text.history import Book, Entry, Fault, History, Life, Sent
+from tests.faults.text.history import Book, Fault, History, Life, Sent
 from tests.faults.text.plan import CABLES, EDGES, STORES, Episode, Kind, Step, episodes
+from tests.faults.text.reader import Reader
+from tests.faults.text.waiting import LOOK_S, Stuck, eventually, together
 from tests.pubsub.cable import Cable
 from tests.servers import Server, free_port
 
@@ -29,13 +26,8 @@ RESUME_S = 30.0  # everything runs again: so long may it take until each edge st
 TERM_S = 20.0  # an edge's drain
 HEAL_S = 30.0  # after the last fault: until all logs hold the same, and all subscribers have it
 REACH_S = 10.0  # of it, until a message has reached everybody
-LOOK_S = 0.1
 CALM_S = 1.0  # at most, between two episodes
 Target = Server | TextEdge | Cable
-
-
-class Stuck(Exception):
-    """it did not come to pass in time"""
 
 
 @dataclass(slots=True, repr=False)
@@ -50,63 +42,6 @@ class Outcome:
     healed_s: float | None = None  # after the last fault
     failures: list[str] = field(default_factory=list)  # what could not even be brought to an end
     logged: list[str] = field(default_factory=list)  # what an edge must never have to log
-
-
-async def eventually(condition: Callable[[], Awaitable[Any]], patience_s: float, what: str) -> None:
-    """Raises Stuck."""
-    end = time.monotonic() + patience_s
-    while not await condition():
-        if time.monotonic() > end:
-            raise Stuck(f"{what}: not within {patience_s:g} s")
-        await asyncio.sleep(LOOK_S)
-
-
-async def together(*work: Coroutine[Any, Any, None]) -> None:
-    """Waits for all, then raises the first fault: nothing is left half done."""
-    for ended in await asyncio.gather(*work, return_exceptions=True):
-        if ended is not None:
-            raise ended
-
-
-class Reader:
-    """Looks at a store's log beside the edges."""
-
-    def __init__(self, url: str) -> None:
-        self.store = Store(url, "faults")
-
-    async def open(self) -> None:
-        await self.store.initialise()
-        self._log = Log(self.store.look_at(LOG_DOMAIN), LogSpec())
-        self._replica = Replica(self._log)
-
-    async def held(self) -> set[tuple[bytes, int]] | None:
-        """None while the store cannot be asked."""
-        try:
-            found = (await self._replica.state()).held
-        except StoreError:
-            return None
-        return {
-            (b"%b %b" % origin, number)
-            for origin, numbers in found.items()
-            for first, last in numbers.spans
-            for number in range(first, last + 1)
-        }
-
-    async def book(self) -> Book:
-        entries: list[Entry] = []
-        place, store = START, (await self._replica.state()).store
-        while found := await self._log.read(place):
-            place = found[-1].place
-            for entry in found:
-                for number, line in enumerate(entry.block.split(b"\n")[:-1], entry.first):
-                    _, tag, text = line.split(b" ", 2)
-                    entries.append(Entry(entry.origin, number, tag, text))
-        gaps = int((await self._log.figures()).get("gaps", 0))
-        return Book(store, entries, await self.held() or set(), gaps)
-
-    async def close(self) -> None:
-        await self._log.close()
-        await self.store.close()
 
 
 class Run:
