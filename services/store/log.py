@@ -116,7 +116,9 @@ class Log:
         if found[0] is not None and found != wanted:
             before, now = (b", ".join(values).decode() for values in (found, wanted))
             fields = {"action": "log_settings_changed", "before": before, "now": now}
-            log.warning("the log keeps something else now: servers of one store must say the same", extra=fields)
+            log.warning(
+                "the log keeps something else now: servers of one store must say the same", extra=fields
+            )
         await self.domain.function(
             "log_declare", [self.keys.log[1]], spec.ack_level, spec.retention_ms, spec.max_bytes
         )

@@ -64,7 +64,9 @@ def test_a_timeout_must_be_a_time(ready: Shell) -> None:
 
 
 @pytest.mark.parametrize("command", [("queue", "list"), ("peek", "orders"), ("log", "show")])
-def test_who_only_looks_waits_no_longer_either(ready: Shell, server: Server, command: tuple[str, ...]) -> None:
+def test_who_only_looks_waits_no_longer_either(
+    ready: Shell, server: Server, command: tuple[str, ...]
+) -> None:
     server.stop()
     began = time.monotonic()
     try:

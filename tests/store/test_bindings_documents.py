@@ -28,7 +28,24 @@ def problem(**text: Any) -> str:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["", "*", "a b", "a*b", "a**", "**", "*a", "a\n", "a\0", "\x1f", " a", "a*\n", 5, None, "\ud800", "a\udfff*"],
+    [
+        "",
+        "*",
+        "a b",
+        "a*b",
+        "a**",
+        "**",
+        "*a",
+        "a\n",
+        "a\0",
+        "\x1f",
+        " a",
+        "a*\n",
+        5,
+        None,
+        "\ud800",
+        "a\udfff*",
+    ],
 )
 def test_what_is_no_pattern_is_refused(pattern: object) -> None:
     assert "subscribe" in problem(subscribe=["a", pattern])
