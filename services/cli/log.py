@@ -15,7 +15,8 @@ from services.store import Queue, Store
 from services.store.intervals import Intervals
 from services.store.log import Log, LogSpec, Place, parse_place
 from services.store.replica import Held, Neighbour, Origin, Replica
-from services.store.spec import LOG_DOMAIN, TextBinding, format_duration
+from services.store.spec import LOG_DOMAIN, format_duration
+from services.store.text_binding import TextBinding
 
 SHOWN_SPANS = 3  # of a row of numbers in a table
 COUNTERS = {  # of the log's hash (lua/schema.lua), by the name that they have here

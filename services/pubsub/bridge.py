@@ -65,12 +65,19 @@ class Bridge:
         self._under_way = 0  # parts that the store has not answered
         self._all_back = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
+        self._is_open = False
+
+    async def open(self) -> None:
+        """What came before waits until now: neither table nor promise of the log were known. Raises StoreError."""
+        await self.read()
+        self._is_open = True
+        self._ask_again()
 
     async def close(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
-        self._refuse_waiting(StoreUnavailable("this process is stopping"))
+        self.refuse_waiting(StoreUnavailable("this process is stopping"))
 
     def send(self, source: Source, block: bytes, count: int, origin: str, done: Published) -> None:
         """`count` lines `SEND tag message`; done([]) once all are stored with all their copies.
@@ -80,7 +87,7 @@ class Bridge:
         self._send(Part(Run(source, origin, done, count), 0, count, block))
 
     def _send(self, part: Part) -> None:
-        if self._reading is None:
+        if self._is_open and self._reading is None:
             self._submit(part)
         else:
             self._held_back.append(part)
@@ -118,13 +125,16 @@ class Bridge:
         try:
             await self.read()
         except StoreError as error:
-            self._refuse_waiting(error)
+            self.refuse_waiting(error)
         while self._under_way:
             self._all_back.clear()
             await self._all_back.wait()
+        self._reading = None
+        self._ask_again()
+
+    def _ask_again(self) -> None:
         waiting = self._refused + self._held_back
         self._refused, self._held_back = [], []
-        self._reading = None
         for part in waiting:
             self._send(part)
 
@@ -144,7 +154,7 @@ class Bridge:
             else:
                 return
 
-    def _refuse_waiting(self, error: StoreError) -> None:
+    def refuse_waiting(self, error: StoreError) -> None:
         """None of it was stored."""
         waiting = self._refused + self._held_back
         self._refused, self._held_back = [], []

@@ -64,6 +64,7 @@ class PubsubService:
                 await self._open_log()
             except StoreError as error:
                 log.debug("no log yet: %s", error, extra={"action": "log_waits"})
+                self.bridge.refuse_waiting(error)
                 await asyncio.sleep(AGAIN_S)
             else:
                 return
@@ -76,7 +77,7 @@ class PubsubService:
         await self.domain.pipe.ready()
         self.log.use(spec)
         await self.log.declare()
-        await self.bridge.read()
+        await self.bridge.open()
         tail = Tail(self.store.connector, self.domain.keys, self.log.replicas)
         self.feed = Feed(self.log, tail, self.fanout, self.recent, self.settings.log.trim_s)
         self.feed.start(self._all_overtaken, self.laggards.add_late)

@@ -5,7 +5,8 @@
 It knows queues, records, leases, dead letters and commits, and nothing of any protocol: edges hand it bytes and get
 bytes back. Everything that decides about messages is a function inside Redis (`lua/`, key schema in lua/schema.lua);
 the Python around it packs what many connections ask for into few calls (`call`, `pipe`), finds the right server
-(`connect`), and turns refusals into exceptions (`errors`). It must not know the kit, nor any edge.
+(`connect`), and turns refusals into exceptions (`errors`). Beside the queues stands the log of the text service: `log`
+appends and reads, `tail` follows, `replica` is for neighbours. It must not know the kit, nor any edge.
 """
 
 from services.store.dead import DeadLetter, DeadLetters, Filter

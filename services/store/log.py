@@ -16,7 +16,8 @@ from services.store.errors import StoreFault
 from services.store.link import Link
 from services.store.operations import Placed, Send, Source
 from services.store.queues import Queue
-from services.store.spec import QueueSpec, TextBinding, replicas_of
+from services.store.spec import QueueSpec, replicas_of
+from services.store.text_binding import TextBinding
 
 log = logging.getLogger(__name__)
 

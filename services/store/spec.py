@@ -24,7 +24,9 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
+
+from services.store.document import Document
+from services.store.text_binding import Bindings, TextBinding
 
 API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
 DURATION = re.compile(r"(\d+)(ms|s|m|h|d)\Z", re.ASCII)
@@ -115,64 +117,12 @@ Number = Annotated[int, BeforeValidator(refuse_bool), Field(ge=0)]
 Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=0)]
 
 
-class Document(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, use_enum_values=False
-    )
-
-
 class DeadLetterSpec(Document):
     max_length: Number = Field(100_000, description="dead letters kept; the oldest go first; 0 = no bound")
     retention: Duration = Field(0, description="how long dead letters are kept; 0s = for ever")
 
 
 LOG_DOMAIN = "main"  # the domain that has the text service's log: a step of the store changes one domain
-TAG = re.compile(r"[^\x00-\x20*]+")  # pubsub.md 2
-PATTERN = re.compile(r"[^\x00-\x20*]+\*?")
-
-
-def _is_text(text: str) -> bool:
-    """Half a character of a JSON escape cannot be written as UTF-8."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def check_tag(tag: str) -> str:
-    if tag and not (TAG.fullmatch(tag) and _is_text(tag)):
-        raise ValueError("a tag has 1 or more characters above 32, none of them '*'")
-    return tag
-
-
-def check_pattern(pattern: str) -> str:
-    if not (PATTERN.fullmatch(pattern) and _is_text(pattern)):
-        raise ValueError("a pattern is a tag, or the beginning of one and then '*'")
-    return pattern
-
-
-def refuse_text(value: object) -> object:
-    """One pattern alone looks as if it were enough."""
-    if isinstance(value, str):
-        raise ValueError("write a list of patterns, as in [order.new, 'audit.*']")
-    return value
-
-
-Patterns = Annotated[tuple[Annotated[str, AfterValidator(check_pattern)], ...], BeforeValidator(refuse_text)]
-
-
-class TextBinding(Document):
-    """How a queue meets the text service."""
-
-    subscribe: Patterns = Field(
-        (), max_length=100, description="patterns: each message that matches one is put in, once"
-    )
-    publish: Annotated[str, AfterValidator(check_tag)] = Field(
-        "", max_length=255, description="the tag under which all that is put in appears; '' = nowhere"
-    )
-
-
-class Bindings(Document):
-    """How protocols see the queue beside its name."""
-
-    text: TextBinding = TextBinding()
 
 
 class QueueSpec(Document):

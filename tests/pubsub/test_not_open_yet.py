@@ -1,0 +1,35 @@
+"""A server whose store is not there yet (pubsub.md 3.1): nothing is promised before the log's promise is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from services.kit.edge import EdgeContext
+from services.pubsub.edge import EDGE
+from services.store.log import START
+from tests.live import set_up, until
+from tests.pubsub.live import LiveEdge
+from tests.servers import Server
+
+
+async def test_what_is_sent_before_the_log_is_open_waits_or_is_refused(
+    new_server: Callable[[], Server],
+) -> None:
+    server = new_server()  # empty: nobody has set it up
+    edge = LiveEdge(server.url, store={"patience_s": 0.3})
+    context = EdgeContext("pubsub", edge.settings, edge.url, edge.metrics, edge._listen, edge._dial)
+    edge.running = await EDGE.start(context)
+    edge.places["text"] = await edge.listeners["text"].start()
+    try:
+        client = await edge.client()
+        assert (await client.ask(b"SEND t too early\n")).startswith(b"ERROR the store")
+        assert not edge.is_ready()
+        await set_up(server)
+        await client.send(b"SEND t x\n" * 3)
+        answers = await client.lines(3)
+        await until(edge.is_ready)
+        stored = [entry.messages for entry in await edge.service.log.read(START)]
+        assert sum(stored) == answers.count(b"OK\n")
+        await client.publish(b"t", b"y")
+    finally:
+        await edge.close()
