@@ -14,8 +14,8 @@ INTERVAL_BYTES = 128  # what one of them takes in memory
 
 _NOTHING = b"-"
 _INTERVAL = NUMBER + b"-" + NUMBER
-_ITEM = rb"%b/%b:%b(?:\+%b)*+" % (STORE, INCARNATION, _INTERVAL, _INTERVAL)
-_PIECE = re.compile(rb"%b(?:,%b)*+,?" % (_ITEM, _ITEM))
+_ITEM = rb"%b/%b:%b(?:\+%b)*" % (STORE, INCARNATION, _INTERVAL, _INTERVAL)
+_PIECE = re.compile(rb"%b(?:,%b)*,?" % (_ITEM, _ITEM))
 
 
 class HeldList:

@@ -19,7 +19,7 @@ _ENTRY = NUMBER + rb" " + TAG_ANY + rb"++ " + TEXT_ANY + rb"*+\n"
 
 # Lines of one verb and one origin: all that is before the number; verb, store, incarnation.
 ENTRY_RUN = re.compile(
-    rb"((ENTRY|BRIDGED) (%b) (%b) )%b(?:\1%b){0,%d}+" % (STORE, INCARNATION, _ENTRY, _ENTRY, MAX_RUN - 1)
+    rb"((ENTRY|BRIDGED) (%b) (%b) )%b(?:\1%b){0,%d}" % (STORE, INCARNATION, _ENTRY, _ENTRY, MAX_RUN - 1)
 )
 LISTING = re.compile(rb"(HAVE|FOLLOW) 1 (%b) (%b) ([^ ]++)(?: (%b))?" % (STORE, INCARNATION, POSITION))
 OTHER_VERSION = re.compile(rb"(?:HAVE|FOLLOW) (?!1(?: |\Z))[0-9]++(?: .*)?", re.DOTALL)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 _SEND = b"SEND "
 _MESSAGE = b"MESSAGE "
 
-# (tag, run): \1 is the tag that the look-ahead saw. Possessive (++, *+): linear time, and no stack for ways back
-_RUN = re.compile(rb"(?=SEND ([^ ]++) )((?:SEND \1 [^\n]*+\n)++)")
+# (tag, run): \1 is the tag that the look-ahead saw. Characters are repeated possessively (++, *+): linear time
+_RUN = re.compile(rb"(?=SEND ([^ ]++) )((?:SEND \1 [^\n]*+\n)+)")
 
 
 def one_tag(block: bytes, lines: int) -> bytes | None:
