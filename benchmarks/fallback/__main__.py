@@ -99,6 +99,8 @@ def adopt(fds: str) -> list[socket.socket]:
 def prepare(options: argparse.Namespace) -> tuple[Run, list[Conn]]:
     """Reads the requests of those that ask. Raises ValueError."""
     o = options
+    if o.listeners and (o.listen is None or o.fan < 1):
+        raise ValueError("--listeners need --listen (a rule that exists) and --fan")
     run = Run(o.rule, o.window, o.per_request, o.count, o.rate, o.parts, o.fan, o.ahead, o.stamped)
     sockets = adopt(options.fds)
     askers = len(sockets) - options.listeners
@@ -106,6 +108,8 @@ def prepare(options: argparse.Namespace) -> tuple[Run, list[Conn]]:
     run.listeners = [Listener(sock, options.listen, waits) for sock in sockets[askers:]]
     ok, half = options.ok.encode(), run.per_request // 2
     requests = [(sock, read_request(sys.stdin.buffer)) for sock in sockets[:askers]]
+    if any(len(request) % o.parts for _, request in requests):
+        raise ValueError("the parts of a request must be of one length")
     return run, [Conn(run, sock, request, ok, o.ok_status, half) for sock, request in requests]
 
 

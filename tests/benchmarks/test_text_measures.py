@@ -56,9 +56,12 @@ def test_every_send_is_delivered_to_a_subscriber(bench: Bench) -> None:
         converse(sock, ["NONSENSE"])
 
 
-@pytest.mark.skipif(not has_nats(), reason="no nats-server here")
 def test_fanout(bench: Bench) -> None:
+    """Without the peer there is nothing to compare: that is said, and nothing is made up."""
     found = fanout.measure(bench)
+    if not has_nats():
+        assert {finding.verdict for finding in found} == {"not run"}
+        return
     check_all_measured(found)
     assert [str(finding.target) for finding in found if finding.target] == [">= 0.5", ">= 0.25"]
     assert {len(finding.values) for finding in found} == {TINY.rounds}
