@@ -82,9 +82,13 @@ class Feed:
             assert self._tail.place is not None
             for since, subscription in fanout.begin(before(entries[0]) if entries else self._tail.place):
                 self._late(subscription, since)
+        assert fanout.place is not None
+        assert self._tail.place is not None
+        if self._tail.place < fanout.place:  # the store's data went back in time
+            self._recent.clear()
+            fanout.place = before(entries[0]) if entries else self._tail.place
         if not entries:
             return
-        assert fanout.place is not None
         lost = _hole(fanout.place, entries[0])
         if lost:
             self._recent.clear()

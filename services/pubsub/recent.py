@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
+from operator import attrgetter
 
 from services.pubsub.fanout import before
 from services.store.log import Entry, Place
 
 KEPT_BYTES = 4 << 20
+ENTRY_BYTES = 700  # what an entry takes beside its block
+_place = attrgetter("place")
 
 
 class Recent:
@@ -16,7 +20,7 @@ class Recent:
         self._bytes = 0
 
     def add(self, entries: list[Entry]) -> None:
-        size = sum(len(entry.block) for entry in entries)
+        size = sum([len(entry.block) for entry in entries]) + len(entries) * ENTRY_BYTES
         self._batches.append((before(entries[0]), entries, size))
         self._bytes += size
         while self._bytes > KEPT_BYTES and len(self._batches) > 1:
@@ -27,7 +31,13 @@ class Recent:
         self._bytes = 0
 
     def after(self, place: Place) -> list[Entry] | None:
-        """All entries behind the place; None if it is not among what is kept."""
+        """All entries behind the place; None if it is not among what is kept. Costs as much as it finds."""
         if not self._batches or place < self._batches[0][0]:
             return None
-        return [entry for _, entries, _ in self._batches for entry in entries if entry.place > place]
+        found: list[list[Entry]] = []
+        for _, entries, _ in reversed(self._batches):
+            if entries[-1].place <= place:
+                break
+            whole = entries[0].place > place
+            found.append(entries if whole else entries[bisect_right(entries, place, key=_place) :])
+        return [entry for entries in reversed(found) for entry in entries]

@@ -20,6 +20,7 @@ StoreError
 ├── AckLevelLost          the store keeps nothing on disk any more, so `fsync` is not promised any longer
 ├── BatchDiffers          another batch was stored under this id
 ├── BindingsChanged       queues that subscribe to the log have come or gone: look again and ask anew
+├── NumbersScattered      a neighbour's numbers come in too many pieces to be kept
 ├── DomainMismatch        queues of two domains cannot be changed together
 └── StoreFault            the store answered what it never should: a bug, ours or its
 
@@ -154,6 +155,12 @@ class BindingsChanged(StoreError):
     reason = "bindings_changed"
 
 
+class NumbersScattered(StoreError):
+    """the numbers of a neighbour's messages are scattered: too many pieces, or too many origins, to be kept"""
+
+    reason = "numbers_scattered"
+
+
 class DomainMismatch(StoreError):
     """queues of different domains cannot be changed in one step"""
 
@@ -179,6 +186,7 @@ REFUSALS: dict[str, type[StoreError]] = {
     "DIFFERS": BatchDiffers,
     "GONE": QueueUnknown,
     "BINDINGS": BindingsChanged,
+    "SCATTERED": NumbersScattered,
 }
 
 

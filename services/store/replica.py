@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.store.domain import Domain
-from services.store.errors import OutcomeUnknown, StoreError, refused_as
+from services.store.errors import NumbersScattered, OutcomeUnknown, StoreError, refused_as
 from services.store.intervals import Intervals
 from services.store.log import Log, Place, Subscriptions, parse_place
 from services.store.queues import Queue
 
+BASELINE_BYTES = 1 << 20
+NEIGHBOURS = 1000  # stores that links were ever set up with
 WAIT_MS = 2000  # for replicas
 
 Origin = tuple[bytes, bytes]  # store, incarnation
@@ -95,9 +97,13 @@ class Replica:
         self._domain: Domain = log.domain
         self._keys = log.keys
 
-    async def state(self) -> LogState:
-        """As of now. If the store's server is another one than before, a new incarnation has begun with it."""
-        reply = await self._domain.function("log_state", list(self._keys.log))
+    async def state(self, told: int = 0) -> LogState:
+        """As of now. If the store's server is another one than before, a new incarnation has begun with it.
+
+        told: the last number of our incarnation that a neighbour holds. If we have not given it out, our data went back
+        in time without anybody's noticing, and a new incarnation begins too.
+        """
+        reply = await self._domain.function("log_state", list(self._keys.log), told)
         store, incarnation, given, head, trimmed, held_pairs, gone_pairs = reply
         held = _held(held_pairs)
         if int(given):
@@ -131,11 +137,18 @@ class Replica:
         return int(reply[0]), int(reply[1])
 
     async def baseline(self, neighbour: bytes, held: Held) -> Held:
-        """What this neighbour held when the link to it was first set up; `held` if that is now. Kept for ever."""
-        key, text = self._keys.log_base, format_held(held)
-        new = await self._domain.link.call("HSETNX", key, neighbour, text)
+        """What this neighbour held when the link to it was first set up; `held` if that is now. Kept for ever.
+
+        Raises NumbersScattered for one that is too long to be kept, or one neighbour too many.
+        """
+        key, link = self._keys.log_base, self._domain.link
+        if await link.call("HEXISTS", key, neighbour) == 0:
+            text = format_held(held)
+            if len(text) > BASELINE_BYTES or await link.call("HLEN", key) >= NEIGHBOURS:
+                raise NumbersScattered
+            await link.call("HSETNX", key, neighbour, text)
         await self._replicated(self._log.replicas)  # whoever wrote it may not have seen to that
-        return held if new else parse_held(await self._domain.link.call("HGET", key, neighbour))
+        return parse_held(await link.call("HGET", key, neighbour))
 
     async def neighbours(self) -> list[bytes]:
         """The stores that a link was ever set up with."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
@@ -14,6 +15,8 @@ from services.store.keys import DomainKeys
 from services.store.link import explain
 from services.store.log import READ_BYTES, READ_ENTRIES, Entry, Place, parse_entries, parse_place
 from services.store.replication import Replication
+
+log = logging.getLogger(__name__)
 
 BLOCK_MS = 1000  # then it is asked whether the data is still the same
 REPLY_TIMEOUT_S = 6.0
@@ -73,9 +76,14 @@ class Tail:
         """An empty server that came back has no log, and would tell nothing for ever."""
         if await ask(connection, "EXISTS", self._keys.epoch) == 0:
             raise NotInitialised if self.place is None else DatasetLost
+        era, serial = await ask(connection, "HMGET", self._keys.log[1], "era", "serial")
+        end = parse_place(b"%b-%b" % (era or b"0", serial or b"0"))
+        if self.place is not None and self.place > end:
+            # the data went back in time, and so did the clock: what comes now would seem to be old
+            log.error("the log ends before what was read of it", extra={"action": "log_went_back"})
+            self.place = end
         if self.place is None:
-            era, serial = await ask(connection, "HMGET", self._keys.log[1], "era", "serial")
-            self.place = parse_place(b"%b-%b" % (era or b"0", serial or b"0"))
+            self.place = end
 
     async def _read(self, connection: AbstractConnection) -> list[Entry]:
         count = max(8, min(READ_ENTRIES, int(READ_BYTES / self._mean_bytes)))

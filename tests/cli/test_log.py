@@ -104,12 +104,12 @@ def test_what_came_and_what_is_missing(shell: Shell) -> None:
     assert told["oldest_age_ms"] < HOUR_MS
     assert told["incarnations"] == 1
     assert sorted(told["origins"], key=lambda origin: origin["store"]) == [
-        {"store": "one", "incarnation": "i1", "own": False, "held": "1-5+9-9", "gone": "4-5"},
+        {"store": "one", "incarnation": "i1", "own": False, "held": "1-3+9-9", "gone": "4-5"},
         {"store": "two", "incarnation": "i2", "own": False, "held": "7-8", "gone": "-"},
     ]
     table = shell.run("log", "show").text
     assert [line.split() for line in table.splitlines() if line.startswith("one ")] == [
-        ["one", "i1", "6", "2", "1-5", "9-9"]
+        ["one", "i1", "4", "2", "1-3", "9-9"]
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from services.pubsub.links.held import united
 from services.store.intervals import Intervals
 from services.store.log import START, Entry
 from services.store.replica import Held, Replica
@@ -60,15 +61,21 @@ async def held(edge: LiveEdge) -> Held:
     return {origin: numbers for origin, numbers in found.items() if numbers}
 
 
+async def known(edge: LiveEdge) -> Held:
+    """What the edge's store holds, or knows to be gone."""
+    state = await Replica(edge.service.log).state()
+    return {origin: numbers for origin, numbers in united(state.held, state.gone).items() if numbers}
+
+
 async def hold_the_same(*edges: LiveEdge, number: int = 0) -> Held:
-    """Waits until all stores hold the same numbers, and at least so many; which."""
+    """Waits until all stores hold the same numbers, or know that they are gone, and at least so many; which."""
 
     async def same() -> bool:
-        first, *others = [await held(edge) for edge in edges]
+        first, *others = [await known(edge) for edge in edges]
         return all(other == first for other in others) and messages_in(first) >= number
 
     await until(same)
-    return await held(edges[0])
+    return await known(edges[0])
 
 
 def messages_in(numbers: Held) -> int:

@@ -37,7 +37,7 @@ items = st.lists(st.tuples(st.sampled_from("eeeg"), origins, spans), min_size=1,
 
 
 class Model:
-    """What is held, what of it is gone, and what the log has, as sets and a list."""
+    """What is held, what is gone (trimmed, or nobody had it), and what the log has, as sets and a list."""
 
     def __init__(self, store: bytes, incarnation: bytes) -> None:
         self.me: Origin = (store, incarnation)
@@ -54,12 +54,13 @@ class Model:
         """The numbers that are new."""
         new = [n for n in range(first, last + 1) if n not in self.held[origin]]
         self.held[origin].update(new)
+        self.missing -= len(self.gone[origin].intersection(new))
+        self.gone[origin].difference_update(new)
         self.log += [(origin, n) for n in new]
         return new
 
     def gap(self, origin: Origin, first: int, last: int) -> int:
-        new = set(range(first, last + 1)) - self.held[origin]
-        self.held[origin] |= new
+        new = set(range(first, last + 1)) - self.held[origin] - self.gone[origin]
         self.gone[origin] |= new
         self.missing += len(new)
         return len(new)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from protos.pubsub import Have
 from services.kit.metrics import Metrics
 from services.kit.session import Peer
 from services.pubsub.service import PubsubService
@@ -29,7 +30,9 @@ class LinkHub:
         self.taken = metrics.counter("link_messages", "Messages taken from neighbours").labels(edge)
         self.missing = metrics.counter("link_gaps", "Messages that no neighbour had any more").labels(edge)
         self.local_errors = metrics.local_errors
+        self.followed: dict[bytes, bytes] = {}  # store -> its incarnation
         self._told: set[str] = set()
+        self._clones: set[bytes] = set()
         self._errands: set[asyncio.Task[None]] = set()
 
     def let_go(self, work: Coroutine[Any, Any, None]) -> None:
@@ -44,6 +47,15 @@ class LinkHub:
 
     async def close(self) -> None:
         await asyncio.gather(*self._errands, return_exceptions=True)
+
+    def tell_clone(self, peer: Peer, have: Have) -> None:
+        """Once: only one of two stores with the same id can be followed, and they are not the same."""
+        followed = self.followed.get(have.store)
+        if followed not in (None, have.incarnation) and have.incarnation not in self._clones:
+            self._clones.add(have.incarnation)
+            fields = {"action": "link_to_clone", "peer": str(peer), "store": have.store.decode()}
+            text = "%s has the id of another store, which is followed: a copy needs an id of its own"
+            log.error(text, peer, extra=fields)
 
     def tell_same_store(self, peer: Peer, store: bytes) -> None:
         """Once for each address: whoever named it will try again and again, each time from another port."""

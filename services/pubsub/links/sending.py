@@ -9,7 +9,7 @@ import logging
 from protos import pubsub
 from services.kit.session import Wire
 from services.pubsub.fanout import before
-from services.pubsub.links.held import NONE, from_wire, lacking
+from services.pubsub.links.held import NONE, from_wire, lacking, united
 from services.pubsub.links.hub import LinkHub
 from services.store import StoreError
 from services.store.log import START, Entry, Place, parse_place
@@ -37,6 +37,7 @@ class Sender:
         self._wish = wish
         self._greeting = greeting
         self._held: Held = from_wire(wish.held)  # by the neighbour: as it said, and what has passed since
+        self._told: Held = {}  # that they are gone; should one of them come all the same, it is sent
         self._grown = asyncio.Event()
         self._gaps_due = 0.0  # when to look what is trimmed, in the loop's time
 
@@ -100,9 +101,10 @@ class Sender:
         self._gaps_due = now + self._hub.settings.beat_s
         if self.place is None:
             self.place = self._first_place(state)
-        for (store, incarnation), (first, last) in lacking(self._held, state.gone):
+        for (store, incarnation), (first, last) in lacking(united(self._held, self._told), state.gone):
             self._wire.write(pubsub.encode_gap(store, incarnation, first, last))
-            self.holds(store, incarnation, first, last)
+            told = self._told.get((store, incarnation), NONE)
+            self._told[store, incarnation] = told.add(first, last)
 
     async def _send_all(self) -> None:
         """Up to the end of the log as far as this process has followed it. Raises StoreError."""

@@ -19,6 +19,7 @@ from services.store.replica import LogState
 log = logging.getLogger(__name__)
 
 AGAIN_S = 0.5
+BLIND_BEATS = 2  # without a store, before a neighbour that follows us is sent elsewhere
 
 
 class LinkSession:
@@ -172,8 +173,13 @@ class LinkSession:
 
     async def _beat(self) -> None:
         """Tells that we are there, and up to where everything of our log has been sent (4.5)."""
+        blind = 0
         while True:
             await asyncio.sleep(self._hub.settings.beat_s)
+            blind = blind + 1 if self._greeting is not None and self._hub.service.ready() else 0
+            if blind >= BLIND_BEATS:
+                log.info("a link is let go: no store here", extra={"action": "link_blind"})
+                self._wire.close()  # the neighbour may follow a server that sees the store
             if self._wire.backlog() <= ROOM_BYTES:
                 place = self._sender.place if self._sender is not None else None
                 self._wire.write(pubsub.encode_beat(str(place).encode() if place is not None else None))

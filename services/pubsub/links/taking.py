@@ -15,7 +15,7 @@ from services.pubsub.links.held import from_wire, to_wire, united
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.render import runs
 from services.store import Queue, StoreError
-from services.store.errors import BindingsChanged
+from services.store.errors import BindingsChanged, NumbersScattered
 from services.store.replica import Arrived, Gap
 
 log = logging.getLogger(__name__)
@@ -60,6 +60,7 @@ class Taker:
         finally:
             if self.is_following:
                 self._hub.following.dec()
+                self._hub.followed.pop(self._peer.store, None)
 
     def put(self, item: Item) -> None:
         """What came over the link, in its order."""
@@ -79,10 +80,18 @@ class Taker:
     async def _begin(self) -> None:
         """Only one edge of a store follows a neighbour; the others keep their connections for the day it dies."""
         hub, peer = self._hub, self._peer
-        baseline = await self._patiently(lambda: hub.replica.baseline(peer.store, from_wire(peer.held)))
-        while not await self._patiently(self._renew):  # noqa: ASYNC110  nobody tells of a lease that has ended
-            await asyncio.sleep(hub.settings.lease_s / 3)
+        theirs = from_wire(peer.held)
         state = await self._patiently(hub.replica.state)
+        # never anything of ours: what we had and lost is asked for (4.4)
+        wanted = {origin: numbers for origin, numbers in theirs.items() if origin[0] != state.store}
+        baseline = await self._patiently(lambda: hub.replica.baseline(peer.store, wanted))
+        while not await self._patiently(self._renew):
+            hub.tell_clone(self._wire.peer, peer)
+            await asyncio.sleep(hub.settings.lease_s / 3)  # nobody tells of a lease that has ended
+        hub.followed[peer.store] = peer.incarnation
+        ours = theirs.get((state.store, state.incarnation))
+        told = ours.spans[-1][1] if ours else 0
+        state = await self._patiently(lambda: hub.replica.state(told))
         self._incarnation = state.incarnation
         position = await self._patiently(lambda: hub.replica.seen(peer.store, self._both()))
         self.is_following = True
@@ -174,7 +183,7 @@ class Taker:
         if missing:
             hub.missing.inc(missing)
             fields = {"action": "link_gap", "peer": str(self._wire.peer), "messages": missing}
-            log.warning("%d messages are lost: no neighbour has them any more", missing, extra=fields)
+            log.warning("%d messages are lost: the neighbour has them no more", missing, extra=fields)
 
     def _arrived(self, item: pubsub.Entries) -> Arrived:
         copies: list[tuple[int, Queue, bytes]] = []
@@ -202,6 +211,9 @@ class Taker:
         while True:
             try:
                 return await work()
+            except NumbersScattered as error:
+                self._wire.refuse(error.reason, str(error))
+                raise LinkStale(str(error)) from error
             except StoreError as error:
                 if attempt == len(AGAIN_S):
                     fields = {"action": "link_waits", "peer": str(self._wire.peer)}

@@ -59,9 +59,19 @@ local function lines_of(block)
   return out
 end
 
+-- Numbers that come in order are one stretch, over several paths a few. A neighbour whose numbers are scattered over
+-- more, or who names ever new origins, would make every step of the store longer for everybody.
+local SCATTERED = 1000
+local ORIGINS = 10000
+local function scattered(C, L, set)
+  if set and (#set >= SCATTERED or #set == 0 and call('HLEN', L.keys.held) >= ORIGINS) then C.scattered = true end
+  return C.scattered
+end
+
 -- Lines of one origin with consecutive numbers; copies[index] = list of {queue, record}.
 local function accept_lines(C, L, queues, e)
   local held = held_of(C, L, e.store, e.inc, e.first + e.n - 1)
+  if scattered(C, L, held) then return 0 end
   local state = held and included(held, e.first, e.first + e.n - 1) or 'all'
   if state == 'all' then tally(L, 'skipped', e.n) return 0 end
   local origin, taken = e.store .. ' ' .. e.inc, 0
@@ -69,6 +79,7 @@ local function accept_lines(C, L, queues, e)
     log_entry(C, L, origin, e.first + from, n, block, e.bridged)
     save_place(L)
     include(held, e.first + from, e.first + from + n - 1)
+    tally(L, 'gaps', -exclude(numbers_of(L, L.keys.gone, origin), e.first + from, e.first + from + n - 1))
     for index = from, from + n - 1 do
       for _, c in ipairs(e.copies[index] or {}) do copy_if_possible(L, queues, 'text ' .. e.store, c) end
     end
@@ -99,14 +110,17 @@ local function lacking(set, from, to)
   return out
 end
 
--- Numbers that nobody has any more: held, so that they are not asked for, and told to whoever follows us. Those that
--- came another way are not gone.
+-- Numbers that a neighbour does not have any more. They are told to whoever follows us, and taken if somebody else still
+-- has them. Answers how many of them are news.
 local function accept_gap(C, L, store, inc, from, to)
   local held, missing = held_of(C, L, store, inc, to), 0
+  local gone = held and numbers_of(L, L.keys.gone, store .. ' ' .. inc)
+  if scattered(C, L, held) or scattered(C, L, gone) then return 0 end
   for _, part in ipairs(held and lacking(held, from, to) or {}) do
-    include(held, part[1], part[2])
-    include(numbers_of(L, L.keys.gone, store .. ' ' .. inc), part[1], part[2])
-    missing = missing + part[2] - part[1] + 1
+    for _, fresh in ipairs(lacking(gone, part[1], part[2])) do
+      include(gone, fresh[1], fresh[2])
+      missing = missing + fresh[2] - fresh[1] + 1
+    end
   end
   tally(L, 'gaps', missing)
   return missing
@@ -134,7 +148,7 @@ local function log_accept(K, A)
     return opened[q] or nil
   end
   local accepted, missing, i = 0, 0, 5
-  while A[i] do
+  while A[i] and not C.scattered do
     if A[i] == 'G' then
       missing = missing + accept_gap(C, L, A[i + 1], A[i + 2], tonumber(A[i + 3]), tonumber(A[i + 4]))
       i = i + 5
@@ -154,6 +168,7 @@ local function log_accept(K, A)
   end
   close_log(C)   -- first: a damaged queue must not undo what is held
   for q = 1, #list do close_queue(list[q]) end
+  if C.scattered then return 'SCATTERED' end
   return { accepted, missing }
 end
 
@@ -207,7 +222,8 @@ local function log_lease(K, A)
   return 1
 end
 
--- KEYS epoch log:s log:h log:held log:gone; ARGV epoch. Who we are and what we hold, as of this moment:
+-- KEYS epoch log:s log:h log:held log:gone; ARGV epoch told. Who we are and what we hold, as of this moment. told: the
+-- last number of our incarnation that a neighbour holds; if we did not give it out, our data went back in time:
 -- {store, incarnation, numbers given out, place behind the last entry, id of the last one trimmed, held pairs, gone pairs}.
 local function log_state(K, A)
   begin()
@@ -216,6 +232,7 @@ local function log_state(K, A)
   local C = log_context(K, A)
   local L = open_log(C)
   own_incarnation(C, L)
+  if tonumber(A[2] or 0) >= L.next then begin_incarnation(C, L, server_of(C)) end
   close_log(C)
   return { L.store, L.inc, num(L.next - 1), head_of(L), call('HGET', K[3], 'trimmed') or '0-0', call('HGETALL', K[4]),
     call('HGETALL', K[5]) }

@@ -56,6 +56,26 @@ local function include(set, from, to)
   set.dirty = true
 end
 
+-- Takes from..to out; answers how many of them were in.
+local function exclude(set, from, to)
+  local out, removed = {}, 0
+  for i = 1, #set do
+    local a, b = set[i][1], set[i][2]
+    if b < from or a > to then
+      out[#out + 1] = set[i]
+    else
+      removed = removed + math.min(b, to) - math.max(a, from) + 1
+      if a < from then out[#out + 1] = { a, from - 1 } end
+      if b > to then out[#out + 1] = { to + 1, b } end
+    end
+  end
+  if removed > 0 then
+    for j = 1, math.max(#out, #set) do set[j] = out[j] end
+    set.dirty = true
+  end
+  return removed
+end
+
 -- 'all', 'none' or 'some' of from..to
 local function included(set, from, to)
   for i = 1, #set do
@@ -69,7 +89,7 @@ local function save_set(set)
   if not set.dirty then return end
   local parts = {}
   for i = 1, #set do parts[i] = num(set[i][1]) .. '-' .. num(set[i][2]) end
-  call('HSET', set.key, set.field, table.concat(parts, '+'))
+  if #parts > 0 then call('HSET', set.key, set.field, table.concat(parts, '+')) else call('HDEL', set.key, set.field) end
   set.dirty = false
 end
 
