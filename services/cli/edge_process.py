@@ -22,6 +22,7 @@ Place = tuple[str, int]  # host, port
 READY_TIMEOUT_S = 60.0
 ASK_AGAIN_S = 0.05
 LINE_BYTES = 1 << 20  # a longer line of a log is dropped
+ANSWER_BYTES = 4096  # of a health page
 LAST_WORDS = 5  # lines kept of what a child said outside of its log
 
 
@@ -39,6 +40,7 @@ class EdgeProcess:
         self._has_started = asyncio.Event()
         self._last_words: list[str] = []
         self._complaint: Failure | None = None
+        self._unready = "it does not answer"
 
     def _command(self) -> list[str]:
         """The second start takes the addresses of the first, so that clients find it again."""
@@ -79,7 +81,7 @@ class EdgeProcess:
         if ended in done:
             raise self._failure(self._process.returncode or 0)
         if not done:
-            text = f"{self.name} is not ready after {READY_TIMEOUT_S:.0f} s: look at its log"
+            text = f"{self.name} is not ready after {READY_TIMEOUT_S:.0f} s: {self._unready}"
             raise Failure(Exit.UNAVAILABLE, "edge_not_ready", text)
 
     def _failure(self, status: int) -> Failure:
@@ -104,7 +106,9 @@ class EdgeProcess:
             return False
         try:
             writer.write(b"GET /readyz HTTP/1.0\r\n\r\n")
-            return b" 200 " in await reader.readline()
+            answer = (await reader.read(ANSWER_BYTES)).decode("utf-8", "replace")
+            self._unready = answer.rpartition("\r\n")[2].strip() or "it does not say why"
+            return " 200 " in answer.partition("\r\n")[0]
         except OSError:
             return False
         finally:

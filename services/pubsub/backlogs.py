@@ -25,6 +25,14 @@ class Backlogs:
         self._note(subscriber, backlog + size if may_wait else backlog)
         return may_wait
 
+    def takes_line(self, subscriber: Subscriber, size: int) -> bool:
+        """The same for a single line, however long: one after the other, if they are too long for all together."""
+        backlog = subscriber.wire.backlog()
+        others = self.total - self._known.get(subscriber, 0)
+        may_wait = not others or others + backlog + size <= self._together
+        self._note(subscriber, backlog + size if may_wait else backlog)
+        return may_wait
+
     def refresh(self) -> None:
         """What has been sent since is not there any more."""
         for subscriber in list(self._known):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
+from services.pubsub.backlogs import Backlogs
 from services.pubsub.render import for_client, render, runs
 from services.pubsub.router import Router
 from services.pubsub.subscriber import Subscriber, Subscription
@@ -23,20 +25,29 @@ class Overtaken(Exception):
 class CatchUp:
     """It goes on at `place`, line by line if it must: a message may match very many subscriptions of one connection."""
 
-    def __init__(self, subscriber: Subscriber, subscriptions: Iterable[Subscription], place: Place) -> None:
+    def __init__(
+        self, subscriber: Subscriber, subscriptions: Iterable[Subscription], place: Place, backlogs: Backlogs
+    ) -> None:
         self.subscriber = subscriber
+        self._backlogs = backlogs
         self.place = place  # every line up to here has been dealt with
         self.delivered = 0  # MESSAGE lines since somebody last looked
         self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
         self._left = TURN_BYTES
         self._router: Router[Subscription] = Router()
+        self._youngest = place  # what no subscription began behind
+        self._matched: tuple[bytes, list[Subscription]] = (b"", [])  # the last tag's, in order
         for subscription in subscriptions:
             self.add(subscription)
 
     def add(self, subscription: Subscription) -> None:
         self._router.add(subscription.tag, subscription.is_prefix, subscription)
+        self._matched = (b"", [])
+        if subscription.since is not None:
+            self._youngest = max(self._youngest, subscription.since)
 
     def remove(self, subscription: Subscription) -> None:
+        self._matched = (b"", [])
         self._router.remove(subscription.tag, subscription.is_prefix, subscription)
 
     def take(self, entries: list[Entry], until: Place) -> None:
@@ -64,10 +75,18 @@ class CatchUp:
             skip = 0  # the store's data went back in time: serials begin again
         self.place = Place(entry.place.era, first + skip)
         for tag, run in runs(_without(entry.block, skip)):
-            wanted = [s for s in self._router.match(tag) if s.since is not None and s.since < entry.place]
-            if not self._send(tag, run, sorted(wanted, key=_number)):
+            if not self._send(tag, run, self._wanted(tag, entry.place)):
                 return False
         return True
+
+    def _wanted(self, tag: bytes, place: Place) -> list[Subscription]:
+        """In the order in which they were made. There may be very many of them, and a turn for each few."""
+        if self._matched[0] != tag:
+            self._matched = (tag, sorted(self._router.match(tag), key=_number))
+        matched = self._matched[1]
+        if self._youngest < place:
+            return matched
+        return [s for s in matched if s.since is not None and s.since < place]
 
     def _send(self, tag: bytes, run: bytes, wanted: list[Subscription]) -> bool:
         lines = run.count(b"\n")
@@ -82,16 +101,20 @@ class CatchUp:
 
     def _send_line(self, tag: bytes, line: bytes, wanted: list[Subscription]) -> bool:
         """One message to each that has not got it yet; some at a time, so that output stays within bounds."""
-        rest = [s for s in wanted if s.number > self._sent_of_next]
-        while rest:
-            if self._left <= 0:
+        at = bisect_right(wanted, self._sent_of_next, key=_number)
+        while at < len(wanted):
+            if self._left <= 0 or not self._may_send(line):
                 return False
-            number = max(1, self._left // len(line))
-            part, rest = rest[:number], rest[number:]
+            part = wanted[at : at + max(1, self._left // len(line))]
+            at += len(part)
             self._write(render(line, tag, tuple(s.identifier for s in part)), len(part))
             self._sent_of_next = part[-1].number
         self._forward(1)
         return True
+
+    def _may_send(self, line: bytes) -> bool:
+        """A line that is longer than a turn waits until there is room for it beside what others have waiting."""
+        return len(line) <= TURN_BYTES or self._backlogs.takes_line(self.subscriber, len(line))
 
     def _write(self, rendered: bytes, lines: int) -> None:
         subscriber = self.subscriber

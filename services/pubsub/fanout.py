@@ -14,7 +14,8 @@ from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log import Entry, Place
 
 BATCH_BYTES = 4 << 20  # one batch never adds more to a subscriber's output: the rest it gets from the log
-CACHED_TAGS = 10_000
+CACHED = 1_000_000  # identifiers in the groups of tags seen lately, all together
+TAG_COST = 32  # what a tag without any counts
 
 # Whose subscriptions have these identifiers, in the order in which they were made (pubsub.md 3.3).
 Group = tuple[tuple[bytes, ...], list[Subscriber]]
@@ -36,13 +37,15 @@ class Fanout:
         self._fall_behind = fall_behind
         self._router: Router[Subscription] = Router()
         self._groups: dict[bytes, list[Group]] = {}  # of tags seen lately
+        self._cached = 0  # identifiers in them, or a little more
+        self._removed: set[Subscription] = set()  # young ones that wait for their time in vain
         self._young: list[tuple[Place, int, Subscription]] = []  # a heap: their time has not come yet
         self._numbers = count(1)
         self._touched: list[Subscriber] = []
 
     def __len__(self) -> int:
         """How many subscriptions."""
-        return len(self._router) + len(self._young)
+        return len(self._router) + len(self._young) - len(self._removed)
 
     # subscriptions
 
@@ -61,9 +64,9 @@ class Fanout:
         try:
             self._router.remove(subscription.tag, subscription.is_prefix, subscription)
         except KeyError:  # a young one
-            self._young = [entry for entry in self._young if entry[2] is not subscription]
-            heapq.heapify(self._young)
-        self._forget_groups(subscription)
+            self._removed.add(subscription)
+        else:
+            self._forget_groups(subscription)
 
     def _activate(self, subscription: Subscription) -> None:
         self._router.add(subscription.tag, subscription.is_prefix, subscription)
@@ -72,6 +75,7 @@ class Fanout:
     def _forget_groups(self, subscription: Subscription) -> None:
         if subscription.is_prefix:
             self._groups.clear()
+            self._cached = 0
         else:
             self._groups.pop(subscription.tag, None)
 
@@ -96,13 +100,20 @@ class Fanout:
         late = []
         while self._young and self._young[0][0] < place:
             since, _, subscription = heapq.heappop(self._young)
-            late.append((since, subscription))
+            if subscription in self._removed:
+                self._removed.discard(subscription)
+            else:
+                late.append((since, subscription))
         self._grow_up(place)
         return late
 
     def _grow_up(self, place: Place) -> None:
         while self._young and self._young[0][0] <= place:
-            self._activate(heapq.heappop(self._young)[2])
+            subscription = heapq.heappop(self._young)[2]
+            if subscription in self._removed:
+                self._removed.discard(subscription)
+            else:
+                self._activate(subscription)
 
     def _deliver(self, entries: list[Entry]) -> None:
         if not entries or not len(self._router):
@@ -133,8 +144,10 @@ class Fanout:
         alike: dict[tuple[bytes, ...], list[Subscriber]] = {}
         for subscriber, names in identifiers.items():
             alike.setdefault(tuple(names), []).append(subscriber)
-        if len(self._groups) >= CACHED_TAGS:
+        self._cached += len(found) + TAG_COST
+        if self._cached > CACHED:
             self._groups.clear()
+            self._cached = len(found) + TAG_COST
         groups = self._groups[tag] = list(alike.items())
         return groups
 
@@ -156,11 +169,10 @@ class Fanout:
             data = forms.get(form)
             if data is None:
                 data = forms[form] = for_client(rendered, *form)
-            if subscriber.put(data, BATCH_BYTES):
+            if subscriber.put(data, lines * len(identifiers), BATCH_BYTES):
                 self._touched.append(subscriber)
             if too_much:
                 subscriber.size = BATCH_BYTES + 1
-            self.delivered += lines * len(identifiers)
 
     def _flush(self, start: Place) -> None:
         """Writes the batch that began at `start`; who has not room for it gets it from the log later."""
@@ -172,6 +184,7 @@ class Fanout:
             if subscriber.size > BATCH_BYTES or not self._backlogs.takes(subscriber, subscriber.size):
                 self._fall_behind(subscriber, start)
             else:
+                self.delivered += subscriber.lines
                 subscriber.wire.write(out[0] if len(out) == 1 else b"".join(out))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from services.pubsub.backlogs import Backlogs
 from services.pubsub.catchup import CatchUp, Overtaken
 from services.pubsub.fanout import Fanout
 from services.pubsub.recent import Recent
@@ -25,11 +26,12 @@ Lost = Callable[[Subscriber, int], None]
 class Laggards:
     """`lost` is told of those that the log has been trimmed under, and by how many messages."""
 
-    def __init__(self, source: Log, fanout: Fanout, recent: Recent, lost: Lost) -> None:
+    def __init__(self, source: Log, fanout: Fanout, recent: Recent, backlogs: Backlogs, lost: Lost) -> None:
         self.delivered = 0
         self._log = source
         self._fanout = fanout
         self._recent = recent
+        self._backlogs = backlogs
         self._lost = lost
         # subscribers with all they have, and single subscriptions of subscribers that may well keep up
         self._behind: dict[Subscriber | Subscription, CatchUp] = {}
@@ -52,13 +54,15 @@ class Laggards:
         """From now on it is served from the log, from `place` on."""
         subscriber.place = place
         on_time = [s for s in subscriber.by_identifier.values() if s.since is not None and not s.is_late]
-        self._behind[subscriber] = CatchUp(subscriber, on_time, place)
+        self._behind[subscriber] = CatchUp(subscriber, on_time, place, self._backlogs)
         self._some.set()
 
     def add_late(self, subscription: Subscription, since: Place) -> None:
         """Subscribed at a place that everybody here has passed already."""
         subscription.is_late = True
-        catch_up = self._behind[subscription] = CatchUp(subscription.subscriber, [subscription], since)
+        catch_up = self._behind[subscription] = CatchUp(
+            subscription.subscriber, [subscription], since, self._backlogs
+        )
         entries, until = self._recent.after(since), self._fanout.place
         if entries is not None and until is not None and self._step(catch_up, entries, until):
             self._arrived(catch_up, subscription)

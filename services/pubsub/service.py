@@ -38,12 +38,13 @@ class PubsubService:
         self.domain = store.domain(LOG_DOMAIN)
         self.log = Log(self.domain, LogSpec(settings.log.ack_level or "fsync"))
         self.recent = Recent()
-        self.backlogs = Backlogs(settings.subscriber_bytes, settings.subscribers_bytes)
+        self.backlogs = Backlogs(settings.subscriber_bytes, settings.subscribers_bytes // settings.workers)
         self.fanout = Fanout(self.backlogs, self._fall_behind)
-        self.laggards = Laggards(self.log, self.fanout, self.recent, self._overtaken)
+        self.laggards = Laggards(self.log, self.fanout, self.recent, self.backlogs, self._overtaken)
         self.bridge = Bridge(self.log)
         self.feed: Feed | None = None
         self.opened = asyncio.Event()  # the log can be used
+        self._closed_for = "the log is not open yet"
         self._subscribers: set[Subscriber] = set()
         self._tasks: list[asyncio.Task[None]] = []
         edge = metrics.edge
@@ -63,7 +64,9 @@ class PubsubService:
             try:
                 await self._open_log()
             except StoreError as error:
-                log.debug("no log yet: %s", error, extra={"action": "log_waits"})
+                if str(error) != self._closed_for:
+                    self._closed_for = str(error)
+                    log.warning("the log cannot be opened: %s", error, extra={"action": "log_waits"})
                 self.bridge.refuse_waiting(error)
                 await asyncio.sleep(AGAIN_S)
             else:
@@ -87,7 +90,7 @@ class PubsubService:
     def ready(self) -> str | None:
         trouble = self.store.trouble
         if trouble is None and self.feed is None:
-            return "the log is not open yet"
+            return self._closed_for
         if trouble is None and self.feed is not None:
             trouble = self.feed.trouble
         return None if trouble is None else str(trouble)
@@ -157,5 +160,5 @@ class PubsubService:
     def _all_overtaken(self, lost: int) -> None:
         """This process was away from the store for longer than the log goes back."""
         for subscriber in list(self._subscribers):
-            if subscriber.place is None:
+            if subscriber.place is None and subscriber.by_identifier:
                 self._overtaken(subscriber, lost)

@@ -62,7 +62,8 @@ class TextSession:
 
     @property
     def buffered(self) -> int:
-        return self._inflow.buffered
+        """Unfinished input, and what a client has us remember: patterns may be as long as lines."""
+        return self._inflow.buffered + self._subscriber.octets
 
     def resumed(self, now: float) -> None:
         self._inflow.restart_clock(now)
@@ -171,8 +172,8 @@ class TextSession:
         elif isinstance(outcome, StoreError):
             self._failed(slot, event, outcome)
         else:
-            _, first = outcome[0]
-            self._talk.wire.refuse(first.reason, str(first))
+            for _, error in outcome:
+                self._talk.wire.refuse(error.reason, str(error))
             why = dict(outcome)
             lines = [
                 pubsub.encode_error(explain(why[index]), eol) if index in why else pubsub.encode_ok(eol)
@@ -188,14 +189,27 @@ class TextSession:
         known = subscriber.by_identifier
         if event.identifier in known:
             self._refuse(slot, event, Reason.IDENTIFIER_IN_USE)
-        elif len(known) >= service.settings.max_subscriptions:
+        elif (most := self._room()) is not None:
             self._talk.wire.refuse("too_many_subscriptions")
-            self._error(slot, event, f"no more than {service.settings.max_subscriptions} subscriptions here")
+            self._error(slot, event, f"no more than {most} subscriptions here")
         else:
             pattern = event.pattern
             subscription = Subscription(subscriber, event.identifier, pattern.tag, pattern.is_prefix)
             known[event.identifier] = subscription
+            subscriber.octets += len(event.identifier) + len(pattern.tag)
             service.log.head(self._source, partial(self._subscribed, slot, event, subscription))
+
+    def _room(self) -> int | None:
+        """The bound that one subscription more would exceed, or None."""
+        settings = self._service.settings
+        if len(self._subscriber.by_identifier) >= settings.max_subscriptions:
+            return settings.max_subscriptions
+        most = settings.max_subscriptions_in_all // settings.workers
+        return most if len(self._service.fanout) >= most else None
+
+    def _forget(self, subscription: Subscription) -> None:
+        del self._subscriber.by_identifier[subscription.identifier]
+        self._subscriber.octets -= len(subscription.identifier) + len(subscription.tag)
 
     def _subscribed(
         self, slot: Slot, event: pubsub.Subscribe, subscription: Subscription, place: str | StoreError
@@ -205,7 +219,7 @@ class TextSession:
         is_wanted = known.get(event.identifier) is subscription and not self._talk.gone
         if isinstance(place, StoreError):
             if is_wanted:
-                del known[event.identifier]
+                self._forget(subscription)
             self._failed(slot, event, place)
         else:
             if is_wanted:
@@ -214,10 +228,11 @@ class TextSession:
         self._inflow.run_answered()
 
     def _unsubscribe(self, slot: Slot, event: pubsub.Unsubscribe) -> None:
-        subscription = self._subscriber.by_identifier.pop(event.identifier, None)
+        subscription = self._subscriber.by_identifier.get(event.identifier)
         if subscription is None:
             self._refuse(slot, event, Reason.IDENTIFIER_UNKNOWN)
             return
+        self._forget(subscription)
         if subscription.since is not None:
             self._service.unsubscribed(subscription)
         self._ok(slot, event)

@@ -92,7 +92,10 @@ class LinkSettings(BaseModel):
         default=5.0, gt=0, le=MAX_SECONDS, description="[4.5] a link never says nothing longer"
     )
     silence_s: float = Field(
-        default=15.0, gt=0, le=MAX_SECONDS, description="[4.5] a neighbour that does is given up"
+        default=15.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="[4.5] a neighbour that does is given up; more than twice beat_s",
     )
     reconnect_s: float = Field(
         default=5.0, gt=0, le=MAX_SECONDS, description="longest pause before a neighbour is dialled again"
@@ -107,6 +110,14 @@ class LinkSettings(BaseModel):
         default=(64 << 20) + (4 << 10), ge=68 << 10, description="[4.5] the largest entry, and 4 KiB"
     )
     dial: DialSettings = DialSettings()
+
+    @model_validator(mode="after")
+    def _outlives_a_late_beat(self) -> Self:
+        if self.silence_s <= 2 * self.beat_s:
+            raise ValueError(
+                "silence_s must be greater than twice beat_s: else one beat that is late ends a link that is well"
+            )
+        return self
 
     def limits(self) -> LinkLimits:
         return LinkLimits(self.max_line_bytes, LARGEST_ENTRY_S, self.silence_s)
@@ -134,13 +145,18 @@ class PubsubSettings(EdgeSettings):
     max_subscriptions: int = Field(
         default=100_000, ge=1, description="of one connection; one more is refused"
     )
+    max_subscriptions_in_all: int = Field(
+        default=2_000_000, ge=1, description="of all connections, all workers together; one more is refused"
+    )
     subscriber_bytes: int = Field(
         default=8 << 20,
         ge=64 << 10,
         description="[3.6] output that waits for one subscriber; beyond it he is served from the log",
     )
     subscribers_bytes: int = Field(
-        default=128 << 20, ge=1 << 20, description="[3.6] the same of all together; then each has 64 KiB"
+        default=128 << 20,
+        ge=1 << 20,
+        description="[3.6] the same of all together, all workers; then each has 64 KiB",
     )
     store: StoreWaits = StoreWaits()
     log: LogSettings = LogSettings()

@@ -24,7 +24,7 @@ class Subscription:
 class Subscriber:
     """While `place` is None it is served from memory with all others; else from the log, from there on (3.6)."""
 
-    __slots__ = ("ascii_only", "by_identifier", "crlf", "out", "place", "size", "wire")
+    __slots__ = ("ascii_only", "by_identifier", "crlf", "lines", "octets", "out", "place", "size", "wire")
 
     def __init__(self, wire: Wire, ascii_only: bool) -> None:
         self.wire = wire
@@ -34,12 +34,15 @@ class Subscriber:
         self.place: Place | None = None
         self.out: list[bytes] | None = None  # of the batch at hand
         self.size = 0  # octets of it
+        self.lines = 0  # MESSAGEs in it
+        self.octets = 0  # of patterns and identifiers
 
-    def put(self, data: bytes, most: int) -> bool:
+    def put(self, data: bytes, lines: int, most: int) -> bool:
         """Adds to the batch at hand, unless it is too much; True if it is the first of it."""
         if self.out is None:
-            self.out, self.size = [data], len(data)
+            self.out, self.size, self.lines = [data], len(data), lines
             return True
+        self.lines += lines
         self.size += len(data)
         if self.size <= most:
             self.out.append(data)

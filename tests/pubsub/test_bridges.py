@@ -52,7 +52,7 @@ async def test_a_full_queue_fails_the_send_whole(edge: LiveEdge) -> None:
     lines = await subscriber.lines(4)
     assert lines == [b"MESSAGE 2 0\n", b"MESSAGE 1 1\n", b"MESSAGE 2 3\n", b"MESSAGE 2 5\n"]
     await subscriber.nothing_more()
-    assert edge.refusals()["queue_full"] == 1
+    assert edge.refusals()["queue_full"] == 2
 
 
 async def test_every_message_of_a_queue_appears_under_its_tag(edge: LiveEdge) -> None:

@@ -1,0 +1,103 @@
+"""What clients may make the edge remember, and what is said where the log cannot be opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.kit.edge import EdgeContext
+from services.pubsub.edge import EDGE
+from tests.live import until
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LiveEdge
+from tests.servers import Server
+
+
+async def test_a_level_that_the_store_cannot_keep_is_told(server: Server) -> None:
+    """pubsub.md 3.1: in the log, to whoever asks whether it is ready, and to clients; nothing waits for ever."""
+    edge = LiveEdge(server.url, log={"ack_level": "replicated:1"})
+    context = EdgeContext("pubsub", edge.settings, edge.url, edge.metrics, edge._listen, edge._dial)
+    edge.running = await EDGE.start(context)
+    edge.places["text"] = await edge.listeners["text"].start()
+    try:
+        client = await edge.client()
+        answer = await client.ask(b"SEND t x\n")
+        assert answer.startswith(b"ERROR ")
+        assert b"replica" in answer
+        await until(lambda: "replica" in ((edge.running and edge.running.ready()) or ""))
+        assert await client.ask(b"PING\n") == b"OK\n"
+    finally:
+        await edge.close()
+
+
+async def test_no_more_subscriptions_of_all_than_allowed(server: Server, start: Start) -> None:
+    edge = await start(server, max_subscriptions_in_all=3)
+    one, two = await edge.client(), await edge.client()
+    for number in range(3):
+        await one.subscribe(b"%d" % number, b"t")
+    assert (await two.ask(b"SUBSCRIBE 1 t\n")).startswith(b"ERROR no more than 3 subscriptions")
+    assert await one.ask(b"UNSUBSCRIBE 1\n") == b"OK\n"
+    await two.subscribe(b"1", b"t")
+
+
+async def test_long_patterns_count_as_what_a_client_makes_us_hold(server: Server, start: Start) -> None:
+    """So the budget over all connections sees them, and whoever holds most has to go."""
+    edge = await start(server)
+    client = await edge.client()
+    tag = b"t" * 50_000
+    for number in range(5):
+        await client.subscribe(b"%d" % number, tag + b"%d" % number)
+    assert edge.budget.total >= 250_000
+    for number in range(5):
+        assert await client.ask(b"UNSUBSCRIBE %d\n" % number) == b"OK\n"
+    assert edge.budget.total == 0
+
+
+async def test_very_many_matches_of_one_connection_are_not_kept_for_every_tag(
+    server: Server, start: Start
+) -> None:
+    edge = await start(server)
+    hog, sender = await edge.client(), await edge.client()
+    number = 2000
+    await hog.send(b"".join(b"SUBSCRIBE %d a*\n" % n for n in range(number)))
+    assert await hog.lines(number) == [b"OK\n"] * number
+    for n in range(600):
+        await sender.publish(b"a%d" % n, b"x")
+    fanout: Any = edge.service.fanout
+    kept = sum(len(identifiers) for groups in fanout._groups.values() for identifiers, _ in groups)
+    assert kept <= 1_000_000
+
+
+async def test_what_was_written_is_counted_once(server: Server, start: Start) -> None:
+    """Also where a subscriber fell behind in between."""
+    edge = await start(server, subscriber_bytes=64 << 10)
+    slow, sender = await edge.client(receive_buffer=4096), await edge.client()
+    await slow.subscribe(b"1", b"t")
+    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    total = 4000
+    for start_at in range(0, total, 500):
+        await sender.send(
+            b"".join(b"SEND t %d %b\n" % (n, b"x" * 1000) for n in range(start_at, start_at + 500))
+        )
+        assert await sender.lines(500) == [b"OK\n"] * 500
+    slow.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    assert len(await slow.lines(total)) == total
+    await until(lambda: edge.value("penstock_deliveries_total") == total)
+
+
+async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server, start: Start) -> None:
+    """pubsub.md 3.6: one after the other, so that together they hold one of them at a time."""
+    edge = await start(
+        server, subscribers_bytes=1 << 20, max_line_bytes=4 << 20, link={"max_line_bytes": 8 << 20}
+    )
+    clients = [await edge.client(receive_buffer=4096) for _ in range(6)]
+    for client in clients:
+        await client.subscribe(b"1", b"t")
+        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    sender = await edge.client()
+    text = b"y" * (3 << 20)
+    await sender.publish(b"t", text)
+    await until(lambda: len(edge.service.laggards) == len(clients) - 1)  # one has it
+    for client in clients:
+        assert sum(connection.backlog() for connection in edge.connections()) < 8 << 20
+        client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        assert await client.line() == b"MESSAGE 1 " + text + b"\n"
