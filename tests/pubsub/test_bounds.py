@@ -89,7 +89,7 @@ async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server,
     edge = await start(
         server, subscribers_bytes=1 << 20, max_line_bytes=4 << 20, link={"max_line_bytes": 8 << 20}
     )
-    clients = [await edge.client(receive_buffer=4096) for _ in range(6)]
+    clients = [await edge.client(receive_buffer=1 << 17) for _ in range(6)]
     for client in clients:
         await client.subscribe(b"1", b"t")
         client.reader._transport.pause_reading()  # type: ignore[attr-defined]
