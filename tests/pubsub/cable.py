@@ -29,6 +29,11 @@ class Cable:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def url(self) -> str:
+        """Of the store at the other end."""
+        return f"redis://{self.address}"
+
     async def __aenter__(self) -> Cable:
         await self.open()
         return self
@@ -63,6 +68,10 @@ class Cable:
         """And until it is plugged in, whoever connects is reset too."""
         self._is_out = True
         self.break_all()
+
+    def take_no_more(self) -> None:
+        """What is connected stays so; until it is plugged in, whoever else connects is reset."""
+        self._is_out = True
 
     def plug_in(self) -> None:
         self._is_out = False
