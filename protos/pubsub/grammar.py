@@ -30,7 +30,14 @@ class Reason(Enum):
 
     LINE_TOO_LONG = "line_too_long", "line too long"  # 1.2
     UNFINISHED = "unfinished", "the line has no end"  # FIN inside a line (1.3)
-    UNKNOWN_VERB = "unknown_verb", "unknown command: SEND, SUBSCRIBE (upper case, then one space)"  # 2.1
+    UNKNOWN_VERB = (  # 2.1
+        "unknown_verb",
+        "unknown command; known: SEND tag message, SUBSCRIBE id pattern, UNSUBSCRIBE id, PING, QUIT",
+    )
+    UNKNOWN_HERE = (  # the same on a strict listener (2.2)
+        "unknown_verb",
+        "unknown command; known: SEND tag message, SUBSCRIBE id pattern",
+    )
     BAD_TAG = "bad_tag", "bad tag: 1 or more characters above 32, none of them '*'"  # 2
     NO_MESSAGE = "no_message", "no message: a space ends the tag, even if the message is empty"  # 2.1
     BAD_MESSAGE = "bad_message", "bad message: only characters above 31"  # 2

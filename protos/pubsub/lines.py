@@ -14,7 +14,7 @@ def parse_line(line: bytes, eol: bytes, charset: Charset, strict: bool) -> Event
     if verb == b"SUBSCRIBE" and space:
         return _subscribe(rest, eol, charset)
     if strict:
-        return Refused(Reason.UNKNOWN_VERB, eol)
+        return Refused(Reason.UNKNOWN_HERE, eol)
     if verb == b"UNSUBSCRIBE" and space:
         return _unsubscribe(rest, eol)
     return _bare(line, eol)

@@ -215,7 +215,17 @@ def test_2_2_the_additions() -> None:
 
 @pytest.mark.parametrize("line", [b"PING", b"QUIT", b"UNSUBSCRIBE 1", b"UNSUBSCRIBE x"])
 def test_2_2_a_strict_listener_knows_no_additions(line: bytes) -> None:
-    assert reason_of(line + b"\n", STRICT) is Reason.UNKNOWN_VERB
+    """And does not speak of them either."""
+    reason = reason_of(line + b"\n", STRICT)
+    assert reason is Reason.UNKNOWN_HERE
+    assert reason.label == Reason.UNKNOWN_VERB.label
+    assert not any(verb in reason.text for verb in ("UNSUBSCRIBE", "PING", "QUIT"))
+
+
+@pytest.mark.parametrize("reason", [Reason.UNKNOWN_VERB, Reason.UNKNOWN_HERE])
+def test_2_2_what_is_known_is_told_to_who_asks_for_something_else(reason: Reason) -> None:
+    assert "SEND tag message, SUBSCRIBE id pattern" in reason.text
+    assert ("UNSUBSCRIBE id, PING, QUIT" in reason.text) is (reason is Reason.UNKNOWN_VERB)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ async def test_line_ends_follow_the_clients_last_line(edge: LiveEdge) -> None:
     await sender.publish(b"x", b"b")
     assert await client.line() == b"MESSAGE 1 b\n"
     assert await client.ask(b"nonsense\r\n") == (
-        b"ERROR unknown command: SEND, SUBSCRIBE (upper case, then one space)\r\n"
+        b"ERROR unknown command; known: SEND tag message, SUBSCRIBE id pattern, UNSUBSCRIBE id, PING, QUIT\r\n"
     )
     await sender.publish(b"x", b"c")
     assert await client.line() == b"MESSAGE 1 c\r\n"
@@ -125,7 +125,9 @@ async def test_a_strict_listener_has_no_additions(edge: LiveEdge) -> None:
     client = await edge.client("strict")
     await client.subscribe(b"1", b"x")
     for line in (b"UNSUBSCRIBE 1\n", b"PING\n", b"QUIT\n"):
-        assert (await client.ask(line)).startswith(b"ERROR unknown command")
+        assert await client.ask(line) == (
+            b"ERROR unknown command; known: SEND tag message, SUBSCRIBE id pattern\n"
+        )
     await (await edge.client()).publish(b"x", b"still there")
     assert await client.line() == b"MESSAGE 1 still there\n"
 
@@ -200,6 +202,7 @@ async def test_an_unfinished_line_closes_after_its_time(server: Server, start: S
 
 
 async def test_no_more_subscriptions_than_allowed(server: Server, start: Start) -> None:
+    """2.4"""
     edge = await start(server, max_subscriptions=2)
     client = await edge.client()
     await client.subscribe(b"1", b"x")
@@ -207,6 +210,7 @@ async def test_no_more_subscriptions_than_allowed(server: Server, start: Start) 
     assert (await client.ask(b"SUBSCRIBE 3 x\n")).startswith(b"ERROR no more than 2 subscriptions")
     assert await client.ask(b"UNSUBSCRIBE 1\n") == b"OK\n"
     await client.subscribe(b"3", b"x")
+    assert edge.refusals()["too_many_subscriptions"] == 1
 
 
 async def test_all_subscribers_of_a_store_see_one_order(server: Server, start: Start) -> None:
