@@ -195,7 +195,7 @@ async def test_an_edge_that_begins_sends_what_came_while_it_was_not_there(
     neighbour = await Neighbour.meet(early)
     await send_all(await early.client(), b"t", [b"a"])
     neighbour.client.close()
-    late = LiveEdge(server.url, link=QUICK_LINKS | {"beat_s": 60.0})
+    late = LiveEdge(server.url, link=QUICK_LINKS | {"beat_s": 60.0, "silence_s": 150.0})
     try:
         await late.start()
         neighbour = await Neighbour.meet(late)
