@@ -1,0 +1,37 @@
+"""Every reason for which the text service refuses something is told to those who read its counters."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from protos.pubsub import Reason
+from services.kit.refusals import Refusal
+
+ROOT = Path(__file__).parents[2]
+SAID = re.compile(r"(?:refuse|PeerError)\(\"([a-z_]+)\"")
+OF_CLIENTS = {"bad_reply"}  # what our own client says of a server
+
+
+def said_in(folder: str) -> set[str]:
+    found = {name for path in (ROOT / folder).rglob("*.py") for name in SAID.findall(path.read_text())}
+    assert found
+    return found - OF_CLIENTS
+
+
+def told_in(text: str) -> set[str]:
+    return set(re.findall(r"`([a-z0-9_]+)`", text))
+
+
+def test_each_is_on_the_page_of_the_counters() -> None:
+    page = (ROOT / "docs/pubsub.md").read_text().partition("### Reasons of refusals")[2]
+    reasons = {reason.label for reason in Reason} | {str(reason) for reason in Refusal}
+    assert reasons | said_in("protos/pubsub") | said_in("services/pubsub") <= told_in(page)
+
+
+def test_each_is_in_the_protocol() -> None:
+    """2.4, 4.7"""
+    spec = (ROOT / "protos/pubsub.md").read_text()
+    of_clients = spec.partition("\n2.4 ")[2].partition("\n2.5 ")[0]
+    assert {reason.label for reason in Reason} | {"too_many_subscriptions"} <= told_in(of_clients)
+    assert said_in("protos/pubsub") | said_in("services/pubsub") <= told_in(spec)
