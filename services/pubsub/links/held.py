@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protos import pubsub
-from services.store.intervals import Intervals
+from services.store.intervals import Intervals, Span
 from services.store.replica import Held, Origin
 
 NONE = Intervals()
@@ -14,7 +14,19 @@ def from_wire(held: pubsub.Held) -> Held:
 
 
 def to_wire(held: Held) -> pubsub.Held:
-    return {origin: numbers.spans for origin, numbers in held.items() if numbers}
+    """As much of it as a list may have; the origins in most pieces are left out first.
+
+    Whoever is told of less than is held sends the rest once more, and it is skipped (4.4).
+    """
+    listed: dict[Origin, tuple[Span, ...]] = {}
+    room = pubsub.MAX_INTERVALS
+    for origin, numbers in sorted(held.items(), key=lambda item: len(item[1].spans)):
+        room -= len(numbers.spans)
+        if room < 0:
+            break
+        if numbers:
+            listed[origin] = numbers.spans
+    return listed
 
 
 def united(one: Held, other: Held) -> Held:

@@ -18,6 +18,12 @@ from services.store.replica import Replica
 
 log = logging.getLogger(__name__)
 
+CLONE_BEATS = 4  # two incarnations of one store for so long: they are two stores
+
+
+class LinkStale(Exception):
+    """The link must begin anew: what was said on it is not true any more."""
+
 
 class LinkHub:
     def __init__(self, service: PubsubService, metrics: Metrics) -> None:
@@ -32,7 +38,7 @@ class LinkHub:
         self.local_errors = metrics.local_errors
         self.followed: dict[bytes, bytes] = {}  # store -> its incarnation
         self._told: set[str] = set()
-        self._clones: set[bytes] = set()
+        self._clones: dict[bytes, float] = {}  # store -> since when it has been known by two incarnations
         self._errands: set[asyncio.Task[None]] = set()
 
     def let_go(self, work: Coroutine[Any, Any, None]) -> None:
@@ -48,11 +54,17 @@ class LinkHub:
     async def close(self) -> None:
         await asyncio.gather(*self._errands, return_exceptions=True)
 
-    def tell_clone(self, peer: Peer, have: Have) -> None:
-        """Once: only one of two stores with the same id can be followed, and they are not the same."""
+    def tell_clone(self, peer: Peer, have: Have, now: float) -> None:
+        """Once: only one of two stores with the same id can be followed, and they are not the same.
+
+        A store whose server was another one for a moment is known by two incarnations too, until all its links have
+        begun anew: so it has to last.
+        """
         followed = self.followed.get(have.store)
-        if followed not in (None, have.incarnation) and have.incarnation not in self._clones:
-            self._clones.add(have.incarnation)
+        if followed in (None, have.incarnation):
+            self._clones.pop(have.store, None)
+        elif now - self._clones.setdefault(have.store, now) > CLONE_BEATS * self.settings.beat_s:
+            self._clones[have.store] = float("inf")
             fields = {"action": "link_to_clone", "peer": str(peer), "store": have.store.decode()}
             text = "%s has the id of another store, which is followed: a copy needs an id of its own"
             log.error(text, peer, extra=fields)

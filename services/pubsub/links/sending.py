@@ -10,7 +10,7 @@ from protos import pubsub
 from services.kit.session import Wire
 from services.pubsub.fanout import before
 from services.pubsub.links.held import NONE, from_wire, lacking, united
-from services.pubsub.links.hub import LinkHub
+from services.pubsub.links.hub import LinkHub, LinkStale
 from services.store import StoreError
 from services.store.log import START, Entry, Place, parse_place
 from services.store.replica import Held, LogState
@@ -47,7 +47,7 @@ class Sender:
         self._held[origin] = self._held.get(origin, NONE).add(first, last)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Until it is cancelled. Raises LinkStale where our log ends before what was sent of it."""
         service = self._hub.service
         feed = service.feed
         assert feed is not None
@@ -101,6 +101,10 @@ class Sender:
         self._gaps_due = now + self._hub.settings.beat_s
         if self.place is None:
             self.place = self._first_place(state)
+        if self.place > state.head:
+            raise LinkStale(
+                "our log went back in time: what comes now has places before those that were told"
+            )
         for (store, incarnation), (first, last) in lacking(united(self._held, self._told), state.gone):
             self._wire.write(pubsub.encode_gap(store, incarnation, first, last))
             told = self._told.get((store, incarnation), NONE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Coroutine, Iterator
 from typing import Any, assert_never
@@ -10,9 +11,10 @@ from typing import Any, assert_never
 from protos import pubsub
 from protos.types import PeerError
 from services.kit.session import Wire
-from services.pubsub.links.hub import LinkHub
+from services.pubsub.links.held import to_wire
+from services.pubsub.links.hub import LinkHub, LinkStale
 from services.pubsub.links.sending import ROOM_BYTES, Sender
-from services.pubsub.links.taking import LinkStale, Taker
+from services.pubsub.links.taking import Taker
 from services.store import StoreError
 from services.store.replica import LogState
 
@@ -165,11 +167,18 @@ class LinkSession:
                 await asyncio.sleep(AGAIN_S)
             else:
                 break
-        held = {origin: numbers.spans for origin, numbers in state.held.items() if numbers}
-        self._wire.write(pubsub.encode_have(state.store, state.incarnation, held))
+        self._wire.write(pubsub.encode_have(state.store, state.incarnation, to_wire(state.held)))
         self._greeting = state
         if self._peer is not None:
             self._meet(state)
+
+    async def _check_greeting(self) -> None:
+        """What was said of our store must stay true, also on a link over which nobody here follows. Raises LinkStale."""
+        if self._greeting is None:
+            return
+        with contextlib.suppress(StoreError):
+            if (await self._hub.replica.state()).incarnation != self._greeting.incarnation:
+                raise LinkStale("the store's server is another one than was said")
 
     async def _beat(self) -> None:
         """Tells that we are there, and up to where everything of our log has been sent (4.5)."""
@@ -177,9 +186,11 @@ class LinkSession:
         while True:
             await asyncio.sleep(self._hub.settings.beat_s)
             blind = blind + 1 if self._greeting is not None and self._hub.service.ready() else 0
+            await self._check_greeting()
             if blind >= BLIND_BEATS:
                 log.info("a link is let go: no store here", extra={"action": "link_blind"})
                 self._wire.close()  # the neighbour may follow a server that sees the store
+                return
             if self._wire.backlog() <= ROOM_BYTES:
                 place = self._sender.place if self._sender is not None else None
                 self._wire.write(pubsub.encode_beat(str(place).encode() if place is not None else None))

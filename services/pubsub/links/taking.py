@@ -12,7 +12,7 @@ from protos import pubsub
 from services.kit.session import Wire
 from services.pubsub.bindings import record_of
 from services.pubsub.links.held import from_wire, to_wire, united
-from services.pubsub.links.hub import LinkHub
+from services.pubsub.links.hub import LinkHub, LinkStale
 from services.pubsub.render import runs
 from services.store import Queue, StoreError
 from services.store.errors import BindingsChanged, NumbersScattered
@@ -28,10 +28,6 @@ AGAIN_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 T = TypeVar("T")
 Item = pubsub.Entries | pubsub.Gap | pubsub.Beat
-
-
-class LinkStale(Exception):
-    """The link must begin anew: what was said on it is not true any more."""
 
 
 class Taker:
@@ -86,7 +82,7 @@ class Taker:
         wanted = {origin: numbers for origin, numbers in theirs.items() if origin[0] != state.store}
         baseline = await self._patiently(lambda: hub.replica.baseline(peer.store, wanted))
         while not await self._patiently(self._renew):
-            hub.tell_clone(self._wire.peer, peer)
+            hub.tell_clone(self._wire.peer, peer, self._wire.loop_time())
             await asyncio.sleep(hub.settings.lease_s / 3)  # nobody tells of a lease that has ended
         hub.followed[peer.store] = peer.incarnation
         ours = theirs.get((state.store, state.incarnation))
