@@ -173,7 +173,7 @@ class LinkSession:
             self._meet(state)
 
     async def _check_greeting(self) -> None:
-        """What was said of our store must stay true, also on a link over which nobody here follows. Raises LinkStale."""
+        """What was said of our store must stay true, also where nobody here follows. Raises LinkStale."""
         if self._greeting is None:
             return
         with contextlib.suppress(StoreError):
