@@ -5,14 +5,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.store.intervals import Intervals
-from services.store.replica import Arrived, Gap, Held, Origin
+from services.store.errors import NumbersScattered
+from services.store.intervals import MAX_NUMBER, Intervals
+from services.store.replica import BASELINE_BYTES, NEIGHBOURS, Arrived, Gap, Held, Origin, format_held
 from tests.servers import Client
 from tests.store.desk import Desk, until
 from tests.store.logbook import Logbook, arrived, check_numbering, check_places, logbook, own
 
 ONE: Origin = (b"one", b"i1")
 TWO: Origin = (b"two", b"i1")
+SCATTERED = 1000  # pieces that the numbers of one origin may come in
+ORIGINS = 10_000
 
 
 @pytest.fixture
@@ -197,6 +200,80 @@ async def test_what_came_another_way_is_not_gone(book: Logbook) -> None:
     assert state.gone == {ONE: Intervals.parse("1-2+5-6+8-9")}
 
 
+async def test_a_gap_within_what_is_known_changes_nothing(book: Logbook) -> None:
+    """pubsub.md 4.5, decision 9: it is told again whenever a link is set up."""
+    await book.accept(run(ONE, 5, 6), Gap(*ONE, 1, 9))
+    before = await book.state()
+    for first, last in ((1, 9), (2, 3), (5, 6), (4, 7)):
+        assert await book.accept(Gap(*ONE, first, last)) == (0, 0)
+    assert await book.state() == before
+    assert await book.counter("gaps") == 7
+
+
+async def test_a_gap_that_was_filled_leaves_nothing_behind(book: Logbook, client: Client) -> None:
+    await book.accept(Gap(*ONE, 1, 9), run(ONE, 4, 6), run(ONE, 1, 3), run(ONE, 7, 9))
+    assert (await book.state()).gone == {}
+    assert await book.counter("gaps") == 0
+    assert client.call("HLEN", book.log.keys.log[3]) == 0
+
+
+# numbers that are scattered (decision 9)
+
+
+def scattered(pieces: int, first: int = 1) -> list[Arrived]:
+    return [run(ONE, first + 2 * i, first + 2 * i) for i in range(pieces)]
+
+
+async def test_a_thousand_pieces_and_no_more(book: Logbook) -> None:
+    """What came before the one that is too much is kept; other origins go on."""
+    assert await book.accept(*scattered(SCATTERED)) == (SCATTERED, 0)
+    with pytest.raises(NumbersScattered):
+        await book.accept(*scattered(1, 2 * SCATTERED + 1))
+    numbers = (await book.state()).held[ONE]
+    assert len(numbers.spans) == numbers.total() == SCATTERED
+    assert await book.accept(run(TWO, 1, 3)) == (3, 0)
+    with pytest.raises(NumbersScattered):
+        await book.accept(run(TWO, 4, 5), *scattered(1, 2 * SCATTERED + 1), run(TWO, 6, 9))
+    assert await held(book, TWO) == "1-5"
+    check_places(await book.entries())
+
+
+async def test_a_thousand_gaps_and_no_more(book: Logbook) -> None:
+    gaps = [Gap(*ONE, 2 * i + 1, 2 * i + 1) for i in range(SCATTERED)]
+    assert await book.accept(*gaps) == (0, SCATTERED)
+    with pytest.raises(NumbersScattered):
+        await book.accept(Gap(*ONE, 2 * SCATTERED + 1, 2 * SCATTERED + 1))
+    assert len((await book.state()).gone[ONE].spans) == await book.counter("gaps") == SCATTERED
+
+
+async def test_ten_thousand_origins_and_no_more(book: Logbook, client: Client) -> None:
+    """Those that are known go on."""
+    known = [word for i in range(ORIGINS - 1) for word in (b"x%d inc1" % i, b"1-1")]
+    client.call("HSET", book.log.keys.log[2], *known)
+    assert await book.accept(run(ONE, 1, 3)) == (3, 0)
+    with pytest.raises(NumbersScattered):
+        await book.accept(run(TWO, 1, 3))
+    assert await book.accept(run(ONE, 4, 5), run((b"x7", b"inc1"), 2, 2)) == (3, 0)
+    assert len([origin for origin, numbers in (await book.state()).held.items() if numbers]) == ORIGINS
+
+
+# our own data went back in time
+
+
+@pytest.mark.parametrize(("told", "is_new"), [(0, False), (3, False), (4, True), (MAX_NUMBER, True)])
+async def test_what_a_neighbour_holds_of_ours_was_given_out(book: Logbook, told: int, is_new: bool) -> None:
+    """pubsub.md 4.4: else another incarnation begins, before its numbers are given out again."""
+    await book.send(*lines(1, 3))
+    before = await book.state()
+    state = await book.replica.state(told)
+    assert (own(state) != own(before)) == (state.head.era > before.head.era) == is_new
+    assert state.held == {own(before): Intervals.parse("1-3")}
+    await book.send(b"t 4")
+    assert (await book.entries())[-1].first == (1 if is_new else 4)
+    assert await book.replica.state() == await book.state()
+    check_places(await book.entries())
+
+
 # what links write down
 
 
@@ -241,3 +318,27 @@ async def test_a_lease_runs_out(book: Logbook) -> None:
     assert await lease(b"one", "me", 50)
     await until(lambda: lease(b"one", "you", 60_000))
     assert not await lease(b"one", "me", 60_000)
+
+
+async def test_a_baseline_has_a_bound(book: Logbook) -> None:
+    """decision 9: it is kept for ever. Nothing is written of one that is beyond it."""
+    long = Intervals.of((9 * 10**15 + 2 * i, 9 * 10**15 + 2 * i) for i in range(BASELINE_BYTES // 34))
+    most = {ONE: long}
+    more = {ONE: long, TWO: Intervals.of((2 * i + 1, 2 * i + 1) for i in range(1000))}
+    assert len(format_held(most)) <= BASELINE_BYTES < len(format_held(more))
+    with pytest.raises(NumbersScattered):
+        await book.replica.baseline(b"one", more)
+    assert await book.replica.neighbours() == []
+    assert await book.replica.baseline(b"one", most) == most
+    assert await book.replica.baseline(b"one", more) == most, "what is known is not written again"
+
+
+async def test_neighbours_have_a_bound(book: Logbook, client: Client) -> None:
+    """Each of them has a baseline for ever; those that are known are linked with as before."""
+    known = [word for i in range(NEIGHBOURS - 1) for word in (b"x%d" % i, b"")]
+    client.call("HSET", book.log.keys.log_base, *known)
+    assert await book.replica.baseline(b"one", {}) == {}
+    with pytest.raises(NumbersScattered):
+        await book.replica.baseline(b"two", {})
+    assert await book.replica.baseline(b"x5", {}) == {}
+    assert len(await book.replica.neighbours()) == NEIGHBOURS
