@@ -257,6 +257,24 @@ async def test_ten_thousand_origins_and_no_more(book: Logbook, client: Client) -
     assert len([origin for origin, numbers in (await book.state()).held.items() if numbers]) == ORIGINS
 
 
+async def test_an_origin_in_a_thousand_pieces_is_not_shut_out(book: Logbook) -> None:
+    """Whoever forged them must not end the links of its own store: what makes no piece more is taken."""
+    await book.accept(run(ONE, 1, 3), *scattered(SCATTERED - 1, 1001))
+    assert await book.accept(run(ONE, 4, 6), run(ONE, 1, 6)) == (3, 0)
+    assert await book.accept(run(ONE, 1001, 1003)) == (1, 0)
+    assert await book.accept(Gap(*ONE, 7, 9)) == (0, 3)
+    numbers = (await book.state()).held[ONE]
+    assert (numbers.spans[:2], len(numbers.spans)) == (((1, 6), (1001, 1003)), SCATTERED - 1)
+
+
+async def test_gaps_of_ten_thousand_origins_and_no_more(book: Logbook, client: Client) -> None:
+    known = [word for i in range(ORIGINS) for word in (b"x%d inc1" % i, b"1-1")]
+    client.call("HSET", book.log.keys.log[3], *known)
+    with pytest.raises(NumbersScattered):
+        await book.accept(Gap(*ONE, 1, 3))
+    assert await book.accept(Gap(b"x7", b"inc1", 2, 4)) == (0, 3)
+
+
 # our own data went back in time
 
 

@@ -63,15 +63,27 @@ end
 -- more, or who names ever new origins, would make every step of the store longer for everybody.
 local SCATTERED = 1000
 local ORIGINS = 10000
-local function scattered(C, L, set)
-  if set and (#set >= SCATTERED or #set == 0 and call('HLEN', L.keys.held) >= ORIGINS) then C.scattered = true end
+
+-- Whether from..to would be a piece of its own.
+local function is_apart(set, from, to)
+  for i = 1, #set do
+    if set[i][1] <= to + 1 and set[i][2] >= from - 1 then return false end
+  end
+  return true
+end
+
+-- What makes no piece more is always taken: else whoever forged a thousand would shut out the store whose name he used.
+local function scattered(C, set, from, to)
+  if set and (#set >= SCATTERED and is_apart(set, from, to) or #set == 0 and call('HLEN', set.key) >= ORIGINS) then
+    C.scattered = true
+  end
   return C.scattered
 end
 
 -- Lines of one origin with consecutive numbers; copies[index] = list of {queue, record}.
 local function accept_lines(C, L, queues, e)
   local held = held_of(C, L, e.store, e.inc, e.first + e.n - 1)
-  if scattered(C, L, held) then return 0 end
+  if scattered(C, held, e.first, e.first + e.n - 1) then return 0 end
   local state = held and included(held, e.first, e.first + e.n - 1) or 'all'
   if state == 'all' then tally(L, 'skipped', e.n) return 0 end
   local origin, taken = e.store .. ' ' .. e.inc, 0
@@ -115,11 +127,12 @@ end
 local function accept_gap(C, L, store, inc, from, to)
   local held, missing = held_of(C, L, store, inc, to), 0
   local gone = held and numbers_of(L, L.keys.gone, store .. ' ' .. inc)
-  if scattered(C, L, held) or scattered(C, L, gone) then return 0 end
   for _, part in ipairs(held and lacking(held, from, to) or {}) do
     for _, fresh in ipairs(lacking(gone, part[1], part[2])) do
-      include(gone, fresh[1], fresh[2])
-      missing = missing + fresh[2] - fresh[1] + 1
+      if not scattered(C, gone, fresh[1], fresh[2]) then
+        include(gone, fresh[1], fresh[2])
+        missing = missing + fresh[2] - fresh[1] + 1
+      end
     end
   end
   tally(L, 'gaps', missing)
