@@ -31,11 +31,13 @@ class StoreSide:
         with redis.Redis(port=port) as server:
             server.execute_command("FUNCTION", "LOAD", "REPLACE", source())
             server.set(keys.epoch, EPOCH)
-            server.fcall("ps1_declare", 2, keys.epoch, queue[1], EPOCH, QID, SESSION, *QueueSpec().fields())
+            named = (keys.epoch, queue[1], *keys.bindings)
+            server.fcall("ps1_declare", len(named), *named, EPOCH, QID, SESSION, "", *QueueSpec().fields())
             server.fcall(
                 "ps1_session", 3, keys.epoch, keys.sessions, keys.lane(SESSION), EPOCH, SESSION, "open"
             )
-        self._keys = (keys.epoch, keys.sessions, keys.lane(SESSION), keys.lots(SESSION), *queue)
+        own = (keys.epoch, keys.sessions, keys.lane(SESSION), keys.lots(SESSION), *keys.log[:3])
+        self._keys = (*own, *queue)
         self._wake = keys.wake_channel
         self._sequence = 0
         self._publishes: dict[int, list[Any]] = {}

@@ -207,3 +207,11 @@ def test_a_run_from_the_command_line(
     (kept,) = tmp_path.glob("*.json")
     assert json.loads(kept.read_text())["peers"][0]["name"] == "xadd"
     assert "raw XADD" in capsys.readouterr().out
+
+
+def test_the_store_side_of_this_project_still_speaks_to_it(bench: Bench) -> None:
+    """Its calls are built by hand: a change of the functions must show here, not in the middle of a long run."""
+    bench.store.start()
+    side = store_alone._load_side(store_alone.OURS)(bench.store.port)
+    for mode in pipeline.Mode:
+        assert pipeline.drive(bench.store.port, side, mode, 10, 50) > 0
