@@ -95,6 +95,11 @@ class Live(Generic[SettingsT]):
 
     async def open(self) -> None:
         """Returns once it is ready."""
+        await self.begin()
+        await until(self.is_ready)
+
+    async def begin(self) -> None:
+        """Returns once it listens, whatever it can do by then."""
         logging.getLogger().addHandler(self.log)
         asyncio.get_running_loop().set_exception_handler(
             lambda _, context: self.loop_errors.append(
@@ -105,7 +110,6 @@ class Live(Generic[SettingsT]):
         self.running = await self.edge.start(context)
         for name, listener in self.listeners.items():
             self.places[name] = await listener.start()
-        await until(self.is_ready)
 
     def is_ready(self) -> bool:
         return self.running is not None and self.running.ready() is None

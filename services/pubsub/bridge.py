@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -62,6 +63,8 @@ class Bridge:
         self._log = target
         self._refused: list[Part] = []  # to be asked anew
         self._held_back: list[Part] = []  # came meanwhile: behind those, whichever are still under way
+        self._held_bytes = 0  # of lines that came meanwhile
+        self._resumes: list[Callable[[], None]] = []  # of those that wait for them to be gone
         self._under_way = 0  # parts that the store has not answered
         self._all_back = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
@@ -69,7 +72,7 @@ class Bridge:
 
     async def open(self) -> None:
         """What came before waits until now: neither table nor promise of the log were known. Raises StoreError."""
-        await self.read()
+        await self._read()
         self._is_open = True
         self._ask_again()
 
@@ -91,6 +94,25 @@ class Bridge:
             self._submit(part)
         else:
             self._held_back.append(part)
+            self._held_bytes += len(part.block)
+
+    # how much
+
+    @property
+    def congested(self) -> bool:
+        """Too much waits, here or for the store: whoever sends should read no more before there is room."""
+        waiting = self._log.domain.pipe.waiting
+        return waiting.congested or self._held_bytes > waiting.max_bytes
+
+    def when_clear(self, resume: Callable[[], None]) -> None:
+        """Calls back once, when there is room again."""
+        waiting = self._log.domain.pipe.waiting
+        if waiting.congested:
+            waiting.when_clear(resume)
+        else:
+            self._resumes.append(resume)
+
+    # to the store
 
     def _submit(self, part: Part) -> None:
         if not self.bindings:
@@ -113,17 +135,25 @@ class Bridge:
             self._all_back.set()
         if isinstance(error, BindingsChanged):
             self._refused.append(part)
-            if self._reading is None:
-                self._reading = asyncio.create_task(self._ask_anew(), name="queues that subscribe")
+            self._begin_reading()
         elif part.run.unanswered > 0:
             part.run.answered(part.first, part.count, error)
 
     # the table
 
+    def _begin_reading(self) -> asyncio.Task[None]:
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._ask_anew(), name="queues that subscribe")
+        return self._reading
+
+    async def renew(self) -> None:
+        """Reads the table again for somebody else who was told that it is old; SENDs keep their order meanwhile."""
+        await asyncio.wait((self._begin_reading(),))
+
     async def _ask_anew(self) -> None:
         """Everything that was asked by the old table is back before anything is asked by the new one: order stays."""
         try:
-            await self.read()
+            await self._read()
         except StoreError as error:
             self.refuse_waiting(error)
         while self._under_way:
@@ -133,12 +163,22 @@ class Bridge:
         self._ask_again()
 
     def _ask_again(self) -> None:
-        waiting = self._refused + self._held_back
-        self._refused, self._held_back = [], []
-        for part in waiting:
+        for part in self._take_waiting():
             self._send(part)
+        self._resume()
 
-    async def read(self) -> None:
+    def _take_waiting(self) -> list[Part]:
+        """The refused ones first: they came before those that were held back."""
+        waiting = self._refused + self._held_back
+        self._refused, self._held_back, self._held_bytes = [], [], 0
+        return waiting
+
+    def _resume(self) -> None:
+        resumes, self._resumes = self._resumes, []
+        for resume in resumes:
+            resume()
+
+    async def _read(self) -> None:
         """The table as it is now. Raises StoreError after some time of trying."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -156,7 +196,6 @@ class Bridge:
 
     def refuse_waiting(self, error: StoreError) -> None:
         """None of it was stored."""
-        waiting = self._refused + self._held_back
-        self._refused, self._held_back = [], []
-        for part in waiting:
+        for part in self._take_waiting():
             part.run.answered(part.first, part.count, error)
+        self._resume()

@@ -34,6 +34,7 @@ class CatchUp:
         self.delivered = 0  # MESSAGE lines since somebody last looked
         self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
         self._left = TURN_BYTES
+        self._long = 0  # octets of a line that has to wait for room
         self._router: Router[Subscription] = Router()
         self._youngest = place  # what no subscription began behind
         self._matched: tuple[bytes, list[Subscription]] = (b"", [])  # the last tag's, in order
@@ -50,11 +51,16 @@ class CatchUp:
         self._matched = (b"", [])
         self._router.remove(subscription.tag, subscription.is_prefix, subscription)
 
-    def take(self, entries: list[Entry], until: Place) -> None:
+    def may_go_on(self) -> bool:
+        """False while there is no room for the long line that comes next: nothing else need be looked at."""
+        return not self._long or self._backlogs.takes_line(self.subscriber, self._long)
+
+    def take(self, entries: list[Entry], until: Place) -> bool:
         """Sends what matches, a turn's worth of it. `entries` follow `place`; there are no others up to `until`.
 
-        Raises Overtaken.
+        False if it is where it was: there was nothing more, or no room for a long line. Raises Overtaken.
         """
+        before = (self.place, self._sent_of_next)
         self._left = TURN_BYTES
         if not entries:
             if until.serial > self.place.serial:
@@ -62,7 +68,8 @@ class CatchUp:
             self.place = until
         for entry in entries:
             if not self._take(entry):
-                return
+                break
+        return (self.place, self._sent_of_next) != before
 
     def _take(self, entry: Entry) -> bool:
         """False once the turn is over."""
@@ -114,7 +121,8 @@ class CatchUp:
 
     def _may_send(self, line: bytes) -> bool:
         """A line that is longer than a turn waits until there is room for it beside what others have waiting."""
-        return len(line) <= TURN_BYTES or self._backlogs.takes_line(self.subscriber, len(line))
+        self._long = len(line) if len(line) > TURN_BYTES else 0
+        return self.may_go_on()
 
     def _write(self, rendered: bytes, lines: int) -> None:
         subscriber = self.subscriber

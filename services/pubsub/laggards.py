@@ -64,8 +64,8 @@ class Laggards:
             subscription.subscriber, [subscription], since, self._backlogs
         )
         entries, until = self._recent.after(since), self._fanout.place
-        if entries is not None and until is not None and self._step(catch_up, entries, until):
-            self._arrived(catch_up, subscription)
+        if entries is not None and until is not None:
+            self._step(catch_up, subscription, entries, until)
         self._some.set()
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -105,14 +105,12 @@ class Laggards:
                 await asyncio.sleep(AGAIN_S)
 
     async def _serve(self, catch_up: CatchUp, whose: Subscriber | Subscription) -> bool:
-        """One turn; False if there was no room for it."""
+        """One turn; False if it brought nothing, mostly for want of room."""
         until = self._fanout.place
-        if until is None or catch_up.subscriber.wire.backlog() > ROOM_BYTES:
+        if until is None or catch_up.subscriber.wire.backlog() > ROOM_BYTES or not catch_up.may_go_on():
             return False
         entries = await self._entries(catch_up.place, until)
-        if self._behind.get(whose) is catch_up and self._step(catch_up, entries, until):
-            self._arrived(catch_up, whose)
-        return True
+        return self._behind.get(whose) is catch_up and self._step(catch_up, whose, entries, until)
 
     async def _entries(self, after: Place, until: Place) -> list[Entry]:
         if after >= until:
@@ -120,17 +118,22 @@ class Laggards:
         entries = self._recent.after(after)
         return await self._log.read(after, until) if entries is None else entries
 
-    def _step(self, catch_up: CatchUp, entries: list[Entry], until: Place) -> bool:
-        """Sends a turn's worth; True if it has got as far as everybody else by then."""
+    def _step(
+        self, catch_up: CatchUp, whose: Subscriber | Subscription, entries: list[Entry], until: Place
+    ) -> bool:
+        """Sends a turn's worth; False if it is where it was, and behind."""
         try:
-            catch_up.take(entries, until)
+            moved = catch_up.take(entries, until)
         except Overtaken as overtaken:
             self.forget(catch_up.subscriber)
             self._lost(catch_up.subscriber, overtaken.lost)
-            return False
+            return True
         self.delivered += catch_up.delivered
         catch_up.delivered = 0
-        return catch_up.place == self._fanout.place
+        if catch_up.place == self._fanout.place:
+            self._arrived(catch_up, whose)
+            return True
+        return moved
 
     def _arrived(self, catch_up: CatchUp, whose: Subscriber | Subscription) -> None:
         """Who has got as far as everybody else is served with everybody else."""

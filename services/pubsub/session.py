@@ -161,9 +161,8 @@ class TextSession:
         service = self._service
         done = partial(self._sent, slot, event)
         service.bridge.send(self._source, event.block, event.count, self._origin, done)
-        waiting = service.domain.pipe.waiting
-        if waiting.congested:
-            self._inflow.hold_until_clear(waiting.when_clear)
+        if service.bridge.congested:
+            self._inflow.hold_until_clear(service.bridge.when_clear)
 
     def _sent(self, slot: Slot, event: pubsub.Send, outcome: Refusals | StoreError) -> None:
         count, eol = event.count, event.eol

@@ -58,10 +58,13 @@ class Entry(NamedTuple):
 
 
 def parse_entries(reply: list[Any]) -> list[Entry]:
-    """Entries as XRANGE and XREAD tell them."""
-    return [  # n t o f x b, as lua/log.lua writes them
-        Entry(parse_place(key), int(f[1]), f[5], int(f[7]), f[9] == b"1", f[11]) for key, f in reply
-    ]
+    """Entries as XRANGE and XREAD tell them. Raises StoreFault for one that somebody else put there."""
+    try:
+        return [  # n t o f x b, as lua/log.lua writes them
+            Entry(parse_place(key), int(f[1]), f[5], int(f[7]), f[9] == b"1", f[11]) for key, f in reply
+        ]
+    except (ValueError, IndexError) as error:
+        raise StoreFault(f"the text service's log holds what is no entry of it: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
-from services.kit.edge import EdgeContext
-from services.pubsub.edge import EDGE
 from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
@@ -15,9 +15,7 @@ from tests.servers import Server
 async def test_a_level_that_the_store_cannot_keep_is_told(server: Server) -> None:
     """pubsub.md 3.1: in the log, to whoever asks whether it is ready, and to clients; nothing waits for ever."""
     edge = LiveEdge(server.url, log={"ack_level": "replicated:1"})
-    context = EdgeContext("pubsub", edge.settings, edge.url, edge.metrics, edge._listen, edge._dial)
-    edge.running = await EDGE.start(context)
-    edge.places["text"] = await edge.listeners["text"].start()
+    await edge.begin()
     try:
         client = await edge.client()
         answer = await client.ask(b"SEND t x\n")
@@ -97,7 +95,35 @@ async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server,
     text = b"y" * (3 << 20)
     await sender.publish(b"t", text)
     await until(lambda: len(edge.service.laggards) == len(clients) - 1)  # one has it
+    spent_s = time.process_time()
+    await asyncio.sleep(0.5)
+    assert time.process_time() - spent_s < 0.25, "those that wait for room are looked at all the time"
     for client in clients:
         assert sum(connection.backlog() for connection in edge.connections()) < 8 << 20
         client.reader._transport.resume_reading()  # type: ignore[attr-defined]
         assert await client.line() == b"MESSAGE 1 " + text + b"\n"
+
+
+async def test_what_waits_for_the_table_of_bindings_is_bounded(server: Server, start: Start) -> None:
+    """pubsub.md 5.1: clients are not read while too much waits; what waited too long is refused, nothing was stored."""
+    edge = await start(server, store={"max_pending_bytes": 1 << 20})
+    keys = edge.service.log.keys
+    server.call("SET", keys.bindings[1], "damaged")
+    server.call(
+        "HSET", keys.bindings[0], "bindings", "1"
+    )  # so every send is refused until the table has been read
+    clients = [await edge.client() for _ in range(8)]
+    block = b"SEND t %b\n" % (b"x" * 1000)
+    number = 2000
+    for client in clients:
+        client.writer.write(block * number)
+    await until(lambda: edge.service.bridge.congested)
+    for _ in range(50):
+        assert edge.service.bridge._held_bytes < (1 << 20) + len(clients) * (512 << 10)
+        await asyncio.sleep(0.01)
+    for client in clients:
+        assert (await client.line()).startswith(b"ERROR ")
+    server.call("DEL", keys.bindings[1])
+    for client in clients:
+        rest = await client.lines(number - 1)
+        assert rest[-1] == b"OK\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from services.kit.edge import EdgeContext
-from services.pubsub.edge import EDGE
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.servers import Server
@@ -14,9 +12,7 @@ async def test_a_subscription_counts_before_the_server_follows_the_log(server: S
     sender = await (await start(server)).client()
     for number in range(10):
         edge = LiveEdge(server.url)
-        context = EdgeContext("pubsub", edge.settings, edge.url, edge.metrics, edge._listen, edge._dial)
-        edge.running = await EDGE.start(context)
-        edge.places["text"] = await edge.listeners["text"].start()
+        await edge.begin()
         try:
             subscriber = await edge.client()
             await subscriber.subscribe(b"1", b"t*")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from services.kit.edge import EdgeContext
-from services.pubsub.edge import EDGE
 from services.store.log import START
 from tests.live import set_up, until
 from tests.pubsub.live import LiveEdge
@@ -17,9 +15,7 @@ async def test_what_is_sent_before_the_log_is_open_waits_or_is_refused(
 ) -> None:
     server = new_server()  # empty: nobody has set it up
     edge = LiveEdge(server.url, store={"patience_s": 0.3})
-    context = EdgeContext("pubsub", edge.settings, edge.url, edge.metrics, edge._listen, edge._dial)
-    edge.running = await EDGE.start(context)
-    edge.places["text"] = await edge.listeners["text"].start()
+    await edge.begin()
     try:
         client = await edge.client()
         assert (await client.ask(b"SEND t too early\n")).startswith(b"ERROR the store")

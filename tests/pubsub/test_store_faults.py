@@ -106,6 +106,22 @@ async def test_what_cannot_be_learnt_is_not_answered(new_server: NewServer, star
     assert edge.refusals()["outcome_unknown"] == 1
 
 
+async def test_what_somebody_else_put_into_the_log_is_told(new_server: NewServer, start: Start) -> None:
+    """Not skipped, for it might be a message; once it is taken out, the log is followed again."""
+    server, edge = await one(new_server, start)
+    client, sender = await edge.client(), await edge.client()
+    await client.subscribe(b"1", b"t")
+    await sender.publish(b"t", b"a")
+    assert await client.line() == b"MESSAGE 1 a\n"
+    place = edge.service.fanout.place
+    assert place is not None
+    stream = edge.service.log.keys.log[0]
+    foreign = server.call("XADD", stream, f"{place.era}-{place.serial}9", "what", "is this")
+    await until(lambda: "no entry" in (edge.service.ready() or ""))
+    server.call("XDEL", stream, foreign)
+    await until(edge.is_ready)
+
+
 async def test_an_empty_store_is_not_taken_for_a_quiet_one(new_server: NewServer, start: Start) -> None:
     server, edge = await one(new_server, start)
     client = await edge.client()

@@ -34,7 +34,7 @@ class LinkHub:
         self.following = metrics.gauge("links_following", "Neighbours that this process follows").labels(edge)
         self.serving = metrics.gauge("links_serving", "Neighbours that follow this process").labels(edge)
         self.taken = metrics.counter("link_messages", "Messages taken from neighbours").labels(edge)
-        self.missing = metrics.counter("link_gaps", "Messages that no neighbour had any more").labels(edge)
+        self.missing = metrics.counter("link_gaps", "Messages that a neighbour had no more").labels(edge)
         self.local_errors = metrics.local_errors
         self.followed: dict[bytes, bytes] = {}  # store -> its incarnation
         self._told: set[str] = set()

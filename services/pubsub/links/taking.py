@@ -171,7 +171,7 @@ class Taker:
             try:
                 return await hub.replica.accept(arrived, bindings.subscriptions)
             except BindingsChanged:
-                await hub.service.bridge.read()
+                await hub.service.bridge.renew()
                 raise
 
         taken, missing = await self._patiently(accept)
@@ -179,7 +179,7 @@ class Taker:
         if missing:
             hub.missing.inc(missing)
             fields = {"action": "link_gap", "peer": str(self._wire.peer), "messages": missing}
-            log.warning("%d messages are lost: the neighbour has them no more", missing, extra=fields)
+            log.warning("%d messages are missing: the neighbour has them no more", missing, extra=fields)
 
     def _arrived(self, item: pubsub.Entries) -> Arrived:
         copies: list[tuple[int, Queue, bytes]] = []
