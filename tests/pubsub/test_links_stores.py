@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from services.store.intervals import Intervals
+from services.store.replica import Replica
 from tests.live import until
 from tests.pubsub.cable import Cable
 from tests.pubsub.conftest import Start
@@ -169,7 +170,29 @@ async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServ
         await counted_as_gaps(edge, 300 - len(kept))
         assert await figure(edge, "gaps") == 300 - len(kept)
     shown = two.log.events("link_gap")
-    assert "messages are lost: the neighbour has them no more" in shown[0].getMessage()
+    assert "messages are missing: the neighbour has them no more" in shown[0].getMessage()
+
+
+async def test_what_is_trimmed_but_still_in_memory_is_sent_and_no_gap(
+    new_server: NewServer, start: Start
+) -> None:
+    """4.5: who has it all need not say that it is gone."""
+    edge = await start(await store(new_server), log=SMALL_LOG)
+    writer = await edge.client()
+    await writer.publish(b"t", b"1")
+    replica = Replica(edge.service.log)
+    head = str((await replica.state()).head).encode()
+    await send_all(writer, b"t", [b"%d %b" % (i, KIB) for i in range(2, 201)])
+
+    async def is_trimmed() -> bool:
+        return any((await replica.state()).gone.values())
+
+    await until(is_trimmed)
+    neighbour = await Neighbour.meet(edge)
+    await neighbour.follow(position=head)
+    assert (await neighbour.hear(b"GAP")).endswith(b" 1 1")  # stands before the place
+    for number in range(2, 201):
+        assert (await neighbour.hear(b"ENTRY")).split(b" ")[3] == b"%d" % number
 
 
 async def until_messages(edge: LiveEdge, wanted: list[bytes]) -> None:

@@ -35,7 +35,7 @@ def united(one: Held, other: Held) -> Held:
     return {origin: one.get(origin, NONE).union(other.get(origin, NONE)) for origin in origins}
 
 
-def lacking(held: Held, of: Held) -> list[tuple[Origin, tuple[int, int]]]:
+def lacking(held: Held, of: Held) -> list[tuple[Origin, Span]]:
     """The stretches of `of` that `held` does not have."""
     return [
         (origin, span)

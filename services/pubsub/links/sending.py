@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Iterable
 
 from protos import pubsub
 from services.kit.session import Wire
@@ -12,8 +13,9 @@ from services.pubsub.fanout import before
 from services.pubsub.links.held import NONE, from_wire, lacking, united
 from services.pubsub.links.hub import LinkHub, LinkStale
 from services.store import StoreError
+from services.store.intervals import Intervals, Span
 from services.store.log import START, Entry, Place, parse_place
-from services.store.replica import Held, LogState
+from services.store.replica import Held, LogState, Origin
 
 log = logging.getLogger(__name__)
 
@@ -92,20 +94,37 @@ class Sender:
     async def _send_gaps(self) -> None:
         """What is trimmed and the neighbour lacks cannot be had from us any more (4.5). Raises StoreError.
 
-        Looked at now and then: we may be trimmed under, and gaps come over other links, also of other processes.
+        Looked at now and then: we may be trimmed under, and gaps come over other links, also of other processes. What
+        is trimmed may still be in memory, or on its way there as long as this process has not followed its log so far.
         """
         now = self._wire.loop_time()
         if now < self._gaps_due:
             return
         state = await self._hub.replica.state()
-        self._gaps_due = now + self._hub.settings.beat_s
         if self.place is None:
             self.place = self._first_place(state)
         if self.place > state.head:
             raise LinkStale(
                 "our log went back in time: what comes now has places before those that were told"
             )
-        for (store, incarnation), (first, last) in lacking(united(self._held, self._told), state.gone):
+        followed = self._hub.service.fanout.place
+        if followed is None or followed < state.trimmed:
+            return
+        self._gaps_due = now + self._hub.settings.beat_s
+        known = united(self._held, self._told)
+        if lacking(known, state.gone):
+            self._tell_gaps(lacking(united(known, self._in_memory(self.place)), state.gone))
+
+    def _in_memory(self, place: Place) -> Held:
+        """What will be sent from there, be it trimmed or not."""
+        found: dict[Origin, list[Span]] = {}
+        for entry in self._hub.service.recent.after(place) or ():
+            store, _, incarnation = entry.origin.partition(b" ")
+            found.setdefault((store, incarnation), []).append((entry.first, _last(entry)))
+        return {origin: Intervals.of(spans) for origin, spans in found.items()}
+
+    def _tell_gaps(self, gaps: Iterable[tuple[Origin, Span]]) -> None:
+        for (store, incarnation), (first, last) in gaps:
             self._wire.write(pubsub.encode_gap(store, incarnation, first, last))
             told = self._told.get((store, incarnation), NONE)
             self._told[store, incarnation] = told.add(first, last)
@@ -130,7 +149,7 @@ class Sender:
         self.place = before(entry)
         if (store, incarnation) == (self._peer.store, self._peer.incarnation):
             return  # its own
-        last = entry.first + entry.messages - 1
+        last = _last(entry)
         held = self._held.get((store, incarnation), NONE)
         if held.covers(entry.first, last):
             return
@@ -144,9 +163,13 @@ class Sender:
             await asyncio.sleep(PAUSE_S)
 
 
+def _last(entry: Entry) -> int:
+    return entry.first + entry.messages - 1
+
+
 def _lines(entry: Entry, first: int, last: int) -> bytes:
     """The lines of an entry that have these numbers."""
-    if first == entry.first and last == entry.first + entry.messages - 1:
+    if first == entry.first and last == _last(entry):
         return entry.block
     lines = entry.block.splitlines(keepends=True)
     return b"".join(lines[first - entry.first : last - entry.first + 1])
