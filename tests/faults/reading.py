@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from protos.tmq import Operation
 from tests.faults.history import Connection, Ended, Fault, History, Request, Trouble
-from tests.faults.plan import REPLY_TIMEOUT_S
+from tests.faults.plan import REPLY_TIMEOUT_S, Kind
 
 
 class Fate(enum.Enum):
@@ -107,8 +107,9 @@ def read(
 ) -> Reading:
     """`dead`: bodies of dead letters by queue."""
     reading = Reading()
+    stops = [fault for fault in faults or [] if fault.kind == Kind.TERM.value]
     for connection in history.connections:
-        _ConnectionReader(reading, connection).read()
+        _ConnectionReader(reading, connection, stops).read()
     _attach(reading, dead)
     quiet = Quiet(faults or [], troubles or [])
     for delivery in reading.deliveries:
@@ -122,9 +123,11 @@ def read(
 class _ConnectionReader:
     """Follows one connection's requests, in and out of transactions (tmq.md 5.1)."""
 
-    def __init__(self, reading: Reading, connection: Connection) -> None:
+    def __init__(self, reading: Reading, connection: Connection, stops: list[Fault]) -> None:
+        """stops: of edges that were told to stop."""
         self._reading = reading
         self._connection = connection
+        self._stops = [fault for fault in stops if fault.target == f"edge {connection.edge}"]
         self._transaction: Transaction | None = None
 
     def read(self) -> None:
@@ -149,7 +152,7 @@ class _ConnectionReader:
             own.puts.append(message)
 
     def _take(self, index: int, request: Request) -> None:
-        if _may_be_unseen(request):
+        if _may_be_unseen(request) or (self._transaction is not None and self._was_given_up(request)):
             self._reading.unseen_takes.setdefault(request.queue, []).append(request)
         if not request.ok or request.answered is None:
             return
@@ -158,6 +161,17 @@ class _ConnectionReader:
         if self._transaction is not None:
             self._transaction.taken.append(found)
         self._reading.deliveries.append(found)
+
+    def _was_given_up(self, request: Request) -> bool:
+        """ "none", because the edge is stopping: what its transactions are just being given goes back (tmq.md 5.4)."""
+        answered = request.answered
+        return any(
+            not request.ok
+            and answered is not None
+            and stop.began <= answered
+            and (stop.ended is None or request.sent <= stop.ended)
+            for stop in self._stops
+        )
 
     def _end(self, transaction: Transaction, index: int, request: Request) -> None:
         transaction.ended = index

@@ -5,73 +5,10 @@ from __future__ import annotations
 import pytest
 
 from protos.tmq import Operation
-from tests.faults.checker import QueueCounts, Violation, check, check_counts
-from tests.faults.history import Connection, Ended, Fault, History, Request, Trouble
-from tests.faults.order import check_abort, check_drain, check_first
+from tests.faults.checker import QueueCounts, check_counts
+from tests.faults.history import Connection, Ended, Fault, Trouble
 from tests.faults.reading import Fate, read
-
-Q, R = "orders", "bills"
-
-
-class Script:
-    """A history as it is told; every request takes one second, one after the other over all connections."""
-
-    def __init__(self) -> None:
-        self.history = History()
-        self.dead: dict[str, list[bytes]] = {}
-        self.faults: list[Fault] = []
-        self.troubles: list[Trouble] = []
-        self._now = 1.0
-
-    def connection(self, edge: int = 0) -> Connection:
-        return self.history.connection("test", edge)
-
-    def ask(
-        self, to: Connection, operation: Operation, ok: bool | None = True, queue: str = Q, body: bytes = b""
-    ) -> Request:
-        """ok=None: no answer ever came."""
-        request = Request(operation, queue, body, self._now, None if ok is None else self._now + 1, bool(ok))
-        self._now += 2
-        to.requests.append(request)
-        return request
-
-    def put(self, to: Connection, body: bytes, ok: bool | None = True, queue: str = Q) -> Request:
-        return self.ask(to, Operation.ENQ, ok, queue, body)
-
-    def take(self, to: Connection, body: bytes, queue: str = Q) -> Request:
-        return self.ask(to, Operation.DNQ, True, queue, body)
-
-    def end(self, connection: Connection, how: Ended) -> None:
-        connection.ended, connection.ended_at = how, self._now
-        self._now += 1
-
-    def drain(self, *bodies: bytes, queue: str = Q) -> Connection:
-        """A connection that takes these and settles them."""
-        to = self.connection()
-        self.ask(to, Operation.TS)
-        for body in bodies:
-            self.take(to, body, queue)
-        self.ask(to, Operation.TE)
-        return to
-
-    def violations(self) -> list[Violation]:
-        return check(read(self.history, self.dead, self.faults, self.troubles))
-
-    def broken(self) -> list[str]:
-        return [violation.rule for violation in self.violations()]
-
-
-@pytest.fixture
-def script() -> Script:
-    return Script()
-
-
-def stored(script: Script, *bodies: bytes) -> Connection:
-    to = script.connection()
-    for body in bodies:
-        script.put(to, body)
-    return to
-
+from tests.faults.script import Q, R, Script, stored
 
 # plain messages
 
@@ -354,98 +291,6 @@ def test_what_a_transaction_refused_is_not_part_of_it(script: Script) -> None:
     assert script.broken() == []
     script.drain(b"2")
     assert script.broken() == ["invented"]
-
-
-# order
-
-
-def test_first_deliveries_are_in_order(script: Script) -> None:
-    stored(script, b"1", b"2")
-    script.drain(b"2", b"1")
-    assert [v.rule for v in check_first(read(script.history, {}), Q)] == ["order"]
-
-
-def test_an_unseen_take_explains_one_message_that_comes_late(script: Script) -> None:
-    stored(script, b"1", b"2", b"3")
-    script.ask(script.connection(), Operation.DNQ, ok=None)
-    script.drain(b"2", b"1", b"3")
-    assert list(check_first(read(script.history, {}), Q)) == []
-
-
-@pytest.mark.parametrize(("waited_s", "rules"), [(1.0, ["order"]), (4.0, [])])
-def test_a_late_none_may_be_an_unseen_take(script: Script, waited_s: float, rules: list[str]) -> None:
-    stored(script, b"1", b"2")
-    none = script.ask(script.connection(), Operation.DNQ, ok=False)
-    none.answered = none.sent + waited_s
-    script.drain(b"2", b"1")
-    assert [v.rule for v in check_first(read(script.history, {}), Q)] == rules
-
-
-def test_an_unseen_take_does_not_explain_two(script: Script) -> None:
-    stored(script, b"1", b"2", b"3")
-    script.ask(script.connection(), Operation.DNQ, ok=None)
-    script.drain(b"3", b"1", b"2")
-    assert [v.rule for v in check_first(read(script.history, {}), Q)] == ["order"]
-
-
-def test_an_unseen_take_explains_nothing_before_it(script: Script) -> None:
-    stored(script, b"1", b"2")
-    script.drain(b"2")
-    script.ask(script.connection(), Operation.DNQ, ok=None)
-    script.drain(b"1")
-    assert [v.rule for v in check_first(read(script.history, {}), Q)] == ["order"]
-
-
-def test_connections_have_no_order_among_them(script: Script) -> None:
-    stored(script, b"1")
-    stored(script, b"2")
-    drain = script.drain(b"2", b"1")
-    reading = read(script.history, {})
-    assert [*check_first(reading, Q), *check_drain(reading, drain)] == []
-
-
-def test_a_transaction_stands_where_it_ended(script: Script) -> None:
-    to = script.connection()
-    script.ask(to, Operation.TS)
-    script.put(to, b"1")
-    script.ask(to, Operation.TE)
-    script.put(to, b"2")
-    drain = script.drain(b"2", b"1")
-    reading = read(script.history, {})
-    assert [v.rule for v in check_first(reading, Q)] == ["order"]
-    assert [v.rule for v in check_drain(reading, drain)] == ["order"]
-
-
-def test_the_drain_is_in_order_whatever_was_returned(script: Script) -> None:
-    stored(script, b"1", b"2")
-    back = script.connection()
-    script.take(back, b"1")
-    script.take(back, b"2")
-    script.end(back, Ended.RESET)
-    drain = script.drain(b"2", b"1")
-    reading = read(script.history, {})
-    assert list(check_first(reading, Q)) == []
-    assert [v.rule for v in check_drain(reading, drain)] == ["order"]
-
-
-def aborted(script: Script, following: bytes) -> None:
-    stored(script, b"1", b"2")
-    to = script.connection()
-    script.ask(to, Operation.TS)
-    script.take(to, b"1")
-    script.ask(to, Operation.TA)
-    script.take(to, following)
-
-
-def test_5_4_what_was_aborted_comes_next(script: Script) -> None:
-    aborted(script, b"1")
-    assert list(check_abort(read(script.history, {}), Q)) == []
-
-
-def test_5_4_nothing_overtakes_what_was_aborted(script: Script) -> None:
-    aborted(script, b"2")
-    assert [v.rule for v in check_abort(read(script.history, {}), Q)] == ["order"]
-    assert list(check_abort(read(script.history, {Q: [b"1"]}), Q)) == []
 
 
 # counters

@@ -67,3 +67,23 @@ async def test_no_transaction_begins_while_it_drains(own_server: Server, make_ed
     assert await client.rest() == bytes(8) + b"\1" + b"\1" + b"\1"
     assert edge.refusals()["draining"] == edge.refusals()["no_transaction"] == 1
     assert (await edge.stats("q"))["ready"] == 1
+
+
+async def test_what_a_transaction_is_just_being_given_goes_back(
+    own_server: Server, make_edge: MakeEdge
+) -> None:
+    # 5.4: the transaction has ended, so its DNQ finds nothing; the message was on lease for a moment
+    edge = await make_edge(own_server.url)
+    client = await edge.client()
+    await client.queue(b"q")
+    await client.put(Q, b"a")
+    own_server.stop()
+    try:
+        await edge.deliver("document", client, b"\x08" + tmq.encode_dnq(Q))
+        await edge.listeners["document"].drain(0.0)
+    finally:
+        own_server.cont()
+    assert await client.rest() == b"\0" + tmq.EMPTY
+    await until(lambda: nothing_leased(edge))
+    stats = await edge.stats("q")
+    assert (stats["ready"], stats["delivered"]) == (1, 1)
