@@ -30,6 +30,7 @@ from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
 from services.store.queues import Queue
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
+from services.store.sharing import Sharing
 from services.store.spec import QueueSpec
 
 log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Store:
         self._observe = observe
         self._domains: dict[str, Domain] = {}
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
+        self._sharing = Sharing(self._find)
         self._caretaker: Caretaker | None = None
         self._promises: Promises | None = None  # as they were found at
         self._promises_at = 0.0
@@ -136,6 +138,7 @@ class Store:
     async def close(self, timeout: float = 5.0) -> None:
         if self._caretaker is not None:
             await self._caretaker.close()
+        await self._sharing.close()
         await asyncio.gather(*(domain.close(timeout) for domain in self._domains.values()))
         await self.registry.close()
 
@@ -200,6 +203,9 @@ class Store:
 
     async def find(self, name: str) -> Queue:
         """The queue of this name, as it is now. Raises QueueUnknown."""
+        return await self._sharing.ask(name)
+
+    async def _find(self, name: str) -> Queue:
         queue = await self.registry.find(name)
         if queue is None:
             raise QueueUnknown(f"there is no queue {name!r}")
