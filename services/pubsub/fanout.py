@@ -15,7 +15,8 @@ from services.store.log import Entry, Place
 
 BATCH_BYTES = 4 << 20  # one batch never adds more to a subscriber's output: the rest it gets from the log
 CACHED = 1_000_000  # identifiers in the groups of tags seen lately, all together
-TAG_COST = 32  # what a tag without any counts
+TAG_COST = 32  # what a tag without any counts, and what so many octets of it do
+TAG_OCTETS = 1024
 
 # Whose subscriptions have these identifiers, in the order in which they were made (pubsub.md 3.3).
 Group = tuple[tuple[bytes, ...], list[Subscriber]]
@@ -144,10 +145,11 @@ class Fanout:
         alike: dict[tuple[bytes, ...], list[Subscriber]] = {}
         for subscriber, names in identifiers.items():
             alike.setdefault(tuple(names), []).append(subscriber)
-        self._cached += len(found) + TAG_COST
+        cost = len(found) + TAG_COST * (1 + len(tag) // TAG_OCTETS)
+        self._cached += cost
         if self._cached > CACHED:
             self._groups.clear()
-            self._cached = len(found) + TAG_COST
+            self._cached = cost
         groups = self._groups[tag] = list(alike.items())
         return groups
 

@@ -65,6 +65,24 @@ async def test_very_many_matches_of_one_connection_are_not_kept_for_every_tag(
     assert kept <= 1_000_000
 
 
+async def test_long_tags_that_nobody_wants_are_not_kept(server: Server, start: Start) -> None:
+    """A publisher of ever new tags fills the memory neither of this edge nor of others that follow the log."""
+    edge = await start(server)
+    hog, sender = await edge.client(), await edge.client()
+    await hog.subscribe(b"1", b"nothing.here")
+    fanout: Any = edge.service.fanout
+    most = number = 0
+    while not number or len(fanout._groups) >= most:  # until room was made
+        most = max(most, len(fanout._groups))
+        lines = [
+            b"SEND %060d x\n" % n + b"SEND %b%d x\n" % (b"t" * 60_000, n) for n in range(number, number + 100)
+        ]
+        await sender.send(b"".join(lines))
+        assert await sender.lines(200) == [b"OK\n"] * 200
+        number += 100
+    assert 0 < sum(map(len, fanout._groups)) <= most * 60_000 < 64 << 20
+
+
 async def test_what_was_written_is_counted_once(server: Server, start: Start) -> None:
     """Also where a subscriber fell behind in between."""
     edge = await start(server, subscriber_bytes=64 << 10)
