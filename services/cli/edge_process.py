@@ -67,22 +67,28 @@ class EdgeProcess:
         self._reading = asyncio.create_task(self._read(self._process), name=f"log of {self.name}")
 
     async def ready(self) -> None:
-        """Returns when it serves. Raises Failure, with its own words, if it ends first."""
-        assert self._process is not None
+        """Returns when it serves; one that is killed before is started again. Raises Failure if it ends by itself."""
+        restarts = Restarts()
+        try:
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                while (status := await self._serves_or_ends()) is not None:
+                    if status >= 0:
+                        raise self._failure(status)
+                    await self._start_again(status, restarts)
+        except TimeoutError:
+            text = f"{self.name} is not ready after {READY_TIMEOUT_S:.0f} s: {self._unready}"
+            raise Failure(Exit.UNAVAILABLE, "edge_not_ready", text) from None
+
+    async def _serves_or_ends(self) -> int | None:
+        """None once it serves, or the status with which it ended before."""
         ended = asyncio.create_task(self.ended())
         serving = asyncio.create_task(self._serves())
         try:
-            done, _ = await asyncio.wait(
-                (ended, serving), timeout=READY_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
-            )
+            done, _ = await asyncio.wait((ended, serving), return_when=asyncio.FIRST_COMPLETED)
         finally:
             ended.cancel()
             serving.cancel()
-        if ended in done:
-            raise self._failure(self._process.returncode or 0)
-        if not done:
-            text = f"{self.name} is not ready after {READY_TIMEOUT_S:.0f} s: {self._unready}"
-            raise Failure(Exit.UNAVAILABLE, "edge_not_ready", text)
+        return ended.result() if ended in done else None
 
     def _failure(self, status: int) -> Failure:
         said = "; ".join(self._last_words) or "look at its log"
@@ -159,19 +165,16 @@ class EdgeProcess:
         """For ever: started again whenever it ends."""
         restarts = Restarts()
         while True:
-            status = await self.ended()
-            pause_s = restarts.pause_s()
-            fields = {
-                "action": "edge_restarted",
-                "edge": self.name,
-                "status": status,
-                "restart_in_s": pause_s,
-            }
-            log.error("%s ended: starting it again. %s", self.name, "; ".join(self._last_words), extra=fields)
-            await asyncio.sleep(pause_s)
-            with suppress(OSError):  # no memory, no processes left: it counts as one more end
-                await self.start()
-            restarts.started()
+            await self._start_again(await self.ended(), restarts)
+
+    async def _start_again(self, status: int, restarts: Restarts) -> None:
+        pause_s = restarts.pause_s()
+        fields = {"action": "edge_restarted", "edge": self.name, "status": status, "restart_in_s": pause_s}
+        log.error("%s ended: starting it again. %s", self.name, "; ".join(self._last_words), extra=fields)
+        await asyncio.sleep(pause_s)
+        with suppress(OSError):  # no memory, no processes left: it counts as one more end
+            await self.start()
+        restarts.started()
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.returncode is None

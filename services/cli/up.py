@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+import time
 from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from services.kit.edge import EdgeSettings, edges
 from services.kit.settings import LogSettings
 from services.kit.stop import Stop
 from services.kit.workers import longest_drain_s
+from services.store import Store
+from services.store.errors import OutcomeUnknown, StoreUnavailable
 from services.store.probe import Promises
 
 log = logging.getLogger(__name__)
@@ -32,6 +35,8 @@ log = logging.getLogger(__name__)
 QUEUES_FILE = Path("queues.yaml")
 MARGIN_S = 5.0  # beyond what an edge's drain may take; then it is killed
 HURRIED_S = 5.0  # the same after a second signal
+BACK_AGAIN_S = 30.0  # a store that died before everything was ready
+DECLARE_AGAIN_S = 0.2
 IN_ORDER = (0, -signal.SIGTERM)  # drained, or told to end before it had started
 
 
@@ -135,16 +140,19 @@ class Up:
 
     async def _work(self) -> None:
         promises = await self._start_store()
+        works = [self._serve(promises)]
+        if self._own is not None:
+            works.append(self._own.watch())
+        await _together(works)
+
+    async def _serve(self, promises: Promises) -> None:
         changes = await self._declare()
         await _together([edge.start() for edge in self._edges])
         await _together([edge.ready() for edge in self._edges])
         queues = {one.name: change for one, change in zip(self._queues, changes, strict=True)}
         where = f"data in {self._options.folder.path}" if self._own else str(self._settings.store.url)
         announce(self._output, News(where, promises, queues, self._edges, self._edge_settings))
-        watched = [edge.watch() for edge in self._edges]
-        if self._own is not None:
-            watched.append(self._own.watch())
-        await _together(watched)
+        await _together([edge.watch() for edge in self._edges])
 
     async def _start_store(self) -> Promises:
         if self._own is not None:
@@ -161,9 +169,20 @@ class Up:
             return []
         store = open_store(self._url)
         try:
-            return await documents.apply(store, self._queues)
+            return await self._apply(store)
         finally:
             await store.close()
+
+    async def _apply(self, store: Store) -> list[documents.Change]:
+        """A store of our own that is killed meanwhile comes back."""
+        give_up = time.monotonic() + (BACK_AGAIN_S if self._own is not None else 0.0)
+        while True:
+            try:
+                return await documents.apply(store, self._queues)
+            except (StoreUnavailable, OutcomeUnknown):
+                if time.monotonic() > give_up:
+                    raise
+            await asyncio.sleep(DECLARE_AGAIN_S)
 
     # The way down
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.store import QueueSpec
-from tests.cli.shell import Shell, running
+from tests.cli.shell import Shell, Up, running
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,12 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 def alone(tmp_path: Path) -> Shell:
     """A folder in which nothing runs."""
     return Shell(tmp_path)
+
+
+@pytest.fixture
+def up(alone: Shell) -> Iterator[Up]:
+    with running(alone) as up:
+        yield up
 
 
 _numbers = itertools.count()

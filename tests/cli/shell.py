@@ -315,3 +315,15 @@ def descendants(pid: int) -> list[int]:
         found += children
         look += children
     return found
+
+
+def processes_in(shell: Shell) -> list[str]:
+    """Command lines of processes that work in this folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "cwd").readlink() == shell.folder and lives(int(path.name)):
+                found.append((path / "cmdline").read_text())
+        except OSError:
+            continue
+    return found

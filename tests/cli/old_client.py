@@ -1,0 +1,62 @@
+"""An old TMQ client, as those who run `penstock up` have them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from protos.tmq import encode_create, encode_dnq, encode_enq, encode_open
+from tests.cli.shell import Up
+from tests.servers import eventually
+
+
+class Client:
+    """An old TMQ client: one question, one answer."""
+
+    def __init__(self, connection: socket.socket, replies: BinaryIO, name: bytes) -> None:
+        self._socket = connection
+        self._file = replies
+        self.created = self._ask(encode_create(name), 1) == b"\0"
+        self._mqid = self._ask(encode_open(name), 64)
+
+    def _ask(self, request: bytes, size: int) -> bytes:
+        """Raises ConnectionError once the other side has gone."""
+        self._socket.sendall(request)
+        reply = self._file.read(size)
+        if len(reply) < size:
+            raise ConnectionError
+        return reply
+
+    def send(self, octets: bytes) -> None:
+        self._socket.sendall(octets)
+
+    def enqueue(self, body: bytes) -> bool:
+        return self._ask(encode_enq(self._mqid, body), 1) == b"\1"
+
+    def dequeue(self) -> bytes:
+        size = int.from_bytes(self._ask(encode_dnq(self._mqid), 4), "big", signed=True)
+        return self._file.read(size) if size > 0 else b""
+
+
+@contextmanager
+def connected(up: Up, queue: bytes) -> Iterator[Client]:
+    with up.connect() as connection, connection.makefile("rb") as replies:
+        yield Client(connection, replies, queue)
+
+
+def takes(up: Up, queue: bytes) -> bytes:
+    """The next message, once somebody is there again who serves it."""
+
+    def ask() -> bytes:
+        with connected(up, queue) as client:
+            return client.dequeue()
+
+    found: bytes = eventually(ask)
+    return found
+
+
+def put(up: Up, queue: bytes, body: bytes) -> None:
+    with connected(up, queue) as client:
+        assert client.enqueue(body)

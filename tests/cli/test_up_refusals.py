@@ -1,0 +1,125 @@
+"""penstock up: what keeps it from coming up is one clear line, and no data is lost in silence."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.cli.old_client import put
+from tests.cli.shell import Shell, Up, descendants, lives, processes_in, running
+from tests.servers import free_port
+
+
+def test_a_port_in_use_is_one_clear_line(alone: Shell) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        taken = f"edges.tmq.listeners.document.port={port}"
+        error = alone.fails("up", "--set", taken, "--set", "log.level=ERROR", code=2)
+    assert error == (
+        f"edge_unusable: tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
+        "another `penstock up` or `serve` may run there: end it, or change edges.tmq.listeners.document.port"
+    )
+    assert alone.run("up", code=2, PENSTOCK_EDGES__TMQ__WORKERS="0").err.count("\n") == 1
+    assert not processes_in(alone)
+
+
+def test_a_second_one_on_the_same_ports_is_told_what_to_change(up: Up, tmp_path: Path) -> None:
+    health = up.told["edges"]["tmq"]["health"]["port"]
+    error = up.shell.run(
+        "up", "--json", "--data-dir", str(tmp_path / "2"), "--set", f"health.port={health}", code=2
+    )
+    told = json.loads(error.err.splitlines()[-1])
+    assert told["error"] == "edge_unusable"
+    assert "another `penstock up` or `serve` may run there: end it, or change health.port" in told["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("metadata: {name: a}\nspec: {maxLenght: 1}", "queues.yaml: document 1 (a): spec.maxLenght: unknown"),
+        ("metadata: {name: a}\nspec: {ackLevel: 'replicated:2'}", "needs 2 replicas"),
+    ],
+)
+def test_bad_queues_stop_it_before_it_serves(alone: Shell, content: str, says: str) -> None:
+    alone.write("queues.yaml", content)
+    error = alone.run("up", code=1 if "replicas" in says else 2).err
+    assert says in error
+    assert not processes_in(alone)
+
+
+def test_a_server_that_cannot_start_is_shown(alone: Shell) -> None:
+    assert "no program 'nosuchserver'" in alone.fails("up", "--store-server", "nosuchserver", code=3)
+
+
+def test_a_path_may_be_too_long_for_a_socket(alone: Shell) -> None:
+    far = alone.folder / ("x" * 100)
+    assert "choose a shorter --data-dir" in alone.fails("up", "--data-dir", str(far), code=2)
+    with running(alone, "--data-dir", str(far), "--store-port", str(free_port())):
+        assert alone.run("queue", "list", "--data-dir", str(far)).err == ""
+
+
+def test_a_damaged_log_is_one_clear_line(alone: Shell) -> None:
+    (log,) = had_data(alone).glob("*.incr.aof")
+    data = log.read_bytes()
+    command = data.index(b"\r\n*", len(data) // 2) + 2
+    log.write_bytes(data[:command] + b"junk" + data[command + 4 :])
+    error = alone.fails("up", code=3)
+    assert error.startswith("store_unavailable: the store's server did not start: Bad file format")
+    assert "store.log" in error
+
+
+# data that is not there
+
+
+def had_data(shell: Shell) -> Path:
+    with running(shell) as up:
+        put(up, b"orders", b"precious")
+        assert up.end() == 0
+    return shell.folder / "penstock-data" / "appendonlydir"
+
+
+def test_a_log_that_is_gone_is_refused_and_can_be_restored(alone: Shell) -> None:
+    log = had_data(alone)
+    backup = alone.folder / "backup"
+    shutil.move(log, backup)
+    error = alone.fails("up", code=1)
+    assert error.startswith("dataset_lost: penstock-data had the data ")
+    assert "penstock store init --accept-loss --data-dir penstock-data" in error
+    assert not log.exists()  # nothing new stands in the way of the backup
+    assert "dataset_lost" in alone.fails("store", "init", code=1)
+    shutil.move(backup, log)
+    with running(alone):
+        assert alone.run("get", "orders").out == b"precious"
+
+
+def test_an_emptied_log_is_refused(alone: Shell) -> None:
+    log = had_data(alone)
+    for file in log.glob("*.aof"):
+        file.write_bytes(b"")
+    assert alone.fails("up", "--set", "log.level=ERROR", code=1).startswith("dataset_lost")
+    assert not processes_in(alone)
+
+
+def test_a_loss_can_be_accepted(alone: Shell) -> None:
+    shutil.rmtree(had_data(alone))
+    alone.run("store", "init", "--accept-loss", "--data-dir", "penstock-data")
+    with running(alone):
+        assert alone.run("queue", "list", "--json").out == b""
+
+
+def test_data_that_vanishes_under_way_ends_it(up: Up) -> None:
+    put(up, b"orders", b"precious")
+    processes = descendants(up.process.pid)
+    shutil.rmtree(up.shell.folder / "penstock-data" / "appendonlydir")
+    os.kill(up.store_pid, signal.SIGKILL)
+    assert up.wait() == 1
+    assert '"error": "dataset_lost"' in up.err
+    assert not any(lives(pid) for pid in processes)
