@@ -32,10 +32,13 @@ class Given:
 
 
 def tree_of(given: Sequence[Given]) -> Tree:
-    """Nested as in the file. Values are text, as from the environment: the settings know what they mean."""
+    """Nested as in the file. Values are text, as from the environment: the settings know what they mean.
+
+    A repeatable flag with an empty value adds nothing, so that a script may say `--neighbour "$N"` where there is none.
+    """
     tree: Tree = {}
     for one in given:
-        value = list(one.values) if one.flag.repeatable else one.values[-1]
+        value = [value for value in one.values if value] if one.flag.repeatable else one.values[-1]
         tree = merge(tree, nested(one.path, value))
     return tree
 

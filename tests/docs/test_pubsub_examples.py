@@ -25,7 +25,7 @@ EXAMPLES = ROOT / "docs" / "examples" / "pubsub"
 PORT = re.compile(r"(?<=port: )\d+|(?<=localhost:)\d+|(?<=127\.0\.0\.1:)\d+")
 THE_TEXT_EDGES = "PENSTOCK_EDGES__PUBSUB__"  # its ports are those of the files; others' are any
 
-RunUp = Callable[[str], Up]
+RunUp = Callable[..., Up]  # a file, more arguments, environment
 
 
 @pytest.fixture
@@ -51,13 +51,14 @@ def up(examples: Path) -> Iterator[RunUp]:
     """`penstock up --config FILE`, ready. Each runs in a copy of its own: so do its data and what it prints."""
     with ExitStack() as stack:
 
-        def start(file: str) -> Up:
+        def start(file: str, *arguments: str, **environment: str) -> Up:
             folder = shutil.copytree(examples, examples.with_name(Path(file).stem))
             shell = Shell(folder)
             names = [name for name in shell.environment if name.startswith(THE_TEXT_EDGES)]
             for name in names:
                 del shell.environment[name]
-            return stack.enter_context(running(shell, "--config", file))
+            shell.environment |= environment
+            return stack.enter_context(running(shell, "--config", file, *arguments))
 
         yield start
 
@@ -178,6 +179,34 @@ def linked(up: Up, number: int) -> None:
         return sum(bool(one["follower"]) for one in told["neighbours"]) == number
 
     eventually(follows, PATIENCE_S)
+
+
+def test_three_stores_in_a_chain(up: RunUp, client: Clients) -> None:
+    """pubsub.md 4.1, 4.3: neighbours in the file, as a flag, in the environment; nobody there, it is an empty list."""
+    a = up("ring-a.yaml", "--set", "edges.pubsub.neighbours=[]")
+    assert (
+        a.shell.run("config", "--json", "--config", "ring-a.yaml", "--neighbour", "").object["settings"][
+            "edges"
+        ]["pubsub"]["neighbours"]
+        == []
+    )
+    b = up("ring-b.yaml", "--neighbour", address(a))
+    c = up("ring-c.yaml", **{f"{THE_TEXT_EDGES}NEIGHBOURS": address(b)})
+    linked(a, 1)
+    linked(b, 2)
+    linked(c, 1)
+    ends = [client(one) for one in (a, c)]
+    for end in ends:
+        assert end.ask("SUBSCRIBE 1 plant.*") == "OK"
+    for one in (c, b):
+        assert client(one).ask("SEND plant.pump from one of them") == "OK"
+        for end in ends:
+            assert end.line() == "MESSAGE 1 from one of them"
+
+
+def address(up: Up) -> str:
+    """For its neighbours."""
+    return f"127.0.0.1:{up.told['edges']['pubsub']['listeners']['link']['port']}"
 
 
 def test_three_stores_in_a_ring(up: RunUp, client: Clients) -> None:

@@ -83,6 +83,13 @@ def test_a_flag_stands_over_every_other_source(monkeypatch: pytest.MonkeyPatch) 
     assert given[0].words == ["--neighbour=a:1", "--neighbour=b:2"]
 
 
+def test_a_repeatable_flag_without_a_value_is_an_empty_list() -> None:
+    Path("penstock.yaml").write_text("edges: {echo: {neighbours: ['file:1']}}")
+    for values, neighbours in ((("",), ()), (("", "a:1"), ("a:1",))):
+        echo: EchoSettings = load(given=[Given("echo", NEIGHBOUR, values)]).edge(EDGE)
+        assert echo.neighbours == neighbours
+
+
 def test_what_is_wrong_with_a_flag_names_it() -> None:
     given = [Given("echo", TIMEOUT, ("soon",))]
     with pytest.raises(SettingsError) as caught:

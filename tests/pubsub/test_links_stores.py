@@ -145,7 +145,7 @@ async def test_a_killed_server_under_a_link(new_server: NewServer, start: Start)
 
 
 async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServer, start: Start) -> None:
-    """4.5, 4.6: recorded as held, counted and shown, here and at the neighbour's neighbour."""
+    """4.5: counted and shown, here and at the neighbour's neighbour."""
     one = await start(await store(new_server), log=SMALL_LOG)
     async with Cable(one.places["link"][1]) as cable:
         two = await start(await store(new_server), neighbours=[cable.address])
@@ -154,7 +154,9 @@ async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServ
         await linked(three)
         cable.pull_out()
         await unlinked(one)
-        await send_all(await one.client(), b"t", [b"%d %b" % (i, KIB) for i in range(300)])
+        writer = await one.client()
+        for i in range(300):  # one by one: an entry that is larger than the log may be is trimmed at once
+            await writer.publish(b"t", b"%d %b" % (i, KIB))
 
         async def is_trimmed() -> bool:
             return len(await messages(one)) < 100
