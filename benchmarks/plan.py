@@ -42,7 +42,7 @@ FULL = Plan(
     subscriptions=100_000,
     subscribers=1_000,
     subscribed=Bound(2_000_000, 1.0),
-    delivery_seconds=2.0,
+    delivery_seconds=5.0,  # after the first round the log is longer than what the edges hold of it in memory
 )
 QUICK = Plan(
     rounds=2,

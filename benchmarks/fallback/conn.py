@@ -52,6 +52,14 @@ class Run:
         return self.heard >= self.done * self.fan
 
     @property
+    def is_heard_once(self) -> bool:
+        """No message too few or too many; where everybody hears everything, for each of them."""
+        each_right = self.fan != len(self.listeners) or all(
+            each.heard == self.done for each in self.listeners
+        )
+        return each_right and self.heard == self.done * self.fan
+
+    @property
     def may_go_on(self) -> bool:
         """Not too far ahead of the slowest listener."""
         return not self.ahead or self.asked + self.per_request <= self.slowest + self.ahead

@@ -152,6 +152,14 @@ def test_what_a_subscriber_must_not_get(generator: Generator, push: bytes, why: 
         generator.run(text_load(broker), Bound(COUNT, 20))
 
 
+def test_one_too_few_here_and_one_too_many_there(generator: Generator) -> None:
+    with brokered(SEND, lambda _: (b"OK\n", b"")) as broker:
+        for far, times in zip(broker.far_listeners, (0, 2, 1), strict=True):
+            far.sendall(MESSAGE * times)
+        with pytest.raises(LoadFailed, match="each message once"):
+            generator.run(text_load(broker), Bound(1, 20))
+
+
 def test_a_message_without_its_stamp(generator: Generator) -> None:
     short = b"MESSAGE 1 short\n"
     with (
