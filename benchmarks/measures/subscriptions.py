@@ -212,7 +212,7 @@ def _findings(rounds: list[Round], weight: float, table: Table) -> list[Finding]
         info(
             f"SEND to all {table.total:,} tags in turn, delivered to {connections:,} connections",
             rates(SPREAD),
-            f"{cpu(SPREAD)}; {median(quotients(SPREAD)):.2f} x that with {HOT}, as {connections:,} sockets are written to",
+            f"{cpu(SPREAD)}; {median(quotients(SPREAD)):.2f} x that with {HOT}: {connections:,} sockets to write to",
         ),
         info(f"SUBSCRIBE, {table.total:,} of them", [median(table.subscribed_per_s)], unit="a second"),
     ]
