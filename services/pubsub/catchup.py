@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.render import for_client, render, runs
 from services.pubsub.router import Router
-from services.pubsub.subscriber import Subscriber, Subscription
+from services.pubsub.subscriber import Subscriber, Subscription, by_number
 from services.store.log import Entry, Place
 
 TURN_BYTES = 128 << 10  # of output before the others have their turn
@@ -89,7 +89,7 @@ class CatchUp:
     def _wanted(self, tag: bytes, place: Place) -> list[Subscription]:
         """In the order in which they were made. There may be very many of them, and a turn for each few."""
         if self._matched[0] != tag:
-            self._matched = (tag, sorted(self._router.match(tag), key=_number))
+            self._matched = (tag, sorted(self._router.match(tag), key=by_number))
         matched = self._matched[1]
         if self._youngest < place:
             return matched
@@ -108,7 +108,7 @@ class CatchUp:
 
     def _send_line(self, tag: bytes, line: bytes, wanted: list[Subscription]) -> bool:
         """One message to each that has not got it yet; some at a time, so that output stays within bounds."""
-        at = bisect_right(wanted, self._sent_of_next, key=_number)
+        at = bisect_right(wanted, self._sent_of_next, key=by_number)
         while at < len(wanted):
             if self._left <= 0 or not self._may_send(line):
                 return False
@@ -142,7 +142,3 @@ def _without(block: bytes, lines: int) -> bytes:
     for _ in range(lines):
         end = block.index(b"\n", end) + 1
     return block[end:] if end else block
-
-
-def _number(subscription: Subscription) -> int:
-    return subscription.number

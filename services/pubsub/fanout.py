@@ -10,7 +10,7 @@ from itertools import count
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.render import for_client, one_tag, render, runs
 from services.pubsub.router import Router
-from services.pubsub.subscriber import Subscriber, Subscription
+from services.pubsub.subscriber import Subscriber, Subscription, by_number
 from services.store.log import Entry, Place
 
 BATCH_BYTES = 4 << 20  # one batch never adds more to a subscriber's output: the rest it gets from the log
@@ -138,7 +138,7 @@ class Fanout:
 
     def _find_groups(self, tag: bytes) -> list[Group]:
         found = self._router.match(tag)
-        found.sort(key=_number)
+        found.sort(key=by_number)
         identifiers: dict[Subscriber, list[bytes]] = {}
         for subscription in found:
             identifiers.setdefault(subscription.subscriber, []).append(subscription.identifier)
@@ -188,7 +188,3 @@ class Fanout:
             else:
                 self.delivered += subscriber.lines
                 subscriber.wire.write(out[0] if len(out) == 1 else b"".join(out))
-
-
-def _number(subscription: Subscription) -> int:
-    return subscription.number

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from services.kit.session import Wire
 from services.store.log import Place
 
@@ -19,6 +21,9 @@ class Subscription:
         self.number = 0  # of all the process's; later ones are greater (3.3)
         self.since: Place | None = None  # None: the store has not said yet
         self.is_late = False  # the process has got further than `since`: it is served from the log on its own
+
+
+by_number = attrgetter("number")  # the order in which they were made
 
 
 class Subscriber:
