@@ -1,0 +1,35 @@
+"""Who is asking, who is answering, and why some are not heard (rqp_cast.md 1.1, 2.2, 3.2)."""
+
+import enum
+
+from protos.rqp_cast.codec import parse_question
+from protos.rqp_cast.messages import QuestionMsg
+from protos.types import PeerError
+
+
+class Unanswered(enum.Enum):
+    """Why a question gets no answer; the values are labels for metrics."""
+
+    BAD_SIZE = "bad_size"  # no QUESTION_MSG
+    FOREIGN_ADDRESS = "foreign_address"  # it names another machine than the one it came from (2.2)
+    UNKNOWN_KEY = "unknown_key"  # no queue has this key
+    REMOTE = "remote"  # the queue is itself sent elsewhere (3.2)
+    RESERVED = "reserved"  # by another session, perhaps of another replica
+    PORTS_USED_UP = "ports_used_up"  # every port of the range is open or rests (1.2)
+    UNAVAILABLE = "unavailable"  # the store cannot be asked, or takes nothing
+
+
+def judge_question(data: bytes, source: str, trust_address: bool) -> QuestionMsg:
+    """The question in a datagram that came from `source`. PeerError `bad_size`, `foreign_address` (2.2).
+
+    Whatever it says, the answer goes to `source`.
+    """
+    question = parse_question(data)
+    if question.address != source and not trust_address:
+        raise PeerError(Unanswered.FOREIGN_ADDRESS.value, f"it names {question.address}")
+    return question
+
+
+def agent_of(address: str | None, source: str, trust_address: bool) -> str:
+    """Who sends over a connection from `source`: its field `address` if that is trusted, else `source` (2.2)."""
+    return address if trust_address and address is not None else source

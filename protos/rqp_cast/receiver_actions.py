@@ -1,0 +1,65 @@
+"""What a receiving agent's session says is to be done, and what it is told of the store (rqp_cast.md 5)."""
+
+import enum
+from dataclasses import dataclass
+
+from protos.rqp_cast.wire import Result
+
+
+class Insertion(enum.Enum):
+    """What became of an Insert; the values are labels for metrics."""
+
+    STORED = "stored"  # durably
+    DUPLICATE = "duplicate"  # its id was received before, with the same content (5.4)
+    CLASH = "clash"  # its id was received before, with other content: an alarm (2.3)
+    GONE = "gone"  # the queue no longer exists (5.3)
+    FULL = "full"  # the queue is (5.5)
+    REFUSED = "refused"  # by the store, for any other reason; nothing was stored and nothing will be
+    UNKNOWN = "unknown"  # nobody can say whether it was stored
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Insert `record` and remember its id, in one step that looks again at the reservation; then `inserted` (5.4, 5.5).
+
+    `record` is `u32 message_size, data`. An uncertain message has ZERO_ID: nothing is remembered of it.
+    """
+
+    record: bytes
+    id: int
+    agent: str  # whose id it is: an IPv4 address
+
+
+@dataclass(frozen=True, slots=True)
+class BuryReceived:
+    """Put this into DEAD.LETTER.Q if there is one (5.2, 5.3).
+
+    `reason` is the label of a Reason, or for an uncertain message that no queue took `rejected_full` or `refused`;
+    `detail` says more, as a label.
+    """
+
+    reason: str
+    data: bytes
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """The session is over: free the reservation, close what is still open.
+
+    `ports_rest`: no DATA_MSG has come, so one may still come late, and must find no other session there (1.2).
+    """
+
+    ports_rest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Connect to the sender's endtransmission_port, send END_TRANSMISSION_MSG. If that fails, nothing more (3.5)."""
+
+    endtransmission_port: int
+    id: int
+    result: Result
+
+
+ReceiverAction = Insert | BuryReceived | Free | Confirm

@@ -1,0 +1,241 @@
+"""A sending agent's work for one key, without I/O: one message after the other (rqp_cast.md 4)."""
+
+from dataclasses import dataclass, replace
+
+from protos.rqp_cast.messages import EndTransmissionMsg
+from protos.rqp_cast.sender_actions import (
+    Approve,
+    Ask,
+    Bury,
+    CloseAll,
+    Hold,
+    Keep,
+    Kept,
+    MoveToEnd,
+    Offer,
+    Outgoing,
+    PutBack,
+    Refuse,
+    Remove,
+    SendData,
+    SenderAction,
+    Unheard,
+    Why,
+)
+from protos.rqp_cast.sender_table import SENDER_TRANSITIONS, SenderMove, SenderState
+from protos.rqp_cast.wire import Result
+from protos.types import LocalError
+
+Actions = list[SenderAction]
+
+# Why it comes to nothing when the time is up, or a connection fails.
+_VAIN = {
+    SenderState.WAIT_FOR_RECEIVER: Why.NO_ANSWER,
+    SenderState.APPROVING: Why.NOT_BEGUN,
+    SenderState.CONNECTING: Why.NOT_BEGUN,
+    SenderState.SENDING: Why.CUT_SHORT,
+    SenderState.WAIT_FOR_CONFIRMATION: Why.NOT_CONFIRMED,
+}
+_GOOD = (SenderMove.SUCCESS, SenderMove.SENT_UNCERTAIN)  # the next message may follow at once
+
+
+@dataclass(frozen=True, slots=True)
+class SenderSettings:
+    """How long a sending agent waits, and how often it tries (3, 4)."""
+
+    t_wait1_s: float = 2.0  # for an answer
+    t_wait4_s: float = 15.0  # for the confirmation, from when it is listened for; no attempt lasts longer
+    max_attempts: int = 20  # FAILUREs before a message is given up
+    first_backoff_s: float = 1.0  # after the first FAILURE; doubles with each
+    max_backoff_s: float = 60.0
+    dedupe_window_s: float = 24 * 3600.0  # how long receivers remember an id (5.4)
+    hold_margin_s: float = 3600.0  # a message is repeated only for the window less this
+
+
+class Sender:
+    """Decides what is done with the messages for one key; holds no bodies and no sockets.
+
+    `now` is any clock in seconds that never runs backwards. The actions of a call are carried out in their order, and
+    each before the next. A call that comes too late does what `on_time` would have done before it. What is reported of
+    an attempt that is over changes nothing. LocalError for what cannot be: a message while another one is under way or
+    before its time, or steps out of order.
+
+    It may be dropped at any time, as by a crash: what it needs again is in `Kept`.
+    """
+
+    __slots__ = ("_asked_at", "_deadline", "_kept", "_key", "_message", "_offer", "_settings", "_state")
+
+    def __init__(self, key: int, settings: SenderSettings) -> None:
+        self._key = key
+        self._settings = settings
+        self._state = SenderState.IDLE
+        self._message: Outgoing | None = None
+        self._kept = Kept()  # what is kept with it if the attempt ends now
+        self._offer: Offer | None = None  # the answer that was taken
+        self._asked_at = 0.0
+        self._deadline: float | None = None
+
+    @property
+    def state(self) -> SenderState:
+        """IDLE when the next message may be given."""
+        return self._state
+
+    def deadline(self) -> float | None:
+        """When `on_time` will have something to do."""
+        return self._deadline
+
+    def on_time(self, now: float) -> Actions:
+        """Time-outs, and the end of a pause, which has no actions. What has happened before is reported before."""
+        if self._deadline is None or now < self._deadline:
+            return []
+        if self._state is SenderState.PAUSING:
+            self._rested()
+            return []
+        return self._in_vain(SenderMove.TIME_OUT, now)
+
+    # The message -------------------------------------------------------------------------------------------------
+
+    def send(self, message: Outgoing, now: float) -> Actions:
+        """The next message (4.1): Ask, or Hold if it is too old."""
+        if self._state is SenderState.PAUSING:
+            self.on_time(now)  # it may be over by now
+        not_before = message.kept.not_before
+        if not_before is not None and now < not_before:
+            raise LocalError("a message before its time")
+        if self._is_too_old(message.kept, now):
+            self._move(SenderMove.TOO_OLD)
+            return [Hold(message.kept)]
+        self._move(SenderMove.MESSAGE)
+        self._message, self._kept = message, message.kept
+        self._asked_at, self._deadline = now, now + self._settings.t_wait1_s
+        return [Ask(message.kept.receiver)]
+
+    def answered(self, offer: Offer, now: float) -> Actions:
+        """An ACCEPT_SENDER_MSG; the first that may be taken is (3.3)."""
+        late = self.on_time(now)
+        if self._state is not SenderState.WAIT_FOR_RECEIVER or offer.key != self._key:
+            return [*late, Refuse(Unheard.NOT_ASKED)]
+        if self._kept.receiver not in (None, offer.agent):
+            return [Refuse(Unheard.OTHER_RECEIVER)]
+        self._move(SenderMove.ANSWER)
+        self._offer = offer
+        self._deadline = now + self._settings.t_wait4_s
+        message = self._under_way()
+        return [Approve(offer, message.quality, message.id)]
+
+    # Its way to the receiver -------------------------------------------------------------------------------------
+
+    def approved(self, now: float) -> Actions:
+        """ACCEPT_RECEIVER_MSG has left. Before data can, it is kept whose the message is from now on (4.2)."""
+        if self._is_over(late := self.on_time(now)):
+            return late
+        self._move(SenderMove.APPROVED)
+        message, offer = self._under_way(), self._taken()
+        if not message.is_certain or message.kept.receiver is not None:
+            return [SendData(offer)]
+        bound = replace(message.kept, receiver=offer.agent, first_whole_at=now)
+        return [Keep(bound), SendData(offer)]
+
+    def begun(self, now: float) -> Actions:
+        """The data connection is there; the first octet of DATA_MSG is about to leave, unless this ends the attempt."""
+        if self._is_over(late := self.on_time(now)):
+            return late
+        self._move(SenderMove.BEGUN)
+        return []
+
+    def sent(self, now: float) -> Actions:
+        """The last octet of DATA_MSG may have left."""
+        if self._state is not SenderState.SENDING:
+            return self._only_if_over()
+        message = self._under_way()
+        if not message.is_certain:
+            return self._end(SenderMove.SENT_UNCERTAIN, Remove(Why.SENT), now)
+        self._move(SenderMove.SENT_CERTAIN)  # also when it is late: the message *was* sent whole
+        if message.kept.receiver is None:
+            self._kept = replace(message.kept, receiver=self._taken().agent, first_whole_at=now)
+        return self.on_time(now)
+
+    def failed(self, now: float) -> Actions:
+        """A connection could not be made or broke, or Keep failed; the last octet of DATA_MSG has surely not left."""
+        if self._is_over(late := self.on_time(now)):
+            return late
+        return self._in_vain(SenderMove.FAILED, now)
+
+    def ended(self, message: EndTransmissionMsg, source: str, now: float) -> Actions:
+        """An END_TRANSMISSION_MSG (4.2). Refuse leaves the listening as it is."""
+        late = self.on_time(now)
+        if self._state not in (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION):
+            return [*late, Refuse(Unheard.NOT_AWAITED)]
+        under_way = self._under_way()
+        if not under_way.is_certain:
+            return [Refuse(Unheard.NOT_AWAITED)]
+        if source != self._taken().source:
+            return [Refuse(Unheard.FOREIGN_SOURCE)]
+        if message.id != under_way.id:
+            return [Refuse(Unheard.OTHER_ID)]
+        if message.result is Result.SUCCESS:
+            return self._end(SenderMove.SUCCESS, Remove(Why.CONFIRMED), now)
+        return self._end(SenderMove.FAILURE, self._after_failure(now), now)
+
+    # How it ends -------------------------------------------------------------------------------------------------
+
+    def _in_vain(self, move: SenderMove, now: float) -> Actions:
+        """A time-out or a failed connection."""
+        why = _VAIN[self._state]
+        if self._under_way().is_certain:
+            return self._end(move, MoveToEnd(why, self._kept), now)
+        return self._end(move, Remove(why) if why is Why.CUT_SHORT else PutBack(why), now)
+
+    def _after_failure(self, now: float) -> MoveToEnd | Bury:
+        """The peer says no, or that it had it before: the two look alike (4.2)."""
+        settings, failures = self._settings, self._kept.failures + 1
+        if failures >= settings.max_attempts:
+            return Bury(Why.UNCONFIRMED, replace(self._kept, failures=failures))
+        doublings = min(failures - 1, 63)  # more would not change the smaller of the two
+        pause = min(settings.first_backoff_s * 2**doublings, settings.max_backoff_s)
+        return MoveToEnd(Why.FAILURE, replace(self._kept, failures=failures, not_before=now + pause))
+
+    def _end(self, move: SenderMove, fate: SenderAction, now: float) -> Actions:
+        """The attempt is over. After one in vain the next question is T_WAIT1 or more behind this one (4.1)."""
+        self._move(move)
+        self._message = self._offer = None
+        self._deadline = self._asked_at + self._settings.t_wait1_s
+        if now >= self._deadline or move in _GOOD:
+            self._rested()
+        return [CloseAll(is_timed_out=move is SenderMove.TIME_OUT), fate]
+
+    def _rested(self) -> None:
+        self._move(SenderMove.RESTED)
+        self._deadline = None
+
+    def _is_too_old(self, kept: Kept, now: float) -> bool:
+        settings = self._settings
+        if kept.first_whole_at is None:
+            return False
+        return now - kept.first_whole_at >= settings.dedupe_window_s - settings.hold_margin_s
+
+    def _is_over(self, late: Actions) -> bool:
+        """Whether the attempt that is spoken of has ended, just now or before."""
+        return bool(late) or self._message is None
+
+    def _only_if_over(self) -> Actions:
+        if self._message is not None:
+            raise LocalError(f"sent while {self._state.value}")
+        return []
+
+    def _under_way(self) -> Outgoing:
+        if self._message is None:
+            raise LocalError("no message is under way")
+        return self._message
+
+    def _taken(self) -> Offer:
+        if self._offer is None:
+            raise LocalError("no answer was taken")
+        return self._offer
+
+    def _move(self, move: SenderMove) -> None:
+        """The only way from one state to another. LocalError if the table has no such move."""
+        following = SENDER_TRANSITIONS[self._state].get(move)
+        if following is None:
+            raise LocalError(f"{move.name} while {self._state.value}")
+        self._state = following

@@ -1,0 +1,169 @@
+"""What a sending agent is given, and what it says is to be done (rqp_cast.md 4).
+
+Times are seconds of the clock that `now` comes from; whoever keeps them for longer translates them.
+"""
+
+import enum
+from dataclasses import dataclass
+
+from protos.rqp_cast.messages import AcceptSenderMsg
+from protos.rqp_cast.question import agent_of
+from protos.rqp_cast.wire import Quality
+
+
+class Why(enum.Enum):
+    """How an attempt ended; the values are labels for metrics, of `unconfirmed` also the dead letter's reason."""
+
+    CONFIRMED = "confirmed"  # SUCCESS
+    SENT = "sent"  # uncertain, and the last octet has left
+    CUT_SHORT = "cut_short"  # it ended between the first and the last octet of DATA_MSG
+    NO_ANSWER = "no_answer"  # nobody answered within T_WAIT1
+    NOT_BEGUN = "not_begun"  # it ended before the first octet: counts as no answer (4.1)
+    NOT_CONFIRMED = "not_confirmed"  # sent whole, and no END_TRANSMISSION_MSG within T_WAIT4
+    FAILURE = "failure"  # FAILURE
+    UNCONFIRMED = "unconfirmed"  # the last FAILURE of `max_attempts` (4.2)
+
+
+class Unheard(enum.Enum):
+    """Why what came is not heard: its connection is closed and counted; the values are labels for metrics."""
+
+    NOT_LISTED = "not_listed"  # from no address of .rqprc; for who accepts the connection to say (1.1)
+    NOT_ASKED = "not_asked"  # an answer for a key that is not being asked for now (1.1)
+    OTHER_RECEIVER = "other_receiver"  # not the one that the message was sent to before (4.2)
+    FOREIGN_SOURCE = "foreign_source"  # a confirmation from elsewhere than the receiver (1.2)
+    OTHER_ID = "other_id"  # a confirmation of another message (4.2)
+    NOT_AWAITED = "not_awaited"  # a confirmation before the first octet, or after the end
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept durably with a certain message between its attempts."""
+
+    failures: int = 0  # FAILUREs that it has been answered, of `max_attempts`
+    receiver: str | None = None  # the only one that may still get it (4.2)
+    first_whole_at: float | None = None  # when it was first sent whole, or was about to be
+    not_before: float | None = None  # when the next attempt may begin; None: at any time
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message whose turn it is. An uncertain one has ZERO_ID, and nothing was kept with it."""
+
+    quality: Quality
+    id: int
+    kept: Kept = Kept()
+
+    @property
+    def is_certain(self) -> bool:
+        return self.quality is Quality.HIGH_QUALITY
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An ACCEPT_SENDER_MSG that came from `source`; `agent` is who that is for later attempts (2.2)."""
+
+    agent: str
+    source: str
+    key: int
+    accept_port: int
+    data_port: int
+
+    @classmethod
+    def of(cls, message: AcceptSenderMsg, source: str, trust_address: bool) -> "Offer":
+        agent = agent_of(message.address, source, trust_address)
+        return cls(agent, source, message.key, message.accept_port, message.data_port)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Listen on findreceiver_port, send QUESTION_MSG: to all of .rqprc, or only to `receiver` if it is there (3.1)."""
+
+    receiver: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Send ACCEPT_RECEIVER_MSG to the offer's accept_port; then `approved`, or `failed` (3.3).
+
+    For a certain message endtransmission_port is opened before: T_WAIT4 is counted from here.
+    """
+
+    offer: Offer
+    quality: Quality
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep this with the message. It must be durable before anything that follows; if it cannot be, `failed` (4.2)."""
+
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class SendData:
+    """Connect to the offer's data_port, send DATA_MSG; `begun` before its first octet, `sent` after its last (3.4).
+
+    Otherwise `failed`. `sent` as soon as the last octet may have left: that is when the kernel takes it.
+    """
+
+    offer: Offer
+
+
+@dataclass(frozen=True, slots=True)
+class CloseAll:
+    """The attempt is over: close whatever was opened for it, before anything else is begun (1.2).
+
+    `is_timed_out`: its port rests for PORT_REST_S, since a late END_TRANSMISSION_MSG may still come.
+    """
+
+    is_timed_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """The message has left: take it out of the transmission queue (FINAL_STATE)."""
+
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """Uncertain and not sent: back into the transmission queue (BEFORE_TRANSMISSION_STATE)."""
+
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class MoveToEnd:
+    """Certain and not confirmed: to the end of the messages for its key, keeping this with it (4.1, 4.2)."""
+
+    why: Why
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """To the dead letters, with `why` as the reason (FINAL_STATE)."""
+
+    why: Why
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Not to be sent again, as its receiver may have forgotten it: keep it, and raise an alarm (4.2)."""
+
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Close the connection that this came from, and count it. Nothing else changes."""
+
+    why: Unheard
+
+
+SenderAction = (
+    Ask | Approve | Keep | SendData | CloseAll | Remove | PutBack | MoveToEnd | Bury | Hold | Refuse
+)

@@ -1,0 +1,100 @@
+"""Messages where they lie: T_MSG in a transmission queue, GARBAGE_MSG in DEAD.LETTER.Q and in files (rqp_cast.md 2)."""
+
+from collections.abc import Iterator
+
+from protos.rqp_cast.codec import quality_of
+from protos.rqp_cast.messages import GarbageMsg, TMsg
+from protos.rqp_cast.wire import T_HEAD, U32, Reason, packed
+from protos.types import PeerError
+
+
+class FileDamaged(ValueError):
+    """A file of GARBAGE_MSGs cannot be read on.
+
+    `reason` is `message_too_large`, `unknown_reason` or `truncated`, `offset` where in the file the GARBAGE_MSG begins
+    that is damaged, in bytes: all before it has been handed out.
+    """
+
+    def __init__(self, reason: str, offset: int, detail: str) -> None:
+        super().__init__(f"{reason} at byte {offset:,}: {detail}")
+        self.reason = reason
+        self.offset = offset
+
+
+def encode_t_msg(message: TMsg) -> bytes:
+    """T_MSG: 13 bytes and the data."""
+    head = packed(T_HEAD, message.msg_type, message.id, message.key, len(message.data))
+    return head + message.data
+
+
+def parse_t_msg(body: bytes) -> TMsg:
+    """T_MSG that is all of `body`. PeerError `truncated`, `trailing_octets`, `unknown_type`: damaged (4.3)."""
+    if len(body) < T_HEAD.size:
+        raise PeerError("truncated", f"{len(body)} bytes, and its head alone has {T_HEAD.size}")
+    number, identifier, key, size = T_HEAD.unpack_from(body)
+    data = body[T_HEAD.size :]
+    if len(data) != size:
+        reason = "truncated" if len(data) < size else "trailing_octets"
+        raise PeerError(reason, f"message_size is {size}, and {len(data)} bytes follow")
+    return TMsg(quality_of(number), identifier, key, data)
+
+
+def encode_garbage(message: GarbageMsg) -> bytes:
+    """GARBAGE_MSG: 8 bytes and the data. Several make a file."""
+    return packed(U32, len(message.data)) + message.data + packed(U32, message.reason)
+
+
+class GarbageReader:
+    """Reads a file of GARBAGE_MSGs, in pieces of any size.
+
+    FileDamaged ends it: nothing in the format says where the next GARBAGE_MSG would begin.
+    """
+
+    __slots__ = ("_held", "_max_message_bytes", "_offset")
+
+    def __init__(self, max_message_bytes: int) -> None:
+        self._max_message_bytes = max_message_bytes
+        self._held = bytearray()  # of an unfinished one
+        self._offset = 0  # where it begins
+
+    @property
+    def offset(self) -> int:
+        """How much of the file has been read to the end of a GARBAGE_MSG, in bytes."""
+        return self._offset
+
+    def receive(self, data: bytes) -> Iterator[GarbageMsg]:
+        """What `data` completes, in order; consume it to its end. FileDamaged after the good ones."""
+        self._held += data
+        position = 0
+        try:
+            while (end := self._end_of(position)) is not None:
+                message = self._message(position, end)
+                self._offset += end - position
+                position = end
+                yield message
+        finally:
+            del self._held[:position]
+
+    def receive_eof(self) -> None:
+        """The file's end. FileDamaged if it is inside a GARBAGE_MSG."""
+        if self._held:
+            raise FileDamaged("truncated", self._offset, f"the file ends {len(self._held)} bytes later")
+
+    def _end_of(self, start: int) -> int | None:
+        """Where the one that begins at `start` ends; None while it is not all there."""
+        if len(self._held) - start < U32.size:
+            return None
+        (size,) = U32.unpack_from(self._held, start)
+        if size > self._max_message_bytes:
+            limit = f"{size:,} bytes, and {self._max_message_bytes:,} are allowed"
+            raise FileDamaged("message_too_large", self._offset, limit)
+        end = start + U32.size + int(size) + U32.size
+        return end if end <= len(self._held) else None
+
+    def _message(self, start: int, end: int) -> GarbageMsg:
+        (number,) = U32.unpack_from(self._held, end - U32.size)
+        try:
+            reason = Reason(number)
+        except ValueError:
+            raise FileDamaged("unknown_reason", self._offset, f"reason {number}") from None
+        return GarbageMsg(bytes(self._held[start + U32.size : end - U32.size]), reason)

@@ -1,0 +1,100 @@
+"""T_MSG as programs write it, GARBAGE_MSGs in files (rqp_cast.md 2, 4.3)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protos.rqp_cast import (
+    FileDamaged,
+    GarbageMsg,
+    GarbageReader,
+    Quality,
+    Reason,
+    TMsg,
+    encode_garbage,
+    encode_t_msg,
+    parse_t_msg,
+)
+from protos.types import PeerError
+from tests.protos.rqp_cast_samples import cut, one_by_one
+
+u32 = st.integers(0, (1 << 32) - 1)
+letters = st.lists(st.builds(GarbageMsg, st.binary(max_size=50), st.sampled_from(Reason)), max_size=8)
+
+
+@given(st.builds(TMsg, st.sampled_from(Quality), u32, u32, st.binary(max_size=50)))
+def test_a_t_msg_comes_back(message: TMsg) -> None:
+    assert parse_t_msg(encode_t_msg(message)) == message
+
+
+def test_a_t_msg_is_all_there_is() -> None:
+    wire = encode_t_msg(TMsg(Quality.HIGH_QUALITY, 99, 7, b"hello"))
+    bad = [(wire[:size], "truncated") for size in range(len(wire))]
+    bad += [(wire + b"?", "trailing_octets"), (b"\2" + wire[1:], "unknown_type")]
+    for body, reason in bad:
+        with pytest.raises(PeerError) as caught:
+            parse_t_msg(body)
+        assert caught.value.reason == reason
+
+
+def read(reader: GarbageReader, chunks: list[bytes]) -> tuple[list[GarbageMsg], tuple[str, int] | None]:
+    """What comes out, and the reason and offset of the FileDamaged at its end."""
+    found: list[GarbageMsg] = []
+    try:
+        for chunk in chunks:
+            for message in reader.receive(chunk):
+                found.append(message)  # one by one: those before an error count
+        reader.receive_eof()
+    except FileDamaged as error:
+        return found, (error.reason, error.offset)
+    return found, None
+
+
+@given(letters, st.data())
+def test_a_file_comes_back_however_it_is_read(sent: list[GarbageMsg], data: st.DataObject) -> None:
+    wire = b"".join(map(encode_garbage, sent))
+    places = data.draw(st.lists(st.integers(0, len(wire)), max_size=9))
+    reader = GarbageReader(50)
+    assert read(reader, cut(wire, places)) == (sent, None)
+    assert reader.offset == len(wire)
+    assert read(GarbageReader(50), one_by_one(wire)) == (sent, None)
+
+
+GOOD = GarbageMsg(b"hello", Reason.ZOMBIE)
+
+
+@pytest.mark.parametrize(
+    ("wire", "reason"),
+    [
+        (b"\0\0\0\x33" + b"x" * 55, "message_too_large"),
+        (b"\xff\xff\xff\xff", "message_too_large"),
+        (b"\0\0\0\1x\0\0\0\3", "unknown_reason"),
+        (b"\0", "truncated"),
+        (encode_garbage(GOOD)[:-1], "truncated"),
+    ],
+    ids=["one too large", "no file of these", "no such reason", "in the head", "before the end"],
+)
+def test_damage_is_told_with_its_offset_after_all_that_is_good(wire: bytes, reason: str) -> None:
+    good = encode_garbage(GOOD) * 3
+    for chunks in ([good + wire], one_by_one(good + wire)):
+        assert read(GarbageReader(50), chunks) == ([GOOD] * 3, (reason, len(good)))
+    with pytest.raises(FileDamaged, match=rf"{reason} at byte 39: "):
+        read_to_the_end(GarbageReader(50), good + wire)
+
+
+def read_to_the_end(reader: GarbageReader, wire: bytes) -> None:
+    list(reader.receive(wire))
+    reader.receive_eof()
+
+
+def test_no_more_is_held_than_the_unfinished_one() -> None:
+    reader = GarbageReader(50)
+    list(reader.receive(encode_garbage(GOOD) * 100 + b"\0\0"))
+    assert reader.offset == 1_300
+    with pytest.raises(FileDamaged, match="2 bytes later"):
+        reader.receive_eof()
+
+
+@given(st.binary(max_size=60))
+def test_any_octets_give_at_most_damage(wire: bytes) -> None:
+    assert read(GarbageReader(50), one_by_one(wire)) == read(GarbageReader(50), [wire])
