@@ -32,6 +32,7 @@ class CatchUp:
         self._backlogs = backlogs
         self.place = place  # every line up to here has been dealt with
         self.delivered = 0  # MESSAGE lines since somebody last looked
+        self.rests_until = 0.0  # in the loop's time: the log could not be read for it
         self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
         self._left = TURN_BYTES
         self._long = 0  # octets of a line that has to wait for room

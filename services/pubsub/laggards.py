@@ -9,16 +9,17 @@ from collections.abc import Callable
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.catchup import CatchUp, Overtaken
 from services.pubsub.fanout import Fanout
+from services.pubsub.readings import Readings
 from services.pubsub.recent import Recent
 from services.pubsub.subscriber import Subscriber, Subscription
-from services.store import StoreError
+from services.store import StoreError, StoreUnavailable
 from services.store.log import Entry, Log, Place
 
 log = logging.getLogger(__name__)
 
 ROOM_BYTES = 64 << 10  # who has less than this waiting is sent more
 PAUSE_S = 0.02  # between two looks whether anybody has room
-AGAIN_S = 0.5  # after the store could not be read
+AGAIN_S = 0.5  # after the log could not be read
 
 Lost = Callable[[Subscriber, int], None]
 
@@ -31,10 +32,12 @@ class Laggards:
         self._log = source
         self._fanout = fanout
         self._recent = recent
+        self._readings = Readings()
         self._backlogs = backlogs
         self._lost = lost
         # subscribers with all they have, and single subscriptions of subscribers that may well keep up
         self._behind: dict[Subscriber | Subscription, CatchUp] = {}
+        self._away_until = 0.0  # the store, in the loop's time
         self._some = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -73,50 +76,67 @@ class Laggards:
             catch_up.add(subscription)
 
     def unsubscribed(self, subscription: Subscription) -> None:
-        if self._behind.pop(subscription, None) is not None:
+        if self._end(subscription):
             return
         if (catch_up := self._behind.get(subscription.subscriber)) is not None:
             catch_up.remove(subscription)
 
     def forget(self, subscriber: Subscriber) -> None:
         """Its connection has gone."""
-        self._behind.pop(subscriber, None)
+        self._end(subscriber)
         for subscription in subscriber.by_identifier.values():
             if subscription.is_late:
-                self._behind.pop(subscription, None)
+                self._end(subscription)
 
     # inside
 
     async def _run(self) -> None:
+        now = asyncio.get_running_loop().time
         while True:
             if not self._behind:
                 self._some.clear()
                 await self._some.wait()
-            try:
-                moved = False
-                for whose, catch_up in list(self._behind.items()):
-                    moved = await self._serve(catch_up, whose) or moved
-                await asyncio.sleep(0 if moved else PAUSE_S)
-            except StoreError as error:
-                log.info("the log cannot be read: %s", error, extra={"action": "log_unread"})
-                await asyncio.sleep(AGAIN_S)
-            except Exception:
-                log.exception("slow subscribers could not be served", extra={"action": "catch_up_failed"})
-                await asyncio.sleep(AGAIN_S)
+            self._readings.drop_idle(now())
+            moved = False
+            for whose, catch_up in list(self._behind.items()):
+                moved = await self._serve_safely(catch_up, whose, now()) or moved
+            await asyncio.sleep(0 if moved else PAUSE_S)
 
-    async def _serve(self, catch_up: CatchUp, whose: Subscriber | Subscription) -> bool:
-        """One turn; False if it brought nothing, mostly for want of room."""
+    async def _serve_safely(self, catch_up: CatchUp, whose: Subscriber | Subscription, now: float) -> bool:
+        """Whose stretch of the log cannot be read waits; the others go on."""
+        try:
+            return await self._serve(catch_up, whose, now)
+        except StoreError as error:
+            log.info("the log cannot be read: %s", error, extra={"action": "log_unread"})
+            if isinstance(error, StoreUnavailable):
+                self._away_until = now + AGAIN_S
+        except Exception:
+            log.exception("a slow subscriber could not be served", extra={"action": "catch_up_failed"})
+        catch_up.rests_until = now + AGAIN_S
+        return False
+
+    async def _serve(self, catch_up: CatchUp, whose: Subscriber | Subscription, now: float) -> bool:
+        """One turn; False if it brought nothing, mostly for want of room. Raises StoreError."""
         until = self._fanout.place
-        if until is None or catch_up.subscriber.wire.backlog() > ROOM_BYTES or not catch_up.may_go_on():
+        if until is None or now < catch_up.rests_until:
             return False
-        entries = await self._entries(catch_up.place, until)
-        return self._behind.get(whose) is catch_up and self._step(catch_up, whose, entries, until)
+        if catch_up.subscriber.wire.backlog() > ROOM_BYTES or not catch_up.may_go_on():
+            return False
+        entries = self._in_memory(catch_up, until, now)
+        if entries is None:
+            if now < self._away_until:
+                return False
+            entries = await self._log.read(catch_up.place, until)
+            if self._behind.get(whose) is not catch_up:
+                return False  # it has gone meanwhile
+            self._readings.keep(catch_up, entries, now)
+        return self._step(catch_up, whose, entries, until)
 
-    async def _entries(self, after: Place, until: Place) -> list[Entry]:
-        if after >= until:
+    def _in_memory(self, catch_up: CatchUp, until: Place, now: float) -> list[Entry] | None:
+        """Entries that follow its place; None if they have to be read."""
+        if catch_up.place >= until:
             return []
-        entries = self._recent.after(after)
-        return await self._log.read(after, until) if entries is None else entries
+        return self._readings.after(catch_up, now) or self._recent.after(catch_up.place)
 
     def _step(
         self, catch_up: CatchUp, whose: Subscriber | Subscription, entries: list[Entry], until: Place
@@ -137,7 +157,7 @@ class Laggards:
 
     def _arrived(self, catch_up: CatchUp, whose: Subscriber | Subscription) -> None:
         """Who has got as far as everybody else is served with everybody else."""
-        del self._behind[whose]
+        self._end(whose)
         if isinstance(whose, Subscriber):
             whose.place = None
         else:
@@ -145,3 +165,11 @@ class Laggards:
             whose.since = catch_up.place
             self._fanout.add(whose, catch_up.place)
             self.subscribed(whose)
+
+    def _end(self, whose: Subscriber | Subscription) -> bool:
+        """It is not behind any more; False if it was not."""
+        catch_up = self._behind.pop(whose, None)
+        if catch_up is None:
+            return False
+        self._readings.drop(catch_up)
+        return True

@@ -61,6 +61,13 @@ class Client:
         async with asyncio.timeout(PATIENCE_S):
             assert await self.reader.read(1) == b""
 
+    def stop_reading(self) -> None:
+        """What comes waits in the kernel, then at the server."""
+        self.reader._transport.pause_reading()  # type: ignore[attr-defined]
+
+    def read_on(self) -> None:
+        self.reader._transport.resume_reading()  # type: ignore[attr-defined]
+
     def half_close(self) -> None:
         self.writer.write_eof()
 

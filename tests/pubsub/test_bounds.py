@@ -88,14 +88,14 @@ async def test_what_was_written_is_counted_once(server: Server, start: Start) ->
     edge = await start(server, subscriber_bytes=64 << 10)
     slow, sender = await edge.client(receive_buffer=4096), await edge.client()
     await slow.subscribe(b"1", b"t")
-    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    slow.stop_reading()
     total = 4000
     for start_at in range(0, total, 500):
         await sender.send(
             b"".join(b"SEND t %d %b\n" % (n, b"x" * 1000) for n in range(start_at, start_at + 500))
         )
         assert await sender.lines(500) == [b"OK\n"] * 500
-    slow.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    slow.read_on()
     assert len(await slow.lines(total)) == total
     await until(lambda: edge.value("penstock_deliveries_total") == total)
 
@@ -108,7 +108,7 @@ async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server,
     clients = [await edge.client(receive_buffer=1 << 17) for _ in range(6)]
     for client in clients:
         await client.subscribe(b"1", b"t")
-        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        client.stop_reading()
     sender = await edge.client()
     text = b"y" * (3 << 20)
     await sender.publish(b"t", text)
@@ -118,7 +118,7 @@ async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server,
     assert time.process_time() - spent_s < 0.25, "those that wait for room are looked at all the time"
     for client in clients:
         assert sum(connection.backlog() for connection in edge.connections()) < 8 << 20
-        client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        client.read_on()
         assert await client.line() == b"MESSAGE 1 " + text + b"\n"
 
 

@@ -50,7 +50,7 @@ async def test_a_flood_without_reading_is_held_up(server: Server, start: Start, 
     """Its answers fill what may wait for it; then it is not read any more, and others do not feel it."""
     edge = await start(server)
     flooder = await edge.client(receive_buffer=4096)
-    flooder.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    flooder.stop_reading()
     flooder.writer.transport.set_write_buffer_limits(high=1 << 16)
     chunk = line * 1000
     try:
@@ -118,7 +118,7 @@ async def test_many_subscribers_that_never_read(server: Server, start: Start) ->
     stuck = [await edge.client(receive_buffer=4096) for _ in range(50)]
     for client in stuck:
         await client.subscribe(b"1", b"t*")
-        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        client.stop_reading()
     quick, sender = await edge.client(), await edge.client()
     await quick.subscribe(b"1", b"t1")
     total = 3000

@@ -6,30 +6,9 @@ import asyncio
 
 from services.store.log import parse_place
 from tests.live import until
-from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start
-from tests.pubsub.live import LiveEdge
+from tests.pubsub.slow import SMALL, TIGHT, behind, numbers, publish
 from tests.servers import Server
-
-SMALL = 4096  # octets of a client's receive buffer
-TIGHT = {"subscriber_bytes": 64 << 10}
-BODY = b"x" * 1000
-
-
-async def publish(sender: Client, first: int, number: int, tag: bytes = b"t") -> None:
-    """Messages `<n> xxx...`, all answered."""
-    for start in range(first, first + number, 500):
-        end = min(start + 500, first + number)
-        await sender.send(b"".join(b"SEND %b %d %b\n" % (tag, n, BODY) for n in range(start, end)))
-        assert await sender.lines(end - start) == [b"OK\n"] * (end - start)
-
-
-async def numbers(client: Client, number: int) -> list[int]:
-    return [int(line.split()[2]) for line in await client.lines(number)]
-
-
-def behind(edge: LiveEdge) -> int:
-    return len(edge.service.laggards)
 
 
 async def test_it_goes_on_from_its_own_place_and_comes_back(server: Server, start: Start) -> None:
@@ -40,13 +19,13 @@ async def test_it_goes_on_from_its_own_place_and_comes_back(server: Server, star
     await quick.subscribe(b"1", b"t")
     total = 20_000
     reading = asyncio.create_task(numbers(quick, total))
-    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    slow.stop_reading()
     await publish(sender, 0, total)
     assert await reading == list(range(total))
     assert behind(edge) == 1
     held = max(connection.backlog() for connection in edge.connections())
     assert held < 5 << 20, f"{held} octets are held for one subscriber"
-    slow.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    slow.read_on()
     assert await numbers(slow, total) == list(range(total))
     await until(lambda: behind(edge) == 0)
     await publish(sender, total, 10)
@@ -57,10 +36,10 @@ async def test_it_comes_back_while_messages_go_on(server: Server, start: Start) 
     edge = await start(server, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
-    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    slow.stop_reading()
     await publish(sender, 0, 8000)
     assert behind(edge) == 1
-    slow.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    slow.read_on()
     total = 16_000
     going_on = asyncio.create_task(publish(sender, 8000, total - 8000))
     assert await numbers(slow, total) == list(range(total))
@@ -74,14 +53,14 @@ async def test_what_it_subscribes_while_behind_counts_from_that_moment(server: S
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
     await slow.subscribe(b"5", b"t*")
-    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    slow.stop_reading()
     await publish(sender, 0, 6000)
     assert behind(edge) == 1
     await publish(sender, 6000, 10, b"other")
     await slow.send(b"SUBSCRIBE 2 o*\nUNSUBSCRIBE 5\n")
     await until(lambda: edge.service.fanout._router.match(b"other"))
     await publish(sender, 7000, 10, b"other")
-    slow.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    slow.read_on()
     lines = []
     while not lines or lines[-1].split()[:3] != [b"MESSAGE", b"2", b"7009"]:
         lines.append(await slow.line())
@@ -101,12 +80,12 @@ async def test_one_that_never_reads_costs_a_bounded_amount(server: Server, start
     number = 3000
     await hog.send(b"".join(b"SUBSCRIBE %d t\n" % n for n in range(number)))
     assert await hog.lines(number) == [b"OK\n"] * number
-    hog.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    hog.stop_reading()
     await sender.send(b"SEND t %b\n" % (b"y" * 10_000) * 20)
     assert await sender.lines(20) == [b"OK\n"] * 20
     await until(lambda: behind(edge) == 1)
     assert max(connection.backlog() for connection in edge.connections()) < 5 << 20
-    hog.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    hog.read_on()
     for _ in range(20):
         expected = [b"MESSAGE %d " % n for n in range(number)]
         assert [line[: line.index(b"y")] for line in await hog.lines(number)] == expected
@@ -117,14 +96,14 @@ async def test_all_together_hold_a_bounded_amount(server: Server, start: Start) 
     stuck = [await edge.client(receive_buffer=SMALL) for _ in range(30)]
     for client in stuck:
         await client.subscribe(b"1", b"t")
-        client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        client.stop_reading()
     sender = await edge.client()
     await publish(sender, 0, 10_000)
     await until(lambda: behind(edge) == len(stuck))
     held = sum(connection.backlog() for connection in edge.connections())
     assert held < 10 << 20, f"{held} octets are held for 30 subscribers"
     for client in stuck[:5]:
-        client.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        client.read_on()
         assert await numbers(client, 10_000) == list(range(10_000))
 
 
@@ -132,7 +111,7 @@ async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server
     edge = await start(server, **TIGHT, log={"max_bytes": 2 << 20, "trim_s": 0.05})
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
-    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    slow.stop_reading()
     total = 12_000
     await publish(sender, 0, total)
 
@@ -142,7 +121,7 @@ async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server
 
     await until(is_trimmed)
     first_left = parse_place((await edge.service.log.figures())["trimmed"]).serial
-    slow.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    slow.read_on()
     seen = []
     while (line := await slow.line()).startswith(b"MESSAGE "):
         seen.append(int(line.split()[2]))

@@ -1,0 +1,218 @@
+"""What those who are behind cost the store, this process, and each other (pubsub.md 3.6)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+
+import pytest
+
+from services.pubsub import laggards, readings
+from services.pubsub.readings import Readings
+from services.store.log import START, Entry
+from tests.live import until
+from tests.pubsub.client import Client
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LiveEdge
+from tests.pubsub.slow import SMALL, TIGHT, behind, numbers, publish
+from tests.pubsub.stores import store
+from tests.servers import Server
+
+NewServer = Callable[[], Server]
+ROOMY = {"listeners": {"text": {"port": 0, "write_buffer_bytes": 64 << 20}}, **TIGHT}
+
+
+def kept(edge: LiveEdge) -> Readings:
+    return edge.service.laggards._readings
+
+
+def readings_so_far(server: Server) -> int:
+    """Of stretches of the log, by anybody."""
+    found = re.search(rb"cmdstat_xrange:calls=(\d+)", server.call("INFO", "commandstats"))
+    return int(found[1]) if found else 0
+
+
+@pytest.fixture
+def _talkative(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, laggards.__name__)
+
+
+async def fallen_behind(edge: LiveEdge, number: int) -> list[Client]:
+    """So many clients that have stopped to read."""
+    clients = [await edge.client(receive_buffer=SMALL) for _ in range(number)]
+    for client in clients:
+        await client.subscribe(b"1", b"t")
+        client.stop_reading()
+    return clients
+
+
+async def test_what_was_read_is_used_before_more_is_read(server: Server, start: Start) -> None:
+    """A message that matches 50 subscriptions of a connection is much output; it is read once all the same."""
+    edge = await start(server, **ROOMY)
+    many, sender = await edge.client(), await edge.client()
+    await many.send(b"".join(b"SUBSCRIBE %d t\n" % n for n in range(50)))
+    assert await many.lines(50) == [b"OK\n"] * 50
+    many.stop_reading()
+    total = 1500
+    await publish(sender, 0, total)
+    assert behind(edge) == 1
+    edge.service.recent.clear()
+    before = readings_so_far(server)
+    many.read_on()
+    for number in range(total):
+        assert [int(line.split()[2]) for line in await many.lines(50)] == [number] * 50
+    await until(lambda: behind(edge) == 0)
+    assert 1 <= readings_so_far(server) - before <= 8  # of 75 MB, 128 KiB at a time
+    assert kept(edge).octets == 0
+
+
+async def test_what_all_of_them_keep_is_bounded(
+    server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who finds no room reads again what he could not use; everybody gets everything."""
+    monkeypatch.setattr(readings, "KEPT_BYTES", 2 << 20)
+    edge = await start(server, **TIGHT)
+    clients, sender = await fallen_behind(edge, 8), await edge.client()
+    most = 0
+
+    async def watch() -> None:
+        nonlocal most
+        while True:
+            most = max(most, kept(edge).octets)
+            assert kept(edge).octets == sum(each.octets for each in kept(edge)._kept.values())
+            await asyncio.sleep(0)
+
+    watching = asyncio.create_task(watch())
+    total = 8000
+    await publish(sender, 0, total)
+    assert behind(edge) == len(clients)
+    edge.service.recent.clear()
+    for client in clients:
+        client.read_on()
+    read = await asyncio.gather(*(numbers(client, total) for client in clients))
+    assert read == [list(range(total))] * len(clients)
+    await until(lambda: behind(edge) == 0)
+    assert kept(edge).octets == 0
+    assert not watching.done()
+    watching.cancel()
+    assert 1 << 20 < most <= 2 << 20
+
+
+async def test_a_message_longer_than_that_is_read_once_too(
+    server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may go to very many subscriptions of one connection, one after the other."""
+    monkeypatch.setattr(readings, "KEPT_BYTES", 1 << 20)
+    edge = await start(server, **ROOMY, max_line_bytes=4 << 20)
+    many, sender = await edge.client(), await edge.client()
+    await many.send(b"".join(b"SUBSCRIBE %d t\n" % n for n in range(20)))
+    assert await many.lines(20) == [b"OK\n"] * 20
+    many.stop_reading()
+    text = b"y" * (3 << 19)
+    await sender.publish(b"t", text)
+    await until(lambda: behind(edge) == 1)
+    edge.service.recent.clear()
+    before = readings_so_far(server)
+    many.read_on()
+    assert await many.lines(20) == [b"MESSAGE %d %b\n" % (n, text) for n in range(20)]
+    assert readings_so_far(server) - before <= 2
+
+
+async def test_who_does_not_use_it_keeps_nothing_for_long(server: Server, start: Start) -> None:
+    """Others have use for the room."""
+    edge = await start(server, **TIGHT)
+    (client,), sender = await fallen_behind(edge, 1), await edge.client()
+    total = 6000
+    await publish(sender, 0, total)
+    edge.service.recent.clear()
+    client.read_on()
+    assert await numbers(client, 1000) == list(range(1000))
+    client.stop_reading()
+    held = [connection.backlog for connection in edge.connections()]
+    await until(lambda: max(backlog() for backlog in held) > laggards.ROOM_BYTES and not kept(edge).octets)
+    assert behind(edge) == 1
+    client.read_on()
+    assert await numbers(client, total - 1000) == list(range(1000, total))
+
+
+async def test_nothing_is_kept_for_whom_is_gone(server: Server, start: Start) -> None:
+    edge = await start(server, **TIGHT)
+    clients, sender = await fallen_behind(edge, 2), await edge.client()
+    await publish(sender, 0, 6000)
+    edge.service.recent.clear()
+    clients[0].read_on()
+    assert await numbers(clients[0], 2000) == list(range(2000))
+    await until(lambda: kept(edge).octets > 0)
+    for client in clients:
+        client.close()
+    await until(lambda: behind(edge) == 0)
+    assert kept(edge).octets == len(kept(edge)._kept) == 0
+
+
+async def damaged(edge: LiveEdge, server: Server, entry: Entry) -> Callable[[], None]:
+    """Somebody has written over an entry of the log; puts it right when called."""
+    stream = edge.service.log.keys.log[0]
+    rows = server.call("XRANGE", stream, "-", "+")
+
+    def write(bad: bytes) -> None:
+        server.call("DEL", stream)
+        for key, fields in rows:
+            server.call("XADD", stream, key, *([b"what", b"is this"] if key == bad else fields))
+
+    write(str(entry.place).encode())
+    return lambda: write(b"")
+
+
+@pytest.mark.usefixtures("_talkative")
+async def test_whose_stretch_cannot_be_read_delays_nobody(server: Server, start: Start) -> None:
+    """It waits; once its stretch can be read it goes on where it was."""
+    edge = await start(server, **TIGHT)
+    first, sender = (await fallen_behind(edge, 1))[0], await edge.client()
+    second = await edge.client(receive_buffer=SMALL)
+    await publish(sender, 0, 4000)
+    assert behind(edge) == 1
+    middle = edge.service.fanout.place
+    assert middle is not None
+    await second.subscribe(b"1", b"t")
+    second.stop_reading()
+    await publish(sender, 4000, 4000)
+    assert behind(edge) == 2
+    (entry,) = [each for each in await whole_log(edge) if each.place == middle]
+    repair = await damaged(edge, server, entry)
+    edge.service.recent.clear()
+    first.read_on()
+    await until(lambda: edge.log.events("log_unread"))
+    second.read_on()
+    assert await numbers(second, 4000) == list(range(4000, 8000))
+    repair()
+    assert await numbers(first, 8000) == list(range(8000))
+
+
+async def whole_log(edge: LiveEdge) -> list[Entry]:
+    found: list[Entry] = []
+    while more := await edge.service.log.read(found[-1].place if found else START):
+        found += more
+    return found
+
+
+@pytest.mark.usefixtures("_talkative")
+async def test_a_store_that_is_away_is_not_asked_by_each_of_them(new_server: NewServer, start: Start) -> None:
+    """One asks now and then for all; when it is back, all go on."""
+    server = await store(new_server)
+    edge = await start(server, **TIGHT)
+    clients, sender = await fallen_behind(edge, 5), await edge.client()
+    await publish(sender, 0, 3000)
+    assert behind(edge) == len(clients)
+    server.kill9()
+    edge.service.recent.clear()
+    loop = asyncio.get_running_loop()
+    began, asked = loop.time(), len(edge.log.events("log_unread"))
+    for client in clients:
+        client.read_on()
+    await until(lambda: len(edge.log.events("log_unread")) >= asked + 4)
+    assert loop.time() - began > 2 * laggards.AGAIN_S
+    server.restart()
+    for client in clients:
+        assert await numbers(client, 3000) == list(range(3000))
