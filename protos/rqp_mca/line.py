@@ -1,0 +1,47 @@
+"""The messages that wait for one destination, as far as a sending MCA's machine needs to know them: how many, which."""
+
+from collections import deque
+
+from protos.rqp_mca.wire import MessageType
+
+
+class Line:
+    """Runs of messages of one type each, in order; neighbours differ in type."""
+
+    __slots__ = ("_runs", "size")
+
+    def __init__(self) -> None:
+        self._runs: deque[tuple[MessageType, int]] = deque()
+        self.size = 0
+
+    def append(self, kind: MessageType, count: int) -> None:
+        """`count` more at the end."""
+        self.size += count
+        if self._runs and self._runs[-1][0] is kind:
+            count += self._runs.pop()[1]
+        if count:
+            self._runs.append((kind, count))
+
+    @property
+    def kind(self) -> MessageType | None:
+        """Of the message at the front; None if there is none."""
+        return self._runs[0][0] if self._runs else None
+
+    @property
+    def run(self) -> int:
+        """How many messages of that type stand at the front."""
+        return self._runs[0][1] if self._runs else 0
+
+    def remove(self, count: int) -> None:
+        """The first `count`, at most the run at the front."""
+        kind, run = self._runs.popleft()
+        if count < run:
+            self._runs.appendleft((kind, run - count))
+        self.size -= count
+
+    def keep(self, count: int) -> None:
+        """Only the first `count`, at most the run at the front."""
+        kind, self.size = self.kind, count
+        self._runs.clear()
+        if kind is not None and count:
+            self._runs.append((kind, count))

@@ -1,0 +1,49 @@
+"""What makes the table the only way to move (rqp_mca.md 3)."""
+
+from collections.abc import Iterable
+
+from protos.rqp_mca.actions import Action, Close, Peer
+from protos.rqp_mca.transitions import TRANSITIONS, Move, State
+from protos.types import LocalError
+
+
+class Machine:
+    """A state, until when something is awaited in it, and what is to be done."""
+
+    __slots__ = ("_actions", "_due", "_state")
+
+    def __init__(self) -> None:
+        self._state = State.IDLE
+        self._due: float | None = None
+        self._actions: list[Action] = []
+
+    @property
+    def state(self) -> State:
+        """Where it stands."""
+        return self._state
+
+    def deadline(self) -> float | None:
+        """When `on_time` will have something to say; None while nothing is awaited."""
+        return self._due
+
+    def _move(self, move: Move) -> None:
+        """The only way to another state. LocalError for a move that the table lacks."""
+        following = TRANSITIONS[self._state].get(move)
+        if following is None:
+            raise LocalError(f"{self._state.name} has no move {move.name}")
+        self._state = following
+
+    def _await(self, move: Move, due: float | None) -> None:
+        """Move, and wait until `due`."""
+        self._move(move)
+        self._due = due
+
+    def _do(self, *actions: Action) -> None:
+        self._actions.extend(actions)
+
+    def _close(self, peers: Iterable[Peer]) -> None:
+        self._actions.extend(map(Close, peers))
+
+    def _taken(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        return actions

@@ -1,0 +1,132 @@
+"""From bytes to events: one function for each shape of message, and which of them each side reads.
+
+A reader is pure. It gets the input, where a message begins in it, how the profile is laid out and the limits, and
+answers
+- (event, where the next message begins),
+- (None, how many bytes the message needs at least before it is worth reading again);
+or it raises PeerError. No reader looks at, or keeps, more than the head of a message before its length has been judged.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from protos.rqp_mca.events import (
+    AvailableConfirm,
+    AvailableRequest,
+    Confirm,
+    Data,
+    DataConfirm,
+    QueueConfirm,
+    QueueRequest,
+    Request,
+)
+from protos.rqp_mca.layouts import Layout
+from protos.rqp_mca.wire import MAX_RUN, MAX_UINT4, U32, Limits, MessageId, MessageType
+from protos.types import PeerError
+
+STRIDE = 16  # like messages compared at once; a run of 200 then costs about 20 comparisons
+
+EventT = TypeVar("EventT")
+Reader = Callable[[bytes, int, Layout, Limits], tuple[EventT | None, int]]
+Readers = dict[MessageId, Reader[EventT]]
+
+
+def message_id(number: int) -> MessageId:
+    """The message of this number. PeerError `unknown_message` or `bad_uint4`."""
+    if not 1 <= number <= len(MessageId):
+        raise _no_such("unknown_message", number)
+    return MessageId(number)
+
+
+def read_data(data: bytes, start: int, layout: Layout, limits: Limits) -> tuple[Data | None, int]:
+    """A run of MSG_DATAs of one queue and type: prefix, u32 body_length, body (1.5).
+
+    Whatever ends the run (another message, a bad length, missing bytes) is left for the next look.
+    """
+    if len(data) - start < layout.head_bytes:
+        return None, layout.head_bytes
+    queue_id, kind = layout.split_prefix(data, start)
+    if kind > MessageType.UNRELIABLE:
+        raise _no_such("bad_type", kind)
+    prefix = data[start : start + layout.prefix_bytes]
+    records, end = _read_records(data, start, prefix, limits.max_message_bytes)
+    if records:
+        return Data(queue_id, MessageType(kind), records), end
+    (size,) = U32.unpack_from(data, start + layout.prefix_bytes)
+    if size > limits.max_message_bytes:
+        raise PeerError("message_too_large", f"{size} octets for queue {queue_id}")  # 2.4
+    return None, layout.head_bytes + size
+
+
+def read_data_confirms(
+    data: bytes, start: int, layout: Layout, limits: Limits
+) -> tuple[DataConfirm | None, int]:
+    """A run of MSG_DATA_CONFIRMs."""
+    size = layout.message_bytes
+    if len(data) - start < size:
+        return None, size
+    message = layout.encode_message(MessageId.DATA_CONFIRM)
+    count = _count_run(data, start, message)
+    if not count:
+        raise PeerError("bad_padding", f"0x{data[start]:02x}")  # its number is the right one
+    return DataConfirm(count), start + count * size
+
+
+def _of_queue(event: Callable[[int], EventT]) -> Reader[EventT]:
+    """The reader of a MSG_QUEUE_T that means `event`."""
+
+    def read(data: bytes, start: int, layout: Layout, limits: Limits) -> tuple[EventT | None, int]:
+        end = start + layout.queue_bytes
+        if len(data) < end:
+            return None, layout.queue_bytes
+        queue_id, padding = layout.split_queue(data, start)
+        if padding:
+            raise PeerError("bad_padding", f"0x{data[end - 1]:02x}")
+        return event(queue_id), end
+
+    return read
+
+
+def _read_records(data: bytes, start: int, prefix: bytes, max_bytes: int) -> tuple[list[bytes], int]:
+    """The whole, acceptable MSG_DATAs from `start` on that begin with `prefix`, and where they end."""
+    records: list[bytes] = []
+    last = len(data) - len(prefix) - U32.size
+    size_of = U32.unpack_from
+    for _ in range(MAX_RUN):
+        if start > last or not data.startswith(prefix, start):
+            break
+        record = start + len(prefix)
+        (size,) = size_of(data, record)
+        end = record + U32.size + size
+        if size > max_bytes or end > len(data):
+            break
+        records.append(data[record:end])
+        start = end
+    return records, start
+
+
+def _count_run(data: bytes, start: int, message: bytes) -> int:
+    """How often `message` is there in a row, at most MAX_RUN."""
+    count = 0
+    for stride in (STRIDE, 1):
+        block = message * stride
+        while count + stride <= MAX_RUN and data.startswith(block, start + count * len(message)):
+            count += stride
+    return count
+
+
+def _no_such(reason: str, number: int) -> PeerError:
+    """For a number that means nothing where it stands; in the wider profiles it may be no uint4 at all (1.2)."""
+    return PeerError("bad_uint4" if number > MAX_UINT4 else reason, f"0x{number:02x}")
+
+
+TO_RECEIVER: Readers[Request] = {
+    MessageId.DATA: read_data,
+    MessageId.QUEUE_AVAILABLE_REQUEST: _of_queue(AvailableRequest),
+    MessageId.QUEUE_REQUEST: _of_queue(QueueRequest),
+}
+TO_SENDER: Readers[Confirm] = {
+    MessageId.DATA_CONFIRM: read_data_confirms,
+    MessageId.QUEUE_AVAILABLE_CONFIRM: _of_queue(AvailableConfirm),
+    MessageId.QUEUE_CONFIRM: _of_queue(QueueConfirm),
+}

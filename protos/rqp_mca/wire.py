@@ -1,0 +1,52 @@
+"""What RQP/MCA counts with: numbers and limits; `layouts` has the profiles (rqp_mca.md 1)."""
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+RQP_PORT: Final = 11311
+MAX_RUN = 1_000  # messages in one event: what one call to the store may carry
+MAX_U32 = (1 << 32) - 1  # the largest queue_id
+MAX_UINT4 = 15
+
+U32 = struct.Struct(">I")  # body_length; in all profiles the last of the head
+
+
+class Profile(enum.Enum):
+    """How wide a uint4 is on the wire (1.2)."""
+
+    PACKED = "packed"  # 4 bits, as the document has it
+    OCTET = "octet"  # one octet
+    WORD = "word"  # four octets
+
+
+class MessageId(enum.IntEnum):
+    """The document's messages and their `msg_id` (1.3)."""
+
+    DATA = 1  # a message for a queue
+    DATA_CONFIRM = 2  # it is in the queue
+    QUEUE_AVAILABLE_REQUEST = 3  # is the queue available?
+    QUEUE_AVAILABLE_CONFIRM = 4  # it is
+    QUEUE_REQUEST = 5  # reserve it for me
+    QUEUE_CONFIRM = 6  # it is yours
+
+
+class MessageType(enum.IntEnum):
+    """How much a message matters to its sender (1.3)."""
+
+    RELIABLE = 0  # kept until its receiver confirms
+    UNRELIABLE = 1  # sent once
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a connection accepts (1.5, 2.4)."""
+
+    max_message_bytes: int = 1 << 20  # of a body; longer ones close the connection
+    request_timeout_s: float = 30.0  # how long a message may stay unfinished on the wire
+
+
+def encode_record(body: bytes) -> bytes:
+    """A body as it travels at the end of a MSG_DATA: u32 body_length, body."""
+    return U32.pack(len(body)) + body

@@ -1,0 +1,119 @@
+"""What the RQP/MCA tests share: the vectors, and ways to feed a connection and compare what comes out."""
+
+import json
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+from protos.rqp_mca import (
+    AvailableConfirm,
+    AvailableRequest,
+    Confirm,
+    Data,
+    DataConfirm,
+    Limits,
+    MessageType,
+    Profile,
+    QueueConfirm,
+    QueueRequest,
+    ReceiverConnection,
+    Request,
+    SenderConnection,
+    encode_record,
+)
+from protos.types import PeerError
+
+Source = ReceiverConnection | SenderConnection
+Event = Request | Confirm
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "rqp-mca.json").read_text())
+GOOD = [vector for vector in VECTORS if "error" not in vector["fields"]]
+BAD = [vector for vector in VECTORS if "error" in vector["fields"]]
+TIGHT = Limits(max_message_bytes=40)
+PATIENT = Limits(request_timeout_s=32.0)  # exact in binary: sums can be compared
+HEAD_BYTES = {Profile.PACKED: 9, Profile.OCTET: 10, Profile.WORD: 16}  # of a MSG_DATA (1.2)
+
+_OF_QUEUE = {
+    "MSG_QUEUE_AVAILABLE_REQUEST": AvailableRequest,
+    "MSG_QUEUE_AVAILABLE_CONFIRM": AvailableConfirm,
+    "MSG_QUEUE_REQUEST": QueueRequest,
+    "MSG_QUEUE_CONFIRM": QueueConfirm,
+}
+
+
+def event_of(fields: dict) -> Event:
+    """What a vector says that its wire means."""
+    match fields["message"]:
+        case "MSG_DATA":
+            record = encode_record(bytes.fromhex(fields["body"]))
+            return Data(fields["queue_id"], MessageType(fields["type"]), [record])
+        case "MSG_DATA_CONFIRM":
+            return DataConfirm(1)
+        case message:
+            return _OF_QUEUE[message](fields["queue_id"])
+
+
+def profile_of(vector: dict) -> Profile:
+    return Profile(vector["fields"].get("profile", "packed"))
+
+
+def source_of(vector: dict, limits: Limits | None = None) -> Source:
+    """A fresh connection of the side that a vector is sent to."""
+    if vector["direction"] == "to receiver":
+        return ReceiverConnection(limits or Limits())
+    return SenderConnection(profile_of(vector), limits or Limits())
+
+
+def data_run(queue_id: int, *bodies: bytes, kind: MessageType = MessageType.RELIABLE) -> Data:
+    return Data(queue_id, kind, [encode_record(body) for body in bodies])
+
+
+def outcome(source: Source, chunks: Iterable[bytes]) -> tuple[list[Event], str | None]:
+    """All events up to and with the peer's FIN, runs merged; the reason of the PeerError at their end."""
+    events: list[Event] = []
+    try:
+        for chunk in chunks:
+            for event in source.receive(chunk, 0.0):
+                events.append(event)  # one by one: those before an error count
+        events.extend(source.receive_eof(0.0))
+    except PeerError as error:
+        return merged(events), error.reason
+    return merged(events), None
+
+
+def assert_over(source: Source) -> None:
+    """Whatever still comes is ignored."""
+    for wire in (b"\x20", b"\x02", b"\xff", b"\x30\0\0\0\0", b"\0"):
+        assert list(source.receive(wire, 1.0)) == []
+        assert (source.buffered, source.deadline()) == (0, None)
+    source.restart_clock(2.0)
+    assert list(source.on_time(1_000.0)) == []
+    assert list(source.receive_eof(1_000.0)) == []
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """Runs as long as they can be: where they are cut is the one thing that may depend on the chunks."""
+    result: list[Event] = []
+    for event in events:
+        match result[-1] if result else None, event:
+            case Data(queue_id, kind, before), Data(other, same, records) if (queue_id, kind) == (
+                other,
+                same,
+            ):
+                result[-1] = Data(queue_id, kind, before + records)
+            case DataConfirm(before), DataConfirm(count):
+                result[-1] = DataConfirm(before + count)
+            case _:
+                result.append(event)
+    return result
+
+
+def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
+    """`data` cut at `places`."""
+    edges = [0, *sorted(places), len(data)]
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+def one_by_one(data: bytes) -> list[bytes]:
+    """`data` octet by octet."""
+    return cut(data, range(1, len(data)))
