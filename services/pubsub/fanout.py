@@ -44,10 +44,6 @@ class Fanout:
         self._numbers = count(1)
         self._touched: list[Subscriber] = []
 
-    def __len__(self) -> int:
-        """How many subscriptions."""
-        return len(self._router) + len(self._young) - len(self._removed)
-
     # subscriptions
 
     def number(self, subscription: Subscription) -> None:

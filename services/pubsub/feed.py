@@ -31,12 +31,12 @@ class Feed:
         self._fanout = fanout
         self._recent = recent
         self._trim_s = trim_s
-        self._overtaken: Callable[[int], None] = lambda _: None
+        self._overtaken: Callable[[Place], None] = lambda _: None
         self._late: Callable[[Subscription, Place], None] = lambda _, __: None
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, overtaken: Callable[[int], None], late: Callable[[Subscription, Place], None]) -> None:
-        """overtaken(n): the log was trimmed under everybody here, n messages are lost to them.
+    def start(self, overtaken: Callable[[Place], None], late: Callable[[Subscription, Place], None]) -> None:
+        """overtaken(place): between the fanout's place and this one the log was trimmed under everybody here.
 
         late(subscription, since): it was made before the log was followed, and what lies behind `since` has passed.
         """
@@ -89,10 +89,10 @@ class Feed:
             fanout.place = before(entries[0]) if entries else self._tail.place
         if not entries:
             return
-        lost = _hole(fanout.place, entries[0])
-        if lost:
+        first = before(entries[0])
+        if first.serial > fanout.place.serial:
             self._recent.clear()
-            self._overtaken(lost)
+            self._overtaken(first)
         self._recent.add(entries)
         fanout.deliver(entries)
         for watcher in self.watchers:
@@ -110,8 +110,3 @@ class Feed:
             if gone:
                 fields = {"action": "log_trimmed", "messages": gone, "seconds": time.monotonic() - began}
                 log.debug("the log was trimmed", extra=fields)
-
-
-def _hole(place: Place, entry: Entry) -> int:
-    """How many messages between a place and the entry behind it are gone."""
-    return max(0, before(entry).serial - place.serial)

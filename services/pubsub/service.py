@@ -44,6 +44,7 @@ class PubsubService:
         self.bridge = Bridge(self.log)
         self.feed: Feed | None = None
         self.opened = asyncio.Event()  # the log can be used
+        self.subscriptions = 0  # of all connections, with those whose OK is still to come
         self._closed_for = "the log is not open yet"
         self._subscribers: set[Subscriber] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -117,7 +118,7 @@ class PubsubService:
         self.backlogs.refresh()
         self._deliveries.inc(self.fanout.delivered + self.laggards.delivered)
         self.fanout.delivered = self.laggards.delivered = 0
-        self._subscriptions.set(len(self.fanout))
+        self._subscriptions.set(self.subscriptions)
         self._slow.set(len(self.laggards))
 
     # subscribers
@@ -140,6 +141,7 @@ class PubsubService:
 
     def gone(self, subscriber: Subscriber) -> None:
         """Its connection is no more."""
+        self.subscriptions -= len(subscriber.by_identifier)
         self._subscribers.discard(subscriber)
         self.laggards.forget(subscriber)
         self.backlogs.forget(subscriber)
@@ -152,13 +154,24 @@ class PubsubService:
 
     def _overtaken(self, subscriber: Subscriber, lost: int) -> None:
         """The log goes no further back than it does: it is told, not hidden (pubsub.md 3.6)."""
+        self._subscribers.discard(subscriber)
         wire = subscriber.wire
         wire.refuse("slow_subscriber", f"{lost} messages lost")
         wire.write(encode_error(f"slow subscriber: {lost} messages lost", b"\r\n" if subscriber.crlf else LF))
         wire.close()
 
-    def _all_overtaken(self, lost: int) -> None:
-        """This process was away from the store for longer than the log goes back."""
+    def _all_overtaken(self, first: Place) -> None:
+        """This process was away from the store for longer than the log goes back: now it goes on behind `first`.
+
+        Whoever is served from the log has a place of his own, and will hear of it there.
+        """
+        seen = self.fanout.place
+        assert seen is not None
         for subscriber in list(self._subscribers):
-            if subscriber.place is None and subscriber.by_identifier:
+            on_time = [
+                s.since for s in subscriber.by_identifier.values() if s.since is not None and not s.is_late
+            ]
+            lost = first.serial - max(min(on_time, default=first), seen).serial
+            if subscriber.place is None and lost > 0:
+                self.laggards.forget(subscriber)
                 self._overtaken(subscriber, lost)

@@ -196,6 +196,7 @@ class TextSession:
             subscription = Subscription(subscriber, event.identifier, pattern.tag, pattern.is_prefix)
             known[event.identifier] = subscription
             subscriber.octets += len(event.identifier) + len(pattern.tag)
+            service.subscriptions += 1
             service.log.head(self._source, partial(self._subscribed, slot, event, subscription))
 
     def _room(self) -> int | None:
@@ -204,11 +205,12 @@ class TextSession:
         if len(self._subscriber.by_identifier) >= settings.max_subscriptions:
             return settings.max_subscriptions
         most = settings.max_subscriptions_in_all // settings.workers
-        return most if len(self._service.fanout) >= most else None
+        return most if self._service.subscriptions >= most else None
 
     def _forget(self, subscription: Subscription) -> None:
         del self._subscriber.by_identifier[subscription.identifier]
         self._subscriber.octets -= len(subscription.identifier) + len(subscription.tag)
+        self._service.subscriptions -= 1
 
     def _subscribed(
         self, slot: Slot, event: pubsub.Subscribe, subscription: Subscription, place: str | StoreError

@@ -44,6 +44,12 @@ class LiveEdge(Live[PubsubSettings]):
         return self.running._service
 
     @property
+    def routed(self) -> int:
+        """Subscriptions that the fanout serves, or will once their time has come."""
+        fanout = self.service.fanout
+        return len(fanout._router) + len(fanout._young) - len(fanout._removed)
+
+    @property
     def link_address(self) -> str:
         host, port = self.places["link"]
         return f"{host}:{port}"

@@ -10,10 +10,10 @@ TIGHT = {"subscriber_bytes": 64 << 10}
 BODY = b"x" * 1000
 
 
-async def publish(sender: Client, first: int, number: int, tag: bytes = b"t") -> None:
+async def publish(sender: Client, first: int, number: int, tag: bytes = b"t", at_once: int = 500) -> None:
     """Messages `<n> xxx...`, all answered."""
-    for start in range(first, first + number, 500):
-        end = min(start + 500, first + number)
+    for start in range(first, first + number, at_once):
+        end = min(start + at_once, first + number)
         await sender.send(b"".join(b"SEND %b %d %b\n" % (tag, n, BODY) for n in range(start, end)))
         assert await sender.lines(end - start) == [b"OK\n"] * (end - start)
 

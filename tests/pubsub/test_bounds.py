@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
+from tests.pubsub.stores import store
 from tests.servers import Server
 
 
@@ -34,6 +36,26 @@ async def test_no_more_subscriptions_of_all_than_allowed(server: Server, start: 
         await one.subscribe(b"%d" % number, b"t")
     assert (await two.ask(b"SUBSCRIBE 1 t\n")).startswith(b"ERROR no more than 3 subscriptions")
     assert await one.ask(b"UNSUBSCRIBE 1\n") == b"OK\n"
+    await two.subscribe(b"1", b"t")
+
+
+async def test_subscriptions_whose_answer_is_still_to_come_count_too(
+    new_server: Callable[[], Server], start: Start
+) -> None:
+    """Else a client that asks for many at once would get more than allowed."""
+    server = await store(new_server)
+    edge = await start(server, max_subscriptions_in_all=3)
+    one, two = await edge.client(), await edge.client()
+    server.stop()
+    await one.send(b"".join(b"SUBSCRIBE %d t\n" % n for n in range(5)) + b"UNSUBSCRIBE 0\nSUBSCRIBE 9 t\n")
+    await until(lambda: edge.refusals()["too_many_subscriptions"] == 2)
+    server.cont()
+    full = b"ERROR no more than 3 subscriptions here\n"
+    assert await one.lines(7) == [b"OK\n"] * 3 + [full] * 2 + [b"OK\n"] * 2
+    await until(lambda: edge.value("penstock_subscriptions") == 3)
+    assert await two.ask(b"SUBSCRIBE 1 t\n") == full
+    one.close()
+    await until(lambda: edge.value("penstock_subscriptions") == 0)
     await two.subscribe(b"1", b"t")
 
 
