@@ -63,14 +63,14 @@ class Sender:
     It may be dropped at any time, as by a crash: what it needs again is in `Kept`.
     """
 
-    __slots__ = ("_asked_at", "_deadline", "_kept", "_key", "_message", "_offer", "_settings", "_state")
+    __slots__ = ("_asked_at", "_bound", "_deadline", "_key", "_message", "_offer", "_settings", "_state")
 
     def __init__(self, key: int, settings: SenderSettings) -> None:
         self._key = key
         self._settings = settings
         self._state = SenderState.IDLE
         self._message: Outgoing | None = None
-        self._kept = Kept()  # what is kept with it if the attempt ends now
+        self._bound = Kept()  # what is kept with it from the first octet on
         self._offer: Offer | None = None  # the answer that was taken
         self._asked_at = 0.0
         self._deadline: float | None = None
@@ -106,7 +106,7 @@ class Sender:
             self._move(SenderMove.TOO_OLD)
             return [Hold(message.kept)]
         self._move(SenderMove.MESSAGE)
-        self._message, self._kept = message, message.kept
+        self._message = message
         self._asked_at, self._deadline = now, now + self._settings.t_wait1_s
         return [Ask(message.kept.receiver)]
 
@@ -115,7 +115,7 @@ class Sender:
         late = self.on_time(now)
         if self._state is not SenderState.WAIT_FOR_RECEIVER or offer.key != self._key:
             return [*late, Refuse(Unheard.NOT_ASKED)]
-        if self._kept.receiver not in (None, offer.agent):
+        if self._under_way().kept.receiver not in (None, offer.agent):
             return [Refuse(Unheard.OTHER_RECEIVER)]
         self._move(SenderMove.ANSWER)
         self._offer = offer
@@ -131,10 +131,11 @@ class Sender:
             return late
         self._move(SenderMove.APPROVED)
         message, offer = self._under_way(), self._taken()
+        self._bound = message.kept
         if not message.is_certain or message.kept.receiver is not None:
             return [SendData(offer)]
-        bound = replace(message.kept, receiver=offer.agent, first_whole_at=now)
-        return [Keep(bound), SendData(offer)]
+        self._bound = replace(message.kept, receiver=offer.agent, first_whole_at=now)
+        return [Keep(self._bound), SendData(offer)]
 
     def begun(self, now: float) -> Actions:
         """The data connection is there; the first octet of DATA_MSG is about to leave, unless this ends the attempt."""
@@ -151,8 +152,6 @@ class Sender:
         if not message.is_certain:
             return self._end(SenderMove.SENT_UNCERTAIN, Remove(Why.SENT), now)
         self._move(SenderMove.SENT_CERTAIN)  # also when it is late: the message *was* sent whole
-        if message.kept.receiver is None:
-            self._kept = replace(message.kept, receiver=self._taken().agent, first_whole_at=now)
         return self.on_time(now)
 
     def failed(self, now: float) -> Actions:
@@ -175,7 +174,7 @@ class Sender:
             return [Refuse(Unheard.OTHER_ID)]
         if message.result is Result.SUCCESS:
             return self._end(SenderMove.SUCCESS, Remove(Why.CONFIRMED), now)
-        return self._end(SenderMove.FAILURE, self._after_failure(now), now)
+        return self._end(SenderMove.FAILURE, self._after_failure(self._kept(SenderMove.FAILURE), now), now)
 
     # How it ends -------------------------------------------------------------------------------------------------
 
@@ -183,17 +182,23 @@ class Sender:
         """A time-out or a failed connection."""
         why = _VAIN[self._state]
         if self._under_way().is_certain:
-            return self._end(move, MoveToEnd(why, self._kept), now)
+            return self._end(move, MoveToEnd(why, self._kept(move)), now)
         return self._end(move, Remove(why) if why is Why.CUT_SHORT else PutBack(why), now)
 
-    def _after_failure(self, now: float) -> MoveToEnd | Bury:
+    def _kept(self, move: SenderMove) -> Kept:
+        """What is kept with the message when the attempt ends so: whose it is, unless it surely was not sent whole."""
+        is_whole = self._state is SenderState.WAIT_FOR_CONFIRMATION
+        may_be_whole = self._state is SenderState.SENDING and move is SenderMove.TIME_OUT
+        return self._bound if is_whole or may_be_whole else self._under_way().kept
+
+    def _after_failure(self, kept: Kept, now: float) -> MoveToEnd | Bury:
         """The peer says no, or that it had it before: the two look alike (4.2)."""
-        settings, failures = self._settings, self._kept.failures + 1
+        settings, failures = self._settings, kept.failures + 1
         if failures >= settings.max_attempts:
-            return Bury(Why.UNCONFIRMED, replace(self._kept, failures=failures))
+            return Bury(Why.UNCONFIRMED, replace(kept, failures=failures))
         doublings = min(failures - 1, 63)  # more would not change the smaller of the two
         pause = min(settings.first_backoff_s * 2**doublings, settings.max_backoff_s)
-        return MoveToEnd(Why.FAILURE, replace(self._kept, failures=failures, not_before=now + pause))
+        return MoveToEnd(Why.FAILURE, replace(kept, failures=failures, not_before=now + pause))
 
     def _end(self, move: SenderMove, fate: SenderAction, now: float) -> Actions:
         """The attempt is over. After one in vain the next question is T_WAIT1 or more behind this one (4.1)."""

@@ -41,7 +41,7 @@ class Kept:
 
     failures: int = 0  # FAILUREs that it has been answered, of `max_attempts`
     receiver: str | None = None  # the only one that may still get it (4.2)
-    first_whole_at: float | None = None  # when it was first sent whole, or was about to be
+    first_whole_at: float | None = None  # when it was first about to be sent whole
     not_before: float | None = None  # when the next attempt may begin; None: at any time
 
 

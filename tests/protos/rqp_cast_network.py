@@ -1,0 +1,368 @@
+"""A sender and two receivers joined by a network that loses, delays and cuts; all of them may crash at any time.
+
+What outlives a crash of the sender is its queue, with what it was told to keep; of a receiver its queue, its dead
+letters, and the ids it remembers. Time is simulated: a day takes no time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from protos.rqp_cast import (
+    RESERVATION_S,
+    AcceptReceiverMsg,
+    Approve,
+    Ask,
+    Bury,
+    BuryReceived,
+    CloseAll,
+    Confirm,
+    EndTransmissionMsg,
+    Free,
+    Hold,
+    Insert,
+    Insertion,
+    Keep,
+    Kept,
+    MoveToEnd,
+    Offer,
+    Outgoing,
+    PutBack,
+    Quality,
+    ReceiverAction,
+    ReceiverSession,
+    ReceiverSettings,
+    ReceiverState,
+    Refuse,
+    Remove,
+    Result,
+    SendData,
+    Sender,
+    SenderAction,
+    SenderSettings,
+    SenderState,
+    fingerprint,
+    identity,
+)
+from tests.protos.rqp_cast_samples import KEY, OTHER, RECEIVER, SENDER, data_msg
+
+
+@dataclass
+class Entry:
+    """A message in the transmission queue, and what is kept with it."""
+
+    message: Outgoing
+    body: bytes
+
+
+class World:
+    """Time, chance, and everything that is under way."""
+
+    def __init__(self, random: Random, trouble: float) -> None:
+        self.random = random
+        self.trouble = trouble  # how likely each step goes wrong
+        self.now = 0.0
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+
+    def strikes(self) -> bool:
+        return self.random.random() < self.trouble
+
+    def after(self, seconds: float, what: Callable[[], None]) -> None:
+        self._count += 1
+        heapq.heappush(self._agenda, (self.now + seconds, self._count, what))
+
+    def soon(self, what: Callable[[], None]) -> None:
+        """Over the network, which is sometimes slow."""
+        slow = self.trouble and self.random.random() < 0.1
+        self.after(self.random.uniform(0.5, 20.0) if slow else self.random.uniform(0.001, 0.1), what)
+
+    def next_at(self) -> float | None:
+        return self._agenda[0][0] if self._agenda else None
+
+    def run_due(self) -> None:
+        while self._agenda and self._agenda[0][0] <= self.now:
+            heapq.heappop(self._agenda)[2]()
+
+
+@dataclass
+class ReceivingAgent:
+    """A receiving agent with a store of its own, which has one queue."""
+
+    world: World
+    name: str
+    settings: ReceiverSettings
+    window_s: float
+    inserted: list[bytes] = field(default_factory=list)
+    dead: list[BuryReceived] = field(default_factory=list)
+    ids: dict[bytes, tuple[bytes, float]] = field(default_factory=dict)
+    sessions: dict[int, ReceiverSession] = field(default_factory=dict)
+    reserved: tuple[int, float] = (0, 0.0)  # by which session, until when
+    ports: int = 0
+
+    def question(self, answer: Callable[[Offer], None]) -> None:
+        if self.reserved[1] > self.world.now:
+            return
+        self.ports += 1
+        port = self.ports
+        self.reserved = (port, self.world.now + RESERVATION_S)
+        self.sessions[port] = ReceiverSession(KEY, SENDER, self.settings, self.world.now)
+        self.world.soon(lambda: answer(Offer(self.name, self.name, KEY, port, port)))
+
+    def is_open(self, port: int, state: ReceiverState) -> bool:
+        return port in self.sessions and self.sessions[port].state is state
+
+    def approve(self, port: int, message: AcceptReceiverMsg, confirm: Confirming) -> None:
+        if port in self.sessions:
+            self.do(port, self.sessions[port].approved(message, self.world.now), confirm)
+
+    def data(self, port: int, wire: bytes, is_cut: bool, confirm: Confirming) -> None:
+        if (session := self.sessions.get(port)) is None:
+            return
+        if session.state is not ReceiverState.WAIT_FOR_APPROVAL:
+            self.do(port, session.receive(wire, self.world.now), confirm)
+        if is_cut:
+            self.do(port, session.lost(self.world.now), confirm)
+
+    def do(self, port: int, actions: list[ReceiverAction], confirm: Confirming) -> None:
+        for action in actions:
+            match action:
+                case Insert():
+                    self.world.soon(lambda insert=action: self.insert(port, insert, confirm))
+                case BuryReceived():
+                    self.dead.append(action)
+                case Free():
+                    self.sessions.pop(port)
+                    if self.reserved[0] == port:
+                        self.reserved = (0, 0.0)
+                case Confirm():
+                    end = EndTransmissionMsg(self.name, action.id, action.result)
+                    if not self.world.strikes():
+                        self.world.soon(lambda end=end: confirm(end, self.name))
+
+    def insert(self, port: int, insert: Insert, confirm: Confirming) -> None:
+        """The atomic step; its answer may be lost, and whoever asked may have crashed meanwhile."""
+        outcome = self.stored(port, insert)
+        if self.world.strikes():
+            outcome = Insertion.UNKNOWN
+        if port in self.sessions:
+            self.do(port, self.sessions[port].inserted(outcome), confirm)
+
+    def stored(self, port: int, insert: Insert) -> Insertion:
+        if self.reserved[0] != port:  # fenced: another session may have the queue (3.2)
+            return Insertion.REFUSED
+        key, content = identity(insert.agent, insert.id), fingerprint(KEY, insert.record[4:])
+        known, at = self.ids.get(key, (b"", -self.window_s))
+        if insert.id and self.world.now - at < self.window_s:
+            return Insertion.DUPLICATE if known == content else Insertion.CLASH
+        if self.world.strikes():
+            return Insertion.FULL
+        if insert.id:
+            self.ids[key] = (content, self.world.now)
+        self.inserted.append(insert.record[4:])
+        return Insertion.STORED
+
+    def crash(self) -> None:
+        self.sessions.clear()
+
+    def on_time(self, confirm: Confirming) -> None:
+        for port, session in list(self.sessions.items()):
+            self.do(port, session.on_time(self.world.now), confirm)
+
+
+Confirming = Callable[[EndTransmissionMsg, str], None]
+
+
+class SendingAgent:
+    """A sending agent with the messages for one key."""
+
+    def __init__(self, world: World, receivers: dict[str, ReceivingAgent], settings: SenderSettings) -> None:
+        self.world = world
+        self.receivers = receivers
+        self.settings = settings
+        self.queue: list[Entry] = []
+        self.removed: Counter[bytes] = Counter()
+        self.buried: list[Entry] = []
+        self.held: list[Entry] = []
+        self.alive_at = 0.0
+        self.attempt = 0  # what is reported of another one is not heard, its sockets being closed
+        self.entry: Entry | None = None
+        self.machine = Sender(KEY, settings)
+
+    def crash(self, down_s: float) -> None:
+        self.machine = Sender(KEY, self.settings)
+        self.attempt += 1
+        self.entry = None
+        self.alive_at = self.world.now + down_s
+
+    def pump(self) -> None:
+        """The next message whose time has come, if it is anybody's turn."""
+        self.do(self.machine.on_time(self.world.now))
+        while self.machine.state is SenderState.IDLE and self.world.now >= self.alive_at:
+            ready = [each for each in self.queue if (each.message.kept.not_before or 0.0) <= self.world.now]
+            if not ready:
+                return
+            self.entry = ready[0]
+            if not self.entry.message.is_certain:
+                self.queue.remove(self.entry)  # taken out (4.1)
+            self.do(self.machine.send(self.entry.message, self.world.now))
+
+    def next_at(self) -> float | None:
+        due = [each.message.kept.not_before or 0.0 for each in self.queue]
+        times = [self.machine.deadline() or (max(self.alive_at, min(due)) if due else None)]
+        return next((each for each in times if each is not None), None)
+
+    def do(self, actions: list[SenderAction]) -> None:
+        for action in actions:
+            match action:
+                case Ask():
+                    self.ask(action)
+                case Approve():
+                    self.approve(action)
+                case Keep():
+                    if self.world.strikes():
+                        self.do(self.machine.failed(self.world.now))
+                        return
+                    self.keep(action.kept)
+                case SendData():
+                    self.send(action.offer)
+                case CloseAll():
+                    self.attempt += 1
+                case Refuse():
+                    pass
+                case Remove() | PutBack() | MoveToEnd() | Bury() | Hold():
+                    self.end(action)
+
+    def end(self, fate: Remove | PutBack | MoveToEnd | Bury | Hold) -> None:
+        entry, self.entry = self.entry, None
+        assert entry is not None
+        if entry in self.queue:
+            self.queue.remove(entry)
+        if isinstance(fate, MoveToEnd | Bury):
+            entry.message = Outgoing(entry.message.quality, entry.message.id, fate.kept)
+        match fate:
+            case Remove():
+                self.removed[entry.body] += 1
+            case PutBack() | MoveToEnd():
+                self.queue.append(entry)
+            case Bury():
+                self.buried.append(entry)
+            case Hold():
+                self.held.append(entry)
+
+    def keep(self, kept: Kept) -> None:
+        assert self.entry is not None
+        self.entry.message = Outgoing(self.entry.message.quality, self.entry.message.id, kept)
+
+    def ask(self, question: Ask) -> None:
+        for name, receiver in self.receivers.items():
+            if question.receiver in (None, name) and not self.world.strikes():
+                self.world.soon(lambda receiver=receiver: receiver.question(self.answered))
+
+    def answered(self, offer: Offer) -> None:
+        if not self.world.strikes() and self.world.now >= self.alive_at:
+            self.do(self.machine.answered(offer, self.world.now))
+
+    def approve(self, action: Approve) -> None:
+        receiver, attempt, certain = self.receivers[action.offer.source], self.attempt, bool(action.id)
+        message = AcceptReceiverMsg(SENDER, 11352 if certain else 0, action.id, action.quality)
+        confirm, port = self.confirming(attempt), action.offer.accept_port
+        is_lost = self.world.strikes()
+
+        def connected() -> None:
+            if attempt != self.attempt:
+                return
+            if is_lost or not receiver.is_open(port, ReceiverState.WAIT_FOR_APPROVAL):
+                self.do(self.machine.failed(self.world.now))
+                return
+            receiver.approve(port, message, confirm)
+            self.do(self.machine.approved(self.world.now))
+
+        self.world.soon(connected)
+
+    def send(self, offer: Offer) -> None:
+        assert self.entry is not None
+        receiver, attempt, wire = self.receivers[offer.source], self.attempt, data_msg(self.entry.body)
+        confirm, port = self.confirming(attempt), offer.data_port
+
+        def connected() -> None:
+            if attempt != self.attempt:
+                return
+            if self.world.strikes() or not receiver.is_open(port, ReceiverState.WAIT_FOR_MESSAGE):
+                self.do(self.machine.failed(self.world.now))
+                return
+            self.do(self.machine.begun(self.world.now))
+            if attempt == self.attempt:
+                self.world.soon(lambda: transfer(self.world.random.randrange(1, len(wire))))
+
+        def transfer(size: int) -> None:
+            if attempt != self.attempt or self.world.strikes():  # part of it, then the connection breaks
+                self.world.soon(lambda: receiver.data(port, wire[:size], True, confirm))
+                if attempt == self.attempt:
+                    self.do(self.machine.failed(self.world.now))
+                return
+            is_cut = self.world.strikes()  # the kernel has it all, but it does not arrive
+            arriving = wire[:size] if is_cut else wire
+            self.world.soon(lambda: receiver.data(port, arriving, is_cut, confirm))
+            if self.world.random.random() < 0.5:
+                self.do(self.machine.sent(self.world.now))
+            else:  # told only after the receiver may have answered; a crash may come between
+                self.world.soon(told)
+
+        def told() -> None:
+            if attempt == self.attempt:
+                self.do(self.machine.sent(self.world.now))
+
+        self.world.soon(connected)
+
+    def confirming(self, attempt: int) -> Confirming:
+        """Its endtransmission_port: open as long as the attempt."""
+
+        def confirm(message: EndTransmissionMsg, source: str) -> None:
+            if attempt == self.attempt:
+                self.do(self.machine.ended(message, source, self.world.now))
+
+        return confirm
+
+
+class Network:
+    """All of it."""
+
+    def __init__(self, random: Random, trouble: float, duplicate_result: Result) -> None:
+        self.world = World(random, trouble)
+        configured = ReceiverSettings(duplicate_result=duplicate_result)
+        self.receivers = {
+            name: ReceivingAgent(self.world, name, configured, SenderSettings().dedupe_window_s)
+            for name in (RECEIVER, OTHER)
+        }
+        self.sender = SendingAgent(self.world, self.receivers, SenderSettings())
+
+    def put(self, count: int, uncertain: bool = True) -> None:
+        for number in range(1, count + 1):
+            certain = Outgoing(Quality.HIGH_QUALITY, number)
+            self.sender.queue.append(Entry(certain, b"certain %d" % number))
+            if not uncertain:
+                continue
+            self.sender.queue.append(Entry(Outgoing(Quality.LOW_QUALITY, 0), b"uncertain %d" % number))
+
+    def step(self) -> bool:
+        """To whatever comes next; False once nothing does."""
+        times = [self.world.next_at(), self.sender.next_at()]
+        for receiver in self.receivers.values():
+            times += [session.deadline() for session in receiver.sessions.values()]
+        due = [each for each in times if each is not None]
+        if not due:
+            return False
+        self.world.now = max(self.world.now, min(due))
+        self.world.run_due()
+        for receiver in self.receivers.values():
+            receiver.on_time(self.sender.confirming(self.sender.attempt))
+        self.sender.pump()
+        return True
+
+    def inserted(self) -> Counter[bytes]:
+        return Counter(body for receiver in self.receivers.values() for body in receiver.inserted)

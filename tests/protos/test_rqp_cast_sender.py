@@ -1,0 +1,358 @@
+"""The sending agent, branch by branch, with its times (rqp_cast.md 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from protos.rqp_cast import (
+    AcceptSenderMsg,
+    Approve,
+    Ask,
+    Bury,
+    CloseAll,
+    Hold,
+    Keep,
+    Kept,
+    MoveToEnd,
+    Offer,
+    Outgoing,
+    PutBack,
+    Quality,
+    Refuse,
+    Remove,
+    SendData,
+    Sender,
+    SenderSettings,
+    SenderState,
+    Unheard,
+    Why,
+)
+from protos.types import LocalError
+from tests.protos.rqp_cast_samples import (
+    CERTAIN,
+    FAILURE,
+    ID,
+    KEY,
+    OFFER,
+    OTHER,
+    RECEIVER,
+    SUCCESS,
+    UNCERTAIN,
+    approving,
+    asking,
+    confirming,
+    connecting,
+    sending,
+)
+
+BOUND = Kept(receiver=RECEIVER, first_whole_at=0.0)
+REPEATED = replace(CERTAIN, kept=BOUND)
+BOTH = pytest.mark.parametrize("message", [CERTAIN, UNCERTAIN], ids=["certain", "uncertain"])
+DAY_S, HOUR_S = 24 * 3600.0, 3600.0
+
+
+def back(message: Outgoing, why: Why) -> MoveToEnd | PutBack:
+    """What becomes of a message that counts as not answered."""
+    return MoveToEnd(why, message.kept) if message.is_certain else PutBack(why)
+
+
+# --- the way of a message, as it should be (3, 4.1, 4.2)
+
+
+def test_a_certain_message_is_removed_once_it_is_confirmed() -> None:
+    sender = Sender(KEY, SenderSettings())
+    assert (sender.state, sender.deadline()) == (SenderState.IDLE, None)
+    assert sender.send(CERTAIN, 10.0) == [Ask(None)]
+    assert (sender.state, sender.deadline()) == (SenderState.WAIT_FOR_RECEIVER, 12.0)
+    assert sender.answered(OFFER, 10.5) == [Approve(OFFER, Quality.HIGH_QUALITY, ID)]
+    assert (sender.state, sender.deadline()) == (SenderState.APPROVING, 25.5)
+    kept = Kept(receiver=RECEIVER, first_whole_at=10.75)
+    assert sender.approved(10.75) == [Keep(kept), SendData(OFFER)]  # kept before an octet leaves (4.2)
+    assert sender.begun(11.0) == []
+    assert sender.sent(11.5) == []
+    assert (sender.state, sender.deadline()) == (SenderState.WAIT_FOR_CONFIRMATION, 25.5)
+    assert sender.ended(SUCCESS, RECEIVER, 12.0) == [CloseAll(False), Remove(Why.CONFIRMED)]
+    assert (sender.state, sender.deadline()) == (SenderState.IDLE, None)
+
+
+def test_an_uncertain_message_is_done_once_it_is_sent() -> None:
+    sender = connecting(UNCERTAIN)
+    assert sender.begun(0.5) == []
+    assert sender.sent(1.0) == [CloseAll(False), Remove(Why.SENT)]
+    assert sender.send(CERTAIN, 1.0) == [Ask(None)]  # the next one at once
+
+
+def test_of_an_uncertain_message_nothing_is_kept() -> None:
+    assert approving(UNCERTAIN).approved(0.0) == [SendData(OFFER)]
+
+
+def test_a_bound_message_is_asked_for_at_its_receiver_and_kept_as_it_is() -> None:
+    sender = Sender(KEY, SenderSettings())
+    assert sender.send(REPEATED, 100.0) == [Ask(RECEIVER)]
+    sender.answered(OFFER, 100.0)
+    assert sender.approved(100.0) == [SendData(OFFER)]
+
+
+# --- no answer (4.1)
+
+
+@BOTH
+def test_without_an_answer_it_goes_back_after_t_wait1(message: Outgoing) -> None:
+    sender = asking(message)
+    assert sender.on_time(1.9) == []
+    assert sender.on_time(2.0) == [CloseAll(True), back(message, Why.NO_ANSWER)]
+    assert sender.state is SenderState.IDLE
+
+
+@BOTH
+def test_the_answer_that_comes_too_late_is_none(message: Outgoing) -> None:
+    sender = asking(message)
+    gone = [CloseAll(True), back(message, Why.NO_ANSWER)]
+    assert sender.answered(OFFER, 2.0) == [*gone, Refuse(Unheard.NOT_ASKED)]
+    assert asking(message).answered(OFFER, 1.9) == [Approve(OFFER, message.quality, message.id)]
+
+
+@BOTH
+def test_a_failure_before_the_first_octet_counts_as_no_answer(message: Outgoing) -> None:
+    for sender in (approving(message), connecting(message)):
+        assert sender.failed(1.0) == [CloseAll(False), back(message, Why.NOT_BEGUN)]
+
+
+@BOTH
+def test_time_over_before_the_first_octet_counts_as_no_answer(message: Outgoing) -> None:
+    for sender in (approving(message), connecting(message)):
+        assert sender.on_time(14.9) == []
+        assert sender.on_time(15.0) == [CloseAll(True), back(message, Why.NOT_BEGUN)]
+
+
+def test_a_failure_behind_the_first_octet_binds_nobody() -> None:
+    assert sending(CERTAIN).failed(1.0) == [CloseAll(False), MoveToEnd(Why.CUT_SHORT, Kept())]
+    assert sending(REPEATED).failed(1.0) == [CloseAll(False), MoveToEnd(Why.CUT_SHORT, BOUND)]
+
+
+def test_time_over_behind_the_first_octet_binds_as_nobody_knows_what_has_left() -> None:
+    assert sending(CERTAIN).on_time(14.9) == []
+    assert sending(CERTAIN).on_time(15.0) == [CloseAll(True), MoveToEnd(Why.CUT_SHORT, BOUND)]
+
+
+def test_an_uncertain_message_has_left_with_its_first_octet() -> None:
+    assert sending(UNCERTAIN).failed(1.0) == [CloseAll(False), Remove(Why.CUT_SHORT)]
+    assert sending(UNCERTAIN).on_time(15.0) == [CloseAll(True), Remove(Why.CUT_SHORT)]
+
+
+@BOTH
+def test_after_an_attempt_in_vain_the_key_rests_until_t_wait1_from_its_question(message: Outgoing) -> None:
+    for sender in (approving(message), connecting(message), sending(message)):
+        sender.failed(0.5)
+        assert (sender.state, sender.deadline()) == (SenderState.PAUSING, 2.0)
+        with pytest.raises(LocalError):
+            sender.send(message, 1.9)
+        assert sender.on_time(1.9) == []
+        assert sender.state is SenderState.PAUSING
+        assert sender.on_time(2.0) == []
+        assert (sender.state, sender.deadline()) == (SenderState.IDLE, None)
+
+
+def test_a_pause_that_is_over_need_not_be_told() -> None:
+    sender = approving()
+    sender.failed(0.5)
+    assert sender.send(CERTAIN, 2.0) == [Ask(None)]
+
+
+# --- who is heard (1.1, 3.3, 4.2)
+
+
+def test_only_the_first_answer_is_taken() -> None:
+    second = replace(OFFER, agent=OTHER, source=OTHER)
+    for sender in (approving(), connecting(), sending(), confirming()):
+        state = sender.state
+        assert sender.answered(second, 1.0) == [Refuse(Unheard.NOT_ASKED)]
+        assert (sender.state, sender.deadline()) == (state, 15.0)
+
+
+def test_answers_for_other_keys_or_at_other_times_are_not() -> None:
+    sender = asking()
+    assert sender.answered(replace(OFFER, key=KEY + 1), 1.0) == [Refuse(Unheard.NOT_ASKED)]
+    assert sender.state is SenderState.WAIT_FOR_RECEIVER
+    assert Sender(KEY, SenderSettings()).answered(OFFER, 0.0) == [Refuse(Unheard.NOT_ASKED)]
+
+
+def test_after_a_whole_send_only_the_same_receiver_may_have_it() -> None:
+    sender = asking(REPEATED)
+    other = replace(OFFER, agent=OTHER, source=OTHER)
+    assert sender.answered(other, 0.5) == [Refuse(Unheard.OTHER_RECEIVER)]
+    assert (sender.state, sender.deadline()) == (SenderState.WAIT_FOR_RECEIVER, 2.0)
+    assert sender.answered(OFFER, 1.0) == [Approve(OFFER, Quality.HIGH_QUALITY, ID)]
+
+
+def test_a_trusted_receiver_is_the_same_at_another_address() -> None:
+    message = AcceptSenderMsg(RECEIVER, 11322, KEY, 11323)
+    assert Offer.of(message, OTHER, trust_address=False).agent == OTHER
+    offer = Offer.of(message, OTHER, trust_address=True)
+    assert offer == Offer(RECEIVER, OTHER, KEY, 11322, 11323)
+    sender = asking(REPEATED)
+    assert sender.answered(offer, 1.0) == [Approve(offer, Quality.HIGH_QUALITY, ID)]
+    for step in (sender.approved, sender.begun, sender.sent):
+        step(1.0)
+    assert sender.ended(SUCCESS, RECEIVER, 2.0) == [Refuse(Unheard.FOREIGN_SOURCE)]  # not where the data went
+    assert sender.ended(SUCCESS, OTHER, 2.0)[1:] == [Remove(Why.CONFIRMED)]
+
+
+def test_a_confirmation_of_another_message_changes_nothing() -> None:
+    sender = confirming()
+    assert sender.ended(replace(SUCCESS, id=ID + 1), RECEIVER, 14.0) == [Refuse(Unheard.OTHER_ID)]
+    assert (sender.state, sender.deadline()) == (SenderState.WAIT_FOR_CONFIRMATION, 15.0)
+    assert sender.ended(SUCCESS, OTHER, 14.0) == [Refuse(Unheard.FOREIGN_SOURCE)]
+    assert sender.ended(SUCCESS, RECEIVER, 14.9) == [CloseAll(False), Remove(Why.CONFIRMED)]
+
+
+def test_a_confirmation_is_not_awaited_before_the_first_octet_nor_after_the_end() -> None:
+    for sender in (Sender(KEY, SenderSettings()), asking(), approving(), connecting(), sending(UNCERTAIN)):
+        state = sender.state
+        assert sender.ended(SUCCESS, RECEIVER, 1.0) == [Refuse(Unheard.NOT_AWAITED)]
+        assert sender.state is state
+
+
+# --- FAILURE and no confirmation (4.2)
+
+
+def test_t_wait4_is_counted_from_the_listening() -> None:
+    sender = asking()
+    sender.answered(OFFER, 1.0)
+    sender.approved(3.0)
+    sender.begun(5.0)
+    sender.sent(9.0)
+    kept = Kept(receiver=RECEIVER, first_whole_at=3.0)  # when it was kept: no later than its last octet
+    assert sender.on_time(15.9) == []
+    assert sender.on_time(16.0) == [CloseAll(True), MoveToEnd(Why.NOT_CONFIRMED, kept)]
+    assert sender.ended(SUCCESS, RECEIVER, 16.0) == [Refuse(Unheard.NOT_AWAITED)]
+
+
+def test_what_is_not_confirmed_counts_for_nothing_and_is_tried_again_at_once() -> None:
+    sender = confirming(replace(REPEATED, kept=replace(BOUND, failures=19)))
+    assert sender.on_time(15.0)[1] == MoveToEnd(Why.NOT_CONFIRMED, replace(BOUND, failures=19))
+    assert sender.state is SenderState.IDLE
+
+
+def test_a_whole_send_that_is_told_too_late_was_one() -> None:
+    assert sending().sent(15.5) == [CloseAll(True), MoveToEnd(Why.NOT_CONFIRMED, BOUND)]
+
+
+def test_failures_are_spaced_one_second_doubling_to_sixty() -> None:
+    message, pauses = CERTAIN, []
+    for failures in range(1, 20):
+        move = confirming(message).ended(FAILURE, RECEIVER, 10.0)[1]
+        assert isinstance(move, MoveToEnd)
+        assert (move.why, move.kept.failures, move.kept.receiver) == (Why.FAILURE, failures, RECEIVER)
+        assert move.kept.not_before is not None
+        pauses.append(move.kept.not_before - 10.0)
+        message = replace(CERTAIN, kept=replace(move.kept, not_before=0.0))
+    assert pauses == [1, 2, 4, 8, 16, 32] + [60] * 13
+
+
+def test_the_twentieth_failure_buries_it_as_unconfirmed() -> None:
+    kept = replace(BOUND, failures=18)
+    assert isinstance(confirming(replace(CERTAIN, kept=kept)).ended(FAILURE, RECEIVER, 1.0)[1], MoveToEnd)
+    kept = replace(BOUND, failures=19)
+    end = confirming(replace(CERTAIN, kept=kept)).ended(FAILURE, RECEIVER, 1.0)
+    assert end == [CloseAll(False), Bury(Why.UNCONFIRMED, replace(kept, failures=20))]
+
+
+def test_a_thousand_attempts_are_not_too_many_to_count() -> None:
+    settings = SenderSettings(max_attempts=1 << 20)
+    kept = replace(BOUND, failures=100_000)
+    move = confirming(replace(CERTAIN, kept=kept), settings).ended(FAILURE, RECEIVER, 1.0)[1]
+    assert isinstance(move, MoveToEnd)
+    assert move.kept.not_before == 61.0
+
+
+def test_after_a_failure_the_key_rests_but_other_messages_need_not_wait_for_this_one() -> None:
+    sender = confirming()
+    sender.ended(FAILURE, RECEIVER, 0.5)
+    assert (sender.state, sender.deadline()) == (SenderState.PAUSING, 2.0)
+    assert sender.send(Outgoing(Quality.HIGH_QUALITY, ID + 1), 2.0) == [Ask(None)]
+
+
+def test_failure_before_the_last_octet_counts_and_binds_nobody() -> None:
+    move = sending().ended(FAILURE, RECEIVER, 1.0)[1]
+    assert move == MoveToEnd(Why.FAILURE, Kept(failures=1, not_before=2.0))
+    kept = replace(BOUND, failures=19)
+    assert isinstance(sending(replace(CERTAIN, kept=kept)).ended(FAILURE, RECEIVER, 1.0)[1], Bury)
+
+
+def test_success_before_we_know_that_all_has_left_is_success() -> None:
+    sender = sending()
+    assert sender.ended(SUCCESS, RECEIVER, 1.0) == [CloseAll(False), Remove(Why.CONFIRMED)]
+    assert sender.sent(1.0) == []  # of an attempt that is over
+
+
+def test_a_message_too_old_is_held() -> None:
+    sender = Sender(KEY, SenderSettings())
+    assert sender.send(REPEATED, DAY_S - HOUR_S) == [Hold(BOUND)]
+    assert (sender.state, sender.deadline()) == (SenderState.IDLE, None)
+    assert sender.send(REPEATED, DAY_S - HOUR_S - 0.5) == [Ask(RECEIVER)]
+
+
+def test_a_message_never_sent_whole_is_never_too_old() -> None:
+    kept = Kept(failures=3)
+    sender = Sender(KEY, SenderSettings())
+    assert sender.send(replace(CERTAIN, kept=kept), 1e9) == [Ask(None)]
+
+
+# --- what is reported late, twice or out of order
+
+
+@BOTH
+def test_what_is_reported_of_an_attempt_that_is_over_changes_nothing(message: Outgoing) -> None:
+    sender = sending(message)
+    sender.failed(0.5)
+    for _ in range(2):
+        for step in (sender.approved, sender.begun, sender.sent, sender.failed):
+            assert step(1.0) == []
+        assert (sender.state, sender.deadline()) == (SenderState.PAUSING, 2.0)
+
+
+@BOTH
+def test_a_step_that_is_told_too_late_ends_the_attempt(message: Outgoing) -> None:
+    gone = [CloseAll(True), back(message, Why.NOT_BEGUN)]
+    assert approving(message).approved(15.0) == gone
+    assert connecting(message).begun(15.0) == gone
+    assert approving(message).failed(15.0) == gone
+    assert asking(message).failed(2.0) == [CloseAll(True), back(message, Why.NO_ANSWER)]
+
+
+def test_steps_out_of_order_are_our_own_fault() -> None:
+    wrong = [
+        (asking(), ("approved", "begun", "sent", "failed")),
+        (approving(), ("begun", "sent")),
+        (connecting(), ("approved", "sent")),
+        (sending(), ("approved", "begun")),
+        (confirming(), ("approved", "begun", "sent", "failed")),
+    ]
+    for sender, steps in wrong:
+        state = sender.state
+        for step in steps:
+            with pytest.raises(LocalError):
+                getattr(sender, step)(0.0)
+            assert sender.state is state
+
+
+def test_one_message_at_a_time_and_none_before_its_time() -> None:
+    for sender in (asking(), approving(), connecting(), sending(), confirming()):
+        with pytest.raises(LocalError):
+            sender.send(CERTAIN, 100.0)
+        assert sender.on_time(100.0) != []  # nothing of the first was lost
+    early = replace(CERTAIN, kept=Kept(failures=1, not_before=5.0))
+    sender = Sender(KEY, SenderSettings())
+    with pytest.raises(LocalError, match="before its time"):
+        sender.send(early, 4.9)
+    assert sender.send(early, 5.0) == [Ask(None)]
+
+
+def test_a_second_answer_is_not_awaited() -> None:
+    for first, second in ((SUCCESS, FAILURE), (FAILURE, SUCCESS)):
+        sender = confirming()
+        assert len(sender.ended(first, RECEIVER, 1.0)) == 2
+        assert sender.ended(second, RECEIVER, 1.0) == [Refuse(Unheard.NOT_AWAITED)]
