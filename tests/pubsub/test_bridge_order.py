@@ -1,0 +1,149 @@
+"""SENDs on their way to the log while queues that subscribe come and go (pubsub.md 3.1, 3.4, 5.1).
+
+The log is one that answers when the test tells it to: in which order the store's answers come is what is tested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from services.pubsub.bridge import Bridge
+from services.store import Queue, QueueSpec, Source, StoreError
+from services.store.errors import BindingsChanged, OutcomeUnknown, QueueFull
+from services.store.log import Log, Subscription, Subscriptions
+from services.store.operations import Refusals, Send
+from tests.live import until
+
+Outcome = Refusals | StoreError
+
+
+class SlowLog:
+    """What a bridge asks of a log: `asked` are the sends, in order, and `looks` the questions for the table."""
+
+    def __init__(self) -> None:
+        self.asked: list[Send] = []
+        self.looks: list[asyncio.Future[Subscriptions]] = []
+        self.domain = SimpleNamespace(pipe=SimpleNamespace(waiting=SimpleNamespace(congested=False)))
+
+    def send(self, source: Source, send: Send) -> None:
+        self.asked.append(send)
+
+    async def subscriptions(self) -> Subscriptions:
+        self.looks.append(asyncio.get_running_loop().create_future())
+        return await self.looks[-1]
+
+    async def tell(self, version: str, *patterns: str) -> None:
+        """The table, to the one that waits for it."""
+        await until(lambda: self.looks)
+        queue = Queue("q", "1", "main", "", QueueSpec(domain="main"))
+        self.looks.pop().set_result(Subscriptions(version, (Subscription(queue, patterns),) * bool(patterns)))
+
+    def take(self) -> list[Send]:
+        """What was asked since this was called last."""
+        taken, self.asked = self.asked, []
+        return taken
+
+
+def texts(sends: list[Send]) -> list[bytes]:
+    return [send.block for send in sends]
+
+
+async def opened(log: SlowLog, *patterns: str) -> Bridge:
+    bridge = Bridge(cast(Log, log))
+    opening = asyncio.create_task(bridge.open())
+    await log.tell("1", *patterns)
+    await opening
+    return bridge
+
+
+def send(bridge: Bridge, block: bytes) -> list[Outcome]:
+    """Where its answers will be."""
+    answers: list[Outcome] = []
+    bridge.send(Source(), block, block.count(b"\n"), "test", answers.append)
+    return answers
+
+
+async def test_what_was_refused_goes_before_what_came_meanwhile() -> None:
+    """3.4: sent first, stored first."""
+    log = SlowLog()
+    bridge = await opened(log)
+    answers = [send(bridge, b"SEND t %d\n" % number) for number in range(2)]
+    old = log.take()
+    old[0].done(BindingsChanged())
+    answers += [send(bridge, b"SEND t %d\n" % number) for number in range(2, 4)]
+    old[1].done(BindingsChanged())
+    assert log.take() == []
+    await log.tell("2")
+    await until(lambda: log.asked)
+    new = log.take()
+    assert texts(new) == [b"SEND t %d\n" % number for number in range(4)]
+    assert [each.bindings for each in old + new] == ["1"] * 2 + ["2"] * 4
+    assert answers == [[]] * 4
+    for each in new:
+        each.done(None)
+    assert answers == [[[]]] * 4
+    await bridge.close()
+
+
+async def test_nothing_is_asked_anew_before_everything_is_back() -> None:
+    """3.4: what is still under way may be refused too, and was sent before what is held back."""
+    log = SlowLog()
+    bridge = await opened(log)
+    for number in range(3):
+        send(bridge, b"SEND t %d\n" % number)
+    old = log.take()
+    old[0].done(BindingsChanged())
+    send(bridge, b"SEND t 3\n")
+    await log.tell("2")
+    await until(lambda: bridge.bindings.version == "2")
+    assert log.asked == []
+    send(bridge, b"SEND t 4\n")
+    old[1].done(BindingsChanged())
+    assert log.asked == []
+    old[2].done(BindingsChanged())
+    await until(lambda: log.asked)
+    assert texts(log.take()) == [b"SEND t %d\n" % number for number in range(5)]
+    send(bridge, b"SEND t 5\n")
+    assert texts(log.take()) == [b"SEND t 5\n"]
+    await bridge.close()
+
+
+async def test_a_run_keeps_its_order_through_two_tables() -> None:
+    """3.4, 5.1: it is cut anew by the table that it is asked by; a queue has come and another tag is plain now."""
+    log = SlowLog()
+    bridge = await opened(log, "a*")
+    answers = send(bridge, b"SEND a 0\nSEND b 1\nSEND a 2\n")
+    old = log.take()
+    assert texts(old) == [b"SEND a 0\n", b"SEND b 1\n", b"SEND a 2\n"]
+    for each in old:
+        each.done(BindingsChanged())
+    await log.tell("2", "b")
+    await until(lambda: log.asked)
+    new = log.take()
+    assert texts(new) == [b"SEND a 0\n", b"SEND b 1\n", b"SEND a 2\n"]
+    assert [len(each.copies) for each in old + new] == [1, 0, 1, 0, 1, 0]
+    error = QueueFull()
+    for each, outcome in zip(new, (None, error, None), strict=True):
+        assert answers == []
+        each.done(outcome)
+    assert answers == [[(1, error)]]
+    await bridge.close()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+async def test_a_run_that_is_unknown_in_part_is_answered_once(order: tuple[int, int, int]) -> None:
+    """3.1: as unknown, whatever becomes of its other parts, and whenever."""
+    log = SlowLog()
+    bridge = await opened(log, "a*")
+    answers = send(bridge, b"SEND b 0\nSEND a 1\nSEND b 2\n")
+    parts, unknown = log.take(), OutcomeUnknown()
+    outcomes = (None, unknown, QueueFull())
+    for index in order:
+        parts[index].done(outcomes[index])
+    assert answers == [unknown]
+    await bridge.close()
+    assert answers == [unknown]
