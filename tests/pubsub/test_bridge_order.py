@@ -141,7 +141,7 @@ async def test_a_run_that_is_unknown_in_part_is_answered_once(order: tuple[int, 
     bridge = await opened(log, "a*")
     answers = send(bridge, b"SEND b 0\nSEND a 1\nSEND b 2\n")
     parts, unknown = log.take(), OutcomeUnknown()
-    outcomes = (None, unknown, QueueFull())
+    outcomes = (unknown, unknown, QueueFull())
     for index in order:
         parts[index].done(outcomes[index])
     assert answers == [unknown]
