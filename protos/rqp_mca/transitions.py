@@ -21,7 +21,7 @@ class Move(Enum):
     ASKED = "no receiver known, !MSG_QUEUE_AVAILABLE_REQUEST to all"
     ASKED_NEWCOMER = "a peer is new, !MSG_QUEUE_AVAILABLE_REQUEST to it"
     AVAILABLE = "?MSG_QUEUE_AVAILABLE_CONFIRM, a candidate"
-    PEER_GONE = "a peer is gone that is not asked to reserve, no candidate any more"
+    PEER_GONE = "another peer is gone, and is no candidate"
     ASKED_ENOUGH = "candidates, and time-out or nobody left to answer, !MSG_QUEUE_REQUEST to the first"
     CANDIDATE_FAILED = "time-out or connection lost, !MSG_QUEUE_REQUEST to the next"
     RESERVED_RELIABLE = "?MSG_QUEUE_CONFIRM for a RELIABLE message"
@@ -34,7 +34,7 @@ class Move(Enum):
     CONFIRMED_ALL = "?MSG_DATA_CONFIRM, removed"
     FAILED = "time-out or connection lost, !MSG_QUEUE_AVAILABLE_REQUEST to all"
     FAILED_AGAIN = "time-out or connection lost, not the first failure in a row, error"
-    WITHDRAWN = "its messages are taken back"
+    WITHDRAWN = "all messages are taken back"
     PAUSED_ENOUGH = "the pause is over, or a peer is new"
 
 
