@@ -4,8 +4,8 @@ On the wire: `wire` is what it counts with, `layouts` are the three profiles, `e
 `readers` turn bytes into events, `connection` keeps one connection's state, for either side, `messages` are the bytes.
 
 The sending side: `transitions` is the table of its states, `machine` holds to it, `sender` decides, with `search` (who
-has the queue) and `line` (what waits); `actions` is what it wants done. The receiving side has one state: its answers
-are the store's.
+has the queue), `line` (what waits) and `times`; `actions` is what it wants done. The receiving side has one state, and
+the store decides what it answers.
 
 What it must not know: which queues there are, who holds them, where messages wait, how peers are reached.
 """
@@ -42,7 +42,8 @@ from protos.rqp_mca.messages import (
     encode_queue_confirm,
     encode_queue_request,
 )
-from protos.rqp_mca.sender import Sender, SenderSettings
+from protos.rqp_mca.sender import Sender
+from protos.rqp_mca.times import SenderSettings
 from protos.rqp_mca.transitions import TRANSITIONS, Move, State
 from protos.rqp_mca.wire import (
     MAX_RUN,

@@ -1,7 +1,6 @@
 """A sending MCA's machine for one destination, without I/O: what happens in, what is to be done out (rqp_mca.md 3)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from protos.rqp_mca.actions import (
     Action,
@@ -19,20 +18,10 @@ from protos.rqp_mca.events import AvailableConfirm, Confirm, DataConfirm, QueueC
 from protos.rqp_mca.line import Line
 from protos.rqp_mca.machine import Machine
 from protos.rqp_mca.search import Search
+from protos.rqp_mca.times import FailureRow, SenderSettings
 from protos.rqp_mca.transitions import Move, State
 from protos.rqp_mca.wire import MessageType
 from protos.types import LocalError
-
-
-@dataclass(frozen=True, slots=True)
-class SenderSettings:
-    """How long a sending MCA waits (3.1, 3.2)."""
-
-    availability_timeout_s: float = 2.0  # for the answers of all receivers
-    request_timeout_s: float = 2.0  # for that of each candidate
-    data_timeout_s: float = 10.0  # for the confirm of what is out
-    first_pause_s: float = 1.0  # after an error; then twice as long each time ...
-    max_pause_s: float = 60.0  # ... up to this
 
 
 class Sender(Machine):
@@ -46,11 +35,10 @@ class Sender(Machine):
 
     __slots__ = (
         "_line",
-        "_pause_s",
         "_peers",
+        "_row",
         "_search",
         "_settings",
-        "failures",
         "queue_id",
         "receiver",
         "unconfirmed",
@@ -61,9 +49,8 @@ class Sender(Machine):
         self.queue_id = queue_id
         self.receiver: Peer | None = None  # known to have the queue, reserved for us (3.4)
         self.unconfirmed = 0  # messages that are out; they stand at the front of the line
-        self.failures = 0  # in a row: 0 once a message has got through
         self._settings = settings
-        self._pause_s = settings.first_pause_s
+        self._row = FailureRow(settings)
         self._peers: dict[Peer, int] = {}  # all receiving MCAs, and the window of each
         self._search = Search()
         self._line = Line()
@@ -72,6 +59,11 @@ class Sender(Machine):
     def waiting(self) -> int:
         """Messages in the line, those that are out among them."""
         return self._line.size
+
+    @property
+    def failures(self) -> int:
+        """In a row: 0 once a message has got through."""
+        return self._row.count
 
     # what happens
 
@@ -203,7 +195,7 @@ class Sender(Machine):
 
     def _nobody(self, failure: Failure, now: float) -> None:
         if self._line.kind is MessageType.RELIABLE:
-            self.failures += 1
+            self._row.count += 1
             self._stop(Move.NOBODY_RELIABLE, failure, 0, now)
         else:
             self._await(Move.NOBODY_UNRELIABLE, None)
@@ -255,8 +247,7 @@ class Sender(Machine):
         """They have got through."""
         self._line.remove(count)
         self._do(Remove(count))
-        self.failures = 0
-        self._pause_s = self._settings.first_pause_s
+        self._row.end()
 
     # what goes wrong
 
@@ -287,17 +278,16 @@ class Sender(Machine):
     def _fail(self, failure: Failure, now: float) -> None:
         """What was out is unsent. The first time everybody is asked at once, then after a pause (3.1)."""
         unsent, self.unconfirmed = self.unconfirmed, 0
-        self.failures += 1
-        if self.failures > 1:
+        self._row.count += 1
+        if self._row.count > 1:
             self._stop(Move.FAILED_AGAIN, failure, unsent, now)
             return
         self._do(ReportFailure(failure, now, unsent))
         self._ask_all(Move.FAILED, now)
 
     def _stop(self, move: Move, failure: Failure, unsent: int, now: float) -> None:
-        """Report, and try again later, each time twice as late (3.1)."""
-        retry_at = now + self._pause_s
-        self._pause_s = min(2 * self._pause_s, self._settings.max_pause_s)
+        """Report, and try again later (3.1)."""
+        retry_at = now + self._row.pause_s()
         self._await(move, retry_at)
         self._do(ReportFailure(failure, retry_at, unsent))
 
