@@ -56,7 +56,7 @@ class Sender:
     """Decides what is done with the messages for one key; holds no bodies and no sockets.
 
     `now` is any clock in seconds that never runs backwards. The actions of a call are carried out in their order, and
-    each before the next. A call that comes too late does what `on_time` would have done before it. What is reported of
+    each before the next. A step that comes too late does what `on_time` would have done instead. What is reported of
     an attempt that is over changes nothing. LocalError for what cannot be: a message while another one is under way or
     before its time, or steps out of order.
 
@@ -161,10 +161,9 @@ class Sender:
         return self._in_vain(SenderMove.FAILED, now)
 
     def ended(self, message: EndTransmissionMsg, source: str, now: float) -> Actions:
-        """An END_TRANSMISSION_MSG (4.2). Refuse leaves the listening as it is."""
-        late = self.on_time(now)
+        """An END_TRANSMISSION_MSG (4.2); one that is late counts until it was given up. Refuse leaves the listening."""
         if self._state not in (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION):
-            return [*late, Refuse(Unheard.NOT_AWAITED)]
+            return [*self.on_time(now), Refuse(Unheard.NOT_AWAITED)]
         under_way = self._under_way()
         if not under_way.is_certain:
             return [Refuse(Unheard.NOT_AWAITED)]

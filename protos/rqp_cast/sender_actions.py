@@ -16,9 +16,9 @@ class Why(enum.Enum):
 
     CONFIRMED = "confirmed"  # SUCCESS
     SENT = "sent"  # uncertain, and the last octet has left
-    CUT_SHORT = "cut_short"  # it ended between the first and the last octet of DATA_MSG
     NO_ANSWER = "no_answer"  # nobody answered within T_WAIT1
     NOT_BEGUN = "not_begun"  # it ended before the first octet: counts as no answer (4.1)
+    CUT_SHORT = "cut_short"  # it ended between the first and the last octet of DATA_MSG
     NOT_CONFIRMED = "not_confirmed"  # sent whole, and no END_TRANSMISSION_MSG within T_WAIT4
     FAILURE = "failure"  # FAILURE
     UNCONFIRMED = "unconfirmed"  # the last FAILURE of `max_attempts` (4.2)

@@ -22,6 +22,7 @@ from protos.rqp_cast import (
     QuestionMsg,
     Reason,
     Result,
+    Unanswered,
     agent_of,
     encode_data,
     encode_question,
@@ -150,7 +151,7 @@ def test_a_question_must_name_where_it_comes_from() -> None:
     assert judge_question(wire, SENDER, trust_address=False) == QuestionMsg(SENDER, KEY)
     assert reason_of(judge_question, wire, OTHER, False) == "foreign_address"
     assert judge_question(wire, OTHER, trust_address=True) == QuestionMsg(SENDER, KEY)
-    assert reason_of(judge_question, wire[:-1], SENDER, True) == "bad_size"
+    assert reason_of(judge_question, wire[:-1], SENDER, True) == Unanswered.BAD_SIZE.value
 
 
 def test_over_tcp_the_connection_says_who_it_is_unless_the_field_is_trusted() -> None:

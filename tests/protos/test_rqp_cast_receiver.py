@@ -10,6 +10,7 @@ from protos.rqp_cast import (
     AcceptReceiverMsg,
     BuryReceived,
     Confirm,
+    DataMsg,
     Free,
     Insert,
     Insertion,
@@ -20,7 +21,6 @@ from protos.rqp_cast import (
     encode_data,
     encode_record,
 )
-from protos.rqp_cast.messages import DataMsg
 from protos.types import LocalError
 from tests.protos.rqp_cast_samples import (
     HIGH,

@@ -208,6 +208,11 @@ def test_a_confirmation_of_another_message_changes_nothing() -> None:
     assert sender.ended(SUCCESS, RECEIVER, 14.9) == [CloseAll(False), Remove(Why.CONFIRMED)]
 
 
+def test_a_confirmation_out_of_turn_does_not_hide_that_the_time_is_up() -> None:
+    gone = [CloseAll(True), MoveToEnd(Why.NO_ANSWER, Kept())]
+    assert asking().ended(SUCCESS, RECEIVER, 2.0) == [*gone, Refuse(Unheard.NOT_AWAITED)]
+
+
 def test_a_confirmation_is_not_awaited_before_the_first_octet_nor_after_the_end() -> None:
     for sender in (Sender(KEY, SenderSettings()), asking(), approving(), connecting(), sending(UNCERTAIN)):
         state = sender.state
@@ -228,6 +233,14 @@ def test_t_wait4_is_counted_from_the_listening() -> None:
     assert sender.on_time(15.9) == []
     assert sender.on_time(16.0) == [CloseAll(True), MoveToEnd(Why.NOT_CONFIRMED, kept)]
     assert sender.ended(SUCCESS, RECEIVER, 16.0) == [Refuse(Unheard.NOT_AWAITED)]
+
+
+def test_a_confirmation_that_waited_unread_counts_until_it_was_given_up() -> None:
+    for make in (sending, confirming):
+        assert make().ended(SUCCESS, RECEIVER, 99.0) == [CloseAll(False), Remove(Why.CONFIRMED)]
+        sender = make()
+        sender.on_time(99.0)
+        assert sender.ended(SUCCESS, RECEIVER, 99.0) == [Refuse(Unheard.NOT_AWAITED)]
 
 
 def test_what_is_not_confirmed_counts_for_nothing_and_is_tried_again_at_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -27,6 +28,9 @@ from protos.rqp_cast import (
     SenderMove,
     SenderSettings,
     SenderState,
+    Unanswered,
+    Unheard,
+    Why,
     receiver,
     sender,
 )
@@ -180,3 +184,15 @@ def test_the_spec_shows_the_table(name: str, table: dict) -> None:
     )
     assert found is not None
     assert found[1] == mermaid(table)
+
+
+@pytest.mark.parametrize(("section", "labels"), [("3.2", Unanswered), ("4.5", Why)])
+def test_the_spec_lists_every_reason(section: str, labels: type[enum.Enum]) -> None:
+    rest = SPEC.read_text().split(f"\n{section} ")[1]
+    table = rest[rest.index("\n| reason |") :].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [label.value for label in labels]
+
+
+def test_the_spec_says_what_is_not_heard() -> None:
+    for label in Unheard:
+        assert f"`{label.value}`" in SPEC.read_text()
