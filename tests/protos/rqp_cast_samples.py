@@ -13,6 +13,7 @@ from protos.rqp_cast import (
     DataMsg,
     DataReader,
     EndTransmissionMsg,
+    Kept,
     MessageReader,
     Offer,
     Outgoing,
@@ -42,6 +43,8 @@ OTHER = "10.0.0.3"
 OFFER = Offer(RECEIVER, RECEIVER, KEY, 11320, 11321)
 CERTAIN = Outgoing(Quality.HIGH_QUALITY, ID)
 UNCERTAIN = Outgoing(Quality.LOW_QUALITY, 0)
+BOUND = Kept(receiver=RECEIVER, first_whole_at=0.0)
+REPEATED = Outgoing(Quality.HIGH_QUALITY, ID, BOUND)
 HIGH = AcceptReceiverMsg(SENDER, 11352, ID, Quality.HIGH_QUALITY)
 LOW = AcceptReceiverMsg(SENDER, 0, 0, Quality.LOW_QUALITY)
 SUCCESS = EndTransmissionMsg(RECEIVER, ID, Result.SUCCESS)
