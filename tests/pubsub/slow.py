@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from services.pubsub.laggards import ROOM_BYTES
+from services.pubsub.subscriber import Subscription
+from services.store import Source, StoreError
+from services.store.operations import Placed
+from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.live import LiveEdge
 
@@ -24,3 +31,46 @@ async def numbers(client: Client, number: int) -> list[int]:
 
 def behind(edge: LiveEdge) -> int:
     return len(edge.service.laggards)
+
+
+async def stuck(edge: LiveEdge) -> None:
+    """Waits until so much stays here for a client that it is sent no more: the kernel takes nothing either."""
+
+    async def stays() -> bool:
+        before = {connection: connection.backlog() for connection in edge.connections()}
+        await asyncio.sleep(0.02)
+        return any(ROOM_BYTES < size == connection.backlog() for connection, size in before.items())
+
+    await until(stays)
+
+
+class LateAnswers:
+    """From now on the store's answers to SUBSCRIBE stay on their way until they are let through."""
+
+    def __init__(self, edge: LiveEdge) -> None:
+        self._log = edge.service.log
+        self._fanout = edge.service.fanout
+        self._laggards = edge.service.laggards
+        self._held: list[tuple[Placed, str | StoreError]] = []
+        self._head = self._log.head
+        self._log.head = self._hold  # type: ignore[method-assign]
+
+    def _hold(self, source: Source, placed: Placed) -> None:
+        self._head(source, lambda place: self._held.append((placed, place)))
+
+    async def given(self) -> None:
+        """The store has given one."""
+        await until(lambda: self._held)
+
+    async def let_through(self) -> list[Subscription]:
+        """Once the edge has followed the log to its end; the subscriptions that are late now."""
+
+        async def is_followed() -> bool:
+            place = self._fanout.place
+            return place is not None and place.serial == int((await self._log.figures())["serial"])
+
+        await until(is_followed)
+        self._log.head = self._head  # type: ignore[method-assign]
+        for placed, place in self._held:
+            placed(place)
+        return [whose for whose in self._laggards._behind if isinstance(whose, Subscription)]

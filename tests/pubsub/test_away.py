@@ -11,7 +11,7 @@ from tests.live import until
 from tests.pubsub.cable import Cable
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
-from tests.pubsub.slow import SMALL, TIGHT, behind, publish
+from tests.pubsub.slow import SMALL, TIGHT, LateAnswers, behind, publish, stuck
 from tests.servers import Server
 
 MOST = 1 << 16  # octets that the log keeps
@@ -39,20 +39,19 @@ def clients(server: Server) -> list[bytes]:
     return found.splitlines()
 
 
-async def trimmed(edge: LiveEdge) -> int:
+async def trimmed(edge: LiveEdge, most: int = MOST) -> int:
     """Waits until the log is as short as it should be; how many messages there were before what is left of it."""
 
     async def is_short() -> bool:
-        return int((await edge.service.log.figures())["bytes"]) <= MOST
+        return int((await edge.service.log.figures())["bytes"]) <= most
 
     await until(is_short)
     return parse_place((await edge.service.log.figures())["trimmed"]).serial
 
 
-def followed(edge: LiveEdge) -> Place:
+async def followed(edge: LiveEdge) -> Place:
     """Up to where the edge has seen the log."""
-    place = edge.service.fanout.place
-    assert place is not None
+    place: Place = await until(lambda: edge.service.fanout.place)
     return place
 
 
@@ -70,7 +69,7 @@ async def test_away_for_longer_than_the_log_goes_back_all_are_told(
     assert await subscribers[2].ask(b"PING\r\n") == b"OK\r\n"
     await sender.publish(b"t", b"seen")
     assert await subscribers[0].line() == await subscribers[1].line() == b"MESSAGE 1 seen\n"
-    seen = followed(edge)
+    seen = await followed(edge)
     assert edge.service.recent.after(seen) == []
     await blind(cable, server, edge)
     await publish(sender, 0, 400, at_once=20)
@@ -96,7 +95,7 @@ async def test_each_is_told_of_what_came_after_its_own_moment(
     edge = await start(cable, log=SHORT)
     early, meanwhile, late, sender = [await edge.client() for _ in range(4)]
     await early.subscribe(b"1", b"t")
-    seen = followed(edge).serial
+    seen = (await followed(edge)).serial
     await blind(cable, server, edge)
     await publish(sender, 0, 400, at_once=20)
     await meanwhile.subscribe(b"1", b"never")
@@ -122,10 +121,11 @@ async def test_whoever_reads_on_from_the_log_is_told_at_his_own_place(
     edge = await start(cable, log=SHORT, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
-    began = followed(edge).serial
+    began = (await followed(edge)).serial
     slow.stop_reading()
     await publish(sender, 0, 6000)
     assert behind(edge) == 1
+    await stuck(edge)
     await blind(cable, server, edge)
     await publish(sender, 6000, 400, at_once=20)
     left = await trimmed(edge)
@@ -138,6 +138,44 @@ async def test_whoever_reads_on_from_the_log_is_told_at_his_own_place(
         got += 1
     assert line == b"ERROR slow subscriber: %d messages lost\n" % (left - began - got)
     await slow.closed()
+
+
+@pytest.mark.parametrize("has_more", [False, True])
+async def test_so_is_who_reads_only_the_beginning_from_the_log(
+    cable: Cable, server: Server, start: Start, has_more: bool
+) -> None:
+    """3.2, 3.6: the answer to its SUBSCRIBE was slower than the log, so it has a place of its own, too.
+
+    If another subscription of its connection is on time, that one's loss is seen first, and it is told only once.
+    """
+    most = 8 << 20
+    edge = await start(cable, log={"max_bytes": most, "trim_s": 0.05}, **TIGHT)
+    slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
+    if has_more:
+        await slow.subscribe(b"2", b"never")
+    answers = LateAnswers(edge)
+    await slow.send(b"SUBSCRIBE 1 t\n")
+    await answers.given()
+    slow.stop_reading()
+    began = (await followed(edge)).serial
+    await publish(sender, 0, 6000)
+    (late,) = await answers.let_through()
+    await stuck(edge)
+    await blind(cable, server, edge)
+    await publish(sender, 6000, 12_000)
+    left = await trimmed(edge, most)
+    assert late.is_late
+    seen = (await followed(edge)).serial
+    cable.plug_in()
+    await until(edge.is_ready)
+    slow.read_on()
+    assert await slow.line() == b"OK\n"
+    got = 0
+    while (line := await slow.line()).startswith(b"MESSAGE 1 %d " % got):
+        got += 1
+    assert line == b"ERROR slow subscriber: %d messages lost\n" % (left - (seen if has_more else began + got))
+    await slow.closed()
+    assert edge.refusals()["slow_subscriber"] == 1
 
 
 async def test_what_is_unsubscribed_before_its_time_never_comes(
