@@ -36,7 +36,7 @@ class LinkHub:
         self.taken = metrics.counter("link_messages", "Messages taken from neighbours").labels(edge)
         self.missing = metrics.counter("link_gaps", "Messages that a neighbour had no more").labels(edge)
         self.local_errors = metrics.local_errors
-        self.followed: dict[bytes, bytes] = {}  # store -> its incarnation
+        self._followed: dict[bytes, Have] = {}  # store -> what it said to the link that has the lease
         self._told: set[str] = set()
         self._clones: dict[bytes, float] = {}  # store -> since when it has been known by two incarnations
         self._errands: set[asyncio.Task[None]] = set()
@@ -54,14 +54,23 @@ class LinkHub:
     async def close(self) -> None:
         await asyncio.gather(*self._errands, return_exceptions=True)
 
+    def follows(self, peer: Have) -> None:
+        """A link of this process has the lease of this neighbour."""
+        self._followed[peer.store] = peer
+
+    def follows_no_more(self, peer: Have) -> None:
+        """That link has ended, or never came so far; a newer one may have the lease already."""
+        if self._followed.get(peer.store) is peer:
+            del self._followed[peer.store]
+
     def tell_clone(self, peer: Peer, have: Have, now: float) -> None:
         """Once: only one of two stores with the same id can be followed, and they are not the same.
 
         A store whose server was another one for a moment is known by two incarnations too, until all its links have
         begun anew: so it has to last.
         """
-        followed = self.followed.get(have.store)
-        if followed in (None, have.incarnation):
+        followed = self._followed.get(have.store)
+        if followed is None or followed.incarnation == have.incarnation:
             self._clones.pop(have.store, None)
         elif now - self._clones.setdefault(have.store, now) > CLONE_BEATS * self.settings.beat_s:
             self._clones[have.store] = float("inf")
