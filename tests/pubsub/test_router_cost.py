@@ -1,0 +1,77 @@
+"""What a match costs (pubsub.md 2), in steps and not in time: it grows with what is found, not with what is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.pubsub.router import Router
+
+ALPHABET = b"abcdefghij"
+
+
+class Counted(bytes):
+    """A tag that counts how often it is looked at: hashed, compared, or one of its octets taken."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        self.looks += 1
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        self.looks += 1
+        return super().__eq__(other)
+
+    def __getitem__(self, at: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(at)
+
+    def startswith(self, *arguments: Any) -> bool:
+        self.looks += 1
+        return super().startswith(*arguments)
+
+
+def looks(router: Router[int], tag: bytes) -> tuple[int, int]:
+    """How often a match looks at the tag, and how many items it finds."""
+    counted = Counted(tag)
+    found = len(router.match(counted))
+    return counted.looks, found
+
+
+def others(number: int) -> list[bytes]:
+    """Tags of six letters, spread over all that there are, none of which begins with z."""
+    return [bytes(ALPHABET[n * 7919 // 10**digit % 10] for digit in range(6)) for n in range(number)]
+
+
+@pytest.mark.parametrize("is_prefix", [False, True])
+def test_a_match_costs_no_more_among_very_many_that_do_not(is_prefix: bool) -> None:
+    """Neither where the tag begins as none of them does, nor where it is one of them."""
+    few, many = Router[int](), Router[int]()
+    for router, number in ((few, 10), (many, 100_000)):
+        for tag in others(number):
+            router.add(tag, is_prefix, 0)
+        router.add(b"zz", is_prefix, 1)
+    assert looks(few, b"zz") == looks(many, b"zz")
+    steps, found = looks(many, others(1)[0])
+    assert found == 1
+    assert steps <= 2 * (len(others(1)[0]) + 2)
+
+
+def test_a_match_costs_as_much_as_it_finds() -> None:
+    """One step for each pattern that the tag begins with, however many subscribe to it, and to others."""
+    router: Router[int] = Router()
+    for tag in others(10_000):
+        router.add(tag, True, 0)
+    cost = []
+    for depth in (1, 10, 100):
+        for length in range(1, depth + 1):
+            router.add(b"z" * length, True, length)
+        cost.append(looks(router, b"z" * depth + b"y"))
+    for (steps, found), depth in zip(cost, (1, 10, 100), strict=True):
+        assert found >= depth
+        assert steps <= 2 * depth + 4
+    for item in range(10_000):
+        router.add(b"z", True, item)
+    assert looks(router, b"z" * 100 + b"y") == (cost[-1][0], cost[-1][1] + 10_000)
