@@ -95,6 +95,18 @@ async def messages(edge: LiveEdge) -> list[bytes]:
     return [line.split(b" ", 2)[2] for entry in await entries(edge) for line in entry.block.split(b"\n")[:-1]]
 
 
+async def has_all(edge: LiveEdge, wanted: list[bytes]) -> None:
+    """Every one of them, once."""
+
+    async def has() -> bool:
+        found = [message for message in await messages(edge) if message in expected]
+        assert len(found) == len(set(found))
+        return len(found) == len(expected)
+
+    expected = set(wanted)
+    await until(has)
+
+
 async def figure(edge: LiveEdge, name: str) -> int:
     """One of the counters that the store keeps of its log."""
     return int((await edge.service.log.figures()).get(name, 0))

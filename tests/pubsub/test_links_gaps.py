@@ -1,0 +1,115 @@
+"""What one neighbour has no more, another brings (pubsub.md 4.5, decision 9)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from services.store.intervals import MAX_NUMBER
+from tests.live import until
+from tests.pubsub.cable import Cable
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LiveEdge
+from tests.pubsub.stores import (
+    Neighbour,
+    NewServer,
+    figure,
+    has_all,
+    held,
+    linked,
+    messages,
+    numbered,
+    send_all,
+    store,
+    unlinked,
+)
+from tests.pubsub.test_links_stores import KIB, SMALL_LOG, copy_of, restore, stores_again
+
+
+def big(number: int) -> list[bytes]:
+    return [b"%d %b" % (i, KIB) for i in range(number)]
+
+
+def is_trimmed(edge: LiveEdge, below: int) -> Callable[[], object]:
+    async def is_short() -> bool:
+        return len(await messages(edge)) < below
+
+    return is_short
+
+
+async def test_a_restored_store_gets_back_what_any_neighbour_still_has(
+    new_server: NewServer, start: Start, tmp_path: Path
+) -> None:
+    """4.4, 4.5: though the first that it spoke to after that had trimmed most of it."""
+    forgetful = await start(await store(new_server), log=SMALL_LOG)
+    keeper = await start(await store(new_server), neighbours=[forgetful.link_address])
+    server = await store(new_server)
+    async with Cable(keeper.places["link"][1]) as cable:
+        restored = await start(server, neighbours=[forgetful.link_address, cable.address])
+        for edge in (forgetful, keeper, restored):
+            await linked(edge, 2)
+        copy = await asyncio.to_thread(copy_of, server, tmp_path)
+        await until(restored.is_ready)
+        await stores_again(restored)
+        for edge in (forgetful, keeper, restored):
+            await linked(edge, 2)
+        await send_all(await restored.client(), b"t", big(300))
+        await has_all(keeper, big(300))
+        await until(is_trimmed(forgetful, 100))
+        cable.pull_out()
+        await asyncio.to_thread(restore, server, copy)
+        await until(restored.is_ready)
+        await stores_again(restored)
+
+        async def told_of_gaps() -> bool:
+            return await figure(restored, "gaps") > 0
+
+        await until(told_of_gaps)
+        cable.plug_in()
+        await has_all(restored, big(300))
+    assert await figure(restored, "gaps") == 0
+
+
+async def test_first_who_has_trimmed_then_who_has_not(new_server: NewServer, start: Start) -> None:
+    """4.5: whichever neighbour speaks first, in the end all is here, and nothing counts as lost."""
+    keeper = await start(await store(new_server))
+    forgetful = await start(await store(new_server), neighbours=[keeper.link_address], log=SMALL_LOG)
+    async with (
+        Cable(keeper.places["link"][1]) as to_keeper,
+        Cable(forgetful.places["link"][1]) as to_forgetful,
+    ):
+        late = await start(await store(new_server), neighbours=[to_keeper.address, to_forgetful.address])
+        for edge in (keeper, forgetful, late):
+            await linked(edge, 2)
+        to_keeper.pull_out()
+        to_forgetful.pull_out()
+        await unlinked(late)
+        await send_all(await keeper.client(), b"t", big(300))
+        await until(lambda: forgetful.value("penstock_link_messages_total") == 300)
+        await until(is_trimmed(forgetful, 100))
+        to_forgetful.plug_in()
+        await until(lambda: late.value("penstock_link_gaps_total") > 0)
+        assert await figure(late, "gaps") > 0
+        to_keeper.plug_in()
+        await has_all(late, big(300))
+    assert len(await messages(late)) == 300
+    assert await figure(late, "gaps") == 0
+
+
+async def test_a_gap_over_everything_shuts_nobody_out(new_server: NewServer, start: Start) -> None:
+    """4.5: one line about all numbers that a third store will ever give out hides none of them."""
+    honest = await start(await store(new_server))
+    edge = await start(await store(new_server), neighbours=[honest.link_address])
+    behind = await start(await store(new_server), neighbours=[edge.link_address])
+    await linked(edge, 2)
+    await linked(behind)
+    await send_all(await honest.client(), b"t", [b"before"])
+    await has_all(behind, [b"before"])
+    ((store_id, incarnation),) = await held(honest)
+    liar = await Neighbour.meet(edge, b"liar")
+    await liar.say(b"GAP %b %b 1 %d" % (store_id, incarnation, MAX_NUMBER))
+    await until(lambda: edge.value("penstock_link_gaps_total") > 0)
+    await send_all(await honest.client(), b"t", numbered("after ", 10))
+    for each in (edge, behind):
+        await has_all(each, [b"before", *numbered("after ", 10)])
