@@ -42,7 +42,7 @@ class Look:
     figures: dict[str, str]  # of the log's hash
     entries: int
     oldest_ms: int  # when the oldest entry was stored; 0: there is none
-    bound: int  # octets
+    bound: int  # octets of memory
     held: Held
     gone: Held
     neighbours: list[Neighbour]
@@ -193,7 +193,7 @@ def _shown(look: Look) -> list[tuple[str, str]]:
     return [
         ("store", store),
         ("incarnation", f"{incarnation} ({count(look.number('incarnations'), 'incarnation')} so far)"),
-        ("messages", f"{look.messages:,} in {entries}, {count(look.number('bytes'), 'byte')}"),
+        ("messages", f"{look.messages:,} in {entries}, {count(look.number('bytes'), 'byte')} of memory"),
         ("oldest", "-" if look.oldest_age_ms is None else f"{age(look.oldest_age_ms)} ago"),
         ("kept", f"{format_duration(look.number('retention'))}, at most {count(look.bound, 'byte')}"),
         ("ack level", look.figures["level"]),

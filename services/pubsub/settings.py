@@ -73,7 +73,8 @@ class LogSettings(BaseModel):
     max_bytes: int = Field(
         default=1 << 30,
         ge=1 << 16,
-        description="[4.6] beyond it the oldest are trimmed; never more than a quarter of the store's maxmemory",
+        description="[4.6] of the store's memory, what entries take beside their lines included; beyond it the oldest "
+        "are trimmed; never more than a quarter of the store's maxmemory",
     )
     trim_s: float = Field(
         default=1.0, ge=0.01, le=MAX_SECONDS, description="how often to look whether to trim"

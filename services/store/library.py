@@ -16,6 +16,7 @@ FILES = (
     "sessions",
     "upkeep",
     "links",
+    "retention",
     "admin",
     "redrive",
     "registry",

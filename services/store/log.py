@@ -21,14 +21,13 @@ from services.store.text_binding import TextBinding
 
 log = logging.getLogger(__name__)
 
-READ_BYTES = 1 << 20  # that one reading aims at
-READ_ENTRIES = 1000  # at most
+READ_ENTRIES = 1000  # of one reading at most; how many octets is bounded by the eras (lua/log.lua)
 
 
 class Place(NamedTuple):
     """A place in the log: behind an entry. Greater is later; the difference of serials is a number of messages."""
 
-    era: int  # ms; begins anew with every incarnation
+    era: int  # the time at which an incarnation began, in ms, and one more for each MiB of it
     serial: int  # messages in the log up to here, since it began
 
     def __str__(self) -> str:
@@ -67,6 +66,12 @@ def parse_entries(reply: list[Any]) -> list[Entry]:
         raise StoreFault(f"the text service's log holds what is no entry of it: {error}") from error
 
 
+def reading_on(stream: str, after: Place, until: Place | None = None) -> tuple[str | int, ...]:
+    """The command for what lies behind a place in its era: 1 MiB at most, or one line that is longer."""
+    end = str(after.era if until is None or until.era > after.era else until)
+    return ("XRANGE", stream, f"({after}", end, "COUNT", READ_ENTRIES)
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """A queue that wants copies."""
@@ -92,7 +97,7 @@ class LogSpec:
 
     ack_level: str = "fsync"
     retention_ms: int = 24 * 3600 * 1000
-    max_bytes: int = 1 << 30
+    max_bytes: int = 1 << 30  # of the store's memory
 
 
 class Log:
@@ -105,7 +110,6 @@ class Log:
         self._reading = Link(
             domain.link.connector, self.keys.epoch
         )  # long replies: heartbeats go another way
-        self._mean_bytes = 4096.0
 
     def use(self, spec: LogSpec) -> None:
         """What is known only once the store can be asked what it keeps."""
@@ -157,19 +161,22 @@ class Log:
     # reading
 
     async def read(self, after: Place, until: Place | None = None) -> list[Entry]:
-        """Up to about 1 MiB of entries behind a place, none of them beyond another one; [] if there are none."""
-        count = max(8, min(READ_ENTRIES, int(READ_BYTES / self._mean_bytes)))
-        end = "+" if until is None else str(until)
-        reply = await self._reading.call("XRANGE", self.keys.log[0], f"({after}", end, "COUNT", count)
-        entries = parse_entries(reply)
-        if entries:
-            self._mean_bytes = max(128.0, sum(len(entry.block) for entry in entries) / len(entries))
-        return entries
+        """Entries behind a place, none of them beyond another one; [] if there are none.
+
+        At most 1 MiB of lines, or one line that is longer.
+        """
+        stream = self.keys.log[0]
+        reply = await self._reading.call(*reading_on(stream, after, until))
+        if not reply and (until is None or until.era > after.era):
+            # Only the first of a later era: what follows may be trimmed before it is asked for.
+            end = "+" if until is None else str(until)
+            reply = await self._reading.call("XRANGE", stream, f"({after}", end, "COUNT", 1)
+        return parse_entries(reply)
 
     # upkeep
 
     async def trim(self) -> int:
-        """Drops what is older than the retention or beyond the bytes; answers how many messages."""
+        """Drops what is older than the retention or beyond the memory; answers how many messages."""
         gone, more = 0, 1
         while more:
             step, more = await self.domain.function("log_trim", list(self.keys.log))
@@ -188,7 +195,7 @@ class Log:
         return int(await link.call("XLEN", stream)), int(oldest[0][1][3]) if oldest else 0
 
     async def bound(self) -> int:
-        """Octets that it has on this server at most, whatever `max_bytes` says (lua/links.lua); 0: no bound."""
+        """Octets of memory that it has here at most, whatever `max_bytes` says (lua/retention.lua); 0: no bound."""
         info = (await self.domain.link.call("INFO", "memory")).decode()
         found = next((line for line in info.split("\r\n") if line.startswith("maxmemory:")), ":0")
         return int(found.partition(":")[2]) // 4

@@ -13,7 +13,7 @@ from services.store.connect import Connector, ask, drop
 from services.store.errors import DatasetLost, NotInitialised, StoreUnavailable
 from services.store.keys import DomainKeys
 from services.store.link import explain
-from services.store.log import READ_BYTES, READ_ENTRIES, Entry, Place, parse_entries, parse_place
+from services.store.log import Entry, Place, parse_entries, parse_place, reading_on
 from services.store.replication import Replication
 
 log = logging.getLogger(__name__)
@@ -33,10 +33,10 @@ class Tail:
         self._replicas = replicas
         self._replication = Replication(connector, keys.epoch)
         self._connection: AbstractConnection | None = None
-        self._mean_bytes = 4096.0
+        self._is_behind = False  # there may be more of the era that `place` is in
 
     async def next(self) -> list[Entry]:
-        """The entries behind `place`, about 1 MiB at most; [] if none came for a second, and the first time.
+        """The entries behind `place`; [] if none came for a second, and the first time. As many as `Log.read`.
 
         What a replicated log has not replicated yet is not there yet. Raises StoreUnavailable; then it may be asked
         again, and goes on where it was.
@@ -86,17 +86,22 @@ class Tail:
             self.place = end
 
     async def _read(self, connection: AbstractConnection) -> list[Entry]:
-        count = max(8, min(READ_ENTRIES, int(READ_BYTES / self._mean_bytes)))
+        """Waits for one entry, as nobody knows how long those are that come; what is there by then is an era's rest."""
+        assert self.place is not None
         stream = self._keys.log[0]
+        if self._is_behind:
+            entries = parse_entries(await ask(connection, *reading_on(stream, self.place)))
+            self._is_behind = bool(entries)
+            if entries:
+                return entries
         reply: Any = await ask(
-            connection, "XREAD", "COUNT", count, "BLOCK", BLOCK_MS, "STREAMS", stream, str(self.place)
+            connection, "XREAD", "COUNT", 1, "BLOCK", BLOCK_MS, "STREAMS", stream, str(self.place)
         )
         if not reply:
             await self._check(connection)
             return []
-        entries = parse_entries(reply[0][1])
-        self._mean_bytes = max(128.0, sum(len(entry.block) for entry in entries) / len(entries))
-        return entries
+        self._is_behind = True
+        return parse_entries(reply[0][1])
 
     async def _confirm(self, connection: AbstractConnection) -> None:
         """WAIT speaks of this connection's own writes: so it makes one behind what it has read."""

@@ -118,7 +118,7 @@ async def test_whoever_reads_on_from_the_log_is_told_at_his_own_place(
     cable: Cable, server: Server, start: Start
 ) -> None:
     """3.6: he may have more of it waiting than the edge had seen, and what he is told counts from there."""
-    edge = await start(cable, log=SHORT, **TIGHT)
+    edge = await start(cable, log={**SHORT, "max_bytes": 16 << 20}, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
     began = (await followed(edge)).serial
@@ -127,6 +127,7 @@ async def test_whoever_reads_on_from_the_log_is_told_at_his_own_place(
     assert behind(edge) == 1
     await stuck(edge)
     await blind(cable, server, edge)
+    server.call("HSET", edge.service.log.keys.log[1], "max_bytes", MOST)
     await publish(sender, 6000, 400, at_once=20)
     left = await trimmed(edge)
     cable.plug_in()

@@ -26,6 +26,11 @@ def arrived(origin: Origin, first: int, *lines: bytes, copies: Any = (), bridged
     return Arrived(*origin, first, len(lines), bridged, block(*lines), list(copies))
 
 
+def weight(entry: Entry) -> int:
+    """Octets that it counts for (lua/log.lua)."""
+    return len(entry.block) + len(entry.block) // 8 + len(entry.origin) + 48
+
+
 def own(state: LogState) -> Origin:
     return state.store, state.incarnation
 

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from services.store.intervals import Intervals
-from services.store.log import LogSpec, Place
+from services.store.log import Entry, LogSpec, Place
 from services.store.replica import Gap, Held
 from tests.servers import Server
 from tests.store.desk import Desk, until
-from tests.store.logbook import Logbook, arrived, check_places, logbook, own
+from tests.store.logbook import Logbook, arrived, block, check_places, logbook, own, weight
 
 ONE, TWO = (b"one", b"i1"), (b"two", b"i1")
 LINE = b"t %04d"
-SIZE = len(b"SEND t 0000\n")
+SIZE = weight(Entry(Place(1, 1), 1, b" ".join(ONE), 1, False, block(LINE % 0)))
 
 
 @pytest.fixture
@@ -30,6 +30,21 @@ async def keep(book: Logbook, **spec: int) -> int:
     gone = await book.log.trim()
     await check(book)
     return gone
+
+
+async def forget(book: Logbook) -> None:
+    """All of it, for its age."""
+    book.log.spec = LogSpec(retention_ms=1)
+    await book.log.declare()
+
+    async def is_empty() -> bool:
+        await book.log.trim()
+        return not await book.entries()
+
+    await until(is_empty)
+    book.log.spec = LogSpec()
+    await book.log.declare()
+    await check(book)
 
 
 async def there(book: Logbook) -> Held:
@@ -53,7 +68,7 @@ async def check(book: Logbook) -> None:
         assert gone.minus(gone.minus(held)) == trimmed
         lost, gaps = lost + trimmed.total(), gaps + gone.minus(held).total()
     assert await book.counter("gaps") == gaps
-    assert await book.counter("bytes") == sum(len(entry.block) for entry in entries)
+    assert await book.counter("bytes") == sum(map(weight, entries))
     assert await book.counter("trimmed_messages") == state.trimmed.serial == lost
     check_places(entries, state.trimmed.serial)
     assert all(state.trimmed < entry.place <= state.head for entry in entries)
@@ -64,7 +79,7 @@ async def fill(book: Logbook, count: int) -> None:
     await book.accept(*(arrived(ONE, number, LINE % number) for number in range(1, count + 1)))
 
 
-@pytest.mark.parametrize(("room", "left"), [(100, 10), (10, 10), (9, 9), (1, 1), (0, 0)])
+@pytest.mark.parametrize(("room", "left"), [(100, 10), (10, 10), (9, 9), (1, 1), (0, 1)])
 async def test_by_octets(book: Logbook, room: int, left: int) -> None:
     await fill(book, 10)
     assert await keep(book, max_bytes=room * SIZE) == 10 - left
@@ -73,7 +88,7 @@ async def test_by_octets(book: Logbook, room: int, left: int) -> None:
 
 
 async def test_not_an_entry_more_than_it_must(book: Logbook) -> None:
-    """An entry goes whole, the oldest first, and the first that may stay ends it."""
+    """An entry goes whole, the oldest first, and the first that may stay ends it. The newest always may."""
     await fill(book, 10)
     assert await keep(book, max_bytes=5 * SIZE + SIZE - 1) == 5
     assert await keep(book, max_bytes=5 * SIZE - 1) == 1
@@ -111,8 +126,8 @@ async def test_large_entries_in_smaller_steps(book: Logbook) -> None:
     book.log.spec = LogSpec(max_bytes=0)
     await book.log.declare()
     steps = [await book.log.domain.function("log_trim", list(book.log.keys.log)) for _ in range(9)]
-    assert [number for number, _ in steps] == [5] * 8 + [0]
-    assert [more for _, more in steps] == [1] * 8 + [0]
+    assert [number for number, _ in steps] == [5] * 7 + [4, 0]
+    assert [more for _, more in steps] == [1] * 7 + [0, 0]
     await check(book)
 
 
@@ -126,12 +141,34 @@ async def test_never_more_than_a_quarter_of_the_servers_memory(book: Logbook, se
     assert await book.counter("bytes") <= 8 << 20
 
 
+async def test_a_counter_that_is_too_small_is_never_less_than_nothing(book: Logbook, server: Server) -> None:
+    """And what comes later counts whole."""
+    await fill(book, 10)
+    server.call("HSET", book.log.keys.log[1], "bytes", SIZE + 1)
+    book.log.spec = LogSpec(max_bytes=0)
+    await book.log.declare()
+    assert await book.log.trim() == 2
+    assert await book.counter("bytes") == 0
+    await book.accept(arrived(TWO, 1, LINE % 1))
+    assert await book.counter("bytes") == SIZE
+    assert await book.log.trim() == 1
+
+
+async def test_an_empty_log_weighs_nothing_whoever_has_emptied_it(book: Logbook, server: Server) -> None:
+    """Else all that came would be trimmed at once, for ever."""
+    await fill(book, 10)
+    server.call("XTRIM", book.log.keys.log[0], "MAXLEN", 0)
+    assert await book.counter("bytes") == 10 * SIZE
+    assert await book.log.trim() == 0
+    assert await book.counter("bytes") == 0
+
+
 async def test_numbers_outlive_what_is_trimmed(book: Logbook) -> None:
     """pubsub.md 4.6: what is held is not asked for, and not taken, a second time."""
     await fill(book, 10)
     await book.send(b"t x", b"t y")
     mine = own(await book.state())
-    assert await keep(book, max_bytes=0) == 12
+    await forget(book)
     state = await book.state()
     held = {ONE: Intervals.parse("1-10"), mine: Intervals.parse("1-2")}
     assert state.held == state.gone == held
@@ -147,11 +184,11 @@ async def test_places_stay_what_they_are(book: Logbook) -> None:
     await keep(book, max_bytes=4 * SIZE)
     assert (await book.state()).trimmed == places[5]
     for place in (Place(0, 0), places[0], places[5]):
-        rest = await book.log.read(place)
+        rest = await book.entries(place)
         assert [entry.place for entry in rest] == places[6:]
         assert rest[0].place.serial - rest[0].messages - place.serial == 6 - place.serial
     assert await book.head() == places[-1]
-    await keep(book, max_bytes=0)
+    await forget(book)
     assert await book.head() == places[-1]
     await book.send(b"t x")
     assert (await book.entries())[0].place == (places[-1].era, 11)

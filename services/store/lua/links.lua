@@ -1,16 +1,8 @@
--- The log's other side: what neighbours have, what is trimmed, who subscribes (pubsub.md 4, 5)
+-- The log's other side: what neighbours have, and who subscribes (pubsub.md 4, 5)
 
 local function log_context(K, A)
   return { held = {}, freed = {}, session = '', now = now_ms(), generation = generation_of(A[1]),
     dataset = dataset_of(A[1]), bridged = true, log_keys = { s = K[2], h = K[3], held = K[4], gone = K[5] } }
-end
-
--- KEYS epoch, log:h; ARGV epoch level retention(ms) max-bytes.
-local function log_declare(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
-  return call('HSET', K[2], 'level', A[2], 'retention', A[3], 'max_bytes', A[4])
 end
 
 -- KEYS log:h log:b; answers {version, qid, document, ...}.
@@ -59,6 +51,16 @@ local function lines_of(block)
   return out
 end
 
+-- Lines that came in one piece, as entries of the usual size.
+local function log_block(C, L, origin, first, n, block, bridged)
+  local function entry(many, part)
+    log_entry(C, L, origin, first, many, part, bridged)
+    save_place(L)
+    first = first + many
+  end
+  if #block > LOG_ENTRY then in_blocks(lines_of(block), entry) else entry(n, block) end
+end
+
 -- Numbers that come in order are one stretch, over several paths a few. A neighbour whose numbers are scattered over
 -- more, or who names ever new origins, would make every step of the store longer for everybody.
 local SCATTERED = 1000
@@ -88,8 +90,7 @@ local function accept_lines(C, L, queues, e)
   if state == 'all' then tally(L, 'skipped', e.n) return 0 end
   local origin, taken = e.store .. ' ' .. e.inc, 0
   local function take_part(from, n, block)
-    log_entry(C, L, origin, e.first + from, n, block, e.bridged)
-    save_place(L)
+    log_block(C, L, origin, e.first + from, n, block, e.bridged)
     include(held, e.first + from, e.first + from + n - 1)
     tally(L, 'gaps', -exclude(numbers_of(L, L.keys.gone, origin), e.first + from, e.first + from + n - 1))
     for index = from, from + n - 1 do
@@ -183,44 +184,6 @@ local function log_accept(K, A)
   for q = 1, #list do close_queue(list[q]) end
   if C.scattered then return 'SCATTERED' end
   return { accepted, missing }
-end
-
--- How much the log may hold: never more than a quarter of the server's memory, or it would shut the queues.
-local function log_bound(max_bytes)
-  local maxmemory = tonumber(string.match(call('INFO', 'memory'), '\nmaxmemory:(%d+)'))
-  if maxmemory == 0 then return max_bytes end
-  return math.min(max_bytes, math.floor(maxmemory / 4))
-end
-
--- KEYS epoch log:s log:h log:held log:gone; ARGV epoch. One step of about a MiB, so that nobody waits long for it, and
--- mostly none at all. Answers {messages that went, 1 if there may be more}.
-local function log_trim(K, A)
-  begin()
-  local err = check_epoch(K[1], A[1])
-  if err then return err end
-  local C = log_context(K, A)
-  local L = open_log(C)
-  local v = call('HMGET', K[3], 'retention', 'max_bytes')
-  local oldest, bound = C.now - tonumber(v[1] or 86400000), log_bound(tonumber(v[2] or 1073741824))
-  local first_entry = call('XRANGE', K[2], '-', '+', 'COUNT', 1)[1]
-  if not first_entry or L.bytes <= bound and tonumber(first_entry[2][4]) >= oldest then return { 0, 0 } end
-  local mean = L.bytes / math.max(1, call('XLEN', K[2])) + 1
-  local step = math.max(4, math.min(STEP, math.floor(1048576 / mean)))
-  local last, gone, seen = nil, 0, 0
-  for _, raw in ipairs(call('XRANGE', K[2], '-', '+', 'COUNT', step)) do
-    local e = raw[2]                                     -- n t o f x b, as log_entry wrote them
-    local n, first, size = tonumber(e[2]), tonumber(e[8]), #e[12]
-    if L.bytes <= bound and tonumber(e[4]) >= oldest then break end
-    include(numbers_of(L, K[5], e[6]), first, first + n - 1)
-    L.bytes, last, gone, seen = L.bytes - size, raw[1], gone + n, seen + 1
-  end
-  local era, serial = string.match(last, '(%d+)-(%d+)')
-  call('XTRIM', K[2], 'MINID', '=', era .. '-' .. num(tonumber(serial) + 1))
-  call('HSET', K[3], 'trimmed', last)
-  save_place(L)
-  tally(L, 'trimmed_messages', gone)
-  close_log(C)
-  return { gone, seen == step and 1 or 0 }
 end
 
 -- KEYS epoch lease; ARGV epoch holder ttl(ms, 0 = let go). Answers 1 while the holder has it.

@@ -20,11 +20,13 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:<qid>:m        entry -> mask of settled messages, for partly settled entries only
   ps:{dom}:<qid>:x        entry -> msgpack {n, t, o, b, c}: old, mostly settled entries, without the settled bodies
   ps:{dom}:<qid>:d        dead letters, a stream with one message an entry and plain named fields
-  ps:{dom}:log:s          the text service's log, a stream of entries <era>-<messages in the log up to here>:
+  ps:{dom}:log:s          the text service's log, a stream of entries <era>-<messages in the log up to here>; an era has
+                          up to a MiB of lines, or one line that is longer:
                           n = messages, t = server ms, o = "<store> <incarnation>", f = number of the first one,
                           x = 1 if it came from a queue, b = lines "SEND <tag> <message>\n"
-  ps:{dom}:log:h          hash: store, server, inc, era = whose numbers are given out; next, serial, bytes, trimmed = id of
-                          the last one trimmed; level, retention, max_bytes; bindings = version of log:b; counters
+  ps:{dom}:log:h          hash: store, server, inc, era = whose numbers are given out; next, serial, bytes = of memory that
+                          the entries take (see weight), era_bytes = of lines in this era, trimmed = id of the last one
+                          trimmed; level, retention, max_bytes; bindings = version of log:b; counters
   ps:{dom}:log:held       hash: "<store> <incarnation>" -> numbers that came, "1-100+105-200" (of our own: older ones)
   ps:{dom}:log:gone       the same: numbers that are trimmed, or that no neighbour had any more
   ps:{dom}:log:base       hash: neighbour's store -> what it held when the link was first set up: never asked for

@@ -1,0 +1,52 @@
+-- What the log keeps (pubsub.md 4.6)
+
+-- KEYS epoch, log:h; ARGV epoch level retention(ms) max-bytes.
+local function log_declare(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  return call('HSET', K[2], 'level', A[2], 'retention', A[3], 'max_bytes', A[4])
+end
+
+-- How much memory the log may take: never more than a quarter of the server's, or it would shut the queues.
+local function log_bound(max_bytes)
+  local maxmemory = tonumber(string.match(call('INFO', 'memory'), '\nmaxmemory:(%d+)'))
+  if maxmemory == 0 then return max_bytes end
+  return math.min(max_bytes, math.floor(maxmemory / 4))
+end
+
+-- KEYS epoch log:s log:h log:held log:gone; ARGV epoch. One step within an era, so that nobody waits long for it, and
+-- mostly none at all. Answers {messages that went, 1 if there may be more}.
+local function log_trim(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local C = log_context(K, A)
+  local L = open_log(C)
+  local v = call('HMGET', K[3], 'retention', 'max_bytes')
+  local oldest, bound = C.now - tonumber(v[1] or 86400000), log_bound(tonumber(v[2] or 1073741824))
+  local newest = head_of(L)   -- followers learn by it what they have missed, so it stays, however large it is
+  local function must_go(raw) return L.bytes > bound and raw[1] ~= newest or tonumber(raw[2][4]) < oldest end
+  local first_entry = call('XRANGE', K[2], '-', '+', 'COUNT', 1)[1]
+  if not first_entry or not must_go(first_entry) then
+    -- whatever somebody else has taken out of the stream: nothing weighs nothing
+    if not first_entry and L.bytes ~= 0 then call('HSET', K[3], 'bytes', '0') end
+    return { 0, 0 }
+  end
+  local found = call('XRANGE', K[2], '-', string.match(first_entry[1], '%d+'), 'COUNT', STEP)
+  local last, gone, seen = nil, 0, 0
+  for _, raw in ipairs(found) do
+    local e = raw[2]                                     -- n t o f x b, as log_entry wrote them
+    if not must_go(raw) then break end
+    local n, first = tonumber(e[2]), tonumber(e[8])
+    include(numbers_of(L, K[5], e[6]), first, first + n - 1)
+    L.bytes, last, gone, seen = math.max(0, L.bytes - weight(e[6], e[12])), raw[1], gone + n, seen + 1
+  end
+  local era, serial = string.match(last, '(%d+)-(%d+)')
+  call('XTRIM', K[2], 'MINID', '=', era .. '-' .. num(tonumber(serial) + 1))
+  call('HSET', K[3], 'trimmed', last)
+  save_place(L)
+  tally(L, 'trimmed_messages', gone)
+  close_log(C)
+  return { gone, seen == #found and 1 or 0 }
+end
