@@ -12,6 +12,9 @@ from pathlib import Path
 
 PROBES = 100
 PROBE_BYTES = 4096
+STALLS_S = 8.0  # how long the disk is watched for stalls
+STALL_MS = 10.0
+STALLS_PAUSE_S = 0.0005  # between two fdatasyncs, as in a paced measure
 IDLE_LOAD = 0.7  # above it something else was running
 SETTLE_TIMEOUT_S = 20.0
 SETTLE_STEP_S = 0.5
@@ -28,17 +31,19 @@ class Machine:
     filesystem: str
     fdatasync_us: float  # median of an append of 4 KiB and its fdatasync, one at a time
     load: float  # average of the last minute, before the run
+    stalled: float = 0.0  # share of the time that fdatasyncs of more than STALL_MS took, before the run
 
     def __str__(self) -> str:
+        stalls = f", {self.stalled:.1%} of the time in ones over {STALL_MS:.0f} ms" if self.stalled else ""
         busy = f"; not idle when the run began (load {self.load:.1f})" if self.load > IDLE_LOAD else ""
         return (
             f"{self.cores} cores of {self.processor}, {self.memory_gib:.0f} GiB, {self.system}, Linux {self.kernel}, "
-            f"Python {self.python}; {self.filesystem}, one fdatasync {self.fdatasync_us:.0f} us{busy}"
+            f"Python {self.python}; {self.filesystem}, one fdatasync {self.fdatasync_us:.0f} us{stalls}{busy}"
         )
 
 
-def describe(folder: Path) -> Machine:
-    """This machine; the disk is the one below `folder`."""
+def describe(folder: Path, watched_s: float = STALLS_S) -> Machine:
+    """This machine; the disk is the one below `folder`, and is watched for so long."""
     return Machine(
         processor=_field("/proc/cpuinfo", "model name", ":") or platform.processor() or platform.machine(),
         cores=len(os.sched_getaffinity(0)),
@@ -49,6 +54,7 @@ def describe(folder: Path) -> Machine:
         filesystem=filesystem_of(folder),
         fdatasync_us=round(fdatasync_us(folder), 1),
         load=round(os.getloadavg()[0], 2),
+        stalled=round(stalled(folder, watched_s), 4),
     )
 
 
@@ -80,6 +86,21 @@ def fdatasync_us(folder: Path) -> float:
             times.append((time.perf_counter() - start) * 1e6)
     path.unlink()
     return statistics.median(times)
+
+
+def stalled(folder: Path, seconds: float) -> float:
+    """Share of the time that fdatasyncs of more than STALL_MS take: no p99 of what waits for the disk can hide them."""
+    path, lost = folder / "stalls", 0.0
+    begin = time.perf_counter()
+    with path.open("wb", buffering=0) as file:
+        while (start := time.perf_counter()) < begin + seconds:
+            file.write(bytes(PROBE_BYTES))
+            os.fdatasync(file.fileno())
+            took = time.perf_counter() - start
+            lost += took if took * 1000 > STALL_MS else 0.0
+            time.sleep(STALLS_PAUSE_S)
+    path.unlink()
+    return lost / (time.perf_counter() - begin)
 
 
 def current_commit() -> str:

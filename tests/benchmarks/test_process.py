@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,10 +80,12 @@ def test_free_ports_and_programs() -> None:
 
 
 def test_the_machine_is_described(tmp_path: Path) -> None:
-    machine = describe(tmp_path)
+    machine = describe(tmp_path, 0.2)
     assert machine.cores >= 1
     assert machine.fdatasync_us > 0
     assert machine.filesystem in str(machine)
+    assert 0 <= machine.stalled < 1
+    assert "12.5% of the time in ones over 10 ms" in str(replace(machine, stalled=0.125))
     assert isinstance(current_commit(), str)
 
 
