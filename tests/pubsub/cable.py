@@ -122,8 +122,13 @@ class Cable:
         """One way, until its FIN, which is carried too."""
         while data := await reader.read(PIECE):
             await self._flows.wait()
+            if (
+                writer.transport.is_closing()
+            ):  # asyncio's transports drop such a write, uvloop's raise RuntimeError
+                return
             self.carried += len(data) if counted else 0
             writer.write(data)
             await writer.drain()
         await self._flows.wait()
-        writer.write_eof()
+        if not writer.transport.is_closing():
+            writer.write_eof()
