@@ -34,7 +34,8 @@ class Given:
 def tree_of(given: Sequence[Given]) -> Tree:
     """Nested as in the file. Values are text, as from the environment: the settings know what they mean.
 
-    A repeatable flag with an empty value adds nothing, so that a script may say `--neighbour "$N"` where there is none.
+    A repeatable flag's empty values are left out: a script may say `--neighbour "$N"` where there is none, and the list
+    is empty then, whatever the file says.
     """
     tree: Tree = {}
     for one in given:

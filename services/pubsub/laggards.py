@@ -104,10 +104,13 @@ class Laggards:
 
     async def _serve_safely(self, catch_up: CatchUp, whose: Subscriber | Subscription, now: float) -> bool:
         """Whose stretch of the log cannot be read waits; the others go on."""
+        if self._behind.get(whose) is not catch_up:
+            return False  # it has gone, or arrived, while others were served
         try:
             return await self._serve(catch_up, whose, now)
         except StoreError as error:
             log.info("the log cannot be read: %s", error, extra={"action": "log_unread"})
+            now = asyncio.get_running_loop().time()  # it may have been long in failing
             if isinstance(error, StoreUnavailable):
                 self._away_until = now + AGAIN_S
         except Exception:

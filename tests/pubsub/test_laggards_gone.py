@@ -1,0 +1,86 @@
+"""Who has gone, or wants no more, is not served on, whatever others wait for meanwhile (pubsub.md 3.6)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from services.pubsub import catchup
+from services.pubsub.backlogs import Backlogs
+from services.pubsub.fanout import Fanout
+from services.pubsub.laggards import Laggards
+from services.pubsub.recent import Recent
+from services.pubsub.subscriber import Subscriber, Subscription
+from services.store.log import Entry, Place
+from tests.live import until
+
+ENTRIES = [Entry(Place(1, n), 1, b"s i", n, False, b"SEND t m%d\n" % n) for n in range(1, 12)]
+
+
+class Paper:
+    """A wire on which there is always room."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def backlog(self) -> int:
+        return 0
+
+
+class SlowLog:
+    """Answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def read(self, after: Place, until: Place) -> list[Entry]:
+        self.asked.set()
+        await self.may_answer.wait()
+        return [entry for entry in ENTRIES if after < entry.place <= until]
+
+
+@pytest.mark.parametrize("how", ["unsubscribes", "goes"])
+async def test_whoever_ends_while_another_is_read_for_gets_nothing_more(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the same round: one waits for the log, and the next, who could be served from memory, ends meanwhile."""
+    log, recent, backlogs = SlowLog(), Recent(), Backlogs(8 << 20, 128 << 20)
+    fanout = Fanout(backlogs, lambda subscriber, place: laggards.add(subscriber, place))
+    laggards = Laggards(log, fanout, recent, backlogs, lambda *_: None)  # type: ignore[arg-type]
+
+    def subscriber(identifier: bytes, since: Place) -> tuple[Subscriber, Subscription]:
+        one = Subscriber(Paper(), True)  # type: ignore[arg-type]
+        wanted = one.by_identifier[identifier] = Subscription(one, identifier, b"t", False)
+        wanted.since = since
+        fanout.number(wanted)
+        return one, wanted
+
+    slow, _ = subscriber(b"1", Place(1, 0))
+    late, wanted = subscriber(b"7", Place(1, 6))
+    recent.add(ENTRIES[6:10])
+    fanout.place = Place(1, 10)
+    laggards.add(slow, Place(1, 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(catchup, "TURN_BYTES", 0)  # more is due than one turn gives
+        laggards.add_late(wanted, Place(1, 6))
+    laggards.start()
+    try:
+        await log.asked.wait()
+        if how == "unsubscribes":
+            del late.by_identifier[b"7"]
+            laggards.unsubscribed(wanted)
+        else:
+            laggards.forget(late)
+        written: list[Any] = list(late.wire.written)  # type: ignore[attr-defined]
+        log.may_answer.set()
+        await until(lambda: not len(laggards))
+        fanout.deliver(ENTRIES[10:])
+        assert late.wire.written == written  # type: ignore[attr-defined]
+        assert wanted not in fanout._router.match(b"t")
+    finally:
+        await laggards.close()
