@@ -6,10 +6,11 @@ import pytest
 
 from services.store import records
 from services.store.encoding import LOG_ENTRY
+from services.store.errors import StoreFull
 from services.store.log import START, Entry, LogSpec, Place
 from services.store.tail import Tail
 from tests.servers import Server
-from tests.store.desk import Desk
+from tests.store.desk import Desk, until
 from tests.store.logbook import Logbook, arrived, block, check_numbering, logbook
 
 ONE = (b"one", b"i1")
@@ -108,12 +109,12 @@ async def test_a_reading_ends_where_it_must_in_whichever_era_that_is(book: Logbo
     places = [START, *(entry.place for entry in await book.entries())]
     assert places[-1].era > places[1].era + 1
     for at in (0, 1, 14, 15, 16, 30, 39, 40):
-        for until in (0, 1, 15, 16, 17, 31, 40):
+        for end_at in (0, 1, 15, 16, 17, 31, 40):
             parts = await readings(
-                lambda place, end=places[until]: book.log.read(place, end), places[at], places[until]
+                lambda place, end=places[end_at]: book.log.read(place, end), places[at], places[end_at]
             )
-            assert [entry.place for part in parts for entry in part] == places[at + 1 : until + 1]
-            assert await book.log.read(max(places[at], places[until]), places[until]) == []
+            assert [entry.place for part in parts for entry in part] == places[at + 1 : end_at + 1]
+            assert await book.log.read(max(places[at], places[end_at]), places[end_at]) == []
 
 
 # entries
@@ -187,3 +188,81 @@ async def test_many_small_messages_do_not_shut_the_store(own_server: Server) -> 
         await desk.put(queue, b"x")
         assert memory_of(own_server, book) > maxmemory // 4 * 0.7, "and no more is trimmed than must be"
         assert block(b"a b") == (await book.entries())[0].block
+
+
+async def test_the_newest_entry_stays_also_when_a_new_incarnation_has_begun(desk: Desk) -> None:
+    """As after a restart of the server: the head is in another era by then."""
+    async with logbook(desk, LogSpec(max_bytes=1 << 16)) as book:
+        await book.send(b"t " + b"x" * 100_000)
+        assert await book.log.trim() == 0
+        await desk.domain.link.call("HSET", book.log.keys.log[1], "server", "another")
+        incarnations = await book.counter("incarnations")
+        await book.state()
+        assert await book.counter("incarnations") == incarnations + 1
+        assert await book.log.trim() == 0
+        assert len(await book.entries()) == 1
+
+
+async def test_the_newest_entry_goes_where_it_keeps_everybody_out(server: Server, desk: Desk) -> None:
+    """4.6: the log alone never shuts the store."""
+    queue = await desk.queue()
+    async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
+        await book.send(b"t " + b"x" * (12 * MIB))
+        server.call("CONFIG", "SET", "maxmemory", 40 * MIB)
+        try:
+            while await desk.publish(queue, b"y" * 200_000) == []:  # until it is full
+                continue
+            assert await until(book.log.trim) == 1
+            await until(lambda: accepted(book))
+        finally:
+            server.call("CONFIG", "SET", "maxmemory", 0)
+
+
+async def accepted(book: Logbook) -> bool:
+    try:
+        await book.send(b"t small")
+    except StoreFull:
+        return False
+    return True
+
+
+async def test_ids_of_lost_entries_are_not_used_again_though_the_clock_is_behind(
+    server: Server, desk: Desk
+) -> None:
+    """The data goes back by a few eras; a follower that knew the lost ones misses none of the new."""
+    async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
+        figures = book.log.keys.log[1]
+        await book.send(b"t first")
+        server.call("HINCRBY", figures, "era", 3_600_000)  # it began with a clock that was an hour ahead
+        await book.send(b"t kept")
+        copy = {key: server.call("DUMP", key) for key in book.log.keys.log}
+        for _ in range(40):
+            await book.send(b"t " + b"x" * 60_000)
+        lost = {entry.place for entry in await book.entries()}
+        tail = Tail(desk.store.connector, book.log.keys, 0)
+        tail.place = max(lost)
+        try:
+            for key, dump in copy.items():
+                server.call("DEL", key)
+                if dump:
+                    server.call("RESTORE", key, 0, dump)
+            server.call("HSET", figures, "server", "another")
+            await until(lambda: begun_anew(book))
+            for number in range(50):
+                await book.send(b"t new %d" % number)
+            new = [entry for entry in await book.entries() if b"new" in entry.block]
+            assert len(new) == 50
+            assert not {entry.place for entry in new} & lost
+            got: list[Entry] = []
+            while len(got) < 50:
+                got += await tail.next()
+            assert got == new
+        finally:
+            await tail.close()
+
+
+async def begun_anew(book: Logbook) -> bool:
+    """The server's answer is kept for some milliseconds."""
+    before = await book.counter("incarnations")
+    await book.state()
+    return before > 1 or await book.counter("incarnations") > before

@@ -114,14 +114,21 @@ local function close_log(C)
 end
 
 -- Numbers are given out under an incarnation that no other server, and no older copy of this one's data, ever uses.
--- The era makes ids grow also where the data went back in time.
+-- The era makes ids grow also where the data went back in time. Where the clock is behind it leaves out those that may
+-- have been lost, and goes another way than whoever began with the same data before.
+local LOST_ERAS = 4096   -- 2 GiB of lines or more
+local function later_era(L, now, server)
+  if now > L.era then return now end
+  return L.era + LOST_ERAS * (1 + tonumber(string.sub(redis.sha1hex(server), 1, 4), 16))
+end
+
 local function begin_incarnation(C, L, server)
   if L.inc and L.next > 1 then
     local old = numbers_of(L, L.keys.held, L.store .. ' ' .. L.inc)
     include(old, 1, L.next - 1)
     save_set(old)
   end
-  L.era, L.era_bytes = math.max(L.era + 1, C.now), 0
+  L.era, L.era_bytes = later_era(L, C.now, server), 0
   L.store, L.server, L.next = C.dataset, server, 1
   L.inc = string.sub(redis.sha1hex(server .. L.store .. num(L.era) .. num(L.serial)), 1, 16)
   call('HSET', L.keys.h, 'store', L.store, 'server', server, 'inc', L.inc, 'era', num(L.era), 'next', '1',

@@ -25,8 +25,11 @@ local function log_trim(K, A)
   local L = open_log(C)
   local v = call('HMGET', K[3], 'retention', 'max_bytes')
   local oldest, bound = C.now - tonumber(v[1] or 86400000), log_bound(tonumber(v[2] or 1073741824))
-  local newest = head_of(L)   -- followers learn by it what they have missed, so it stays, however large it is
-  local function must_go(raw) return L.bytes > bound and raw[1] ~= newest or tonumber(raw[2][4]) < oldest end
+  -- Followers learn by the newest entry what they have missed: it stays, unless nobody could put anything in any more.
+  local function may_go(raw)
+    return string.match(raw[1], '%d+$') ~= num(L.serial) or guard(C) == 'MEMORY'
+  end
+  local function must_go(raw) return tonumber(raw[2][4]) < oldest or L.bytes > bound and may_go(raw) end
   local first_entry = call('XRANGE', K[2], '-', '+', 'COUNT', 1)[1]
   if not first_entry or not must_go(first_entry) then
     -- whatever somebody else has taken out of the stream: nothing weighs nothing
