@@ -141,8 +141,19 @@ async def apply(
 ) -> list[Change]:
     """Declares what is new or different; nothing at all if one of them would be refused."""
     changes = await plan(store, wanted, owner)
+    await carry_out(store, wanted, changes, owner, advance)
+    return changes
+
+
+async def carry_out(
+    store: Store,
+    wanted: list[Wanted],
+    changes: list[Change],
+    owner: str = OWNER,
+    advance: Callable[[int], None] = lambda _: None,
+) -> None:
+    """What was planned. It may be done again after a break: what is there already stays as it is."""
     for one, change in zip(wanted, changes, strict=True):
         if change is not Change.UNCHANGED:
             await store.declare(one.name, one.spec, owner, replace=True)
         advance(1)
-    return changes

@@ -7,9 +7,9 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -31,6 +31,7 @@ from services.store.errors import OutcomeUnknown, StoreUnavailable
 from services.store.probe import Promises
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 QUEUES_FILE = Path("queues.yaml")
 MARGIN_S = 5.0  # beyond what an edge's drain may take; then it is killed
@@ -174,15 +175,11 @@ class Up:
             await store.close()
 
     async def _apply(self, store: Store) -> list[documents.Change]:
-        """A store of our own that is killed meanwhile comes back."""
+        """Planned once: what was made before a break is new all the same."""
         give_up = time.monotonic() + (BACK_AGAIN_S if self._own is not None else 0.0)
-        while True:
-            try:
-                return await documents.apply(store, self._queues)
-            except (StoreUnavailable, OutcomeUnknown):
-                if time.monotonic() > give_up:
-                    raise
-            await asyncio.sleep(DECLARE_AGAIN_S)
+        changes = await _patiently(lambda: documents.plan(store, self._queues), give_up)
+        await _patiently(lambda: documents.carry_out(store, self._queues, changes), give_up)
+        return changes
 
     # The way down
 
@@ -210,6 +207,17 @@ class Up:
             for edge in self._edges:
                 edge.tell(signal.SIGKILL)
         await ends
+
+
+async def _patiently(work: Callable[[], Coroutine[Any, Any, T]], give_up: float) -> T:
+    """A store of our own that is killed meanwhile comes back. give_up: on the monotonic clock."""
+    while True:
+        try:
+            return await work()
+        except (StoreUnavailable, OutcomeUnknown):
+            if time.monotonic() > give_up:
+                raise
+        await asyncio.sleep(DECLARE_AGAIN_S)
 
 
 async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -37,6 +37,7 @@ class CatchUp:
         self._left = TURN_BYTES
         self._long = 0  # octets of a line that has to wait for room
         self._router: Router[Subscription] = Router()
+        self._subscriptions: set[Subscription] = set()
         self._youngest = place  # what no subscription began behind
         self._matched: tuple[bytes, list[Subscription]] = (b"", [])  # the last tag's, in order
         for subscription in subscriptions:
@@ -44,6 +45,7 @@ class CatchUp:
 
     def add(self, subscription: Subscription) -> None:
         self._router.add(subscription.tag, subscription.is_prefix, subscription)
+        self._subscriptions.add(subscription)
         self._matched = (b"", [])
         if subscription.since is not None:
             self._youngest = max(self._youngest, subscription.since)
@@ -51,6 +53,7 @@ class CatchUp:
     def remove(self, subscription: Subscription) -> None:
         self._matched = (b"", [])
         self._router.remove(subscription.tag, subscription.is_prefix, subscription)
+        self._subscriptions.discard(subscription)
 
     def may_go_on(self) -> bool:
         """False while there is no room for the long line that comes next: nothing else need be looked at."""
@@ -64,9 +67,7 @@ class CatchUp:
         before = (self.place, self._sent_of_next)
         self._left = TURN_BYTES
         if not entries:
-            if until.serial > self.place.serial:
-                raise Overtaken(until.serial - self.place.serial)
-            self.place = until
+            self._skip_to(until)
         for entry in entries:
             if not self._take(entry):
                 break
@@ -76,16 +77,26 @@ class CatchUp:
         """False once the turn is over."""
         first = entry.place.serial - entry.messages
         if entry.place.era == self.place.era or first > self.place.serial:
-            if first > self.place.serial:
-                raise Overtaken(first - self.place.serial)
-            skip = self.place.serial - first
+            skip = max(0, self.place.serial - first)
         else:
             skip = 0  # the store's data went back in time: serials begin again
-        self.place = Place(entry.place.era, first + skip)
+        self._skip_to(Place(entry.place.era, first + skip))
         for tag, run in runs(_without(entry.block, skip)):
             if not self._send(tag, run, self._wanted(tag, entry.place)):
                 return False
         return True
+
+    def _skip_to(self, place: Place) -> None:
+        """There is nothing in the log up to `place`. Raises Overtaken if what was there was somebody's."""
+        if place == self.place:
+            return
+        if place.serial > self.place.serial:
+            began = [s.since for s in self._subscriptions if s.since is not None]
+            lost = place.serial - max(self.place, min(began, default=place)).serial
+            if lost > 0:
+                raise Overtaken(lost)
+        self.place = place
+        self._sent_of_next = 0
 
     def _wanted(self, tag: bytes, place: Place) -> list[Subscription]:
         """In the order in which they were made. There may be very many of them, and a turn for each few."""

@@ -93,7 +93,7 @@ class Feed:
         if first.serial > fanout.place.serial:
             self._recent.clear()
             self._overtaken(first)
-        self._recent.add(entries)
+        self._recent.add(entries, fanout.place if fanout.place.serial == first.serial else first)
         fanout.deliver(entries)
         for watcher in self.watchers:
             watcher()

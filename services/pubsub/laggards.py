@@ -96,7 +96,7 @@ class Laggards:
             if not self._behind:
                 self._some.clear()
                 await self._some.wait()
-            self._readings.drop_idle(now())
+            self._readings.next_round(now())
             moved = False
             for whose, catch_up in list(self._behind.items()):
                 moved = await self._serve_safely(catch_up, whose, now()) or moved
@@ -132,7 +132,7 @@ class Laggards:
             entries = await self._log.read(catch_up.place, until)
             if self._behind.get(whose) is not catch_up:
                 return False  # it has gone meanwhile
-            self._readings.keep(catch_up, entries, now)
+            self._readings.keep(catch_up, entries, asyncio.get_running_loop().time())
         return self._step(catch_up, whose, entries, until)
 
     def _in_memory(self, catch_up: CatchUp, until: Place, now: float) -> list[Entry] | None:

@@ -20,6 +20,7 @@ class _Kept:
     entries: list[Entry]
     octets: int
     used: float  # when last, in the loop's time
+    round: int  # and in which round
 
 
 class Readings:
@@ -27,6 +28,7 @@ class Readings:
 
     def __init__(self) -> None:
         self.octets = 0
+        self._round = 0
         self._kept: dict[CatchUp, _Kept] = {}  # who used it longest ago comes first
 
     def after(self, whose: CatchUp, now: float) -> list[Entry]:
@@ -36,16 +38,19 @@ class Readings:
             return []
         left = kept.entries[bisect_right(kept.entries, whose.place, key=_place) :]
         if left:
-            kept.used = now
+            kept.used, kept.round = now, self._round
             self._kept[whose] = kept
         else:
             self.octets -= kept.octets
         return left
 
     def keep(self, whose: CatchUp, entries: list[Entry], now: float) -> None:
-        """Nobody else's is thrown away for it: were all to have a little, nobody would use what he reads."""
+        """now: after it was read.
+
+        Nobody else's is thrown away for it: were all to have a little, nobody would use what he reads.
+        """
         self.drop(whose)
-        kept = _Kept([], 0, now)
+        kept = _Kept([], 0, now, self._round)
         for entry in entries:
             octets = len(entry.block) + ENTRY_BYTES
             if self.octets + kept.octets + octets > KEPT_BYTES and (self._kept or kept.entries):
@@ -61,10 +66,11 @@ class Readings:
         if (kept := self._kept.pop(whose, None)) is not None:
             self.octets -= kept.octets
 
-    def drop_idle(self, now: float) -> None:
-        """Room for those who can use it."""
+    def next_round(self, now: float) -> None:
+        """Everybody has had a look: what was long of no use to its owner makes room for others'."""
+        self._round += 1
         while self._kept:
             whose, kept = next(iter(self._kept.items()))
-            if now - kept.used < IDLE_S:
-                return
+            if now - kept.used < IDLE_S or self._round - kept.round < 2:
+                return  # by the clock alone, rounds longer than that would read everything twice
             self.drop(whose)

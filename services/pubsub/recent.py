@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections import deque
 from operator import attrgetter
 
-from services.pubsub.fanout import before
 from services.store.log import Entry, Place
 
 KEPT_BYTES = 4 << 20
@@ -19,9 +18,10 @@ class Recent:
         self._batches: deque[tuple[Place, list[Entry], int]] = deque()  # where it begins, what, octets
         self._bytes = 0
 
-    def add(self, entries: list[Entry]) -> None:
+    def add(self, entries: list[Entry], since: Place) -> None:
+        """since: behind what they follow, which may be in the era before theirs (lua/log.lua)."""
         size = sum([len(entry.block) for entry in entries]) + len(entries) * ENTRY_BYTES
-        self._batches.append((before(entries[0]), entries, size))
+        self._batches.append((since, entries, size))
         self._bytes += size
         while self._bytes > KEPT_BYTES and len(self._batches) > 1:
             self._bytes -= self._batches.popleft()[2]

@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from services.store.errors import StoreUnavailable
+
 T = TypeVar("T")
+STOPPING = "this process is stopping: nothing is looked for any more"
 
 
 class Sharing(Generic[T]):
@@ -14,18 +17,26 @@ class Sharing(Generic[T]):
 
     def __init__(self, look: Callable[[str], Awaitable[T]]) -> None:
         self._look = look
+        self._closed = False
         self._under_way: dict[str, asyncio.Task[T]] = {}
         self._next: dict[str, asyncio.Task[T]] = {}  # it begins when the one under way has ended
 
     async def ask(self, name: str) -> T:
-        """What `look(name)` answers, or raises."""
+        """What `look(name)` answers, or raises. Raises StoreUnavailable once closed."""
+        if self._closed:
+            raise StoreUnavailable(STOPPING)
         task = self._next.get(name)
         if task is None:
             task = self._next[name] = asyncio.create_task(
                 self._after_the_other(name), name=f"look for {name!r}"
             )
             task.add_done_callback(_ignore_outcome)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled() and not _is_cancelled():
+                raise StoreUnavailable(STOPPING) from None
+            raise
 
     async def _after_the_other(self, name: str) -> T:
         if (other := self._under_way.get(name)) is not None:
@@ -38,11 +49,18 @@ class Sharing(Generic[T]):
                 del self._under_way[name]
 
     async def close(self) -> None:
-        """Nobody waits for an answer any more."""
+        """Nobody waits for an answer any more: who does is told so."""
+        self._closed = True
         tasks = [*self._under_way.values(), *self._next.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_cancelled() -> bool:
+    """Whether it is the one who asked that is to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _ignore_outcome(task: asyncio.Task[T]) -> None:

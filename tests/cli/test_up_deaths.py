@@ -79,7 +79,9 @@ def test_a_store_that_is_killed_before_the_queues_are_declared_gets_them_all_the
     try:
         store = eventually(lambda: (alone.folder / "penstock-data" / "up.lock").exists() and up.store_pid)
         os.kill(store, signal.SIGKILL)
-        assert len(up.start().told["queues"]) == 500
+        queues = up.start().told["queues"]
+        assert len(queues) == 500
+        assert set(queues.values()) == {"created"}
         assert len(alone.run("queue", "list").out.splitlines()) > 500
         assert '"action": "store_restarted"' in up.err
     finally:

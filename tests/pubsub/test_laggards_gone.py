@@ -15,21 +15,9 @@ from services.pubsub.recent import Recent
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log import Entry, Place
 from tests.live import until
+from tests.pubsub.paper import Paper, entry, subscribe
 
-ENTRIES = [Entry(Place(1, n), 1, b"s i", n, False, b"SEND t m%d\n" % n) for n in range(1, 12)]
-
-
-class Paper:
-    """A wire on which there is always room."""
-
-    def __init__(self) -> None:
-        self.written: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        self.written.append(data)
-
-    def backlog(self) -> int:
-        return 0
+ENTRIES = [entry(1, serial) for serial in range(1, 12)]
 
 
 class SlowLog:
@@ -55,14 +43,13 @@ async def test_whoever_ends_while_another_is_read_for_gets_nothing_more(
 
     def subscriber(identifier: bytes, since: Place) -> tuple[Subscriber, Subscription]:
         one = Subscriber(Paper(), True)  # type: ignore[arg-type]
-        wanted = one.by_identifier[identifier] = Subscription(one, identifier, b"t", False)
-        wanted.since = since
+        wanted = subscribe(one, identifier, since, 0)
         fanout.number(wanted)
         return one, wanted
 
     slow, _ = subscriber(b"1", Place(1, 0))
     late, wanted = subscriber(b"7", Place(1, 6))
-    recent.add(ENTRIES[6:10])
+    recent.add(ENTRIES[6:10], Place(1, 6))
     fanout.place = Place(1, 10)
     laggards.add(slow, Place(1, 0))
     with monkeypatch.context() as patch:

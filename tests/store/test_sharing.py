@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.store import QueueSpec
-from services.store.errors import QueueUnknown
+from services.store.errors import QueueUnknown, StoreUnavailable
 from services.store.sharing import Sharing
 from tests.store.desk import Desk, until
 
@@ -58,7 +58,7 @@ async def test_one_who_goes_takes_nobody_with_him() -> None:
         await stays
 
 
-async def test_a_close_ends_what_is_under_way() -> None:
+async def test_a_close_tells_those_who_wait_and_those_who_ask_later() -> None:
     looks = Looks()
     first = asyncio.create_task(looks.sharing.ask("q"))
     await looks.number(1)
@@ -66,8 +66,10 @@ async def test_a_close_ends_what_is_under_way() -> None:
     await asyncio.sleep(0)
     await looks.sharing.close()
     assert [type(end) for end in await asyncio.gather(first, second, return_exceptions=True)] == [
-        asyncio.CancelledError
+        StoreUnavailable
     ] * 2
+    with pytest.raises(StoreUnavailable, match="stopping"):
+        await looks.sharing.ask("q")
     assert len(looks.begun) == 1
 
 

@@ -1,0 +1,104 @@
+"""Where those who are behind go on, and what is kept for them meanwhile (pubsub.md 3.6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.pubsub import readings
+from services.pubsub.backlogs import Backlogs
+from services.pubsub.catchup import CatchUp, Overtaken
+from services.pubsub.readings import IDLE_S, Readings
+from services.pubsub.recent import Recent
+from services.pubsub.subscriber import Subscriber, Subscription
+from services.store.log import Place
+from tests.pubsub.paper import Paper, entry, subscribe
+
+
+class Laggard:
+    def __init__(self, *since: int) -> None:
+        """At the log's beginning, with a subscription made at each of these serials."""
+        self.paper = Paper()
+        self.subscriber = Subscriber(self.paper, True)  # type: ignore[arg-type]
+        self.catch_up = CatchUp(self.subscriber, [], Place(1, 0), Backlogs(8 << 20, 128 << 20))
+        self.made = [self.subscribe(serial) for serial in since]
+
+    def subscribe(self, since: int) -> Subscription:
+        number = len(self.subscriber.by_identifier) + 1
+        made = subscribe(self.subscriber, b"%d" % number, Place(1, since), number)
+        self.catch_up.add(made)
+        return made
+
+
+class TestWhatIsLost:
+    def test_counts_from_its_place(self) -> None:
+        with pytest.raises(Overtaken) as overtaken:
+            Laggard(0, 8).catch_up.take([entry(1, 7)], Place(1, 7))
+        assert overtaken.value.lost == 6
+
+    def test_counts_from_when_the_first_subscription_was_made(self) -> None:
+        with pytest.raises(Overtaken) as overtaken:
+            Laggard(4, 8).catch_up.take([entry(1, 7)], Place(1, 7))
+        assert overtaken.value.lost == 2
+
+    @pytest.mark.parametrize("trimmed_all", [False, True])
+    def test_is_nothing_before_the_first_subscription(self, trimmed_all: bool) -> None:
+        """Behind at 0, then UNSUBSCRIBE, and SUBSCRIBE again at 8: it never wanted what was trimmed."""
+        laggard = Laggard(0)
+        laggard.catch_up.remove(laggard.made[0])
+        laggard.subscribe(8)
+        if trimmed_all:
+            laggard.catch_up.take([], Place(1, 8))
+            assert laggard.catch_up.place == Place(1, 8)
+        laggard.catch_up.take(
+            [entry(1, serial) for serial in range(9 if trimmed_all else 7, 11)], Place(1, 10)
+        )
+        assert b"".join(laggard.paper.written) == b"MESSAGE 2 m9\nMESSAGE 2 m10\n"
+        assert laggard.catch_up.place == Place(1, 10)
+
+    def test_is_told_too_if_nothing_is_left(self) -> None:
+        with pytest.raises(Overtaken) as overtaken:
+            Laggard(3).catch_up.take([], Place(1, 8))
+        assert overtaken.value.lost == 5
+
+
+class TestRecent:
+    def test_knows_what_follows_the_end_of_an_era(self) -> None:
+        """An era ends after 1 MiB: the first entry of the next one follows the last place of the one before."""
+        recent = Recent()
+        recent.add([entry(2, 6)], Place(1, 5))
+        assert recent.after(Place(1, 5)) == [entry(2, 6)]
+
+    def test_knows_nothing_of_what_lies_before(self) -> None:
+        recent = Recent()
+        recent.add([entry(2, 6)], Place(1, 5))
+        assert recent.after(Place(1, 4)) is None
+
+
+class TestReadings:
+    def test_are_kept_through_a_round_however_long(self) -> None:
+        kept, whose = Readings(), Laggard(0).catch_up
+        kept.keep(whose, [entry(1, 1)], 0.0)
+        kept.next_round(IDLE_S * 50)
+        assert kept.after(whose, IDLE_S * 50) == [entry(1, 1)]
+        kept.next_round(IDLE_S * 100)
+        assert kept.octets
+
+    def test_are_dropped_if_their_owner_had_his_look_and_no_room(self) -> None:
+        kept, whose = Readings(), Laggard(0).catch_up
+        kept.keep(whose, [entry(1, 1)], 0.0)
+        for _ in range(5):
+            kept.next_round(IDLE_S / 2)
+        assert kept.octets
+        kept.next_round(IDLE_S)
+        assert not kept.octets
+        assert kept.after(whose, IDLE_S) == []
+
+    def test_one_that_is_used_outlives_one_that_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(readings, "IDLE_S", 0.0)
+        kept, used, idle = Readings(), Laggard(0).catch_up, Laggard(0).catch_up
+        for whose in (used, idle):
+            kept.keep(whose, [entry(1, 1)], 0.0)
+        for _ in range(3):
+            assert kept.after(used, 0.0)
+            kept.next_round(0.0)
+        assert not kept.after(idle, 0.0)
