@@ -1,0 +1,64 @@
+"""Peer documents in the store, as this process knows them: read again when one changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from services.store import Store, StoreError
+from services.store.peer import PeerSpec
+from services.store.registry import EVERYTHING
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 30.0  # should a notice be lost
+AGAIN_S = 1.0
+
+
+class Registered:
+    """`peers`: specs by name, of all protocols. `on_change`: who is told when they are others."""
+
+    def __init__(self, store: Store) -> None:
+        self.peers: dict[str, PeerSpec] = {}
+        self.on_change: list[Callable[[], None]] = []
+        self._store = store
+        self._stale = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._store.watch(self._told)
+        self._task = asyncio.create_task(self._follow(), name="peers in the store")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _told(self, name: str) -> None:
+        """Names of queues come here too: a question too many is cheap."""
+        if name == EVERYTHING or self._store.peers.is_told_by(name):
+            self._stale.set()
+
+    async def _follow(self) -> None:
+        while True:
+            self._stale.clear()
+            pause_s = LOOK_S if await self._read() else AGAIN_S
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._stale.wait()
+            except TimeoutError:
+                continue
+
+    async def _read(self) -> bool:
+        """False if the store could not be asked."""
+        try:
+            peers = await self._store.peers.all()
+        except StoreError as error:
+            log.debug("the peers cannot be read: %s", error, extra={"action": "peers_unread"})
+            return False
+        if peers != self.peers:
+            self.peers = peers
+            for tell in self.on_change:
+                tell()
+        return True
