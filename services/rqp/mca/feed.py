@@ -120,8 +120,8 @@ class Feed:
         try:
             return await answer
         except asyncio.CancelledError:
-            if not answer.cancelled():  # the answer and the end came in one turn of the loop
-                taken(*answer.result())
+            if not answer.cancelled() and answer.exception() is None:
+                taken(*answer.result())  # the answer and the end came in one turn of the loop
             raise
 
 
