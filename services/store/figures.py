@@ -26,6 +26,7 @@ def figures(reply: list[Any]) -> dict[str, Any]:
     pairs, dead, returned, lots, oldest, now = reply
     found = {pairs[i].decode(): pairs[i + 1].decode() for i in range(0, len(pairs), 2)}
     counters = {name: int(found.get(name, 0)) for name in COUNTERS}
+    reserved_ms = max(0, int(found.get("until", 0)) - int(now))
     length, leased = int(found.get("len", 0)), int(found.get("leased", 0))
     return {
         "ready": length - leased,
@@ -35,6 +36,7 @@ def figures(reply: list[Any]) -> dict[str, Any]:
         "leases": lots,
         "dead_letters": dead,
         "oldest_age_ms": int(now) - int(oldest) if length else 0,
-        "reserved_by": found.get("holder", "") if int(found.get("until", 0)) > int(now) else "",
+        "reserved_by": found.get("holder", "") if reserved_ms > 0 else "",
+        "reserved_for_ms": reserved_ms,
         **counters,
     }

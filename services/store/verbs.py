@@ -66,7 +66,11 @@ class Verbs:
         done: Published,
         holder: str = "",
     ) -> None:
-        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level."""
+        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
+
+        holder: who has the queue reserved (ReservationLost if not), or '?' and a name, for whom it is enough that
+        nobody else has (QueueReserved if somebody has).
+        """
         error = self.refuses() if self._may_refuse else None
         if queue.unkept:
             error = error or AckLevelLost()

@@ -23,15 +23,22 @@ local function append(Q, n, t, origin, blob)
   return entry
 end
 
+-- Why nobody with this holder may put anything in, or nil. holder: '' = no reservation is known of, '?x' = x, who needs
+-- none of its own, x = x, who must have it.
+local function reserved(Q, holder)
+  local by = Q.h.holder and Q.h.holder ~= '' and tonumber(call('HGET', Q.q, 'until')) > Q.C.now and Q.h.holder
+  if holder == '' then return by and 'RESERVED' end
+  if string.sub(holder, 1, 1) ~= '?' then return by ~= holder and 'NOTHELD' or nil end
+  return by and by ~= string.sub(holder, 2) and 'RESERVED' or nil
+end
+
 -- Why nothing at all may be put in now, or nil.
 local function closed(Q, holder)
   local full = guard(Q.C)
   if full then return full end
   if Q.limits.fsync and not Q.C.keeps then return 'UNKEPT' end
   if Q.limits.paused then return 'PAUSED' end
-  local held = Q.h.holder and Q.h.holder ~= '' and tonumber(call('HGET', Q.q, 'until')) > Q.C.now
-  if held and Q.h.holder ~= holder then return 'RESERVED' end
-  if holder ~= '' and not held then return 'NOTHELD' end
+  if holder ~= '' or Q.h.holder and Q.h.holder ~= '' then return reserved(Q, holder) end
 end
 
 -- Of one entry's records, how many the bounds let in: a prefix.

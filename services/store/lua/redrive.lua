@@ -9,7 +9,7 @@ end
 
 -- KEYS epoch, 8 of the source, 8 of the target; ARGV epoch wake-channel id ...
 -- Each dead letter is a message of the target in the same step, or stays. Answers {moved, missing, reason it stopped}.
-local function redrive(K, A)
+FUNCTIONS.redrive = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
@@ -44,7 +44,7 @@ local function redrive(K, A)
 end
 
 -- KEYS epoch, q, d; ARGV epoch id ... Answers how many were removed for good.
-local function purge(K, A)
+FUNCTIONS.purge = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end

@@ -3,7 +3,7 @@
 -- KEYS epoch queues domains ids; ARGV epoch name owner domain spec(JSON) mode(create|apply).
 -- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}. A queue stays in its
 -- domain: a document that names another changes nothing.
-local function register(K, A)
+FUNCTIONS.register = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
@@ -20,7 +20,7 @@ local function register(K, A)
 end
 
 -- KEYS epoch queues; ARGV epoch name qid.
-local function unregister(K, A)
+FUNCTIONS.unregister = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
@@ -30,7 +30,7 @@ local function unregister(K, A)
 end
 
 -- KEYS epoch; ARGV old(may be '') new. Compare and set: a new dataset, or a new generation of the same one.
-local function set_epoch(K, A)
+FUNCTIONS.set_epoch = function(K, A)
   begin()
   local epoch = call('GET', K[1]) or ''
   if epoch ~= A[1] then return redis.error_reply('EPOCH ' .. (epoch == '' and 'none' or epoch)) end

@@ -49,6 +49,7 @@ local PER_ENTRY = 32
 local STEP = 1000          -- messages one call may move on its own account (expiry, eviction, sweeping)
 local GUARD_MS = 5
 local GUARD = 0.75         -- publishes are refused above this share of maxmemory
+local FUNCTIONS = {}       -- what exports.lua offers of files that nobody else needs: a library has at most 200 locals
 local call, bor, band, shl, tobit
 
 -- redis.call and bit do not exist while the library is loaded: every function fetches them first.
