@@ -1,8 +1,8 @@
 -- Queues: loaded once a call, written back once
 
 -- What decides is loaded; counters are only ever added to. `limits` is one field, parsed once for all calls:
--- "max_length max_bytes overflow ttl max_deliveries paused dead_max ack_level tag", 0 = no bound; tag: what it publishes
--- under, '' or * = nothing.
+-- "max_length max_bytes overflow ttl max_deliveries paused dead_max ack_level tag largest", 0 = no bound; tag: what it
+-- publishes under, '' or * = nothing; largest: octets of a body that its peers take. Of older documents the last ones lack.
 local FIELDS = { 'id', 'len', 'bytes', 'leased', 'ce', 'ci', 'lot', 'moved', 'rc_at', 'gens', 'limits', 'holder' }
 local NUMBERS = 9 -- of them, after the id
 
@@ -11,11 +11,12 @@ local function limits_of(text)
   local found = parsed[text]
   if not found then
     if parsed_count == 1000 then parsed, parsed_count = {}, 0 end
-    local length, bytes, overflow, ttl, deliveries, paused, dead, level, tag =
-      string.match(text, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d) (%d+) (%S+) ?([^ ]*)$')
+    local length, bytes, overflow, ttl, deliveries, paused, dead, level, tag, largest =
+      string.match(text, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d) (%d+) (%S+) ?([^ ]*) ?(%d*)$')
     found = { length = tonumber(length), bytes = tonumber(bytes), evict = overflow == 'dead_letter_oldest',
       ttl = tonumber(ttl), deliveries = tonumber(deliveries), paused = paused == '1', dead = tonumber(dead),
-      fsync = level == 'fsync', tag = tag ~= '' and tag ~= '*' and tag or nil }
+      fsync = level == 'fsync', tag = tag ~= '' and tag ~= '*' and tag or nil,
+      largest = tonumber(largest) or 0 }
     parsed[text], parsed_count = found, parsed_count + 1
   end
   return found

@@ -28,6 +28,7 @@ FUNCTIONS.redrive = function(K, A)
       local e = {}
       for j = 1, #raw[2], 2 do e[raw[2][j]] = raw[2][j + 1] end
       local record = encode_record(e.body, e.attributes)
+      if is_too_large(target, 1, #record - 4, record) then reason = 'LARGE' break end
       if room(target, 1, #record - 4, record) < 1 then reason = 'FULL' break end
       append(target, 1, num(C.now), e.origin, record)
       call('XDEL', source.d, A[i])

@@ -33,7 +33,9 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:log:seen       hash: neighbour's store -> "<its incarnation> <place in its log>": all before it was sent to us
   ps:{dom}:log:b          hash: qid -> JSON {patterns, level}: queues that subscribe to the log
   ps:{dom}:log:link:<store>  who follows that neighbour for all edges of this store; expires
-  ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec}
+  ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec, numbers}
+  ps:{registry}:numbers   hash: "rqp-mca 7" -> name of the queue that RQP knows by this number
+  ps:{registry}:remotes   SET of the names of queues that lead to other systems
   ps:{registry}:domains   hash: domain -> new | ready
   ps:{registry}:ids       the last queue id given out
   ps:{registry}:promises  JSON: what this store was found to be able to promise (probe.py)
@@ -49,7 +51,7 @@ local PER_ENTRY = 32
 local STEP = 1000          -- messages one call may move on its own account (expiry, eviction, sweeping)
 local GUARD_MS = 5
 local GUARD = 0.75         -- publishes are refused above this share of maxmemory
-local FUNCTIONS = {}       -- what exports.lua offers of files that nobody else needs: a library has at most 200 locals
+local FUNCTIONS = {}       -- what exports.lua offers of files that stand in blocks of their own (library.py)
 local call, bor, band, shl, tobit
 
 -- redis.call and bit do not exist while the library is loaded: every function fetches them first.
