@@ -1,4 +1,4 @@
-"""Who alone may put messages into a queue for a while: reservations, as RQP's protocols have them."""
+"""Claims on a queue, for a while: who alone may put messages in (reservations), who alone serves it (ownership)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 from services.store.errors import QueueReserved, QueueUnknown, StoreError, refusal
 from services.store.link import Link
 from services.store.queues import Queue
+
+MAX_CONDITION = 500  # characters
 
 
 class Claims:
@@ -37,6 +39,26 @@ class Claims:
     async def release_reservation(self, queue: Queue, holder: str, fence: int) -> bool:
         """Frees it, if it is still the same one."""
         return bool(await self.function("release", [queue.keys[1]], holder, fence))
+
+    async def own(self, queue: Queue, owner: str, ttl_ms: int) -> int | None:
+        """From now on `owner` alone serves the queue: a fence number, kept when it is renewed.
+
+        None: somebody else owns it. Each new owner, and one that renews too late, gets a higher number. Whoever cannot
+        renew must stop in time: the store leases messages to anybody. Raises QueueUnknown, StoreUnavailable.
+        """
+        return int(self._granted(queue, await self.function("own", [queue.keys[1]], owner, ttl_ms))) or None
+
+    async def disown(self, queue: Queue, owner: str, fence: int) -> bool:
+        """The next one may own it at once. False: it was another's already."""
+        return bool(await self.function("disown", [queue.keys[1]], owner, fence))
+
+    async def set_condition(self, queue: Queue, text: str, fence: int) -> bool:
+        """What is wrong with the queue, for whoever looks at it; '' = nothing. It stays until an owner says otherwise.
+
+        False: the fence number is an owner's of before, and nothing was changed.
+        """
+        said = text[:MAX_CONDITION].encode("utf-8", "replace")
+        return bool(await self.function("set_condition", [queue.keys[1]], said, fence))
 
     @staticmethod
     def _granted(queue: Queue, reply: Any) -> Any:

@@ -35,6 +35,7 @@ from services.store.queues import Queue
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
 from services.store.sharing import Sharing
 from services.store.spec import QueueSpec
+from services.store.waking import Wakes
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class Store:
         self._sharing = Sharing(self._find)
         self.numbers = Numbers(self._numbered)
         self._watchers: list[Watcher] = []
+        self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
         self._promises: Promises | None = None  # as they were found at
         self._promises_at = 0.0
@@ -146,6 +148,7 @@ class Store:
             await self._caretaker.close()
         await self._sharing.close()
         await self.numbers.close()
+        await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
         await asyncio.gather(*(domain.close(timeout) for domain in self._domains.values()))
         await self.registry.close()
 
@@ -180,6 +183,14 @@ class Store:
         """The domain, its session being opened."""
         found = self._domain(name)
         found.start()
+        return found
+
+    def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
+        """Tells when queues of the domain may have something; one for the whole process."""
+        found = self._wakes.get(name)
+        if found is None:
+            found = self._wakes[name] = Wakes(self.connector, name)
+            found.start()
         return found
 
     def _dataset_changed(self, _epoch: str) -> None:

@@ -33,7 +33,7 @@ FUNCTIONS.delete = function(K, A)
   return { 1, len }
 end
 
--- The reservation of a queue as it is now: {fence, holder or nil, until}. v = holder, until, fence of the queue hash.
+-- A claim as it is now: {fence, by whom or nil, until}. v = those three fields of the queue hash.
 local function reservation(v, now)
   local by = v[1] and v[1] ~= '' and tonumber(v[2] or 0) > now and v[1] or nil
   return { fence = tonumber(v[3] or 0), by = by, till = tonumber(v[2] or 0) }
@@ -66,6 +66,43 @@ FUNCTIONS.release = function(K, A)
   local v = call('HMGET', K[2], 'holder', 'fence')
   if v[1] ~= A[2] or v[2] ~= A[3] then return 0 end
   call('HSET', K[2], 'holder', '', 'until', '0')
+  return 1
+end
+
+-- KEYS epoch, q; ARGV epoch owner ttl(ms). Answers the fence number, 0 where somebody else owns it. As with reserve, it
+-- is kept by renewing and grows with each new owner.
+FUNCTIONS.own = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local v = call('HMGET', K[2], 'own', 'own_until', 'own_fence', 'id')
+  if not v[4] then return 'GONE' end
+  local now = now_ms()
+  local held = reservation(v, now)
+  if held.by and held.by ~= A[2] then return 0 end
+  if not held.by then held.fence = held.fence + 1 end
+  call('HSET', K[2], 'own', A[2], 'own_until', num(now + tonumber(A[3])), 'own_fence', num(held.fence))
+  return held.fence
+end
+
+-- KEYS epoch, q; ARGV epoch owner fence.
+FUNCTIONS.disown = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local v = call('HMGET', K[2], 'own', 'own_fence')
+  if v[1] ~= A[2] or v[2] ~= A[3] then return 0 end
+  call('HSET', K[2], 'own', '', 'own_until', '0')
+  return 1
+end
+
+-- KEYS epoch, q; ARGV epoch text fence. Only the latest owner says it, also after its time.
+FUNCTIONS.set_condition = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  if call('HGET', K[2], 'own_fence') ~= A[3] then return 0 end
+  if A[2] == '' then call('HDEL', K[2], 'condition') else call('HSET', K[2], 'condition', A[2]) end
   return 1
 end
 

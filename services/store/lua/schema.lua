@@ -10,7 +10,8 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:state          hash: when the last sweep ran and since when the store has been up
   ps:{dom}:<qid>:s        stream of entries <generation>-<number>, up to 32 messages each:
                           n = count, t = server ms, o = origin, b = records, c = 1 if it was returned to the end
-  ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS)
+  ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS); who has it reserved
+                          (holder, until, fence), who serves it (own, own_until, own_fence), condition = what is wrong
   ps:{dom}:<qid>:l        lots: number -> "<session> <left> <kind> <rest>"
                           F e1 i1 e2 i2 = a range taken for the first time; H = the same, but some messages of it have
                           a record in f; R p p p = redelivered messages at these positions
