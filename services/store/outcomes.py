@@ -9,7 +9,7 @@ from typing import Any
 from services.store import delivery
 from services.store.delivery import Delivery
 from services.store.errors import BindingsChanged, MessageTooLarge, QueueUnknown, StoreError, StoreFault, refusal, refused_as
-from services.store.operations import Commit, Counted, Done, Placed, Publish, Reject, Return, Send, Take
+from services.store.operations import Commit, Counted, Done, Note, Placed, Publish, Reject, Return, Send, Take
 from services.store.queues import Queue
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def acked(
 
 
 def _tell_each(
-    items: Sequence[Return | Reject], gone: StoreError | None, indexes: Sequence[int], count: Count
+    items: Sequence[Return | Reject | Note], gone: StoreError | None, indexes: Sequence[int], count: Count
 ) -> None:
     """indexes: of the messages that were not leased to us, counted over all items."""
     fenced = set() if gone else set(indexes)
@@ -86,6 +86,13 @@ def returned(returns: list[Return], count: Count) -> Handler:
 def rejected(rejects: list[Reject], count: Count) -> Handler:
     def handle(reply: Any) -> None:
         _tell_each(rejects, _failed(reply, count, len(rejects)), reply[2:], count)
+
+    return handle
+
+
+def noted(notes: list[Note], count: Count) -> Handler:
+    def handle(reply: Any) -> None:
+        _tell_each(notes, _failed(reply, count, len(notes)), reply[2:], count)
 
     return handle
 

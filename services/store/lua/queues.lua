@@ -118,12 +118,15 @@ local function leave(Q, entry, number, bytes)
   end
 end
 
+-- A note has no spaces and stands behind a ';', which no record had before there were notes.
 local function history(record)
-  local lot, acquired, failed, first, last, err = string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
-  return { lot = lot, acquired = tonumber(acquired), failed = tonumber(failed), first = first, last = last, err = err }
+  local lot, acquired, failed, first, last, note, err =
+    string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+);?(%S*) ?(.*)$')
+  return { lot = lot, acquired = tonumber(acquired), failed = tonumber(failed), first = first, last = last,
+    note = note ~= '' and note or nil, err = err }
 end
 local function history_text(lot, h) return lot .. ' ' .. num(h.acquired) .. ' ' .. num(h.failed) .. ' ' .. h.first ..
-  ' ' .. h.last .. ' ' .. (h.err or '') end
+  ' ' .. h.last .. (h.note and ';' .. h.note or '') .. ' ' .. (h.err or '') end
 
 -- Dead letters
 
@@ -141,6 +144,7 @@ local function bury(Q, record, t, origin, entry, reason, h, err)
     'acquired', num(h and h.acquired or 0), 'failed', num(h and h.failed or 0), 'first', h and h.first or '0',
     'last', h and h.last or '0', 'error', err or '', 'body', body }
   if attributes then args[#args + 1] = 'attributes' args[#args + 1] = attributes end
+  if h and h.note then args[#args + 1] = 'note' args[#args + 1] = h.note end
   call('XADD', Q.d, unpack(args))
   count(Q, 'dead', 1)
   local most = Q.limits.dead

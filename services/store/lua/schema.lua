@@ -16,8 +16,8 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
                           F e1 i1 e2 i2 = a range taken for the first time; H = the same, but some messages of it have
                           a record in f; R p p p = redelivered messages at these positions
   ps:{dom}:<qid>:r        ZSET of returned messages, member = score = position = number * 32 + index: their old place
-  ps:{dom}:<qid>:f        position -> "<lot> <acquired> <failed> <first ms> <last ms> <error>", redelivered ones only;
-                          lot 0 = waiting in r (or at the end of the stream)
+  ps:{dom}:<qid>:f        position -> "<lot> <acquired> <failed> <first ms> <last ms>[;<note>] <error>", only of messages
+                          that are redelivered or have a note; lot 0 = waiting in r (or at the end of the stream)
   ps:{dom}:<qid>:m        entry -> mask of settled messages, for partly settled entries only
   ps:{dom}:<qid>:x        entry -> msgpack {n, t, o, b, c}: old, mostly settled entries, without the settled bodies
   ps:{dom}:<qid>:d        dead letters, a stream with one message an entry and plain named fields
