@@ -49,10 +49,26 @@ class Asker:
         self._pipe.settle(self._source, deliveries, answer.take)
         await answer
 
-    async def release(self, deliveries: list[Delivery]) -> None:
-        """Returns one or more deliveries, unharmed, to their old places."""
+    async def release(
+        self, deliveries: list[Delivery], *, failed: bool = False, to_end: bool = False, error: str = ""
+    ) -> None:
+        """Returns one or more deliveries to their old places, or to the end. failed: it counts as an attempt."""
         answer: _Answer[None] = _Answer()
-        self._pipe.release(self._source, deliveries, failed=False, done=answer.take)
+        self._pipe.release(
+            self._source, deliveries, failed=failed, to_end=to_end, error=error, done=answer.take
+        )
+        await answer
+
+    async def reject(self, deliveries: list[Delivery], reason: str, error: str = "") -> None:
+        """Moves one or more deliveries to the dead letters."""
+        answer: _Answer[None] = _Answer()
+        self._pipe.reject(self._source, deliveries, reason, error, answer.take)
+        await answer
+
+    async def note(self, delivery: Delivery, note: str) -> None:
+        """Writes something beside a delivery (see `Verbs.note`)."""
+        answer: _Answer[None] = _Answer()
+        self._pipe.note(self._source, delivery, note, answer.take)
         await answer
 
     async def commit(self, identifier: str, parts: list[Part], *, digest: str = "") -> None:

@@ -21,6 +21,7 @@ from services.store.operations import (
     Bury,
     Commit,
     Done,
+    Note,
     Phase,
     Reject,
     Return,
@@ -109,7 +110,8 @@ class Call:
         """Everybody who asked is told the same."""
         for round_ in self.rounds:
             for work in round_.works.values():
-                waiting: list[Return | Reject | Bury] = [*work.returns, *work.rejects, *work.buries]
+                waiting: list[Return | Reject | Bury | Note] = [*work.returns, *work.rejects]
+                waiting += [*work.buries, *work.notes]
                 for done in (*(done for _, done in work.acked), *(item.done for item in waiting)):
                     tell(done, error)
                 for publish in work.publishes:
@@ -140,8 +142,8 @@ class Call:
                 settled: list[Return | Reject] = [*work.returns, *work.rejects]
                 for item in settled:
                     item.done = None
-                for bury in work.buries:
-                    bury.done = _ignore
+                for other in (*work.buries, *work.notes):
+                    other.done = _ignore
                 for publish in work.publishes:
                     publish.done = _ignore
                 for take in work.takes:
@@ -176,7 +178,7 @@ class Call:
             round_.commits
             or round_.sends
             or round_.heads
-            or any(w.publishes or w.takes or w.counts or w.buries for w in round_.works.values())
+            or any(w.publishes or w.takes or w.counts or w.buries or w.notes for w in round_.works.values())
             for round_ in self.rounds
         )
 

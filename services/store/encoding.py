@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from services.store import outcomes, records
-from services.store.operations import TAKE_BYTES, Commit, Publish, Reject, Return, Send, Work, merge
+from services.store.operations import TAKE_BYTES, Commit, Note, Publish, Reject, Return, Send, Work, merge
 from services.store.outcomes import Handler
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ class _Encoder:
     def _work(self, work: Work) -> None:
         args = self._args
         index = self._call.queues[work.queue.qid][0]
+        if work.notes:  # before what ends the lease
+            _encode_notes(index, work.notes, args)
+            self.handlers.append(outcomes.noted(work.notes, self._call.count))
         if work.acks:
             args += ("A", index, len(work.acks))
             for (lot, entry), (size, mask, count) in work.acks.items():
@@ -158,6 +161,14 @@ def _encode_returns(index: int, returns: list[Return], args: list[Any]) -> None:
         d = r.delivery
         for position in range(d.start, d.start + d.count):
             args += (d.lot, d.entry, position, "end" if r.to_end else "front", int(r.failed), r.error)
+
+
+def _encode_notes(index: int, notes: list[Note], args: list[Any]) -> None:
+    args += ("N", index, sum(note.delivery.count for note in notes))
+    for note in notes:
+        d = note.delivery
+        for position in range(d.start, d.start + d.count):
+            args += (d.lot, d.entry, position, note.text)
 
 
 def _encode_rejects(index: int, rejects: list[Reject], args: list[Any]) -> None:

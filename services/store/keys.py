@@ -99,6 +99,14 @@ class RegistryKeys:
         return self.prefix + "queues"
 
     @property
+    def numbers(self) -> str:
+        return self.prefix + "numbers"
+
+    @property
+    def remotes(self) -> str:
+        return self.prefix + "remotes"
+
+    @property
     def domains(self) -> str:
         return self.prefix + "domains"
 

@@ -76,6 +76,13 @@ class Reject:
 
 
 @dataclass(slots=True)
+class Note:
+    delivery: Delivery
+    text: str
+    done: Done
+
+
+@dataclass(slots=True)
 class Bury:
     record: bytes
     origin: str
@@ -126,6 +133,7 @@ class Work:
     acked: list[tuple[list[Delivery], Done]] = field(default_factory=list)  # who asked, and for which of them
     returns: list[Return] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     buries: list[Bury] = field(default_factory=list)
     publishes: list[Publish] = field(default_factory=list)
     takes: list[Take] = field(default_factory=list)

@@ -6,6 +6,8 @@ answered within the same step.
 
 from __future__ import annotations
 
+import re
+
 from services.store.delivery import Delivery
 from services.store.errors import AckLevelLost, DomainMismatch, StoreError
 from services.store.keys import DomainKeys
@@ -15,6 +17,7 @@ from services.store.operations import (
     Commit,
     Counted,
     Done,
+    Note,
     Part,
     Phase,
     Placed,
@@ -32,6 +35,7 @@ from services.store.operations import (
 from services.store.queues import Queue
 from services.store.waiting import Waiting
 
+NOTE = re.compile(r"[!-~]{0,200}")
 KEEP_TRANSACTIONS_MS = 24 * 3600 * 1000  # how long an applied transaction id is remembered
 
 
@@ -66,7 +70,11 @@ class Verbs:
         done: Published,
         holder: str = "",
     ) -> None:
-        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level."""
+        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
+
+        holder: who has the queue reserved (ReservationLost if not), or '?' and a name, for whom it is enough that
+        nobody else has (QueueReserved if somebody has).
+        """
         error = self.refuses() if self._may_refuse else None
         if queue.unkept:
             error = error or AckLevelLost()
@@ -159,6 +167,21 @@ class Verbs:
         for d in deliveries:
             call = self._call_for(0, 0, 0, settles=d.count)
             call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, each))
+
+    def note(self, source: Source, delivery: Delivery, note: str, done: Done) -> None:
+        """Writes something beside leased messages, '' to take it away: whoever gets them later finds it.
+
+        It stays until they are settled, and goes with them to the dead letters. ValueError for a note of more than 200
+        characters, or with others than visible ones of ASCII.
+        """
+        if not NOTE.fullmatch(note):
+            raise ValueError(f"a note has up to 200 visible characters and no spaces, unlike {note!r}")
+        refused = self._refusal(delivery.queue)
+        if refused is not None:
+            done(refused)
+            return
+        call = self._call_for(0, 0, 0, settles=delivery.count)
+        call.work(source, delivery.queue, Phase.SETTLE).notes.append(Note(delivery, note, done))
 
     def bury(
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done

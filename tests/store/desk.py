@@ -186,6 +186,14 @@ class Desk:
     async def reject(self, deliveries: list[Delivery], reason: str = "refused", error: str = "") -> None:
         await self.rejecting(deliveries, reason, error)
 
+    def noting(self, delivery: Delivery, note: str) -> asyncio.Future[None]:
+        future, done = self._answer()
+        self.pipe.note(self.source, delivery, note, done)
+        return future
+
+    async def note(self, delivery: Delivery, note: str) -> None:
+        await self.noting(delivery, note)
+
     async def bury(
         self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
     ) -> None:

@@ -68,6 +68,9 @@ local function check_part(Q, part)
   if #part.blobs > 0 then
     local reason = closed(Q, '')
     if reason then return reason end
+    for _, b in ipairs(part.blobs) do
+      if is_too_large(Q, b[1], b[2], b[3]) then return 'LARGE' end
+    end
   end
   if not check_acks(Q, part) then return 'FENCED' end
 end

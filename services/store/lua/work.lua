@@ -4,6 +4,7 @@
 -- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
 --   P queue origin holder k (n bytes records)*k    A queue k (lot entry n mask bytes)*k   T queue want max-bytes
 --   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
+--   N queue k (lot entry index note)*k
 --   B queue origin k (reason error record)*k       X tx keep-ms digest parts (queue k origin acks*k k' publishes*k')*
 --   L bindings origin k (n lines c (queue record)*c)*k   H
 local FIRST = 8
@@ -96,6 +97,10 @@ OPS.J = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
   return Q and rejects(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
 end
+OPS.N = function(C, queues, A, i)
+  local Q = queues(tonumber(A[i]))
+  return Q and notes(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
+end
 OPS.C = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
   return Q and Q.h.len - Q.h.leased or 'GONE'
@@ -119,6 +124,7 @@ local AFTER = {
   T = function(_, i) return i + 3 end,
   R = function(A, i) return i + 2 + 6 * A[i + 1] end,
   J = function(A, i) return i + 2 + 5 * A[i + 1] end,
+  N = function(A, i) return i + 2 + 4 * A[i + 1] end,
   C = function(_, i) return i + 1 end,
   B = function(A, i) return i + 3 + 3 * A[i + 2] end,
   L = after_sends,
