@@ -76,9 +76,7 @@ class LiveEdge(Live[RqpSettings]):
     async def remote(self, name: str, number: int = 7, **remote: Any) -> Queue:
         """A transmission queue."""
         spec = remote.pop("spec", {})
-        return await self.declare(
-            name, remote={"protocol": "rqp-mca", "queueId": number, **remote}, **spec
-        )
+        return await self.declare(name, remote={"protocol": "rqp-mca", "queueId": number, **remote}, **spec)
 
     async def replace_remote(self, name: str, number: int = 7, **remote: Any) -> None:
         """The document changes; whatever else stands in it is as `remote` makes it."""

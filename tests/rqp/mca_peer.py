@@ -21,8 +21,8 @@ from protos.rqp_mca import (
     Request,
     encode_message,
 )
-from tests.live import PATIENCE_S
 from services.kit.sockets import reset_on_close
+from tests.live import PATIENCE_S
 
 EventT = TypeVar("EventT", AvailableRequest, QueueRequest, Data)
 

@@ -13,8 +13,8 @@ from services.store.peer import PeerDocument
 from tests.live import until
 from tests.rqp.conftest import Start
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_peer import Call, McaPeer as Peer
-from tests.rqp.mca_peer import peer_settings
+from tests.rqp.mca_peer import Call, peer_settings
+from tests.rqp.mca_peer import McaPeer as Peer
 from tests.servers import Server
 
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
@@ -68,7 +68,8 @@ async def test_peers_from_a_file_that_changes(
     file = tmp_path / ".rqprc"
     file.write_text("# nobody yet\n")
     edge = await start(
-        server, mca={"rqprc": str(file), "availability_timeout_s": 0.05, "first_pause_s": 60.0, "max_pause_s": 60.0}
+        server,
+        mca={"rqprc": str(file), "availability_timeout_s": 0.05, "first_pause_s": 60.0, "max_pause_s": 60.0},
     )
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -99,9 +100,7 @@ async def test_bad_lines_stop_none_of_the_good_ones(
     assert [line.line for line in edge.log.events("rqprc_line_skipped")] == [1, 3]
 
 
-async def test_a_file_that_is_not_there_yet(
-    server: Server, start: Start, peer: Peer, tmp_path: Path
-) -> None:
+async def test_a_file_that_is_not_there_yet(server: Server, start: Start, peer: Peer, tmp_path: Path) -> None:
     file = tmp_path / ".rqprc"
     edge = await start(server, mca={"rqprc": str(file)})
     queue = await edge.remote("away")
@@ -116,17 +115,16 @@ async def test_a_file_that_is_not_there_yet(
 
 
 async def test_all_addresses_of_a_name_are_receiving_mcas(server: Server, start: Start) -> None:
-    async with Peer("127.0.0.1") as one:
-        async with Peer("127.0.0.2", one.port) as two:
-            dns = Dns(**{"mca.example": ["127.0.0.1", "127.0.0.2"]})
-            peers = {"them": {"addresses": [f"mca.example:{one.port}"]}}
-            edge = await start(server, look_up=dns, mca={"peers": peers, "availability_timeout_s": 20.0})
-            queue = await edge.remote("away")
-            await edge.put(queue, b"one")
-            call, other = await one.asked(), await two.asked()
-            call.say(AVAILABLE)
-            other.say(AVAILABLE)
-            await until(lambda: call.waiting or other.waiting)
+    async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
+        dns = Dns(**{"mca.example": ["127.0.0.1", "127.0.0.2"]})
+        peers = {"them": {"addresses": [f"mca.example:{one.port}"]}}
+        edge = await start(server, look_up=dns, mca={"peers": peers, "availability_timeout_s": 20.0})
+        queue = await edge.remote("away")
+        await edge.put(queue, b"one")
+        call, other = await one.asked(), await two.asked()
+        call.say(AVAILABLE)
+        other.say(AVAILABLE)
+        await until(lambda: call.waiting or other.waiting)
 
 
 async def test_a_name_that_comes_to_mean_another_machine(server: Server, start: Start) -> None:

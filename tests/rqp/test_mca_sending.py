@@ -8,7 +8,7 @@ from protos.rqp_mca import AvailableConfirm, AvailableRequest, Profile, QueueCon
 from services.store import Source
 from services.store.records import encode
 from tests.live import until
-from tests.rqp.conftest import Start
+from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_client import UNRELIABLE
 from tests.rqp.mca_peer import Call, McaPeer, peer_settings
@@ -170,9 +170,7 @@ async def test_large_messages_behind_one_another(server: Server, start: Start, p
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_two_queues_hold_each_other_up_in_nothing(
-    server: Server, start: Start, peer: McaPeer
-) -> None:
+async def test_two_queues_hold_each_other_up_in_nothing(server: Server, start: Start, peer: McaPeer) -> None:
     """3.2: one machine for each; 3.3: each with a connection of its own."""
     edge = await start(server, mca={"peers": peer_settings(peer), "data_timeout_s": 20.0})
     stuck, well = await edge.remote("stuck", 7), await edge.remote("well", 8)
@@ -201,7 +199,7 @@ async def test_a_queue_goes_to_the_peers_that_it_names(
     assert peer.calls == []
 
 
-async def test_edge_to_edge(server: Server, new_server: Start, start: Start) -> None:
+async def test_edge_to_edge(server: Server, new_server: NewServer, start: Start) -> None:
     """Two systems, two stores: what is put in here stands there, in order."""
     there = await start(await new_server())
     target = await there.numbered("orders", 7)
@@ -220,7 +218,7 @@ async def test_edge_to_edge(server: Server, new_server: Start, start: Start) -> 
     await there.check_nothing_is_left()
 
 
-async def test_two_edges_of_the_other_system(server: Server, new_server: Start, start: Start) -> None:
+async def test_two_edges_of_the_other_system(server: Server, new_server: NewServer, start: Start) -> None:
     """2.3, 3: several servers of one store are several receiving MCAs; one of them reserves the queue."""
     far = await new_server()
     there = [await start(far), await start(far)]

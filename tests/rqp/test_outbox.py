@@ -1,12 +1,16 @@
-"""Who sends a transmission queue's messages: one process at a time, and nobody while it is paused (rqp_mca.md 3.2, 3.6)."""
+"""Who sends a transmission queue's messages: one process at a time, nobody while it is paused (rqp_mca.md 3.2, 3.6)."""
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 from services.store import QueueSpec
 from tests.live import until
-from tests.rqp.conftest import Start
+from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_peer import McaPeer, peer_settings
+from tests.rqp.program import EdgeProgram
 from tests.servers import Server
 
 PATIENT = {"data_timeout_s": 20.0, "availability_timeout_s": 20.0}
@@ -53,7 +57,7 @@ async def test_another_goes_on_when_one_drains(server: Server, start: Start, pee
     second = other if first is one else one
     call = await peer.reserved()
     assert await call.body() == b"one"
-    draining = __import__("asyncio").ensure_future(first.service.stop_taking())
+    draining = asyncio.ensure_future(first.service.stop_taking())
     call.confirm()
     await draining
     await call.ended()
@@ -65,38 +69,33 @@ async def test_another_goes_on_when_one_drains(server: Server, start: Start, pee
 
 
 async def test_another_goes_on_when_one_dies(
-    new_server: Start, start: Start, peer: McaPeer
+    new_server: NewServer, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
-    """3.2: its lease runs out, and what it had leased is swept; what was out may come twice."""
-    server: Server = await new_server()
+    """3.2: killed, it gives nothing back: its lease runs out, what it had leased is swept; what was out comes twice."""
+    server = await new_server()
     store = {"session_timeout_s": 1.0, "heartbeat_s": 0.2, "sweep_s": 0.2}
     settings = {"mca": {"peers": peer_settings(peer), **PATIENT}, "outbox": SHORT, "store": store}
-    one, other = await start(server, **settings), await start(server, **settings)
-    queue = await one.remote("away", spec={"visibilityTimeout": "100ms"})
-    await one.put(queue, b"one", b"two")
-    first = await owner(one, other)
-    second = other if first is one else one
-    call = await peer.reserved()
-    assert await call.body() == b"one"
-    await kill(first)
-    again = await peer.reserved()
-    bodies = [await again.body()]
-    again.confirm()
-    bodies.append(await again.body())
-    again.confirm()
-    assert bodies == [b"one", b"two"]
-    await until(lambda: second.is_empty(queue))
-
-
-async def kill(edge: LiveEdge) -> None:
-    """As if its process were killed: nothing is given back, no connection lives on."""
-    service = edge.service
-    for agent in service.agents:
-        outbox = agent._outbox  # type: ignore[attr-defined]
-        outbox._task.cancel()
-        for holding in outbox._holdings.values():
-            holding._task.cancel()
-    raise NotImplementedError
+    edge = await start(server, mca=PATIENT, outbox=SHORT, store=store)
+    async with EdgeProgram(server.url, tmp_path, settings) as doomed:
+        remote = {"protocol": "rqp-mca", "queueId": 7, "peers": ["p0"]}
+        queue = await edge.declare("away", remote=remote, visibilityTimeout="100ms", paused=True)
+        await edge.service.stop_taking()  # only the program is left to own it
+        await edge.tools.declare(
+            "away",
+            QueueSpec.model_validate({"remote": remote, "visibilityTimeout": "100ms"}),
+            "test",
+            replace=True,
+        )
+        await edge.put(queue, b"one", b"two")
+        call = await peer.reserved()
+        assert await call.body() == b"one"
+        other = await start(server, **settings)
+        await doomed.kill()
+        again = await peer.reserved()
+        for body in (b"one", b"two"):
+            assert await again.body() == body
+            again.confirm()
+        await until(lambda: other.is_empty(queue))
 
 
 async def test_a_paused_queue_is_let_go(server: Server, start: Start, peer: McaPeer) -> None:
@@ -173,7 +172,7 @@ async def test_a_queue_that_is_no_transmission_queue_any_more(
 
 
 async def test_a_store_that_is_away_for_longer_than_the_lease(
-    new_server: Start, start: Start, peer: McaPeer
+    new_server: NewServer, start: Start, peer: McaPeer
 ) -> None:
     """Who cannot renew stops before anybody else can have the queue, and goes on when the store is there again."""
     server: Server = await new_server()
