@@ -20,8 +20,9 @@ from services.store.operations import (
     MAX_QUEUES,
     Bury,
     Commit,
-    Done,
     Note,
+    Once,
+    Outcome,
     Phase,
     Reject,
     Return,
@@ -150,7 +151,10 @@ class Call:
                     take.done = taken
                 work.counts.clear()
             for commit in round_.commits:
-                commit.done = _give_back_unless_done(commit, give_back)
+                if isinstance(commit, Commit):
+                    commit.done = _give_back_unless_done(commit, give_back)
+                else:
+                    commit.done = _ignore
             for send in round_.sends:
                 send.done = _ignore
             round_.heads = [_ignore] * len(round_.heads)
@@ -183,10 +187,10 @@ class Call:
         )
 
 
-def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]], None]) -> Done:
-    def done(error: StoreError | None) -> None:
+def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]], None]) -> Once:
+    def done(outcome: Outcome | StoreError) -> None:
         leased = [d for part in commit.parts for d in part.deliveries]
-        if error is not None and leased:
+        if isinstance(outcome, StoreError) and leased:
             give_back(leased)
 
     return done
