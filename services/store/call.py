@@ -20,8 +20,9 @@ from services.store.operations import (
     MAX_QUEUES,
     Bury,
     Commit,
-    Done,
     Note,
+    Once,
+    Outcome,
     Phase,
     Reject,
     Return,
@@ -142,15 +143,20 @@ class Call:
                 settled: list[Return | Reject] = [*work.returns, *work.rejects]
                 for item in settled:
                     item.done = None
-                for other in (*work.buries, *work.notes):
-                    other.done = _ignore
+                for bury in work.buries:
+                    bury.done = _ignore
+                for note in work.notes:
+                    note.done = _ignore
                 for publish in work.publishes:
                     publish.done = _ignore
                 for take in work.takes:
                     take.done = taken
                 work.counts.clear()
             for commit in round_.commits:
-                commit.done = _give_back_unless_done(commit, give_back)
+                if isinstance(commit, Commit):
+                    commit.done = _give_back_unless_done(commit, give_back)
+                else:
+                    commit.done = _ignore
             for send in round_.sends:
                 send.done = _ignore
             round_.heads = [_ignore] * len(round_.heads)
@@ -183,10 +189,10 @@ class Call:
         )
 
 
-def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]], None]) -> Done:
-    def done(error: StoreError | None) -> None:
+def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]], None]) -> Once:
+    def done(outcome: Outcome | StoreError) -> None:
         leased = [d for part in commit.parts for d in part.deliveries]
-        if error is not None and leased:
+        if isinstance(outcome, StoreError) and leased:
             give_back(leased)
 
     return done

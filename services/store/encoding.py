@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from services.store import outcomes, records
-from services.store.operations import TAKE_BYTES, Commit, Note, Publish, Reject, Return, Send, Work, merge
+from services.store.operations import (
+    TAKE_BYTES,
+    Commit,
+    Note,
+    Numbered,
+    Publish,
+    Reject,
+    Return,
+    Send,
+    Work,
+    merge,
+)
 from services.store.outcomes import Handler
 
 if TYPE_CHECKING:
@@ -36,7 +47,10 @@ class _Encoder:
             for work in round_.works.values():
                 self._work(work)
             for commit in round_.commits:
-                self._commit(commit)
+                if isinstance(commit, Commit):
+                    self._commit(commit)
+                else:
+                    self._numbered(commit)
             if round_.sends:
                 self._sends(round_.sends)
             for placed in round_.heads:
@@ -102,20 +116,32 @@ class _Encoder:
             start = end
 
     def _commit(self, commit: Commit) -> None:
-        args, transactions = self._args, self._transactions
-        transactions.append(self._call.keys.transaction(commit.identifier))
-        key = FIRST_QUEUE + 8 * len(self._call.queues) + len(transactions)
+        args = self._args
+        key = self._key(self._call.keys.transaction(commit.identifier))
         args += ("X", key, commit.keep_ms, commit.digest, len(commit.parts))
         for part in commit.parts:
             merged = merge(part.deliveries)
             entries = records.pack(part.records) if part.records else []
-            args += (self._call.queues[part.queue.qid][0], len(merged), part.origin)
+            args += (self._call.queues[part.queue.qid][0], len(merged), part.origin, part.holder)
             for group in merged:
                 args += group
             args.append(len(entries))
             for packed in entries:
                 args += packed
-        self.handlers.append(outcomes.committed(commit, self._call.count))
+        self.handlers.append(outcomes.once(commit.done, self._call.count))
+
+    def _numbered(self, numbered: Numbered) -> None:
+        key = self._key(self._call.keys.journal(numbered.journal))
+        queue = self._call.queues[numbered.queue.qid][0]
+        record = numbered.record
+        self._args += ("U", key, queue, numbered.number, numbered.origin, numbered.reason, numbered.error)
+        self._args += (1, len(record) - 4, record)
+        self.handlers.append(outcomes.once(numbered.done, self._call.count))
+
+    def _key(self, key: str) -> int:
+        """The place of one more key, behind those of the queues."""
+        self._transactions.append(key)
+        return FIRST_QUEUE + 8 * len(self._call.queues) + len(self._transactions)
 
     def _sends(self, sends: list[Send]) -> None:
         """Lines of many connections share entries. One operation for all that know the same bindings."""

@@ -54,6 +54,9 @@ class DomainKeys:
     def transaction(self, identifier: str) -> str:
         return f"{self.prefix}tx:{identifier}"
 
+    def journal(self, name: str) -> str:
+        return f"{self.prefix}j:{name}"
+
     def queue(self, qid: str) -> tuple[str, ...]:
         return tuple(f"{self.prefix}{qid}:{key}" for key in QUEUE_KEYS)
 
@@ -113,6 +116,14 @@ class RegistryKeys:
     @property
     def ids(self) -> str:
         return self.prefix + "ids"
+
+    @property
+    def cast_ids(self) -> str:
+        return self.prefix + "cast_ids"
+
+    @property
+    def peers(self) -> str:
+        return self.prefix + "peers"
 
     @property
     def promises(self) -> str:

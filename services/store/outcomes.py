@@ -8,8 +8,28 @@ from typing import Any
 
 from services.store import delivery
 from services.store.delivery import Delivery
-from services.store.errors import BindingsChanged, MessageTooLarge, QueueUnknown, StoreError, StoreFault, refusal, refused_as
-from services.store.operations import Commit, Counted, Done, Note, Placed, Publish, Reject, Return, Send, Take
+from services.store.errors import (
+    BindingsChanged,
+    MessageTooLarge,
+    QueueUnknown,
+    StoreError,
+    StoreFault,
+    refusal,
+    refused_as,
+)
+from services.store.operations import (
+    Counted,
+    Done,
+    Note,
+    Once,
+    Outcome,
+    Placed,
+    Publish,
+    Reject,
+    Return,
+    Send,
+    Take,
+)
 from services.store.queues import Queue
 
 log = logging.getLogger(__name__)
@@ -171,19 +191,21 @@ def counted(waiters: list[Counted], count: Count) -> Handler:
     return handle
 
 
-def committed(commit: Commit, count: Count) -> Handler:
+def once(done: Once, count: Count) -> Handler:
     def handle(reply: Any) -> None:
         failed = _failed(reply, count, 1)
         if failed is not None:
-            tell(commit.done, failed)
+            tell(done, failed)
         elif reply[0] == b"DONE":
-            tell(commit.done, None)
+            tell(done, Outcome.STORED)
+        elif reply[0] == b"AGAIN":
+            tell(done, Outcome.AGAIN)
         elif reply[0] == b"FAILED":
             error = refusal(reply[1])
             count(error, 1)
-            tell(commit.done, error)
+            tell(done, error)
         else:
-            tell(commit.done, StoreFault(f"a commit was answered with {reply!r}"))
+            tell(done, StoreFault(f"a commit was answered with {reply!r}"))
 
     return handle
 

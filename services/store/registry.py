@@ -21,6 +21,7 @@ from services.store.queues import Queue
 from services.store.spec import STORED, QueueSpec
 
 READY = b"ready"
+MAX_ID = 0xFFFF_FFFF
 EVERYTHING = ""  # no queue's name: a notice that everything may have changed
 
 
@@ -149,6 +150,19 @@ class Registry:
     async def remotes(self) -> list[str]:
         """The names of the queues that lead to other systems."""
         return [decode_name(name) for name in await self.link.call("SMEMBERS", self.keys.remotes)]
+
+    async def next_ids(self, count: int) -> int:
+        """The first of so many ids of 32 bits, one after the other, never 0 (rqp_cast.md 2.3).
+
+        They come round after four thousand million. A store that is new begins somewhere else than the one before it.
+        """
+        key = self.keys.cast_ids
+        await self.link.call("SET", key, int(time.time()), "NX")
+        while True:
+            # an answer that is lost loses the ids
+            last = (int(await self.link.call("INCRBY", key, count)) - 1) % MAX_ID + 1
+            if last >= count:  # else they come round in the middle
+                return last - count + 1
 
     async def domains(self) -> list[str]:
         found = await self.link.call("HGETALL", self.keys.domains)

@@ -7,6 +7,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:lane:<session> hash: n = last sequence, 0..63 = ring of the last replies (msgpack), replayed when asked again
   ps:{dom}:lots:<session> SET "<qid> <lot>": what the session holds
   ps:{dom}:tx:<id>        outcome of a commit, kept so that the same id is never applied twice
+  ps:{dom}:j:<journal>    the highest number of this journal that was applied; kept for ever
   ps:{dom}:state          hash: when the last sweep ran and since when the store has been up
   ps:{dom}:<qid>:s        stream of entries <generation>-<number>, up to 32 messages each:
                           n = count, t = server ms, o = origin, b = records, c = 1 if it was returned to the end
@@ -37,8 +38,10 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec, numbers}
   ps:{registry}:numbers   hash: "rqp-mca 7" -> name of the queue that RQP knows by this number
   ps:{registry}:remotes   SET of the names of queues that lead to other systems
+  ps:{registry}:peers     hash: name -> JSON, the spec of a Peer document
   ps:{registry}:domains   hash: domain -> new | ready
   ps:{registry}:ids       the last queue id given out
+  ps:{registry}:cast_ids  how many ids of messages were given out (rqp_cast.md 2.3)
   ps:{registry}:promises  JSON: what this store was found to be able to promise (probe.py)
 
 A RECORD is u8 flags | u24 length | [u16 length, msgpack attributes, if flag 1] | body.
