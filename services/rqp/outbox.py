@@ -42,7 +42,7 @@ class Outbox:
         self._make = make
         self._stale = asyncio.Event()
         self._holdings: dict[str, Holding] = {}  # by the queue's id
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[str, asyncio.Task[None]] = {}  # the last one of each queue that was let go
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -56,7 +56,7 @@ class Outbox:
             await asyncio.gather(self._task, return_exceptions=True)
         for qid in list(self._holdings):
             self._let_go(qid)
-        await asyncio.gather(*self._ending)
+        await asyncio.gather(*self._ending.values())
 
     def _told(self, _name: str) -> None:
         """A queue's name: whether it is one of ours, the store knows best."""
@@ -84,28 +84,38 @@ class Outbox:
                 self._let_go(qid)
         for qid, queue in wanted.items():
             if qid not in self._holdings:
-                self._holdings[qid] = Holding(self._service, queue, self._protocol, self._make)
+                before = self._ending.get(qid)
+                self._holdings[qid] = Holding(self._service, queue, self._protocol, self._make, before)
 
     def _is_wanted(self, queue: Queue) -> bool:
         remote = queue.spec.remote
         return remote is not None and remote.protocol == self._protocol and not queue.spec.paused
 
     def _let_go(self, qid: str) -> None:
-        """Another holding of the same queue may begin meanwhile: it owns nothing before this one has disowned."""
+        """Ends in its own time; another holding of the same queue waits for that."""
         task = asyncio.ensure_future(self._holdings.pop(qid).close())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending[qid] = task
+        task.add_done_callback(lambda _: self._ending.pop(qid) if self._ending.get(qid) is task else None)
 
 
 class Holding:
     """One queue: waits until this process owns it, has its messages sent while it does, and waits again."""
 
-    def __init__(self, service: RqpService, queue: Queue, protocol: str, make: Make) -> None:
+    def __init__(
+        self,
+        service: RqpService,
+        queue: Queue,
+        protocol: str,
+        make: Make,
+        before: asyncio.Task[None] | None,
+    ) -> None:
+        """before: the end of an earlier holding of this queue."""
         self.remote = queue.spec.remote
         self._service = service
         self._queue = queue
         self._protocol = protocol
         self._make = make
+        self._before = before
         self._owner = f"{service.name} {id(self):x}"  # two holdings of one process are not the same owner
         self._owned = service.owned.labels(service.metrics.edge, protocol)
         self._task = asyncio.create_task(self._run(), name=f"{protocol} {queue.name!r}")
@@ -116,6 +126,8 @@ class Holding:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
+        if self._before is not None:
+            await asyncio.wait((self._before,))
         while True:
             began = self._now()
             fence = await self._own()
@@ -138,11 +150,11 @@ class Holding:
             lost = True
             log.warning("another process may send it from now on", extra={"action": "rqp_lost", **fields})
         finally:
-            self._owned.dec()
             await sending.close(lost=lost)
             await condition.close(lost=lost)
             if not lost:
                 await self._disown(fence)
+            self._owned.dec()
 
     async def _keep(self, fence: int, began: float) -> None:
         """Renews; returns once the queue is not surely ours any more."""

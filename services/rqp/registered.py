@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from services.store import Store, StoreError
 from services.store.peer import PeerSpec
-from services.store.registry import EVERYTHING
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ class Registered:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._store.watch(self._told)
+        self._store.peers.watch(self._told)
         self._task = asyncio.create_task(self._follow(), name="peers in the store")
 
     async def close(self) -> None:
@@ -35,10 +34,8 @@ class Registered:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _told(self, name: str) -> None:
-        """Names of queues come here too: a question too many is cheap."""
-        if name == EVERYTHING or self._store.peers.is_told_by(name):
-            self._stale.set()
+    def _told(self, _name: str) -> None:
+        self._stale.set()
 
     async def _follow(self) -> None:
         while True:
@@ -53,7 +50,7 @@ class Registered:
     async def _read(self) -> bool:
         """False if the store could not be asked."""
         try:
-            peers = await self._store.peers.all()
+            peers = {peer.name: peer.spec for peer in await self._store.peers.all()}
         except StoreError as error:
             log.debug("the peers cannot be read: %s", error, extra={"action": "peers_unread"})
             return False

@@ -80,7 +80,7 @@ async def test_reliable_and_nobody_answers(server: Server, start: Start, peer: M
     await until(lambda: edge.is_empty(queue))
     await until(lambda: edge.has_condition(queue, ""))
     assert await edge.condition(queue) == ""
-    assert len(edge.log.events("rqp_recovered", queue="away")) == 1
+    assert len(edge.log.events("rqp_stuck", queue="away")) == 1
     assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-mca") == 0
 
 

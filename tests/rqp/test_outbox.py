@@ -58,6 +58,7 @@ async def test_another_goes_on_when_one_drains(server: Server, start: Start, pee
     call = await peer.reserved()
     assert await call.body() == b"one"
     draining = asyncio.ensure_future(first.service.stop_taking())
+    await until(lambda: one.bodies(queue))  # the other message is back in its place
     call.confirm()
     await draining
     await call.ended()

@@ -8,19 +8,14 @@ receiving MCA of its own.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from protos.rqp_mca import RQP_PORT, Profile
-from services.rqp.mca.receiver import PROTOCOL
 from services.rqp.mca.settings import McaPeer, McaSettings, parse_address
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
-
-log = logging.getLogger(__name__)
+from services.store.rqp_binding import Protocol
 
 LOOK_S = 1.0  # how often the file, and names whose time is over, are looked at
 
@@ -106,14 +101,9 @@ class Directory:
         for host in self._file.hosts if self._file is not None else ():
             peers[host.name] = McaPeer(addresses=(f"{host.name}:{host.request_port}",))
         for name, spec in self._service.registered.peers.items():
-            if spec.protocol == PROTOCOL:
-                try:
-                    peers[name] = McaPeer(
-                        addresses=spec.addresses, profile=Profile(spec.profile), window=spec.window
-                    )
-                except ValidationError as error:
-                    fields = {"action": "peer_unusable", "peer": name}
-                    log.warning("the peer %s cannot be used: %s", name, error, extra=fields)
+            if spec.protocol is Protocol.MCA:
+                profile = Profile(spec.profile.value)
+                peers[name] = McaPeer(addresses=spec.addresses, profile=profile, window=spec.window)
         return {**peers, **self._said}
 
     async def _endpoints_of(self, peer: McaPeer) -> tuple[Endpoint, ...]:
