@@ -11,9 +11,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from services.rqp.condition import Condition
+from services.rqp.jobs import end, job
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
 
@@ -47,13 +49,11 @@ class Outbox:
 
     def start(self) -> None:
         self._service.store.watch(self._told)
-        self._task = asyncio.create_task(self._follow(), name=f"{self._protocol} queues")
+        self._task = job(self._follow, f"{self._protocol} queues", self._service.metrics)
 
     async def close(self) -> None:
         """In order: what is out may still be confirmed, then everything is given back."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
         for qid in list(self._holdings):
             self._let_go(qid)
         await asyncio.gather(*self._ending.values())
@@ -95,7 +95,11 @@ class Outbox:
         """Ends in its own time; another holding of the same queue waits for that."""
         task = asyncio.ensure_future(self._holdings.pop(qid).close())
         self._ending[qid] = task
-        task.add_done_callback(lambda _: self._ending.pop(qid) if self._ending.get(qid) is task else None)
+        task.add_done_callback(partial(self._ended, qid))
+
+    def _ended(self, qid: str, task: asyncio.Task[None]) -> None:
+        if self._ending.get(qid) is task:
+            del self._ending[qid]
 
 
 class Holding:
@@ -118,12 +122,11 @@ class Holding:
         self._before = before
         self._owner = f"{service.name} {id(self):x}"  # two holdings of one process are not the same owner
         self._owned = service.owned.labels(service.metrics.edge, protocol)
-        self._task = asyncio.create_task(self._run(), name=f"{protocol} {queue.name!r}")
+        self._task = job(self._run, f"{protocol} {queue.name!r}", service.metrics)
 
     async def close(self) -> None:
         """Ends in order."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
     async def _run(self) -> None:
         if self._before is not None:

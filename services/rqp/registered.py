@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from services.kit.metrics import Metrics
+from services.rqp.jobs import end, job
 from services.store import Store, StoreError
 from services.store.peer import PeerSpec
 
@@ -18,21 +20,20 @@ AGAIN_S = 1.0
 class Registered:
     """`peers`: specs by name, of all protocols. `on_change`: who is told when they are others."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, metrics: Metrics) -> None:
         self.peers: dict[str, PeerSpec] = {}
         self.on_change: list[Callable[[], None]] = []
         self._store = store
+        self._metrics = metrics
         self._stale = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._store.peers.watch(self._told)
-        self._task = asyncio.create_task(self._follow(), name="peers in the store")
+        self._task = job(self._follow, "peers in the store", self._metrics)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
     def _told(self, _name: str) -> None:
         self._stale.set()

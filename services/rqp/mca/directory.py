@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from protos.rqp_mca import RQP_PORT, Profile
+from services.rqp.jobs import end, job
 from services.rqp.mca.settings import McaPeer, McaSettings, parse_address
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
@@ -51,12 +52,10 @@ class Directory:
 
     def start(self) -> None:
         self._service.registered.on_change.append(self._stale.set)
-        self._task = asyncio.create_task(self._keep_looking(), name="MCA peers")
+        self._task = job(self._keep_looking, "MCA peers", self._service.metrics)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
     def endpoints(self, names: Iterable[str]) -> Endpoints:
         """Of these peers; of all, if none is named."""
