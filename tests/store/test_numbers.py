@@ -1,6 +1,7 @@
 """Numbers of queues, each of one queue; queues that lead elsewhere; news of changes (docs/store.md)."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -57,6 +58,22 @@ async def test_a_number_is_free_again_when_its_queue_changes_or_goes(desk: Desk)
     await change(desk, "quotes")
     await change(desk, "returns", domain="main")
     assert await desk.store.registry.numbers() == {}
+
+
+async def test_documents_of_before_there_were_numbers_get_and_lose_them(desk: Desk) -> None:
+    queue = await desk.queue("orders")
+    keys = desk.store.registry.keys
+    old = json.dumps({"qid": queue.qid, "domain": "main", "owner": "test", "spec": "{}"})
+    await desk.domain.link.call("HSET", keys.queues, "orders", old)
+    assert (await desk.store.find("orders")).spec == QueueSpec()
+    await change(desk, "orders", **mca(7))
+    assert (await desk.store.numbered("rqp-mca", 7)).qid == queue.qid
+    await desk.domain.link.call("HSET", keys.queues, "orders", old)
+    await desk.store.delete(queue)
+    with pytest.raises(QueueUnknown):
+        await desk.store.numbered("rqp-mca", 7)
+    heir = await desk.queue("returns", **mca(7))
+    assert (await desk.store.numbered("rqp-mca", 7)).qid == heir.qid
 
 
 async def test_of_many_who_claim_a_number_at_once_one_gets_it(desk: Desk) -> None:
