@@ -81,7 +81,9 @@ class Feed:
         """
         loop = asyncio.get_running_loop()
         waits = self._service.settings.store
-        swept_s = self._queue.spec.visibility_timeout / 1000 + waits.session_timeout_s + SWEEPS * waits.sweep_s
+        swept_s = (
+            self._queue.spec.visibility_timeout / 1000 + waits.session_timeout_s + SWEEPS * waits.sweep_s
+        )
         end = loop.time() + swept_s
         while not self.line and loop.time() < end:
             try:
