@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from services.kit.edge import Edge, EdgeContext
 from services.rqp.mca.receiver import Receiver
 from services.rqp.mca.sender import McaSender
+from services.rqp.mca.session import McaSession
 from services.rqp.names import LookUp, look_up
 from services.rqp.service import RqpService
 from services.rqp.settings import RqpSettings
@@ -34,7 +37,7 @@ async def start(context: EdgeContext[RqpSettings], look_up: LookUp = look_up) ->
     store.look_after()
     receiver = Receiver(service)
     for name, listener in settings.listeners.items():
-        context.listen(name, listener, receiver.session)
+        context.listen(name, listener, partial(McaSession, receiver))
     service.agents.append(McaSender(service, context.dial("mca", settings.mca.dial)))
     service.start()
     return RunningRqp(service)
