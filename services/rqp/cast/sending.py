@@ -63,6 +63,7 @@ class CastSending:
         self._machine = Sender(self._key, shared.means.settings.sender())
         self._stock = Stock(shared.service, queue, shared.clock, shared.ids, shared.means.asker.address)
         self._attempt: Attempt | None = None
+        self._current: Message | None = None  # what is being sent, until its fate is carried out
         self._trouble = ""  # of the last attempt
         self._stopping = False
         self._task = asyncio.create_task(self._run(), name=f"rqp cast {queue.name!r}")
@@ -73,8 +74,7 @@ class CastSending:
         if lost or self._attempt is None or not self._attempt.is_out:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        self._shared.means.counts.held.dec(self._stock.held)
-        self._stock.release()
+        self._give_back()
 
     async def _run(self) -> None:
         while not self._stopping:
@@ -82,8 +82,7 @@ class CastSending:
                 await self._send_next()
             except StoreError as error:
                 log.info("nothing is sent: %s", error, extra={"action": "cast_waits", "queue": self._queue.name})
-                self._shared.means.counts.held.dec(self._stock.held)
-                self._stock.release()
+                self._give_back()
                 await asyncio.sleep(AGAIN_S)
             except Exception:
                 log.exception("sending failed", extra={"action": "cast_failed", "queue": self._queue.name})
@@ -94,13 +93,19 @@ class CastSending:
         """Raises StoreError."""
         await self._rest()
         message = await self._stock.next()
-        try:
-            async with self._shared.locks[self._key]:
-                fate = await self._try(message)
-        except BaseException:
-            self._pipe.release(self._source, [message.delivery], failed=False)
-            raise
+        self._current = message
+        async with self._shared.locks[self._key]:
+            fate = await self._try(message)
         await self._carry_out(message, fate)
+        self._current = None
+
+    def _give_back(self) -> None:
+        """All that is leased returns to its place; of what has a fate already, the store knows better."""
+        self._shared.means.counts.held.dec(self._stock.held)
+        self._stock.release()
+        if self._current is not None:
+            self._pipe.release(self._source, [self._current.delivery], failed=False)
+            self._current = None
 
     async def _rest(self) -> None:
         """The pause after an attempt that came to nothing (4.1)."""

@@ -18,7 +18,6 @@ from services.rqp.cast.clock import StoreClock
 from services.rqp.cast.notes import Note
 from services.rqp.service import RqpService
 from services.store import Delivery, Queue, Source, Store, StoreError, records
-from services.store.errors import LeaseLost
 from services.store.waking import POLL_S
 
 WANTED = 32  # messages taken at once
@@ -213,6 +212,3 @@ def singly(delivery: Delivery) -> list[Delivery]:
         first, delivery = delivery.cut(1)
         found.append(first)
     return [*found, delivery]
-
-
-__all__ = ["Ids", "LeaseLost", "Message", "Stock"]
