@@ -18,6 +18,7 @@ from services.store.errors import QueueUnknown
 from tests.live import Live, until
 from tests.rqp.mca_client import Client
 
+NO_CAST = {"receives": False, "sends": False}
 LISTENERS: dict[str, dict[str, Any]] = {"mca": {"port": 0}}
 QUICK = {  # time-outs of a sending MCA, s: long enough for a machine that has other work too
     "availability_timeout_s": 1.0,
@@ -42,7 +43,7 @@ class LiveEdge(Live[RqpSettings]):
         edge = EDGE
         if look_up is not None:
             edge = Edge("rqp", RqpSettings, partial(start, look_up=look_up), example)
-        said = {"listeners": LISTENERS, "mca": {**QUICK, **(mca or {})}, **settings}
+        said = {"listeners": LISTENERS, "mca": {**QUICK, **(mca or {})}, "cast": NO_CAST, **settings}
         super().__init__(edge, url, said, budget)
 
     async def start(self) -> LiveEdge:

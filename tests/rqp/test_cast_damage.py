@@ -16,11 +16,11 @@ from protos.rqp_cast import (
     encode_record,
 )
 from services.kit.sockets import reset_on_close
-from services.store import Queue
+from services.store import Queue, Source
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import HERE, ended, is_reserved, keyed
+from tests.rqp.cast_net import HERE, agent, ended, is_reserved, keyed
 from tests.rqp.live import LiveEdge
 
 QUALITIES = (Quality.HIGH_QUALITY, Quality.LOW_QUALITY)
@@ -43,6 +43,14 @@ async def chosen(hands: HandSender, quality: Quality = Quality.HIGH_QUALITY) -> 
     offer = await hands.asked()
     await hands.approve(offer, 0 if quality is Quality.LOW_QUALITY else 99, quality)
     return offer
+
+
+async def put_as(edge: LiveEdge, queue: Queue, holder: str, body: bytes) -> None:
+    """Puts a message in as the one that has the queue reserved."""
+    done = asyncio.get_running_loop().create_future()
+    pipe = edge.tools.domain(queue.domain).pipe
+    pipe.publish(Source(), queue, [encode_record(body)], "test", done.set_result, holder)
+    assert await done == []
 
 
 async def letters(edge: LiveEdge, queue: Queue) -> list[tuple[str, str, bytes]]:
@@ -250,12 +258,10 @@ async def test_ids_of_two_senders_are_two(machines: Machines, hands: HandSender)
 async def test_a_queue_that_is_full_by_then(machines: Machines, hands: HandSender, quality: Quality) -> None:
     """5.5, 5.6: FAILURE to a certain message, which its sender has; an uncertain one goes to the dead letters."""
     edge = await machines.receiver()
-    queue = await keyed(edge, maxLength=1, binding={})
+    queue = await keyed(edge, maxLength=1)
     offer = await chosen(hands, quality)
-    domain = edge.tools.look_at(queue.domain)
-    assert await domain.available(queue, (await edge.stats(queue))["reserved_by"]) is None
     holder = (await edge.stats(queue))["reserved_by"]
-    await edge.put_as(queue, holder, b"first")
+    await put_as(edge, queue, holder, b"first")
     await hands.data(offer, b"second")
     await until(lambda: ended(edge, "full") == 1)
     await ends(hands, quality, Result.FAILURE)
@@ -320,14 +326,8 @@ async def test_half_a_message_and_a_reset(machines: Machines, hands: HandSender)
     offer = await chosen(hands)
     sock: socket.socket = await hands.connect(offer.data_port)
     await asyncio.get_running_loop().sock_sendall(sock, wire(b"hello")[:15])
-    await until(lambda: any(s.buffered == 15 for s in _sessions(edge)))
+    await until(lambda: any(s.buffered == 15 for s in agent(edge).questions.sessions))
     reset_on_close(sock)
     sock.close()
     assert (await hands.end()).result is Result.FAILURE
     assert await letters(edge, queue) == [("partially_received", "truncated", b"hel")]
-
-
-def _sessions(edge: LiveEdge) -> list:
-    from tests.rqp.cast_net import agent
-
-    return agent(edge).questions.sessions

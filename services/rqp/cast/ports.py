@@ -14,16 +14,19 @@ TAKEN = (errno.EADDRINUSE, errno.EACCES)  # by another process of this machine
 class Port:
     """One that listens, from `Ports.open` until `close`."""
 
-    __slots__ = ("_ports", "number", "sock")
+    __slots__ = ("_is_listening", "_ports", "number", "sock")
 
     def __init__(self, ports: Ports, sock: socket.socket, number: int) -> None:
         self._ports = ports
         self.sock = sock
         self.number = number
+        self._is_listening = True
 
     def stop_listening(self) -> None:
         """Who knocks from now on is reset; the number stays ours."""
-        self.sock.shutdown(socket.SHUT_RDWR)
+        if self._is_listening:
+            self._is_listening = False
+            self.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self, rests: bool) -> None:
         """Nobody waits for a connection to it any more. rests: it is not used again for a while."""
