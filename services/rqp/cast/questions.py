@@ -75,6 +75,11 @@ class Questions:
         """Those that are under way."""
         return list(self._sessions.values())
 
+    @property
+    def free_ports(self) -> int:
+        """Those of the range that are neither open nor at rest."""
+        return self._ports.free
+
     def start(self) -> None:
         host, port = self.place
         asyncio.get_running_loop().add_reader(self._sock, self._readable)
