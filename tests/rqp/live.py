@@ -82,7 +82,9 @@ class LiveEdge(Live[RqpSettings]):
         )
 
     async def put(self, queue: Queue, *bodies: bytes) -> None:
-        records = [len(body).to_bytes(4, "big") + body for body in bodies]
+        await self.put_records(queue, *(len(body).to_bytes(4, "big") + body for body in bodies))
+
+    async def put_records(self, queue: Queue, *records: bytes) -> None:
         asker = Asker(self.tools.domain(queue.domain).pipe)
         for first in range(0, len(records), 1000):
             assert await asker.publish(queue, records[first : first + 1000], "test") == []

@@ -56,6 +56,7 @@ class FindReceiver:
             await asyncio.gather(self._opening, return_exceptions=True)
         if self._acceptor is not None:
             self._acceptor.close()
+            self._acceptor = None
         for task in self._readings:
             task.cancel()
         await asyncio.gather(*self._readings, return_exceptions=True)
