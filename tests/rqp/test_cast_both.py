@@ -1,0 +1,92 @@
+"""RQP/cast from one system to another: two edges, two stores, nothing by hand (rqp_cast.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from services.store.errors import MessageTooLarge
+from tests.live import until
+from tests.rqp.cast_machines import Machines
+from tests.rqp.cast_net import ended, failed, got_through, keyed, remote, unanswered
+from tests.rqp.live import LiveEdge
+from tests.servers import Server
+
+NewServer = Callable[[], Awaitable[Server]]
+
+
+async def has(edge: LiveEdge, queue, count: int) -> bool:
+    return bool((await edge.stats(queue))["ready"] == count)
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+async def test_a_queue_is_carried_to_another_system(
+    machines: Machines, new_server: NewServer, reliable: bool
+) -> None:
+    """3: in its order, each message once."""
+    there = await machines.receiver(server=await new_server())
+    here = await machines.sender()
+    goal, out = await keyed(there), await remote(here, reliable=reliable)
+    bodies = [b"%d" % number for number in range(100)]
+    await here.put(out, *bodies)
+    await until(lambda: has(there, goal, 100))
+    assert await there.bodies(goal) == bodies
+    await until(lambda: here.is_empty(out))
+    assert got_through(here) == ended(there, "stored") == 100
+
+
+async def test_many_keys_at_once(machines: Machines, new_server: NewServer) -> None:
+    """4.4: side by side, more than there are ports for, and each in its order."""
+    there = await machines.receiver(server=await new_server(), max_sessions_per_address=32)
+    here = await machines.sender(t_wait1_s=1.0)
+    keys = range(1, 17)
+    goals = [await keyed(there, f"goal {key}", key) for key in keys]
+    outs = [await remote(here, f"out {key}", key) for key in keys]
+    for key, out in zip(keys, outs, strict=True):
+        await here.put(out, *(b"%d of %d" % (number, key) for number in range(10)))
+    for key, goal in zip(keys, goals, strict=True):
+        await until(lambda goal=goal: has(there, goal, 10))
+        found = await there.bodies(goal)
+        assert sorted(found) == sorted(b"%d of %d" % (number, key) for number in range(10))
+
+
+async def test_a_queue_that_is_full_there_keeps_its_messages_here(
+    machines: Machines, new_server: NewServer
+) -> None:
+    """3.2: who cannot take a message does not answer; nothing is counted against it."""
+    there = await machines.receiver(server=await new_server())
+    here = await machines.sender(t_wait1_s=0.1)
+    goal, out = await keyed(there, maxLength=1), await remote(here)
+    await here.put(out, b"one", b"two")
+    await until(lambda: has(there, goal, 1))
+    await until(lambda: unanswered(there, "unavailable") >= 2)
+    await there.declare("elsewhere")
+    await there.tools.declare(goal.name, goal.spec.model_copy(update={"max_length": 2}), "test", replace=True)
+    await until(lambda: has(there, goal, 2))
+    await until(lambda: here.is_empty(out))
+    assert failed(here, "failure") == 0
+
+
+async def test_a_message_that_no_peer_would_take_is_not_put_in(
+    machines: Machines, new_server: NewServer
+) -> None:
+    """5.2: `remote.maxMessageBytes` is the peers' limit, said where the message is put in."""
+    here = await machines.sender()
+    out = await remote(here, maxMessageBytes=10)
+    with pytest.raises((MessageTooLarge, AssertionError)):
+        await here.put(out, b"x" * 11)
+    assert await here.is_empty(out)
+
+
+async def test_two_receivers_with_two_stores(machines: Machines, new_server: NewServer) -> None:
+    """3.3: whoever answers first; each message is in one of them."""
+    receivers = [await machines.receiver(host, server=await new_server()) for host in ("127.0.0.2", "127.0.0.3")]
+    here = await machines.sender(asks=("127.0.0.2", "127.0.0.3"))
+    goals = [await keyed(each) for each in receivers]
+    out = await remote(here)
+    bodies = [b"%d" % number for number in range(60)]
+    await here.put(out, *bodies)
+    await until(lambda: here.is_empty(out))
+    found = [body for each, goal in zip(receivers, goals, strict=True) for body in await each.bodies(goal)]
+    assert sorted(found) == sorted(bodies)
