@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from services.rqp.jobs import end, job
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
 
@@ -27,7 +28,7 @@ class Condition:
         self._changed.set()  # an earlier owner may have left its own
         self._told: str | None = None
         self._stuck = service.stuck.labels(service.metrics.edge, protocol)
-        self._task = asyncio.create_task(self._keep_telling(), name=f"condition of {queue.name!r}")
+        self._task = job(self._keep_telling, f"condition of {queue.name!r}", service.metrics)
 
     def say(self, text: str) -> None:
         if text == self.text:
@@ -44,8 +45,7 @@ class Condition:
 
     async def close(self, *, lost: bool) -> None:
         """The queue is another's to judge, or nobody's. lost: it is another's already."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
         if self.text:
             self._stuck.dec()
             self.text = ""

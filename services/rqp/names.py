@@ -18,7 +18,7 @@ async def look_up(name: str) -> list[str]:
     """All addresses of a name, as the system knows them. Raises OSError, UnicodeError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(name, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-    return list(dict.fromkeys(address[0] for _, _, _, _, address in found))
+    return list(dict.fromkeys(str(address[0]) for _, _, _, _, address in found))
 
 
 class Names:

@@ -11,9 +11,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from services.rqp.condition import Condition
+from services.rqp.jobs import end, job
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
 
@@ -42,21 +44,19 @@ class Outbox:
         self._make = make
         self._stale = asyncio.Event()
         self._holdings: dict[str, Holding] = {}  # by the queue's id
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[str, asyncio.Task[None]] = {}  # the last one of each queue that was let go
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._service.store.watch(self._told)
-        self._task = asyncio.create_task(self._follow(), name=f"{self._protocol} queues")
+        self._task = job(self._follow, f"{self._protocol} queues", self._service.metrics)
 
     async def close(self) -> None:
         """In order: what is out may still be confirmed, then everything is given back."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
         for qid in list(self._holdings):
             self._let_go(qid)
-        await asyncio.gather(*self._ending)
+        await asyncio.gather(*self._ending.values())
 
     def _told(self, _name: str) -> None:
         """A queue's name: whether it is one of ours, the store knows best."""
@@ -84,38 +84,53 @@ class Outbox:
                 self._let_go(qid)
         for qid, queue in wanted.items():
             if qid not in self._holdings:
-                self._holdings[qid] = Holding(self._service, queue, self._protocol, self._make)
+                before = self._ending.get(qid)
+                self._holdings[qid] = Holding(self._service, queue, self._protocol, self._make, before)
 
     def _is_wanted(self, queue: Queue) -> bool:
         remote = queue.spec.remote
         return remote is not None and remote.protocol == self._protocol and not queue.spec.paused
 
     def _let_go(self, qid: str) -> None:
-        """Another holding of the same queue may begin meanwhile: it owns nothing before this one has disowned."""
+        """Ends in its own time; another holding of the same queue waits for that."""
         task = asyncio.ensure_future(self._holdings.pop(qid).close())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending[qid] = task
+        task.add_done_callback(partial(self._ended, qid))
+
+    def _ended(self, qid: str, task: asyncio.Task[None]) -> None:
+        if self._ending.get(qid) is task:
+            del self._ending[qid]
 
 
 class Holding:
     """One queue: waits until this process owns it, has its messages sent while it does, and waits again."""
 
-    def __init__(self, service: RqpService, queue: Queue, protocol: str, make: Make) -> None:
+    def __init__(
+        self,
+        service: RqpService,
+        queue: Queue,
+        protocol: str,
+        make: Make,
+        before: asyncio.Task[None] | None,
+    ) -> None:
+        """before: the end of an earlier holding of this queue."""
         self.remote = queue.spec.remote
         self._service = service
         self._queue = queue
         self._protocol = protocol
         self._make = make
+        self._before = before
         self._owner = f"{service.name} {id(self):x}"  # two holdings of one process are not the same owner
         self._owned = service.owned.labels(service.metrics.edge, protocol)
-        self._task = asyncio.create_task(self._run(), name=f"{protocol} {queue.name!r}")
+        self._task = job(self._run, f"{protocol} {queue.name!r}", service.metrics)
 
     async def close(self) -> None:
         """Ends in order."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
     async def _run(self) -> None:
+        if self._before is not None:
+            await asyncio.wait((self._before,))
         while True:
             began = self._now()
             fence = await self._own()
@@ -138,11 +153,11 @@ class Holding:
             lost = True
             log.warning("another process may send it from now on", extra={"action": "rqp_lost", **fields})
         finally:
-            self._owned.dec()
             await sending.close(lost=lost)
             await condition.close(lost=lost)
             if not lost:
                 await self._disown(fence)
+            self._owned.dec()
 
     async def _keep(self, fence: int, began: float) -> None:
         """Renews; returns once the queue is not surely ours any more."""

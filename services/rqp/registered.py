@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from services.kit.metrics import Metrics
+from services.rqp.jobs import end, job
 from services.store import Store, StoreError
 from services.store.peer import PeerSpec
-from services.store.registry import EVERYTHING
 
 log = logging.getLogger(__name__)
 
@@ -19,26 +20,23 @@ AGAIN_S = 1.0
 class Registered:
     """`peers`: specs by name, of all protocols. `on_change`: who is told when they are others."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, metrics: Metrics) -> None:
         self.peers: dict[str, PeerSpec] = {}
         self.on_change: list[Callable[[], None]] = []
         self._store = store
+        self._metrics = metrics
         self._stale = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._store.watch(self._told)
-        self._task = asyncio.create_task(self._follow(), name="peers in the store")
+        self._store.peers.watch(self._told)
+        self._task = job(self._follow, "peers in the store", self._metrics)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
-    def _told(self, name: str) -> None:
-        """Names of queues come here too: a question too many is cheap."""
-        if name == EVERYTHING or self._store.peers.is_told_by(name):
-            self._stale.set()
+    def _told(self, _name: str) -> None:
+        self._stale.set()
 
     async def _follow(self) -> None:
         while True:
@@ -53,7 +51,7 @@ class Registered:
     async def _read(self) -> bool:
         """False if the store could not be asked."""
         try:
-            peers = await self._store.peers.all()
+            peers = {peer.name: peer.spec for peer in await self._store.peers.all()}
         except StoreError as error:
             log.debug("the peers cannot be read: %s", error, extra={"action": "peers_unread"})
             return False

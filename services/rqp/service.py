@@ -39,7 +39,7 @@ class RqpService:
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
         self.names = Names(look_up, settings.lookup_s)
-        self.registered = Registered(store)
+        self.registered = Registered(store, metrics)
         self.agents: list[Agent] = []
         labels = ("protocol",)
         self.owned = metrics.gauge("rqp_owned_queues", "Transmission queues of this process", labels)

@@ -27,7 +27,10 @@ class OutboxSettings(BaseModel):
         default=5.0, gt=0, le=MAX_SECONDS, description="how often it says that it lives; at most half of it"
     )
     look_s: float = Field(
-        default=30.0, gt=0, le=MAX_SECONDS, description="how often to look for queues, should a notice be lost"
+        default=30.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="how often to look for queues, should a notice be lost",
     )
 
     @model_validator(mode="after")

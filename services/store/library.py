@@ -22,7 +22,12 @@ FILES = (
     "registry",
     "exports",
 )
-ENCLOSED = ("upkeep", "admin", "redrive", "registry")  # what they offer stands in FUNCTIONS; all else is their own
+ENCLOSED = (
+    "upkeep",
+    "admin",
+    "redrive",
+    "registry",
+)  # what they offer stands in FUNCTIONS; all else is their own
 
 
 def source() -> str:

@@ -29,6 +29,7 @@ from services.store.figures import figures
 from services.store.link import explain
 from services.store.numbers import Numbers
 from services.store.outcomes import tell
+from services.store.peers import NOTICE, Peers
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
 from services.store.queues import Queue
@@ -72,6 +73,7 @@ class Store:
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
         self._sharing = Sharing(self._find)
         self.numbers = Numbers(self._numbered)
+        self.peers = Peers(self.registry)
         self._watchers: list[Watcher] = []
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
@@ -270,8 +272,13 @@ class Store:
 
     def changed(self, name: str) -> None:
         """Tells whoever watches."""
+        if name.startswith(NOTICE):
+            self.peers.changed(name.removeprefix(NOTICE))
+            return
         for watcher in tuple(self._watchers):
             tell(watcher, name)
+        if name == EVERYTHING:
+            self.peers.changed(name)
 
     async def queues(self) -> AsyncIterator[Queue]:
         async for queue in self.registry.all():

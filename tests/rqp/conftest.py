@@ -19,6 +19,7 @@ from tests.rqp.mca_peer import McaPeer
 from tests.servers import PROGRAMS, Server
 
 Start = Callable[..., Awaitable[LiveEdge]]
+NewServer = Callable[[], Awaitable[Server]]
 
 
 def pytest_asyncio_loop_factories(
@@ -44,7 +45,7 @@ async def server(running: Server) -> Server:
 
 
 @pytest.fixture
-async def new_server(tmp_path: Path) -> AsyncIterator[Callable[[], Awaitable[Server]]]:
+async def new_server(tmp_path: Path) -> AsyncIterator[NewServer]:
     """Makes servers, set up, that the test may kill."""
     made: list[Server] = []
 

@@ -11,7 +11,7 @@ from services.rqp.edge import EDGE, RunningRqp, example, start
 from services.rqp.names import LookUp
 from services.rqp.service import RqpService
 from services.rqp.settings import RqpSettings
-from services.store import Queue
+from services.store import Queue, QueueSpec
 from services.store.asking import Asker
 from services.store.dead import DeadLetter, DeadLetters
 from services.store.errors import QueueUnknown
@@ -77,8 +77,14 @@ class LiveEdge(Live[RqpSettings]):
     async def remote(self, name: str, number: int = 7, **remote: Any) -> Queue:
         """A transmission queue."""
         spec = remote.pop("spec", {})
-        return await self.declare(
-            name, remote={"protocol": "rqp-mca", "queueId": number, **remote}, **spec
+        return await self.declare(name, remote={"protocol": "rqp-mca", "queueId": number, **remote}, **spec)
+
+    async def replace_remote(self, name: str, number: int = 7, **remote: Any) -> None:
+        """The document changes; whatever else stands in it is as `remote` makes it."""
+        spec = remote.pop("spec", {})
+        told = {"protocol": "rqp-mca", "queueId": number, **remote}
+        await self.tools.declare(
+            name, QueueSpec.model_validate({"remote": told, **spec}), "test", replace=True
         )
 
     async def put(self, queue: Queue, *bodies: bytes) -> None:

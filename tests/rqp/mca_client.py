@@ -14,8 +14,8 @@ from protos.rqp_mca import (
     encode_queue_confirm,
     encode_queue_request,
 )
-from tests.live import PATIENCE_S, Place
 from services.kit.sockets import reset_on_close
+from tests.live import PATIENCE_S, Place
 
 RELIABLE, UNRELIABLE = MessageType
 
@@ -23,9 +23,7 @@ RELIABLE, UNRELIABLE = MessageType
 class Client:
     """One connection, in one profile. Every wait fails after PATIENCE_S."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, profile: Profile
-    ) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, profile: Profile) -> None:
         self.reader = reader
         self.writer = writer
         self.profile = profile

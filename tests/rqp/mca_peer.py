@@ -21,8 +21,8 @@ from protos.rqp_mca import (
     Request,
     encode_message,
 )
-from tests.live import PATIENCE_S
 from services.kit.sockets import reset_on_close
+from tests.live import PATIENCE_S
 
 EventT = TypeVar("EventT", AvailableRequest, QueueRequest, Data)
 
@@ -104,8 +104,9 @@ class Call:
         self._writer.close()
 
     def reset(self) -> None:
-        reset_on_close(self._writer.get_extra_info("socket"))
-        self._writer.transport.abort()
+        if not self._writer.is_closing():
+            reset_on_close(self._writer.get_extra_info("socket"))
+            self._writer.transport.abort()
 
 
 class McaPeer:

@@ -8,7 +8,7 @@ import pytest
 
 from protos.rqp_mca import Profile, encode_available_request
 from tests.live import until
-from tests.rqp.conftest import Start
+from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_client import UNRELIABLE, Client
 from tests.servers import Server
@@ -34,7 +34,8 @@ async def test_one_profile_for_the_whole_connection(edge: LiveEdge, profile: Pro
     """1.2: the first octet tells for good, and all answers are in kind."""
     queue = await edge.numbered("orders", 0xFFFF_FFFF)
     client = await edge.client(profile)
-    assert await client.is_available(0xFFFF_FFFF, 0xFFFF_FFFF)
+    await edge.numbered("end", 0)
+    assert await client.is_available(0xFFFF_FFFF, 0)
     await client.request(0xFFFF_FFFF)
     await client.put(0xFFFF_FFFF, b"hello")
     assert await edge.bodies(queue) == [b"hello"]
@@ -139,9 +140,7 @@ async def test_a_drain_confirms_what_has_come_in(edge: LiveEdge, client: Client)
     assert await edge.bodies(queue) == [b"hello"]
 
 
-async def test_a_store_that_stands_still_confirms_nothing(
-    new_server: Start, start: Start
-) -> None:
+async def test_a_store_that_stands_still_confirms_nothing(new_server: NewServer, start: Start) -> None:
     """2.1: "inserted" means durable at the queue's level; what cannot be known is not confirmed."""
     server: Server = await new_server()
     edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 0.3, "call_deadline_s": 0.4})

@@ -26,7 +26,7 @@ class Hearer(Protocol):
 class Channel:
     """The kit's `Session` once it is open."""
 
-    __slots__ = ("_first", "_is_over", "_hearer", "_parser", "_task", "_wire", "endpoint")
+    __slots__ = ("_first", "_hearer", "_is_over", "_parser", "_task", "_wire", "endpoint")
 
     def __init__(
         self, endpoint: Endpoint, dialler: Dialler, limits: Limits, hearer: Hearer, first: bytes

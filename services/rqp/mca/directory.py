@@ -8,19 +8,15 @@ receiving MCA of its own.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from protos.rqp_mca import RQP_PORT, Profile
-from services.rqp.mca.receiver import PROTOCOL
+from services.rqp.jobs import end, job
 from services.rqp.mca.settings import McaPeer, McaSettings, parse_address
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
-
-log = logging.getLogger(__name__)
+from services.store.rqp_binding import Protocol
 
 LOOK_S = 1.0  # how often the file, and names whose time is over, are looked at
 
@@ -56,12 +52,10 @@ class Directory:
 
     def start(self) -> None:
         self._service.registered.on_change.append(self._stale.set)
-        self._task = asyncio.create_task(self._keep_looking(), name="MCA peers")
+        self._task = job(self._keep_looking, "MCA peers", self._service.metrics)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
     def endpoints(self, names: Iterable[str]) -> Endpoints:
         """Of these peers; of all, if none is named."""
@@ -106,14 +100,9 @@ class Directory:
         for host in self._file.hosts if self._file is not None else ():
             peers[host.name] = McaPeer(addresses=(f"{host.name}:{host.request_port}",))
         for name, spec in self._service.registered.peers.items():
-            if spec.protocol == PROTOCOL:
-                try:
-                    peers[name] = McaPeer(
-                        addresses=spec.addresses, profile=Profile(spec.profile), window=spec.window
-                    )
-                except ValidationError as error:
-                    fields = {"action": "peer_unusable", "peer": name}
-                    log.warning("the peer %s cannot be used: %s", name, error, extra=fields)
+            if spec.protocol is Protocol.MCA:
+                profile = Profile(spec.profile.value)
+                peers[name] = McaPeer(addresses=spec.addresses, profile=profile, window=spec.window)
         return {**peers, **self._said}
 
     async def _endpoints_of(self, peer: McaPeer) -> tuple[Endpoint, ...]:

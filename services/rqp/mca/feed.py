@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import Protocol
 
+from services.rqp.jobs import end, job
 from services.rqp.mca.line import Line
 from services.rqp.service import RqpService
 from services.store import Delivery, Queue, Source, StoreError
@@ -42,7 +43,7 @@ class Feed:
         self._machine = machine
         self._room = asyncio.Event()
         self._source = Source()
-        self._task = asyncio.create_task(self._fill(), name=f"messages of {queue.name!r}")
+        self._task = job(self._fill, f"messages of {queue.name!r}", service.metrics)
 
     def has_room(self) -> None:
         """Perhaps: messages are done, or the peer reads."""
@@ -50,8 +51,7 @@ class Feed:
 
     async def stop(self) -> None:
         """Nothing is taken any more; what still comes goes back."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
     async def _fill(self) -> None:
         wake = self._service.store.wakes(self._queue.domain).event(self._queue)

@@ -34,12 +34,12 @@ class Inserts:
         talk = self.talk
         slot = talk.expect()
         self._assignments.named(event.queue_id)
-        queue = talk.receiver.numbers.known(event.queue_id)
+        queue = talk.receiver.known(event.queue_id)
         if queue is not None:
             self._publish(slot, event, queue)
             return
         self.inflow.hold()
-        found = talk.receiver.numbers.find(event.queue_id)
+        found = talk.receiver.find(event.queue_id)
         talk.receiver.service.errands.ask(found, partial(self._found, slot, event))
 
     def _found(self, slot: Slot, event: Data, queue: Queue | StoreError) -> None:
@@ -67,7 +67,7 @@ class Inserts:
                 self.talk.reply(slot, b"", UNRELIABLE, number, number)
         else:
             if isinstance(outcome, QueueUnknown):
-                self.talk.receiver.numbers.forget(queue)
+                self.talk.receiver.forget()
             self._refused(slot, event, queue, outcome)
         self.inflow.run_answered()
 

@@ -47,14 +47,16 @@ class Questions:
 
     async def _work(self, number: int, operation: str) -> None:
         """Raises StoreError. A queue that is remembered may have gone: then the number may be another's by now."""
-        numbers = self._talk.receiver.numbers
-        known = numbers.known(number)
+        receiver = self._talk.receiver
+        known = receiver.known(number)
         if known is not None:
             try:
-                return await self._look(number, known, operation)
+                await self._look(number, known, operation)
             except QueueUnknown:
-                numbers.forget(known)
-        await self._look(number, await numbers.find(number), operation)
+                receiver.forget()
+            else:
+                return
+        await self._look(number, await receiver.find(number), operation)
 
     async def _look(self, number: int, queue: Queue, operation: str) -> None:
         if operation == REQUEST:

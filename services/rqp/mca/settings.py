@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from protos.rqp_mca import MAX_RUN, RQP_PORT, Limits, Profile, SenderSettings
 from services.kit.dialler import DialSettings
 from services.kit.layers import MAX_SECONDS
+from services.store.peer import Addresses, split_address
 
 LARGEST_BODY = 15 << 20  # a record of the store has less than 16 MiB
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of `host`, `host:port`, `[::1]` or `[::1]:port`. Raises ValueError."""
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s\[\]]+))(?::(\d{1,5}))?", text)
-    port = int(found[3] or RQP_PORT) if found else 0
-    if not found or not 1 <= port <= 65_535:
-        raise ValueError("must be host or host:port, as in 10.0.0.7, mca.example:11311 or [::1]:11311")
-    return found[1] or found[2], port
-
-
-def _address(text: str) -> str:
-    parse_address(text)
-    return text
-
-
-Address = Annotated[str, AfterValidator(_address)]
+    """Host and port of `host`, `host:port`, `[::1]` or `[::1]:port` (1.1). Raises ValueError."""
+    host, port = split_address(text)
+    return host, port or RQP_PORT
 
 
 class McaPeer(BaseModel):
@@ -37,7 +25,7 @@ class McaPeer(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    addresses: tuple[Address, ...] = Field(
+    addresses: Addresses = Field(
         min_length=1, description="host[:port]; all addresses of a name are asked, each as one receiving MCA"
     )
     profile: Profile = Field(default=Profile.PACKED, description="[1.2] how wide its uint4 are")
