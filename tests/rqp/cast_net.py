@@ -39,7 +39,9 @@ class Net:
             **settings,
         }
         if asked:
-            found["peers"] = {"others": {"addresses": [self.at(each) for each in asked]}} | found.get("peers", {})
+            found["peers"] = {"others": {"addresses": [self.at(each) for each in asked]}} | found.get(
+                "peers", {}
+            )
         return found
 
     def at(self, host: str) -> str:

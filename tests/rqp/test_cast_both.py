@@ -81,7 +81,9 @@ async def test_a_message_that_no_peer_would_take_is_not_put_in(
 
 async def test_two_receivers_with_two_stores(machines: Machines, new_server: NewServer) -> None:
     """3.3: whoever answers first; each message is in one of them."""
-    receivers = [await machines.receiver(host, server=await new_server()) for host in ("127.0.0.2", "127.0.0.3")]
+    receivers = [
+        await machines.receiver(host, server=await new_server()) for host in ("127.0.0.2", "127.0.0.3")
+    ]
     here = await machines.sender(asks=("127.0.0.2", "127.0.0.3"))
     goals = [await keyed(each) for each in receivers]
     out = await remote(here)

@@ -104,9 +104,7 @@ async def test_an_answer_counts_from_any_address_of_a_name(
 ) -> None:
     """1.1: `.rqprc` names a machine, and the machine answers from the address that the name has now."""
     resolver = Resolver(there=["127.0.0.3"])
-    edge = await machines.sender(
-        asks=("there",), edge={"look_up": resolver, "lookup_s": 0.05}, t_wait1_s=0.1
-    )
+    edge = await machines.sender(asks=("there",), edge={"look_up": resolver, "lookup_s": 0.05}, t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     await until(lambda: edge.has_condition(queue, "no machine answers"))

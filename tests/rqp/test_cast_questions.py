@@ -1,4 +1,4 @@
-"""Questions that a receiving agent of RQP/cast does not answer, and what hostile ones cost (rqp_cast.md 1.2, 2.2, 3.2)."""
+"""Questions that a receiving agent of RQP/cast does not answer; what hostile ones cost (rqp_cast.md 1.2, 2.2, 3.2)."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from services.rqp.cast.sending import CastSending, Shared
 from services.rqp.cast.settings import CastSettings
 from services.rqp.cast.stock import Ids
 from services.rqp.condition import Condition
+from services.rqp.jobs import end, job
 from services.rqp.outbox import Outbox
 from services.rqp.service import RqpService
 from services.store import Queue
@@ -27,7 +28,7 @@ class CastAgent:
     def __init__(self, service: RqpService) -> None:
         settings: CastSettings = service.settings.cast
         counts = Counts(service.metrics)
-        self.machines = Machines(settings, service.names, service.registered, service.settings.lookup_s)
+        self.machines = Machines(settings, service)
         self.questions: Questions | None = None
         self.sending: Sending | None = None
         if settings.receives:
@@ -66,7 +67,8 @@ class Sending:
     def __init__(
         self, service: RqpService, settings: CastSettings, machines: Machines, counts: Counts
     ) -> None:
-        self.findreceiver = FindReceiver(settings, machines, counts)
+        self._metrics = service.metrics
+        self.findreceiver = FindReceiver(settings, machines, counts, service.metrics)
         self._asker = Asker(settings, machines)
         self._ports = Ports(settings.host, settings.sender_range, settings.port_rest_s)
         means = Means(settings, machines, counts, self._asker, self.findreceiver, self._ports)
@@ -76,12 +78,10 @@ class Sending:
 
     def start(self) -> None:
         self.findreceiver.start()
-        self._starting = asyncio.create_task(self._start(), name="rqp cast sending")
+        self._starting = job(self._start, "rqp cast sending", self._metrics)
 
     async def stop(self) -> None:
-        if self._starting is not None:
-            self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
+        await end(self._starting)
         await self._outbox.close()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One attempt to send one message: what the machine of the protocol says is done here, in its order (rqp_cast.md 3, 4)."""
+"""One attempt to send one message: what the machine says is done here, in its order (rqp_cast.md 3, 4)."""
 
 from __future__ import annotations
 
@@ -203,7 +203,11 @@ class Attempt:
         if self._port is not None:
             omits = self._means.machines.manners(offer.source).omit_address
             self._confirmations = Confirmations(
-                self._port, offer.source, omits, self._means.counts, lambda message: self._ended(offer, message)
+                self._port,
+                offer.source,
+                omits,
+                self._means.counts,
+                lambda message: self._ended(offer, message),
             )
             self._confirmations.start()
 

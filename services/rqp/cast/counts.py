@@ -14,8 +14,12 @@ class Counts:
         self._unanswered = metrics.counter(
             "rqp_cast_unanswered", "Questions that got no answer, by reason", reason
         )
-        self._sessions = metrics.counter("rqp_cast_sessions", "Sessions of the receiving agent, by end", ("end",))
-        self._attempts = metrics.counter("rqp_cast_attempts", "Attempts of the sending agent, by end", ("end",))
+        self._sessions = metrics.counter(
+            "rqp_cast_sessions", "Sessions of the receiving agent, by end", ("end",)
+        )
+        self._attempts = metrics.counter(
+            "rqp_cast_attempts", "Attempts of the sending agent, by end", ("end",)
+        )
         self._unheard = metrics.counter(
             "rqp_cast_unheard", "Connections that were closed, as nobody waited for them", reason
         )

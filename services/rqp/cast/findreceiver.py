@@ -1,4 +1,4 @@
-"""findreceiver_port: answers to our questions come here, and go to the attempt that asked (rqp_cast.md 1.1, 3.1, 3.3)."""
+"""findreceiver_port: answers to our questions go to the attempt that asked (rqp_cast.md 1.1, 3.1, 3.3)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from protos.rqp_cast import Offer, Unheard, accept_sender_reader
 from protos.types import PeerError
 from services.kit.acceptor import Acceptor, bind
 from services.kit.layers import SettingsError
+from services.kit.metrics import Metrics
 from services.rqp.cast import wires
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines import Machines
 from services.rqp.cast.settings import CastSettings
+from services.rqp.jobs import end, job
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +33,13 @@ Answered = Callable[[Offer], Unheard | None]  # None: it was taken
 class FindReceiver:
     """The port of this machine. One process has it, and only that one sends: an answer must come to who asked."""
 
-    def __init__(self, settings: CastSettings, machines: Machines, counts: Counts) -> None:
+    def __init__(self, settings: CastSettings, machines: Machines, counts: Counts, metrics: Metrics) -> None:
         self.is_open = asyncio.Event()
         self.asking: dict[int, Answered] = {}  # by key: whoever waits for an answer
         self._settings = settings
         self._machines = machines
         self._counts = counts
+        self._metrics = metrics
         self._acceptor: Acceptor | None = None
         self._opening: asyncio.Task[None] | None = None
         self._readings: set[asyncio.Task[None]] = set()
@@ -48,12 +51,10 @@ class FindReceiver:
         return self._acceptor.address[1] if self._acceptor is not None else 0
 
     def start(self) -> None:
-        self._opening = asyncio.create_task(self._open(), name="findreceiver_port")
+        self._opening = job(self._open, "findreceiver_port", self._metrics)
 
     async def close(self) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.gather(self._opening, return_exceptions=True)
+        await end(self._opening)
         if self._acceptor is not None:
             self._acceptor.close()
             self._acceptor = None

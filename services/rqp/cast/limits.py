@@ -12,7 +12,9 @@ class Allowance:
 
     def __init__(self, per_second: int) -> None:
         self._per_second = per_second
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # address -> (how many, at which time)
+        self._left: OrderedDict[str, tuple[float, float]] = (
+            OrderedDict()
+        )  # address -> (how many, at which time)
 
     def take(self, address: str, now: float) -> bool:
         """Whether it may have one more."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from protos.rqp_cast import REQUEST_PORT, Host, is_address, parse_rqprc
 from services.rqp.cast.settings import CastPeer, CastSettings, Manners
-from services.rqp.names import Names
-from services.rqp.registered import Registered
+from services.rqp.jobs import end, job
 from services.rqp.rqprc import RqprcFile
+from services.rqp.service import RqpService
 from services.store.peer import PeerSpec
 
 PROTOCOL = "rqp-cast"
@@ -19,12 +19,13 @@ LOOK_UP_S = 5.0  # for a name: those who wait for it are asked without it then
 class Machines:
     """Groups by name, and what stands in `.rqprc`, which belongs to no group."""
 
-    def __init__(self, settings: CastSettings, names: Names, registered: Registered, look_s: float) -> None:
+    def __init__(self, settings: CastSettings, service: RqpService) -> None:
         self._settings = settings
+        self._metrics = service.metrics
         self._file = RqprcFile(settings.rqprc, REQUEST_PORT) if settings.rqprc is not None else None
-        self._names = names
-        self._registered = registered
-        self._look_s = look_s
+        self._names = service.names
+        self._registered = service.registered
+        self._look_s = service.settings.lookup_s
         self._groups: dict[str, CastPeer] = {}
         self._hosts: dict[str, tuple[Host, ...]] = {}  # of the groups, by name
         self._meaning: dict[str, tuple[str, ...]] = {}  # IPv4 addresses of names, as they were last looked up
@@ -34,12 +35,10 @@ class Machines:
     def start(self) -> None:
         """Names are looked up now and then: who they are must be known before they ask or answer."""
         self._registered.on_change.append(self._regroup)
-        self._task = asyncio.create_task(self._keep_looking(), name="rqp cast names")
+        self._task = job(self._keep_looking, "rqp cast names", self._metrics)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
     def to_ask(self, peers: Iterable[str] = ()) -> list[Host]:
         """The machines of these groups; without any, all that there are, the file's included."""
@@ -111,5 +110,5 @@ def _group(spec: PeerSpec) -> CastPeer:
         addresses=tuple(spec.addresses),
         omit_address=spec.omit_address,
         trust_address=spec.trust_address,
-        duplicate_result=spec.duplicate_result,
+        duplicate_result=spec.duplicate_result.value,
     )

@@ -26,7 +26,7 @@ class Note:
 
     id: int
     address: str
-    kept: Kept = Kept()
+    kept: Kept
 
     def text(self, clock: StoreClock) -> str:
         kept = self.kept

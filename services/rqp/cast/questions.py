@@ -1,4 +1,4 @@
-"""The receiving agent: hears questions, answers those it has a queue for, and begins their sessions (rqp_cast.md 3.2, 5.1).
+"""The receiving agent: hears questions, answers some, and begins their sessions (rqp_cast.md 3.2, 5.1).
 
 However many datagrams come, little is done for each: one address may ask so often, so many questions wait for the
 store at once, and a session needs two of the ports that there are.
@@ -7,9 +7,11 @@ store at once, and a session needs two of the ports that there are.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections import Counter
+from dataclasses import dataclass, field
 
 from protos.rqp_cast import QuestionMsg, Unanswered, judge_question
 from protos.types import PeerError
@@ -21,7 +23,6 @@ from services.rqp.cast.machines import PROTOCOL, Machines
 from services.rqp.cast.ports import Port, Ports
 from services.rqp.cast.session import Session
 from services.rqp.cast.settings import CastSettings, Manners
-from services.rqp.numbers import Numbers
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
 from services.store.errors import QueueReserved, QueueUnknown
@@ -31,11 +32,20 @@ log = logging.getLogger(__name__)
 BATCH = 64  # datagrams read in a row, before others get a turn
 DATAGRAM_BYTES = 64  # of a longer one the rest is cut off: it is no question
 MAX_JUDGED = 64  # questions that wait for the store at once
+FREE_SOON_S = 0.5  # for the session of whoever asks again; well below T_WAIT1
 RECEIVE_BUFFER = 1 << 20  # what the kernel keeps of questions meanwhile
 
 # Beside the reasons of the protocol's document.
 TOO_MANY_QUESTIONS = "too_many_questions"  # of this address, or of all
 TOO_MANY_SESSIONS = "too_many_sessions"  # of this address
+
+
+@dataclass(slots=True)
+class Busy:
+    """A queue that a session of this process has, or is about to have."""
+
+    source: str  # who sends
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Questions:
@@ -54,13 +64,13 @@ class Questions:
         self._machines = machines
         self._counts = counts
         self._ports = Ports(settings.host, settings.receiver_range, settings.port_rest_s)
-        self._numbers = Numbers(service.store, PROTOCOL)
+        self._store = service.store
         self._inserter = Inserter(service, settings, counts)
         self._allowance = Allowance(settings.questions_per_second)
         self._sock = _bound(settings.host, settings.request_port, shared)
         self._judged: set[asyncio.Task[None]] = set()
         self._sessions: dict[asyncio.Task[None], Session] = {}
-        self._busy: set[str] = set()  # ids of queues that a session here has
+        self._busy: dict[str, Busy] = {}  # by the queue's id: which have a session here
         self._of_address: Counter[str] = Counter()  # sessions, and questions that may become some
         self._number = 0
 
@@ -139,8 +149,8 @@ class Questions:
 
     def _refusal(self, question: QuestionMsg, source: str) -> str | None:
         """What is known without asking the store."""
-        queue = self._numbers.known(question.key)
-        if queue is not None and queue.qid in self._busy:
+        queue = self._store.numbers.held(PROTOCOL, question.key)
+        if queue is not None and self._is_another_s(queue, source):
             return Unanswered.RESERVED.value
         if self._ports.free < 2:
             return Unanswered.PORTS_USED_UP.value
@@ -166,20 +176,39 @@ class Questions:
     async def _begin(self, key: int, source: str) -> Unanswered | None:
         """None if a session has begun."""
         try:
-            queue = self._numbers.known(key) or await self._numbers.find(key)
+            queue = await self._store.numbered(PROTOCOL, key)
         except QueueUnknown:
             return Unanswered.UNKNOWN_KEY
         except StoreError:
             return Unanswered.UNAVAILABLE
         if queue.spec.remote is not None:
             return Unanswered.REMOTE
-        if queue.qid in self._busy:
+        if not await self._is_free_soon(queue, source):
             return Unanswered.RESERVED
-        self._busy.add(queue.qid)
+        self._busy[queue.qid] = Busy(source)
         unanswered = await self._reserve(queue, key, source)
         if unanswered is not None:
-            self._busy.discard(queue.qid)
+            self._free(queue)
         return unanswered
+
+    def _is_another_s(self, queue: Queue, source: str) -> bool:
+        busy = self._busy.get(queue.qid)
+        return busy is not None and busy.source != source
+
+    async def _is_free_soon(self, queue: Queue, source: str) -> bool:
+        """Whether no session has the queue, or the one of the same sender ends at once.
+
+        Who has sent an uncertain message whole asks for the next one without knowing how far we are: it may still lie
+        unread, or be on its way to the store.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FREE_SOON_S):
+                while (busy := self._busy.get(queue.qid)) is not None and busy.source == source:
+                    await busy.ended.wait()
+        return queue.qid not in self._busy
+
+    def _free(self, queue: Queue) -> None:
+        self._busy.pop(queue.qid).ended.set()
 
     async def _reserve(self, queue: Queue, key: int, source: str) -> Unanswered | None:
         self._number += 1
@@ -190,7 +219,7 @@ class Questions:
         except QueueReserved:
             return Unanswered.RESERVED
         except QueueUnknown:
-            self._numbers.forget(queue)
+            self._store.numbers.changed()
             return Unanswered.UNKNOWN_KEY
         except StoreError:
             return Unanswered.UNAVAILABLE
@@ -213,10 +242,8 @@ class Questions:
 
     def _start_session(self, reserved: Reservation, ports: tuple[Port, Port], key: int, source: str) -> None:
         manners = self._manners(reserved.queue, source)
-        session = Session(
-            self._settings, manners, self._inserter, self._counts, reserved, ports, key, source
-        )
-        session.on_free = lambda: self._busy.discard(reserved.queue.qid)
+        session = Session(self._settings, manners, self._inserter, self._counts, reserved, ports, key, source)
+        session.on_free = lambda: self._free(reserved.queue)
         task = asyncio.create_task(self._run(session))
         self._sessions[task] = session
         task.add_done_callback(self._sessions.pop)

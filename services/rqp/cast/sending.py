@@ -1,4 +1,4 @@
-"""The sending agent of one transmission queue: one message after the other, as long as this process owns it (rqp_cast.md 4)."""
+"""The sending agent of one transmission queue, as long as this process owns it (rqp_cast.md 4)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ class Shared:
     means: Means
     clock: StoreClock
     ids: Ids
-    locks: defaultdict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))  # by key: 4.4
+    locks: defaultdict[int, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )  # by key: 4.4
 
 
 class CastSending:
@@ -81,7 +83,9 @@ class CastSending:
             try:
                 await self._send_next()
             except StoreError as error:
-                log.info("nothing is sent: %s", error, extra={"action": "cast_waits", "queue": self._queue.name})
+                log.info(
+                    "nothing is sent: %s", error, extra={"action": "cast_waits", "queue": self._queue.name}
+                )
                 self._give_back()
                 await asyncio.sleep(AGAIN_S)
             except Exception:
@@ -160,9 +164,7 @@ class CastSending:
             case Bury():
                 await self._stock.keep(message, fate.kept)
                 error = f"{fate.kept.failures} times FAILURE"
-                await asked(
-                    lambda done: pipe.reject(self._source, [delivery], fate.why.value, error, done)
-                )
+                await asked(lambda done: pipe.reject(self._source, [delivery], fate.why.value, error, done))
             case Hold():
                 self._stock.hold(message)
                 self._shared.means.counts.held.inc()

@@ -114,7 +114,7 @@ class CastSettings(Manners):
         default=FINDRECEIVER_PORT,
         ge=0,
         le=65_535,
-        description="[1] TCP, of sending agents, the same number everywhere; 0: any free one, of no use to others"
+        description="[1] TCP, of sending agents, the same number everywhere; 0: any free one, of no use to others",
     )
     receiver_ports: PortRange = Field(
         default=_shown(RECEIVER_PORTS), description="[1] accept_port and data_port of sessions"
@@ -149,7 +149,10 @@ class CastSettings(Manners):
         default=3600.0, ge=0, le=MAX_WINDOW_S, description="[4.2] before its end nothing is repeated"
     )
     max_message_bytes: int = Field(
-        default=1 << 20, ge=0, le=MAX_RECORD, description="[5.2] of a received message; larger ones are `injured`"
+        default=1 << 20,
+        ge=0,
+        le=MAX_RECORD,
+        description="[5.2] of a received message; larger ones are `injured`",
     )
     max_sessions_per_address: int = Field(
         default=8, ge=1, description="[3.2] of one machine; the ports are for all"

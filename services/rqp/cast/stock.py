@@ -182,7 +182,7 @@ class Stock:
         note = None
         if self._is_certain(content):
             note = Note.parse(delivery.note, self._clock)
-            note = note or Note(await self._ids.next(), self._address())
+            note = note or Note(await self._ids.next(), self._address(), Kept())
         return Message(delivery, encode_record(content.body), note)
 
     def _is_certain(self, content: records.Content) -> bool:
@@ -191,9 +191,7 @@ class Stock:
         return bool(content.attributes.get("reliable", remote is None or remote.reliable))
 
     async def _write(self, delivery: Delivery, note: Note) -> None:
-        await asked(
-            lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done)
-        )
+        await asked(lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done))
 
     async def _wait(self, now: float) -> None:
         """Until there may be something, or somebody's time has come."""

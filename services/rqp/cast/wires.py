@@ -6,6 +6,7 @@ What fails raises OSError, and what is no message PeerError; a wait is bounded b
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -15,7 +16,9 @@ from services.rqp.cast.ports import Port
 READ_BYTES = 256 << 10
 ANY = "0.0.0.0"
 REFUSED_AGAIN_S = (0.005, 0.02, 0.1, 0.3)  # the last one again and again
-BIND_ADDRESS_NO_PORT = 24  # linux/in.h: the port is chosen by connect(), and so may serve several destinations
+BIND_ADDRESS_NO_PORT = (
+    24  # linux/in.h: the port is chosen by connect(), and so may serve several destinations
+)
 
 MessageT_co = TypeVar("MessageT_co", covariant=True)
 MessageT = TypeVar("MessageT")
@@ -107,10 +110,8 @@ async def sent(sock: socket.socket, data: bytes, on_last: Callable[[], None]) ->
     left = memoryview(data)
     loop = asyncio.get_running_loop()
     while True:
-        try:
+        with contextlib.suppress(BlockingIOError):
             left = left[sock.send(left) :]
-        except BlockingIOError:
-            pass
         if not left:
             on_last()
             return
@@ -132,9 +133,7 @@ async def _writable(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> Non
         loop.remove_writer(sock)
 
 
-async def say(
-    host: str, address: str, port: int, timeout_s: float, message: Callable[[str], bytes]
-) -> None:
+async def say(host: str, address: str, port: int, timeout_s: float, message: Callable[[str], bytes]) -> None:
     """Connects, sends what `message` makes of the address of ours that it leaves from, closes."""
     sock = await connected(host, address, port, timeout_s)
     with sock:
