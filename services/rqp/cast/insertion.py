@@ -9,6 +9,8 @@ import logging
 from protos.rqp_cast import BuryReceived, Insert, Insertion, encode_record, fingerprint, identity
 from services.rqp.cast.asked import asked
 from services.rqp.cast.counts import Counts
+from services.rqp.cast.lanes import Lanes
+from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
 from services.store import Pipe, Queue, Source, StoreError
@@ -31,11 +33,11 @@ _REFUSED_AS: dict[type[StoreError], Insertion] = {
 class Reservation:
     """A queue that is reserved for one session: renewed by itself, until `free`."""
 
-    def __init__(self, service: RqpService, settings: CastSettings, queue: Queue, holder: str) -> None:
+    def __init__(self, lanes: Lanes, queue: Queue, holder: str, ttl_s: float) -> None:
         self.queue = queue
-        self._service = service
+        self._lanes = lanes
         self._holder = holder
-        self._ttl_s = settings.reservation_s
+        self._ttl_s = ttl_s
         self._fence = 0
         self._renewing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -45,11 +47,13 @@ class Reservation:
         return self._holder
 
     async def make(self) -> None:
-        """Raises StoreError: QueueReserved, or why the queue takes nothing now."""
-        domain = self._service.domain(self.queue)
-        await domain.available(self.queue, self._holder)
-        self._fence = await domain.reserve(self.queue, self._holder, round(self._ttl_s * MS))
+        """Raises StoreError: QueueReserved, QueuePaused, QueueUnknown, StoreUnavailable."""
+        await self._reserve()
         self._renew_later()
+
+    async def _reserve(self) -> None:
+        lane = self._lanes.of(self.queue)
+        self._fence = await lane.reserve(self.queue, self._holder, round(self._ttl_s * MS))
 
     async def free(self) -> None:
         """Whoever asks next finds the queue free; if the store cannot be told, the reservation runs out."""
@@ -60,8 +64,8 @@ class Reservation:
             await asyncio.gather(self._renewing, return_exceptions=True)
         if self._fence:
             with contextlib.suppress(StoreError):
-                domain = self._service.domain(self.queue)
-                await domain.release_reservation(self.queue, self._holder, self._fence)
+                lane = self._lanes.of(self.queue)
+                await lane.release_reservation(self.queue, self._holder, self._fence)
 
     def _renew_later(self) -> None:
         """A third of its time may pass: most sessions have ended by then, and need no renewal."""
@@ -72,8 +76,7 @@ class Reservation:
 
     async def _renew_now(self) -> None:
         try:
-            domain = self._service.domain(self.queue)
-            await domain.reserve(self.queue, self._holder, round(self._ttl_s * MS))
+            await self._reserve()
         except StoreError as error:
             log.debug("a reservation was not renewed: %s", error, extra={"action": "reservation_not_renewed"})
         self._renew_later()
@@ -84,9 +87,30 @@ class Inserter:
 
     def __init__(self, service: RqpService, settings: CastSettings, counts: Counts) -> None:
         self._service = service
+        self._lanes = Lanes(service)
+        self._reservation_s = settings.reservation_s
+        self._doubtful: set[str] = set()  # ids of queues that refused a message lately
+        self._number = 0
         self._counts = counts
         self._keep_ms = round(settings.dedupe_window_s * MS)
         self._dead_letter_queue = settings.dead_letter_queue
+
+    async def reserve(self, queue: Queue) -> Reservation:
+        """For a session that begins. Raises StoreError: QueueReserved, or why the queue takes nothing now.
+
+        A queue that has no bounds is not asked whether it has room, until it refuses something.
+        """
+        self._number += 1
+        holder = f"{PROTOCOL} {self._service.name} {self._number}"
+        if queue.spec.max_length or queue.spec.max_bytes or queue.qid in self._doubtful:
+            await self._lanes.of(queue).available(queue, holder)
+            self._doubtful.discard(queue.qid)
+        reserved = Reservation(self._lanes, queue, holder, self._reservation_s)
+        await reserved.make()
+        return reserved
+
+    async def close(self) -> None:
+        await self._lanes.close()
 
     async def insert(self, reserved: Reservation, key: int, insert: Insert) -> Insertion:
         """What became of it."""
@@ -98,7 +122,9 @@ class Inserter:
             refusals: Refusals = await asked(
                 lambda done: pipe.publish(Source(), queue, [insert.record], origin, done, holder)
             )
-            return Insertion.STORED if not refusals else meaning(refusals[0][1])
+            if refusals:
+                raise refusals[0][1]
+            return Insertion.STORED
         except StoreError as error:
             return self._refused(insert, queue, error)
 
@@ -117,6 +143,8 @@ class Inserter:
 
     def _refused(self, insert: Insert, queue: Queue, error: StoreError) -> Insertion:
         found = meaning(error)
+        if found in (Insertion.FULL, Insertion.REFUSED):
+            self._doubtful.add(queue.qid)
         if found is Insertion.CLASH:
             self._counts.clashes.inc()
             fields = {"action": "cast_id_clash", "queue": queue.name, "peer": insert.agent, "id": insert.id}
@@ -158,4 +186,4 @@ def meaning(error: StoreError) -> Insertion:
 
 
 def _origin(agent: str) -> str:
-    return f"rqp-cast {agent}"
+    return f"{PROTOCOL} {agent}"

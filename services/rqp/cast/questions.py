@@ -72,7 +72,6 @@ class Questions:
         self._sessions: dict[asyncio.Task[None], Session] = {}
         self._busy: dict[str, Busy] = {}  # by the queue's id: which have a session here
         self._of_address: Counter[str] = Counter()  # sessions, and questions that may become some
-        self._number = 0
 
     @property
     def place(self) -> tuple[str, int]:
@@ -116,6 +115,7 @@ class Questions:
                 task.cancel()
             await asyncio.wait(tasks)
         self._ports.close()
+        await self._inserter.close()
 
     # what comes
 
@@ -211,11 +211,8 @@ class Questions:
         self._busy.pop(queue.qid).ended.set()
 
     async def _reserve(self, queue: Queue, key: int, source: str) -> Unanswered | None:
-        self._number += 1
-        holder = f"rqp-cast {self._service.name} {self._number}"
-        reserved = Reservation(self._service, self._settings, queue, holder)
         try:
-            await reserved.make()
+            reserved = await self._inserter.reserve(queue)
         except QueueReserved:
             return Unanswered.RESERVED
         except QueueUnknown:
