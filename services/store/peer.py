@@ -56,8 +56,8 @@ def check_address(text: str) -> str:
 
 
 def refuse_one_address(value: object) -> object:
-    """One address alone looks as if it were enough."""
-    if isinstance(value, str):
+    """One address alone looks as if it were enough; and without any a peer is none."""
+    if isinstance(value, str) or value in ([], ()):
         raise ValueError("write a list of addresses, as in [10.0.0.7, 10.0.0.8:11311]")
     return value
 
@@ -68,9 +68,7 @@ Addresses = Annotated[tuple[Address, ...], BeforeValidator(refuse_one_address)]
 
 class PeerSpec(Document):
     protocol: Protocol
-    addresses: Addresses = Field(
-        min_length=1, max_length=1000, description="host or host:port, of each machine"
-    )
+    addresses: Addresses = Field(max_length=1000, description="host or host:port, of each machine")
     profile: Profile = Field(Profile.PACKED, description="rqp-mca: how the peer reads a uint4")
     window: Annotated[int, BeforeValidator(refuse_bool)] = Field(
         1, ge=1, le=1000, description="rqp-mca: messages that may be out unconfirmed"

@@ -88,7 +88,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         ({}, "protocol"),
         ({"protocol": "tmq", "addresses": ["a"]}, "'rqp-mca' or 'rqp-cast'"),
         ({"protocol": "rqp-mca"}, "addresses"),
-        ({"protocol": "rqp-mca", "addresses": []}, "at least 1"),
+        ({"protocol": "rqp-mca", "addresses": []}, "write a list of addresses"),
         ({"protocol": "rqp-mca", "addresses": "10.0.0.7"}, "write a list of addresses"),
         ({"protocol": "rqp-mca", "addresses": ["a"], "profile": "nibble"}, "'packed', 'octet' or 'word'"),
         ({"protocol": "rqp-mca", "addresses": ["a"], "window": 0}, "greater than or equal to 1"),
