@@ -22,7 +22,7 @@ async def has(edge: LiveEdge, queue, count: int) -> bool:
 
 @pytest.mark.parametrize("reliable", [True, False])
 async def test_a_queue_is_carried_to_another_system(
-    machines: Machines, new_server: NewServer, reliable: bool
+    new_server: NewServer, machines: Machines, reliable: bool
 ) -> None:
     """3: in its order, each message once."""
     there = await machines.receiver(server=await new_server())
@@ -36,7 +36,7 @@ async def test_a_queue_is_carried_to_another_system(
     assert got_through(here) == ended(there, "stored") == 100
 
 
-async def test_many_keys_at_once(machines: Machines, new_server: NewServer) -> None:
+async def test_many_keys_at_once(new_server: NewServer, machines: Machines) -> None:
     """4.4: side by side, more than there are ports for, and each in its order."""
     there = await machines.receiver(server=await new_server(), max_sessions_per_address=32)
     here = await machines.sender(t_wait1_s=1.0)
@@ -52,7 +52,7 @@ async def test_many_keys_at_once(machines: Machines, new_server: NewServer) -> N
 
 
 async def test_a_queue_that_is_full_there_keeps_its_messages_here(
-    machines: Machines, new_server: NewServer
+    new_server: NewServer, machines: Machines
 ) -> None:
     """3.2: who cannot take a message does not answer; nothing is counted against it."""
     there = await machines.receiver(server=await new_server())
@@ -69,7 +69,7 @@ async def test_a_queue_that_is_full_there_keeps_its_messages_here(
 
 
 async def test_a_message_that_no_peer_would_take_is_not_put_in(
-    machines: Machines, new_server: NewServer
+    new_server: NewServer, machines: Machines
 ) -> None:
     """5.2: `remote.maxMessageBytes` is the peers' limit, said where the message is put in."""
     here = await machines.sender()
@@ -79,7 +79,7 @@ async def test_a_message_that_no_peer_would_take_is_not_put_in(
     assert await here.is_empty(out)
 
 
-async def test_two_receivers_with_two_stores(machines: Machines, new_server: NewServer) -> None:
+async def test_two_receivers_with_two_stores(new_server: NewServer, machines: Machines) -> None:
     """3.3: whoever answers first; each message is in one of them."""
     receivers = [
         await machines.receiver(host, server=await new_server()) for host in ("127.0.0.2", "127.0.0.3")
