@@ -46,12 +46,13 @@ class CastAgent:
 
     async def stop_taking(self) -> None:
         """Sessions that have begun end by their own times, and so do attempts of which octets have left."""
+        ends = []
         if self.questions is not None:
             self.questions.stop()
+            ends.append(self.questions.ended())
         if self.sending is not None:
-            await self.sending.stop()
-        if self.questions is not None:
-            await self.questions.ended()
+            ends.append(self.sending.stop())
+        await asyncio.gather(*ends)
 
     async def close(self) -> None:
         if self.questions is not None:

@@ -7,8 +7,13 @@ import errno
 import socket
 from collections import deque
 
+from services.kit.acceptor import EXHAUSTED
+
 BACKLOG = 16  # one connection is wanted; strangers must not keep it out
-TAKEN = (errno.EADDRINUSE, errno.EACCES)  # by another process of this machine
+NOT_NOW = EXHAUSTED | {
+    errno.EADDRINUSE,
+    errno.EACCES,
+}  # another process of this machine has it, or nothing is left
 
 
 class Port:
@@ -104,15 +109,22 @@ class Ports:
                 return
 
     def _listen(self, number: int) -> socket.socket | None:
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
-            sock.setblocking(False)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind((self._host, number))
-            sock.listen(BACKLOG)
+            return _listening(self._host, number)
         except OSError as error:
-            sock.close()
-            if error.errno in TAKEN:
+            if error.errno in NOT_NOW:
                 return None
             raise
-        return sock
+
+
+def _listening(host: str, number: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, number))
+        sock.listen(BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    return sock

@@ -186,9 +186,12 @@ class Questions:
         if not await self._is_free_soon(queue, source):
             return Unanswered.RESERVED
         self._busy[queue.qid] = Busy(source)
-        unanswered = await self._reserve(queue, key, source)
-        if unanswered is not None:
-            self._free(queue)
+        unanswered: Unanswered | None = Unanswered.UNAVAILABLE
+        try:
+            unanswered = await self._reserve(queue, key, source)
+        finally:
+            if unanswered is not None:
+                self._free(queue)
         return unanswered
 
     def _is_another_s(self, queue: Queue, source: str) -> bool:

@@ -200,6 +200,8 @@ class CastSending:
     def _words(self, message: Message, why: Why) -> str:
         receiver = message.outgoing.kept.receiver
         match why:
+            case Why.NO_ANSWER if not self._shared.means.machines.to_ask(self._peers):
+                return "no machine is known that could be asked"
             case Why.NO_ANSWER:
                 who = f"the receiver {receiver} does not answer" if receiver else "no machine answers"
                 return f"{who} for key {self._key}"
