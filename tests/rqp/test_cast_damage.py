@@ -72,7 +72,7 @@ async def test_a_connection_that_ends_in_the_middle(
     await ends(hands, quality, Result.FAILURE)
     assert await letters(edge, queue) == [("partially_received", "truncated", b"hello"[: max(cut - 12, 0)])]
     assert await edge.bodies(queue) == []
-    assert (await edge.dead(queue))[0].origin == "rqp-cast 127.0.0.1"
+    assert (await edge.dead(queue))[0].origin == "cast 127.0.0.1"
 
 
 async def test_t_wait3_is_over_in_the_middle(machines: Machines, hands: HandSender) -> None:
@@ -326,7 +326,7 @@ async def test_half_a_message_and_a_reset(machines: Machines, hands: HandSender)
     offer = await chosen(hands)
     sock: socket.socket = await hands.connect(offer.data_port)
     await asyncio.get_running_loop().sock_sendall(sock, wire(b"hello")[:15])
-    await until(lambda: any(s.buffered == 15 for s in agent(edge).questions.sessions))
+    await until(lambda: any(s.buffered == 15 for s in agent(edge).questions.sessions.under_way))
     reset_on_close(sock)
     sock.close()
     assert (await hands.end()).result is Result.FAILURE

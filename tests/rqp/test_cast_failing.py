@@ -284,13 +284,13 @@ async def test_a_message_that_is_too_old_to_be_repeated_is_held(
     await edge.put(queue, b"old")
     await receiver.chosen()
     await receiver.data()
-    await until(lambda: edge.has_condition(queue, "the receiver 127.0.0.2 does not confirm"))
+    await until(lambda: edge.has_condition(queue, "not_confirmed: the receiver 127.0.0.2 does not confirm"))
     await until(lambda: edge.value("penstock_rqp_cast_held_messages") == 1)
     assert len(edge.log.events("cast_held", queue="out")) == 1
     await edge.put(queue, b"new")
     receiver.asked()
     assert await receiver.receive() == b"new"
-    await until(lambda: edge.has_condition(queue, "1 held: too old to be sent again"))
+    await until(lambda: edge.has_condition(queue, "held: 1 too old to be sent again"))
     await edge.service.stop_taking()
     assert await edge.bodies(queue) == [b"old"]
     assert edge.value("penstock_rqp_cast_held_messages") == 0

@@ -142,7 +142,7 @@ async def test_a_confirmation_that_a_killed_receiver_did_not_send(
     server = await new_server()
     looker = await machines.receiver("127.0.0.9", server)
     queue = await keyed(looker)
-    async with program(server, machines.net, tmp_path, THERE, sends=False) as doomed:
+    async with program(server, machines.net, tmp_path, THERE, sends=False, reservation_s=1.0) as doomed:
         offer = await hands.asked()
         hands.endtransmission.close()  # the sender does not hear it
         await hands.say(offer.accept_port, _approval(5))
@@ -150,9 +150,14 @@ async def test_a_confirmation_that_a_killed_receiver_did_not_send(
         await until(lambda: looker.bodies(queue))
         await doomed.kill()
     await machines.receiver(server=server)
+    await until(lambda: is_free(looker, queue))  # it may have died before it could say so
     hands.endtransmission = hands.listen()
     assert await hands.send(b"hello", id=5) is Result.FAILURE
     assert await looker.bodies(queue) == [b"hello"]
+
+
+async def is_free(edge: LiveEdge, queue: Queue) -> bool:
+    return not await is_reserved(edge, queue)
 
 
 def _approval(id: int) -> bytes:

@@ -73,7 +73,7 @@ async def test_a_file_that_is_not_there_yet(
     edge = await machines.sender(asks=(), rqprc=file, t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
-    await until(lambda: edge.has_condition(queue, "no machine is known"))
+    await until(lambda: edge.has_condition(queue, "no_answer: no machine is known"))
     assert len(edge.log.events("rqprc_unread")) == 1
     machines.net.rqprc(file, [THERE])
     await sends(edge, receiver, b"hello")
@@ -109,7 +109,7 @@ async def test_an_answer_counts_from_any_address_of_a_name(
     edge = await machines.sender(asks=("there",), edge={"look_up": resolver, "lookup_s": 0.05}, t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
-    await until(lambda: edge.has_condition(queue, "no machine answers"))
+    await until(lambda: edge.has_condition(queue, "no_answer: no machine answers"))
     resolver.names["there"] = [THERE]
     await sends(edge, receiver, b"hello")
 
@@ -119,7 +119,7 @@ async def test_nobody_to_ask_is_said(machines: Machines) -> None:
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
-    await until(lambda: edge.has_condition(queue, "no machine is known"))
+    await until(lambda: edge.has_condition(queue, "no_answer: no machine is known"))
 
 
 async def test_groups_that_stand_in_the_store(machines: Machines, receiver: HandReceiver) -> None:

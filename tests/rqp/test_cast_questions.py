@@ -96,7 +96,7 @@ async def test_all_ports_are_used_up(machines: Machines, hands: HandSender) -> N
     await until(lambda: ended(edge, "timed_out_wait_for_approval") == 1)
     hands.ask(8)  # now they rest
     await until(lambda: unanswered(edge, "ports_used_up") == 2)
-    await until(lambda: agent(edge).questions.free_ports == 2)
+    await until(lambda: agent(edge).questions.sessions.free_ports == 2)
     assert (await hands.asked(8)).key == 8
 
 
@@ -141,7 +141,7 @@ async def test_a_port_takes_one_connection(machines: Machines, hands: HandSender
     await hands.approve(offer)
     first = await hands.connect(offer.data_port)
     await asyncio.get_running_loop().sock_sendall(first, b"\x7f")
-    await until(lambda: any(session.buffered for session in agent(edge).questions.sessions))
+    await until(lambda: any(session.buffered for session in agent(edge).questions.sessions.under_way))
     with pytest.raises(ConnectionRefusedError):
         await hands.connect(offer.data_port)
     first.close()

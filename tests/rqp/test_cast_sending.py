@@ -95,7 +95,7 @@ async def test_no_answer_within_t_wait1(machines: Machines, receiver: HandReceiv
     now = asyncio.get_running_loop().time
     await receiver.question()
     began = now()
-    await until(lambda: edge.has_condition(queue, "no machine answers for key 7"))
+    await until(lambda: edge.has_condition(queue, "no_answer: no machine answers for key 7"))
     approval = await receiver.chosen()
     assert now() - began > 0.2
     assert (await receiver.data())[12:] == b"second"

@@ -186,4 +186,4 @@ def meaning(error: StoreError) -> Insertion:
 
 
 def _origin(agent: str) -> str:
-    return f"{PROTOCOL} {agent}"
+    return f"cast {agent}"

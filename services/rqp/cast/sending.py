@@ -192,9 +192,9 @@ class CastSending:
             service.failures.labels(edge, PROTOCOL, fate.why.value).inc()
             if fate.why in (Why.NOT_CONFIRMED, Why.FAILURE):
                 service.repeated.labels(edge, PROTOCOL).inc()
-            self._trouble = self._words(message, fate.why)
+            self._trouble = f"{fate.why.value}: {self._words(message, fate.why)}"
         held = self._stock.held
-        held_words = f"{held} held: too old to be sent again" if held else ""
+        held_words = f"held: {held} too old to be sent again" if held else ""
         self._condition.say("; ".join(filter(None, (self._trouble, held_words))))
 
     def _words(self, message: Message, why: Why) -> str:
