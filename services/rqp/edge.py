@@ -39,7 +39,7 @@ async def start(context: EdgeContext[RqpSettings], look_up: LookUp = look_up) ->
     receiver = Receiver(service)
     for name, listener in settings.listeners.items():
         context.listen(name, listener, partial(McaSession, receiver))
-    service.agents.append(McaSender(service, context.dial("mca", settings.mca.dial)))
+    service.agents.append(McaSender(service, context.dial("mca-out", settings.mca.dial)))
     service.agents.append(CastAgent(service))
     service.start()
     return RunningRqp(service)

@@ -35,6 +35,9 @@ TINY = Plan(
     subscribers=20,
     subscribed=Bound(400, 20),
     delivery_seconds=0.05,
+    rqp=Bound(200, 20),
+    rqp_carried=300,
+    rqp_sessions=80,
 )
 
 

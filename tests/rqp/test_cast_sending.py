@@ -53,7 +53,7 @@ async def test_a_message_may_say_for_itself_how_certain_it_is(
     """2.1, 4.3: as the msg_type of a T_MSG does."""
     edge = await machines.sender()
     queue = await remote(edge)
-    await edge.put_records(queue, records.encode(b"perhaps", {"reliable": False}))
+    await edge.put_records(queue, records.encode(b"perhaps", {"certain": False}))
     approval = await receiver.chosen()
     assert approval.msg_type is Quality.LOW_QUALITY
     assert (await receiver.data())[12:] == b"perhaps"

@@ -186,9 +186,9 @@ class Stock:
         return Message(delivery, encode_record(content.body), note)
 
     def _is_certain(self, content: records.Content) -> bool:
-        """As the message says, else as its queue does."""
+        """As the message says, which was a T_MSG then, else as its queue does."""
         remote = self._queue.spec.remote
-        return bool(content.attributes.get("reliable", remote is None or remote.reliable))
+        return bool(content.attributes.get("certain", remote is None or remote.reliable))
 
     async def _write(self, delivery: Delivery, note: Note) -> None:
         await asked(lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done))
