@@ -41,17 +41,14 @@ class FindReceiver:
         self._counts = counts
         self._metrics = metrics
         self._acceptor: Acceptor | None = None
+        self._is_told = False  # that another process has it
         self._opening: asyncio.Task[None] | None = None
         self._readings: set[asyncio.Task[None]] = set()
         self._of_address: Counter[str] = Counter()
 
-    @property
-    def port(self) -> int:
-        """The number it has; 0 before it is open."""
-        return self._acceptor.address[1] if self._acceptor is not None else 0
-
     def start(self) -> None:
-        self._opening = job(self._open, "findreceiver_port", self._metrics)
+        if not self._try():
+            self._opening = job(self._open, "findreceiver_port", self._metrics)
 
     async def close(self) -> None:
         await end(self._opening)
@@ -64,19 +61,23 @@ class FindReceiver:
 
     async def _open(self) -> None:
         """Another worker of this machine may have it: then it is tried again, for the day that one ends."""
-        told = False
-        while self._acceptor is None:
-            try:
-                sock = bind(self._settings.host, self._settings.findreceiver_port, reuse_port=False)
-                self._acceptor = Acceptor(sock, BACKLOG, self._accepted)
-            except (SettingsError, OSError) as error:
-                if not told:
-                    log.info("another process sends: %s", error, extra={"action": "findreceiver_taken"})
-                    told = True
-                await asyncio.sleep(AGAIN_S)
-        fields = {"action": "listening", "listener": "findreceiver", "port": self.port}
-        log.info("listening on %s port %d", self._settings.host, self.port, extra=fields)
+        while not self._try():
+            await asyncio.sleep(AGAIN_S)
+
+    def _try(self) -> bool:
+        try:
+            sock = bind(self._settings.host, self._settings.findreceiver_port, reuse_port=False)
+            self._acceptor = Acceptor(sock, BACKLOG, self._accepted)
+        except (SettingsError, OSError) as error:
+            if not self._is_told:
+                log.info("another process sends: %s", error, extra={"action": "findreceiver_taken"})
+                self._is_told = True
+            return False
+        host, port = self._acceptor.address
+        fields = {"action": "listening", "listener": "findreceiver", "host": host, "port": port}
+        log.info("listening on %s port %d", host, port, extra=fields)
         self.is_open.set()
+        return True
 
     def _accepted(self, sock: socket.socket, address: str, _port: int) -> None:
         sock.setblocking(False)
