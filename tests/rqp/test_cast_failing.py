@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
 
 import pytest
 
-from protos.rqp_cast import Quality, Result
+from protos.rqp_cast import EndTransmissionMsg, Quality, Result, encode_end_transmission
 from services.kit.sockets import reset_on_close
 from services.store import Queue
+from services.store.asking import Asker
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
@@ -365,3 +368,53 @@ async def test_another_replica_carries_on(machines: Machines, receiver: HandRece
     await receiver.confirm(second, Result.SUCCESS)
     await until(lambda: edge.is_empty(queue))
     assert got_through(replica) == 1
+
+
+async def test_a_confirmation_that_waited_unread_counts(machines: Machines, receiver: HandReceiver) -> None:
+    """4.2: what it says is true, also where nobody looked before T_WAIT4 was over."""
+    edge = await machines.sender(t_wait4_s=1.0)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    approval = await receiver.chosen()
+    await receiver.data()
+    message = encode_end_transmission(EndTransmissionMsg(THERE, approval.id, Result.SUCCESS))
+    with socket.create_connection((HERE, approval.endtransmission_port), source_address=(THERE, 0)) as sock:
+        sock.sendall(message)
+        time.sleep(1.2)  # noqa: ASYNC251  the whole process stands still, as on a machine that is overloaded
+    await until(lambda: edge.is_empty(queue))
+    assert failed(edge, "not_confirmed") == 0
+
+
+async def test_silent_connections_do_not_keep_the_confirmation_out(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """4.2: however many there are, the listening goes on."""
+    edge = await machines.sender()
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    approval = await receiver.chosen()
+    await receiver.data()
+    silent = [await receiver.connect(approval.endtransmission_port) for _ in range(12)]
+    assert await receiver.is_closed(silent[0])
+    await receiver.confirm(approval, Result.SUCCESS)
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_note_of_another_version_is_written_anew(machines: Machines, receiver: HandReceiver) -> None:
+    """2.3: a message has an id of ours before it is sent, whatever stood beside it."""
+    edge = await machines.sender(asks=(), t_wait1_s=0.1)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await until(lambda: failed(edge, "no_answer") >= 1)
+    await agent(edge).close()
+    asker = Asker(edge.tools.domain(queue.domain).pipe)
+    (delivery,) = await until(lambda: asker.take(queue, 1))
+    await asker.note(delivery, "somebody-else")
+    await asker.release([delivery])
+    await machines.sender("127.0.0.4", asks=(), t_wait1_s=0.1)
+
+    async def has_id() -> bool:
+        found = await edge.tools.look_at(queue.domain).peek(queue, 1)
+        return bool(found and found[0].note.startswith("cast1:"))
+
+    await until(has_id)

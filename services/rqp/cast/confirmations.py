@@ -15,7 +15,7 @@ from services.rqp.cast.counts import Counts
 from services.rqp.cast.ports import Port
 
 READ_BYTES = 1024
-MAX_CONNECTIONS = 8  # that have not said anything yet; more wait to be accepted
+MAX_CONNECTIONS = 8  # that have not said anything yet; for one more the oldest is closed
 
 Ended = Callable[[EndTransmissionMsg], None]
 
@@ -49,7 +49,7 @@ class Confirmations:
             self._read(sock)
 
     def _accept(self) -> None:
-        while len(self._readers) < MAX_CONNECTIONS:
+        while True:
             try:
                 sock, place = self._port.sock.accept()
             except BlockingIOError:
@@ -60,6 +60,9 @@ class Confirmations:
                 sock.close()
                 self._counts.unheard(Unheard.FOREIGN_SOURCE.value)
                 continue
+            if len(self._readers) == MAX_CONNECTIONS:
+                self._counts.fault("no_message")
+                self._drop(next(iter(self._readers)))
             sock.setblocking(False)
             self._readers[sock] = end_transmission_reader(self._omit_address)
             self._loop.add_reader(sock, self._read, sock)

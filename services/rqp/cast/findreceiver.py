@@ -61,7 +61,7 @@ class FindReceiver:
 
     async def _open(self) -> None:
         """Another worker of this machine may have it: then it is tried again, for the day that one ends."""
-        while not self._try():
+        while not self._try():  # noqa: ASYNC110  nobody tells when another process ends
             await asyncio.sleep(AGAIN_S)
 
     def _try(self) -> bool:

@@ -50,6 +50,7 @@ class Message:
     delivery: Delivery
     record: bytes  # u32 message_size, data
     note: Note | None
+    is_new: bool = False  # the note has not been written yet
 
     @property
     def outgoing(self) -> Outgoing:
@@ -167,7 +168,7 @@ class Stock:
             if message is None:
                 continue
             self._ready.append(message)
-            if message.note is not None and not delivery.note:
+            if message.note is not None and message.is_new:
                 written.append(asyncio.ensure_future(self._write(delivery, message.note)))
         if written:
             await asyncio.gather(*written)
@@ -179,11 +180,12 @@ class Stock:
         except ValueError as error:
             self._pipe.reject(self._source, [delivery], "injured", str(error))
             return None
-        note = None
-        if self._is_certain(content):
-            note = Note.parse(delivery.note, self._clock)
-            note = note or Note(await self._ids.next(), self._address(), Kept())
-        return Message(delivery, encode_record(content.body), note)
+        record = encode_record(content.body)
+        if not self._is_certain(content):
+            return Message(delivery, record, None)
+        if (note := Note.parse(delivery.note, self._clock)) is not None:
+            return Message(delivery, record, note)
+        return Message(delivery, record, Note(await self._ids.next(), self._address(), Kept()), is_new=True)
 
     def _is_certain(self, content: records.Content) -> bool:
         """As the message says, which was a T_MSG then, else as its queue does."""
