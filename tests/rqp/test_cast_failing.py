@@ -15,7 +15,7 @@ from services.store.asking import Asker
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import HERE, THERE, agent, failed, got_through, remote, unheard
+from tests.rqp.cast_net import HERE, THERE, agent, failed, got_through, port_range, remote, unheard
 from tests.rqp.live import LiveEdge
 
 QUALITIES = (Quality.HIGH_QUALITY, Quality.LOW_QUALITY)
@@ -301,7 +301,7 @@ async def test_a_message_that_is_too_old_to_be_repeated_is_held(
 
 async def test_ports_rest_after_a_time_out(machines: Machines, receiver: HandReceiver) -> None:
     """1.2: a late confirmation must not be taken for another attempt's."""
-    edge = await machines.sender(t_wait4_s=0.3, port_rest_s=600.0)
+    edge = await machines.sender(t_wait4_s=0.5, port_rest_s=600.0, sender_ports=port_range(2))
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     first = await receiver.chosen()
@@ -377,10 +377,24 @@ async def test_a_confirmation_that_waited_unread_counts(machines: Machines, rece
     await edge.put(queue, b"hello")
     approval = await receiver.chosen()
     await receiver.data()
-    message = encode_end_transmission(EndTransmissionMsg(THERE, approval.id, Result.SUCCESS))
-    with socket.create_connection((HERE, approval.endtransmission_port), source_address=(THERE, 0)) as sock:
-        sock.sendall(message)
-        time.sleep(1.2)  # noqa: ASYNC251  the whole process stands still, as on a machine that is overloaded
+    stalled = asyncio.Event()
+
+    def stall() -> None:
+        """Within the loop's turn of reading: its clock is looked at again before anything else is read."""
+        message = encode_end_transmission(EndTransmissionMsg(THERE, approval.id, Result.SUCCESS))
+        place = (HERE, approval.endtransmission_port)
+        with socket.create_connection(place, source_address=(THERE, 0)) as sock:
+            sock.sendall(message)
+        time.sleep(1.2)
+        loop.remove_reader(woken)
+        stalled.set()
+
+    loop = asyncio.get_running_loop()
+    woken, wakes = socket.socketpair()
+    with woken, wakes:
+        loop.add_reader(woken, stall)
+        wakes.send(b"x")
+        await stalled.wait()
     await until(lambda: edge.is_empty(queue))
     assert failed(edge, "not_confirmed") == 0
 

@@ -142,12 +142,15 @@ async def test_the_first_answer_counts(machines: Machines, receiver: HandReceive
 
 async def test_answers_that_nobody_asked_for(machines: Machines, receiver: HandReceiver) -> None:
     """1.1: `not_listed` from elsewhere than the machines there are, `not_asked` for another key."""
-    edge = await machines.sender()
+    edge = await machines.sender(t_wait1_s=2.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     await receiver.question()
     await receiver.offer(host="127.0.0.77")
     await until(lambda: unheard(edge, "not_listed") == 1)
+    stranger = await receiver.connect(machines.net.findreceiver_port, "127.0.0.77")
+    assert await receiver.is_closed(stranger), "without a word"
+    assert unheard(edge, "not_listed") == 2
     await receiver.offer(key=8)
     await until(lambda: unheard(edge, "not_asked") == 1)
     await receiver.offer()
