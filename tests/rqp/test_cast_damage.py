@@ -1,4 +1,4 @@
-"""What a receiving agent of RQP/cast does with what is damaged, late or double (rqp_cast.md 5)."""
+"""What a receiving agent of RQP/cast does with what is damaged, late or cut off (rqp_cast.md 5)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import socket
 import pytest
 
 from protos.rqp_cast import (
-    AcceptSenderMsg,
     DataMsg,
     Quality,
     Result,
@@ -16,46 +15,17 @@ from protos.rqp_cast import (
     encode_record,
 )
 from services.kit.sockets import reset_on_close
-from services.store import Queue, Source
+from services.store import Queue
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import HERE, agent, ended, is_reserved, keyed
+from tests.rqp.cast_steps import QUALITIES, chosen, ends, letters
 from tests.rqp.live import LiveEdge
-
-QUALITIES = (Quality.HIGH_QUALITY, Quality.LOW_QUALITY)
-
-
-async def ends(hands: HandSender, quality: Quality, result: Result) -> None:
-    """A certain message is answered so; of an uncertain one nothing is ever said (5.6)."""
-    if quality is Quality.HIGH_QUALITY:
-        assert (await hands.end()).result is result
-    else:
-        with pytest.raises(BlockingIOError):
-            hands.endtransmission.accept()
 
 
 def wire(body: bytes, key: int = 7) -> bytes:
     return encode_data(DataMsg(HERE, key, encode_record(body)))
-
-
-async def chosen(hands: HandSender, quality: Quality = Quality.HIGH_QUALITY) -> AcceptSenderMsg:
-    offer = await hands.asked()
-    await hands.approve(offer, 0 if quality is Quality.LOW_QUALITY else 99, quality)
-    return offer
-
-
-async def put_as(edge: LiveEdge, queue: Queue, holder: str, body: bytes) -> None:
-    """Puts a message in as the one that has the queue reserved."""
-    done = asyncio.get_running_loop().create_future()
-    pipe = edge.tools.domain(queue.domain).pipe
-    pipe.publish(Source(), queue, [encode_record(body)], "test", done.set_result, holder)
-    assert await done == []
-
-
-async def letters(edge: LiveEdge, queue: Queue) -> list[tuple[str, str, bytes]]:
-    """(reason, error, body) of each dead letter."""
-    return [(letter.reason, letter.error, letter.body) for letter in await edge.dead(queue)]
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
@@ -180,94 +150,6 @@ async def test_a_zombie_without_dead_letters_is_ignored(machines: Machines, hand
     await hands.data(offer, b"hello")
     assert (await hands.end()).result is Result.FAILURE
     assert edge.value("penstock_rqp_cast_unburied_total", reason="zombie") == 1
-
-
-async def test_a_message_whose_id_was_received_before(machines: Machines, hands: HandSender) -> None:
-    """5.4: it is not inserted, and FAILURE is sent, so that nothing is inserted twice."""
-    edge = await machines.receiver()
-    queue = await keyed(edge)
-    assert await hands.send(b"hello", id=5) is Result.SUCCESS
-    assert await hands.send(b"hello", id=5) is Result.FAILURE
-    assert await hands.send(b"hello", id=6) is Result.SUCCESS
-    assert await edge.bodies(queue) == [b"hello", b"hello"]
-    assert ended(edge, "duplicate") == 1
-    assert edge.value("penstock_rqp_cast_id_clashes_total") == 0
-
-
-@pytest.mark.parametrize("says", ["group", "queue"])
-async def test_a_duplicate_is_well_received_where_that_is_agreed(
-    machines: Machines, hands: HandSender, says: str
-) -> None:
-    """5.4: duplicate_result: success, of the group or the queue; it holds for the same content only (2.3)."""
-    success = {"duplicate_result": "success"}
-    group = {"ours": {"addresses": [HERE], **success}} if says == "group" else {}
-    edge = await machines.receiver(peers=group)
-    binding = {"duplicateResult": "success"} if says == "queue" else {}
-    queue = await keyed(edge, binding=binding)
-    assert await hands.send(b"hello", id=5) is Result.SUCCESS
-    assert await hands.send(b"hello", id=5) is Result.SUCCESS
-    assert await hands.send(b"other", id=5) is Result.FAILURE
-    assert await edge.bodies(queue) == [b"hello"]
-
-
-async def test_an_id_that_comes_again_with_other_content(machines: Machines, hands: HandSender) -> None:
-    """2.3: FAILURE, and an alarm."""
-    edge = await machines.receiver()
-    queue = await keyed(edge)
-    assert await hands.send(b"hello", id=5) is Result.SUCCESS
-    assert await hands.send(b"other", id=5) is Result.FAILURE
-    assert await edge.bodies(queue) == [b"hello"]
-    assert edge.value("penstock_rqp_cast_id_clashes_total") == 1
-    assert len(edge.log.events("cast_id_clash", peer=HERE, id=5)) == 1
-
-
-async def test_ids_are_remembered_by_the_store_not_by_the_process(
-    machines: Machines, hands: HandSender
-) -> None:
-    """5.4: in the same step as the insertion; another replica knows of it."""
-    first = await machines.receiver()
-    queue = await keyed(first)
-    assert await hands.send(b"hello", id=5) is Result.SUCCESS
-    await first.service.stop_taking()
-    await machines.receiver()
-    assert await hands.send(b"hello", id=5) is Result.FAILURE
-    assert await first.bodies(queue) == [b"hello"]
-
-
-async def test_an_id_is_forgotten_after_its_window(machines: Machines, hands: HandSender) -> None:
-    """5.4: dedupe_window."""
-    edge = await machines.receiver(dedupe_window_s=0.3, hold_margin_s=0.1)
-    queue = await keyed(edge)
-    assert await hands.send(b"hello", id=5) is Result.SUCCESS
-    await asyncio.sleep(0.5)
-    assert await hands.send(b"hello", id=5) is Result.SUCCESS
-    assert len(await edge.bodies(queue)) == 2
-
-
-async def test_ids_of_two_senders_are_two(machines: Machines, hands: HandSender) -> None:
-    """2.3: an id is unique on its sender's machine only."""
-    edge = await machines.receiver()
-    queue = await keyed(edge)
-    assert await hands.send(b"hello", id=5) is Result.SUCCESS
-    with HandSender(machines.net, "127.0.0.5") as others:
-        assert await others.send(b"hello", id=5) is Result.SUCCESS
-    assert len(await edge.bodies(queue)) == 2
-
-
-@pytest.mark.parametrize("quality", QUALITIES)
-async def test_a_queue_that_is_full_by_then(machines: Machines, hands: HandSender, quality: Quality) -> None:
-    """5.5, 5.6: FAILURE to a certain message, which its sender has; an uncertain one goes to the dead letters."""
-    edge = await machines.receiver()
-    queue = await keyed(edge, maxLength=1)
-    offer = await chosen(hands, quality)
-    holder = (await edge.stats(queue))["reserved_by"]
-    await put_as(edge, queue, holder, b"first")
-    await hands.data(offer, b"second")
-    await until(lambda: ended(edge, "full") == 1)
-    await ends(hands, quality, Result.FAILURE)
-    wanted = [("rejected_full", "full", b"second")] if quality is Quality.LOW_QUALITY else []
-    assert await letters(edge, queue) == wanted
-    assert await edge.bodies(queue) == [b"first"]
 
 
 @pytest.mark.parametrize(

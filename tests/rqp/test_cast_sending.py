@@ -9,7 +9,7 @@ from services.store import records
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import HERE, THERE, agent, failed, got_through, port_range, remote, unheard
+from tests.rqp.cast_net import HERE, THERE, failed, got_through, remote, unheard
 
 
 async def test_a_certain_message_is_removed_once_it_is_confirmed(
@@ -57,22 +57,6 @@ async def test_a_message_may_say_for_itself_how_certain_it_is(
     approval = await receiver.chosen()
     assert approval.msg_type is Quality.LOW_QUALITY
     assert (await receiver.data())[12:] == b"perhaps"
-
-
-async def test_ids_are_never_given_twice(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3, 4.4: one message after the other, in their order, each with an id of its own."""
-    edge = await machines.sender()
-    queue = await remote(edge)
-    bodies = [b"%d" % number for number in range(40)]
-    await edge.put(queue, *bodies)
-    ids = set()
-    for body in bodies:
-        approval = await receiver.chosen()
-        ids.add(approval.id)
-        assert (await receiver.data())[12:] == body
-        await receiver.confirm(approval, Result.SUCCESS)
-    assert len(ids) == 40
-    await until(lambda: edge.is_empty(queue))
 
 
 async def test_the_id_is_kept_before_anything_is_sent(machines: Machines, receiver: HandReceiver) -> None:
@@ -201,59 +185,6 @@ async def test_what_comes_to_findreceiver_port_and_is_no_answer(
     await until(lambda: edge.value("penstock_rqp_cast_faults_total", reason="no_message") == 1)
 
 
-async def test_keys_are_served_side_by_side(machines: Machines, receiver: HandReceiver) -> None:
-    """4.4: one that waits for its confirmation keeps no other key from being sent."""
-    edge = await machines.sender()
-    first, second = await remote(edge, "first", 1), await remote(edge, "second", 2)
-    await edge.put(first, b"one")
-    await receiver.question()
-    await receiver.offer(1)
-    waiting = await receiver.approval()
-    await receiver.data()
-    await edge.put(second, b"two")
-    assert (await receiver.question()).key == 2
-    await receiver.offer(2)
-    approval = await receiver.approval()
-    assert approval.endtransmission_port != waiting.endtransmission_port
-    assert (await receiver.data())[12:] == b"two"
-    await receiver.confirm(approval, Result.SUCCESS)
-    await until(lambda: edge.is_empty(second))
-    await receiver.confirm(waiting, Result.SUCCESS)
-    await until(lambda: edge.is_empty(first))
-
-
-async def test_two_queues_for_one_key_take_turns(machines: Machines, receiver: HandReceiver) -> None:
-    """4.4: messages for one key are sent one after the other."""
-    edge = await machines.sender()
-    queues = [await remote(edge, name) for name in ("first", "second")]
-    for queue in queues:
-        await edge.put(queue, queue.name.encode())
-    found = []
-    for _ in queues:
-        approval = await receiver.chosen()
-        assert receiver.asked() == 0
-        found.append((await receiver.data())[12:])
-        await receiver.confirm(approval, Result.SUCCESS)
-    assert sorted(found) == [b"first", b"second"]
-
-
-async def test_attempts_wait_for_a_port(machines: Machines, receiver: HandReceiver) -> None:
-    """1.2: while all endtransmission_ports are open nothing more is asked."""
-    edge = await machines.sender(sender_ports=port_range(1))
-    first, second = await remote(edge, "first", 1), await remote(edge, "second", 2)
-    await edge.put(first, b"one")
-    await receiver.question()
-    await receiver.offer(1)
-    approval = await receiver.approval()
-    await receiver.data()
-    await edge.put(second, b"two")
-    await asyncio.sleep(0.3)
-    assert receiver.asked() == 0
-    await receiver.confirm(approval, Result.SUCCESS)
-    assert (await receiver.question()).key == 2
-    await until(lambda: edge.is_empty(first))
-
-
 async def test_addresses_are_left_out_for_a_group_that_wants_it(
     machines: Machines, receiver: HandReceiver
 ) -> None:
@@ -289,18 +220,3 @@ async def test_a_large_message_leaves_whole(machines: Machines, receiver: HandRe
     await edge.put(queue, body)
     assert await receiver.receive() == body
     await until(lambda: edge.is_empty(queue))
-
-
-async def test_only_one_process_of_a_machine_sends(machines: Machines, receiver: HandReceiver) -> None:
-    """1: findreceiver_port is one process's; when that ends, another has it."""
-    first = await machines.sender()
-    second = await machines.sender()
-    queue = await remote(first)
-    await first.put(queue, b"one")
-    assert await receiver.receive() == b"one"
-    await until(lambda: first.is_empty(queue))
-    assert got_through(second) == 0
-    await agent(first).close()
-    await second.put(queue, b"two")
-    assert await receiver.receive() == b"two"
-    await until(lambda: second.is_empty(queue))
