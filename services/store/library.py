@@ -7,6 +7,7 @@ FILES = (
     "schema",
     "queues",
     "log",
+    "large",
     "publish",
     "take",
     "settle",

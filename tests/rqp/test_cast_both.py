@@ -6,8 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from protos.rqp_cast import Result
+from services.store import Queue
 from services.store.errors import MessageTooLarge
 from tests.live import until
+from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import ended, failed, got_through, keyed, remote, unanswered
 from tests.rqp.live import LiveEdge
@@ -16,7 +19,7 @@ from tests.servers import Server
 NewServer = Callable[[], Awaitable[Server]]
 
 
-async def has(edge: LiveEdge, queue, count: int) -> bool:
+async def has(edge: LiveEdge, queue: Queue, count: int) -> bool:
     return bool((await edge.stats(queue))["ready"] == count)
 
 
@@ -92,3 +95,47 @@ async def test_two_receivers_with_two_stores(new_server: NewServer, machines: Ma
     await until(lambda: here.is_empty(out))
     found = [body for each, goal in zip(receivers, goals, strict=True) for body in await each.bodies(goal)]
     assert sorted(found) == sorted(bodies)
+
+
+async def test_stores_that_die_on_the_way(new_server: NewServer, machines: Machines) -> None:
+    """2.3, 5.4, 5.5: each side's store is killed and started again; certain messages arrive exactly once."""
+    far, near = await new_server(), await new_server()
+    times = {"t_wait1_s": 0.2, "t_wait2_s": 0.5, "t_wait3_s": 0.5, "t_wait4_s": 1.0}
+    there = await machines.receiver(
+        server=far, reservation_s=1.0, duplicate_result="success", port_rest_s=0.1, **times
+    )
+    here = await machines.sender(server=near, **times)
+    goal, out = await keyed(there), await remote(here)
+    bodies = [b"%d" % number for number in range(300)]
+    await here.put(out, *bodies)
+    for server, edge, at in ((far, there, 30), (near, here, 100)):
+        await until(lambda at=at: at_least(there, goal, at))
+        server.kill9()
+        server.restart()
+        await until(edge.is_ready)
+    await until(lambda: here.is_empty(out), 60.0)
+    assert sorted(await there.bodies(goal)) == sorted(bodies)
+    assert await here.dead(out) == []
+
+
+async def at_least(edge: LiveEdge, queue: Queue, count: int) -> bool:
+    return bool((await edge.stats(queue))["ready"] >= count)
+
+
+async def test_a_transmission_queue_that_is_deleted_in_the_middle(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """4: what was out is confirmed to nobody; other queues go on."""
+    edge = await machines.sender()
+    doomed, other = await remote(edge, "doomed", 8), await remote(edge, "other", 7)
+    await edge.put(doomed, b"gone")
+    await receiver.question()
+    await receiver.offer(8)
+    approval = await receiver.approval()
+    await receiver.data()
+    await edge.tools.delete(doomed)
+    await receiver.confirm(approval, Result.SUCCESS)
+    await edge.put(other, b"hello")
+    assert await receiver.receive() == b"hello"
+    await until(lambda: edge.is_empty(other))
+    await until(lambda: edge.value("penstock_rqp_owned_queues", protocol="rqp-cast") == 1)

@@ -6,6 +6,7 @@ import pytest
 
 from protos.rqp_mca import AvailableConfirm, AvailableRequest, Profile, QueueConfirm, QueueRequest
 from services.store import Source
+from services.store.asking import Asker
 from services.store.records import encode
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
@@ -240,4 +241,39 @@ async def test_a_queue_that_was_there_before_the_edge(server: Server, start: Sta
     call = await peer.reserved()
     assert await call.body() == b"one"
     call.confirm()
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_too_large_for_the_peers(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.1: refused when it is put in, whoever does; what is as large as may be is sent."""
+    edge = await start(server, mca={"peers": peer_settings(peer)})
+    queue = await edge.remote("away", maxMessageBytes=100)
+    asker = Asker(edge.tools.domain("main").pipe)
+    ((index, why),) = await asker.publish(queue, [encode(b"x" * 100), encode(b"y" * 101)], "test")
+    assert (index, why.reason) == (1, "too_large_for_peers")
+    call = await peer.reserved()
+    assert await call.body() == b"x" * 100
+    call.confirm()
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_peer_that_does_not_read_holds_back_what_is_sent(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """UNRELIABLE messages leave as fast as they are read, not faster: the rest stays in the queue."""
+    edge = await start(server, mca={"peers": peer_settings(peer)})
+    queue = await edge.remote("away", reliable=False)
+    await edge.put(queue, b"first")
+    call = await peer.reserved()
+    assert await call.body(UNRELIABLE) == b"first"
+    await call.stop_reading()
+    for number in range(64):
+        await edge.put(queue, bytes([number]) * (1 << 20))
+    await until(lambda: edge.output.total > 0)
+    stats = await edge.stats(queue)
+    assert stats["ready"] > 32
+    assert edge.output.total < 16 << 20
+    call.reset()
+    again = await peer.reserved()
+    await again.body(UNRELIABLE)
     await until(lambda: edge.is_empty(queue))

@@ -17,6 +17,7 @@ LEAST_AHEAD = 64  # messages; what the store gives in one call costs it about as
 MOST_AHEAD = 1_000
 MAX_BYTES = 4 << 20  # of bodies in line
 AGAIN_S = 0.5
+SWEEPS = 3  # until the dead have surely been swept: processes take turns
 TOO_LARGE = "too_large_for_peers"  # of dead letters: the limit was lowered after they were put in
 
 
@@ -55,6 +56,7 @@ class Feed:
 
     async def _fill(self) -> None:
         wake = self._service.store.wakes(self._queue.domain).event(self._queue)
+        await self._until_nothing_is_leased()
         while True:
             want = self._wanted()
             if want == 0:
@@ -71,6 +73,25 @@ class Feed:
             self._put(got)
             if not got and not more:
                 await wake.wait()
+
+    async def _until_nothing_is_leased(self) -> None:
+        """What an earlier owner had taken stands before everything else: it is back once that one has been swept.
+
+        Somebody may take messages out of the queue who is no owner at all: he is waited for no longer than that.
+        """
+        loop = asyncio.get_running_loop()
+        waits = self._service.settings.store
+        swept_s = (
+            self._queue.spec.visibility_timeout / 1000 + waits.session_timeout_s + SWEEPS * waits.sweep_s
+        )
+        end = loop.time() + swept_s
+        while not self.line and loop.time() < end:
+            try:
+                if (await self._service.store.stats(self._queue))["in_flight"] == 0:
+                    return
+            except StoreError as error:
+                log.debug("not known what is leased: %s", error, extra={"action": "rqp_stats_failed"})
+            await asyncio.sleep(min(AGAIN_S, waits.sweep_s))
 
     def _wanted(self) -> int:
         """0 while there is enough: half of it is worth a question."""
