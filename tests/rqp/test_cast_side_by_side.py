@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
 
 from protos.rqp_cast import Result
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import agent, got_through, port_range, remote
+from tests.rqp.cast_net import HERE, THERE, agent, got_through, keyed, port_range, remote
+from tests.rqp.program import EdgeProgram
+from tests.servers import Server
+
+NewServer = Callable[[], Awaitable[Server]]
 
 
 async def test_ids_are_never_given_twice(machines: Machines, receiver: HandReceiver) -> None:
@@ -93,3 +100,24 @@ async def test_only_one_process_of_a_machine_sends(machines: Machines, receiver:
     await second.put(queue, b"two")
     assert await receiver.receive() == b"two"
     await until(lambda: second.is_empty(queue))
+
+
+async def test_workers_of_one_machine(new_server: NewServer, machines: Machines, tmp_path: Path) -> None:
+    """1, 4.4: all of them receive on one port, on ports of the same range; one of them sends."""
+    near, far = await new_server(), await new_server()
+    here = await machines.receiver("127.0.0.9", near, receives=False)
+    there = await machines.receiver("127.0.0.8", far, receives=False)
+    keys = range(1, 7)
+    outs = [await remote(here, f"out {key}", key) for key in keys]
+    goals = [await keyed(there, f"goal {key}", key) for key in keys]
+    net = machines.net
+    receiving = {"cast": net.machine(THERE, sends=False), "workers": 2}
+    sending = {"cast": net.machine(HERE, THERE, receives=False), "workers": 2}
+    async with EdgeProgram(far.url, tmp_path, receiving), EdgeProgram(near.url, tmp_path, sending):
+        for out in outs:
+            await here.put(out, *(b"%d" % number for number in range(20)))
+        for out in outs:
+            await until(partial(here.is_empty, out))
+    for goal in goals:
+        found = await there.bodies(goal)
+        assert sorted(found) == sorted(b"%d" % number for number in range(20))

@@ -70,7 +70,6 @@ class Stock:
         self, service: RqpService, queue: Queue, clock: StoreClock, ids: Ids, address: Callable[[], str]
     ) -> None:
         """address: the stable one of this agent."""
-        self.held = 0
         self._queue = queue
         self._pipe = service.pipe(queue)
         self._source = Source()
@@ -82,6 +81,11 @@ class Stock:
         self._waiting: list[tuple[float, int, Message]] = []  # a heap: (not before, number, message)
         self._held: list[Delivery] = []
         self._numbers = itertools.count()
+
+    @property
+    def held(self) -> int:
+        """Messages that are not sent again."""
+        return len(self._held)
 
     async def next(self) -> Message:
         """The next message whose turn it is, waited for. Raises StoreError."""
@@ -111,7 +115,6 @@ class Stock:
         """Not to be sent again, and not to be given to anybody else while this process owns the queue."""
         message.delivery.drop_bodies()
         self._held.append(message.delivery)
-        self.held += 1
 
     def release(self) -> None:
         """Everything that is not being sent goes back to its place."""
@@ -120,7 +123,6 @@ class Stock:
         self._ready.clear()
         self._waiting.clear()
         self._held.clear()
-        self.held = 0
         if deliveries:
             self._pipe.release(self._source, deliveries, failed=False)
 
