@@ -12,17 +12,7 @@ What it must not know: subscriptions, logs, stores; which identifiers are in use
 
 from protos.pubsub.connection import Connection, Limits
 from protos.pubsub.events import Event, Ping, Quit, Refused, Request, Send, Subscribe, Unsubscribe
-from protos.pubsub.grammar import (
-    CRLF,
-    LF,
-    MAX_RUN,
-    Charset,
-    Pattern,
-    Reason,
-    is_message,
-    is_tag,
-    parse_pattern,
-)
+from protos.pubsub.grammar import CRLF, LF, Charset, Pattern, Reason, is_message, is_tag, parse_pattern
 from protos.pubsub.held import MAX_INTERVALS
 from protos.pubsub.link import LinkConnection, LinkLimits
 from protos.pubsub.link_events import Beat, Entries, Follow, Gap, Have, Held, LinkEvent, Problem
@@ -57,6 +47,7 @@ from protos.pubsub.requests import (
     encode_unsubscribe,
 )
 from protos.pubsub.text import escape
+from protos.runs import MAX_RUN
 
 __all__ = [
     "BEAT_INTERVAL_S",

@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from protos.runs import MAX_RUN
+
 LF, CRLF = b"\n", b"\r\n"
 TAG_ASCII = rb"[!-)+-\x7f]"  # above 32, except '*' (2); 127 is allowed (2.1)
 TAG_ANY = rb"[!-)+-\xff]"  # the same beyond ASCII
 TEXT_ASCII = rb"[ -\x7f]"  # above 31
 TEXT_ANY = rb"[ -\xff]"
-MAX_RUN = 1000  # messages in one event: what one call to the store may carry
 
 
 class Charset(Enum):

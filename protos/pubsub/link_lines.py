@@ -3,11 +3,12 @@
 import re
 from itertools import count
 
-from protos.pubsub.grammar import LF, MAX_RUN, TAG_ANY, TEXT_ANY, Charset
+from protos.pubsub.grammar import LF, TAG_ANY, TEXT_ANY, Charset
 from protos.pubsub.held import encode_held
 from protos.pubsub.link_events import Held
 from protos.pubsub.origins import INCARNATION, NUMBER, STORE, is_interval, is_origin
 from protos.pubsub.text import escape
+from protos.runs import MAX_RUN
 from protos.types import LocalError
 
 VERSION = b"1"

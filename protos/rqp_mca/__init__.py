@@ -45,16 +45,8 @@ from protos.rqp_mca.messages import (
 from protos.rqp_mca.sender import Sender
 from protos.rqp_mca.times import SenderSettings
 from protos.rqp_mca.transitions import TRANSITIONS, Move, State
-from protos.rqp_mca.wire import (
-    MAX_RUN,
-    MAX_U32,
-    RQP_PORT,
-    Limits,
-    MessageId,
-    MessageType,
-    Profile,
-    encode_record,
-)
+from protos.rqp_mca.wire import MAX_U32, RQP_PORT, Limits, MessageId, MessageType, Profile
+from protos.runs import MAX_RUN, encode_record
 
 __all__ = [
     "MAX_RUN",

@@ -4,7 +4,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from protos.rqp_mca.wire import MAX_U32, MAX_UINT4, U32, Profile
+from protos.rqp_mca.wire import MAX_U32, MAX_UINT4, Profile
+from protos.runs import U32
 
 
 @dataclass(frozen=True, slots=True)

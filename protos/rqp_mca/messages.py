@@ -13,7 +13,8 @@ from protos.rqp_mca.events import (
     Request,
 )
 from protos.rqp_mca.layouts import LAYOUTS
-from protos.rqp_mca.wire import MAX_U32, MessageId, MessageType, Profile, encode_record
+from protos.rqp_mca.wire import MAX_U32, MessageId, MessageType, Profile
+from protos.runs import encode_record
 from protos.types import LocalError
 
 

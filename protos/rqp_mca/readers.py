@@ -21,10 +21,9 @@ from protos.rqp_mca.events import (
     Request,
 )
 from protos.rqp_mca.layouts import Layout
-from protos.rqp_mca.wire import MAX_RUN, MAX_UINT4, U32, Limits, MessageId, MessageType
+from protos.rqp_mca.wire import MAX_UINT4, Limits, MessageId, MessageType
+from protos.runs import U32, count_run, read_records
 from protos.types import PeerError
-
-STRIDE = 16  # like messages compared at once; a run of 200 then costs about 20 comparisons
 
 EventT = TypeVar("EventT")
 Reader = Callable[[bytes, int, Layout, Limits], tuple[EventT | None, int]]
@@ -49,7 +48,7 @@ def read_data(data: bytes, start: int, layout: Layout, limits: Limits) -> tuple[
     if kind > MessageType.UNRELIABLE:
         raise _no_such("bad_type", kind)
     prefix = data[start : start + layout.prefix_bytes]
-    records, end = _read_records(data, start, prefix, limits.max_message_bytes)
+    records, end = read_records(data, start, prefix, limits.max_message_bytes)
     if records:
         return Data(queue_id, MessageType(kind), records), end
     (size,) = U32.unpack_from(data, start + layout.prefix_bytes)
@@ -66,9 +65,9 @@ def read_data_confirms(
     if len(data) - start < size:
         return None, size
     message = layout.encode_message(MessageId.DATA_CONFIRM)
-    count = _count_run(data, start, message)
-    if not count:
+    if not data.startswith(message, start):
         raise PeerError("bad_padding", f"0x{data[start]:02x}")  # its number is the right one
+    count = count_run(data, start, message)
     return DataConfirm(count), start + count * size
 
 
@@ -85,34 +84,6 @@ def _of_queue(event: Callable[[int], EventT]) -> Reader[EventT]:
         return event(queue_id), end
 
     return read
-
-
-def _read_records(data: bytes, start: int, prefix: bytes, max_bytes: int) -> tuple[list[bytes], int]:
-    """The whole, acceptable MSG_DATAs from `start` on that begin with `prefix`, and where they end."""
-    records: list[bytes] = []
-    last = len(data) - len(prefix) - U32.size
-    size_of = U32.unpack_from
-    for _ in range(MAX_RUN):
-        if start > last or not data.startswith(prefix, start):
-            break
-        record = start + len(prefix)
-        (size,) = size_of(data, record)
-        end = record + U32.size + size
-        if size > max_bytes or end > len(data):
-            break
-        records.append(data[record:end])
-        start = end
-    return records, start
-
-
-def _count_run(data: bytes, start: int, message: bytes) -> int:
-    """How often `message` is there in a row, at most MAX_RUN."""
-    count = 0
-    for stride in (STRIDE, 1):
-        block = message * stride
-        while count + stride <= MAX_RUN and data.startswith(block, start + count * len(message)):
-            count += stride
-    return count
 
 
 def _no_such(reason: str, number: int) -> PeerError:

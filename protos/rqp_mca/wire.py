@@ -1,16 +1,12 @@
 """What RQP/MCA counts with: numbers and limits; `layouts` has the profiles (rqp_mca.md 1)."""
 
 import enum
-import struct
 from dataclasses import dataclass
 from typing import Final
 
 RQP_PORT: Final = 11311
-MAX_RUN = 1_000  # messages in one event: what one call to the store may carry
 MAX_U32 = (1 << 32) - 1  # the largest queue_id
 MAX_UINT4 = 15
-
-U32 = struct.Struct(">I")  # body_length; in all profiles the last of the head
 
 
 class Profile(enum.Enum):
@@ -45,8 +41,3 @@ class Limits:
 
     max_message_bytes: int = 1 << 20  # of a body; longer ones close the connection
     request_timeout_s: float = 30.0  # how long a message may stay unfinished on the wire
-
-
-def encode_record(body: bytes) -> bytes:
-    """A body as it travels at the end of a MSG_DATA: u32 body_length, body."""
-    return U32.pack(len(body)) + body

@@ -5,6 +5,7 @@ events, `connection` keeps one client's state, `replies` and `requests` are the 
 client's questions.
 """
 
+from protos.runs import MAX_RUN, encode_record
 from protos.tmq.connection import Connection
 from protos.tmq.events import (
     Close,
@@ -47,7 +48,7 @@ from protos.tmq.requests import (
     encode_te,
     encode_ts,
 )
-from protos.tmq.wire import MAX_RUN, MQID_BYTES, Dialect, Limits, Operation, encode_record, mqid_of
+from protos.tmq.wire import MQID_BYTES, Dialect, Limits, Operation, mqid_of
 
 __all__ = [
     "EMPTY",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from protos.runs import U32, count_run, read_records
 from protos.tmq.events import (
     Close,
     Create,
@@ -29,17 +30,13 @@ from protos.tmq.wire import (
     CODES,
     ENQ_HEAD_BYTES,
     LONE_FIVE,
-    MAX_RUN,
     MQID_HEAD_BYTES,
     MQID_STARTS,
     NAME_HEAD_BYTES,
-    U32,
     Dialect,
     Limits,
     Operation,
 )
-
-STRIDE = 16  # like requests compared at once; a run of 200 then costs about 20 comparisons
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ def read_enq(data: bytes, start: int, operation: Operation, limits: Limits) -> t
     if len(data) - start < ENQ_HEAD_BYTES:
         return None, ENQ_HEAD_BYTES
     head = data[start : start + MQID_HEAD_BYTES]
-    records, end = _read_records(data, start, head, limits.max_message_bytes)
+    records, end = read_records(data, start, head, limits.max_message_bytes)
     if records:
         return Enqueue(head[1:], records), end
     (size,) = U32.unpack_from(data, start + MQID_HEAD_BYTES)
@@ -108,7 +105,7 @@ def read_mqid_run(data: bytes, start: int, operation: Operation, limits: Limits)
     if len(data) - start < MQID_HEAD_BYTES:
         return None, MQID_HEAD_BYTES
     request = data[start : start + MQID_HEAD_BYTES]
-    count = _count_run(data, start, request)
+    count = count_run(data, start, request)
     return _COUNTED[operation](request[1:], count), start + count * MQID_HEAD_BYTES
 
 
@@ -125,34 +122,6 @@ def read_five(data: bytes, start: int, operation: Operation, limits: Limits) -> 
 def read_plain(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
     """TS, TE, TA: a code and nothing else."""
     return _PLAIN[operation], start + 1
-
-
-def _read_records(data: bytes, start: int, head: bytes, max_bytes: int) -> tuple[list[bytes], int]:
-    """The whole, acceptable ENQs from `start` on that begin with `head`, and where they end."""
-    records: list[bytes] = []
-    last = len(data) - ENQ_HEAD_BYTES
-    size_of = U32.unpack_from
-    for _ in range(MAX_RUN):
-        if start > last or not data.startswith(head, start):
-            break
-        record = start + MQID_HEAD_BYTES
-        (size,) = size_of(data, record)
-        end = record + U32.size + size
-        if size > max_bytes or end > len(data):
-            break
-        records.append(data[record:end])
-        start = end
-    return records, start
-
-
-def _count_run(data: bytes, start: int, request: bytes) -> int:
-    """How often the `request` at `start` is there in a row, at most MAX_RUN."""
-    count = 1
-    for stride in (STRIDE, 1):
-        block = request * stride
-        while count + stride <= MAX_RUN and data.startswith(block, start + count * len(request)):
-            count += stride
-    return count
 
 
 def _refusal(operation: Operation, reason: str, size: int, max_discard_bytes: int) -> Refusal:

@@ -6,6 +6,7 @@ of the transaction verbs are the same in both dialects.
 
 from typing import assert_never
 
+from protos.runs import encode_record
 from protos.tmq.events import (
     Close,
     Create,
@@ -19,7 +20,7 @@ from protos.tmq.events import (
     TransactionEnd,
     TransactionStart,
 )
-from protos.tmq.wire import Dialect, Operation, encode_code, encode_mqid_request, encode_record
+from protos.tmq.wire import Dialect, Operation, encode_code, encode_mqid_request
 
 
 def encode_create(name: bytes) -> bytes:

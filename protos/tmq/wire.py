@@ -5,9 +5,9 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
+from protos.runs import U32
 from protos.types import LocalError
 
-U32 = struct.Struct(">I")  # a name's or body's length N (1.3)
 I32 = struct.Struct(">i")  # a DNQ reply's length; a reference SELECT's count
 I64 = struct.Struct(">q")  # a document SELECT's count
 
@@ -16,7 +16,6 @@ NAME_HEAD_BYTES = 1 + U32.size  # CREATE, DELETE, OPEN: code, N
 MQID_HEAD_BYTES = 1 + MQID_BYTES  # CLOSE, DNQ, SELECT: code, MQID; nothing follows
 ENQ_HEAD_BYTES = 1 + MQID_BYTES + U32.size  # ENQ: code, MQID, N
 
-MAX_RUN = 1_000  # requests in one event: what one call to the store may carry
 LONE_FIVE = 5  # in the document dialect DNQ, TS and, in print, SELECT (3.1)
 MQID_STARTS = frozenset(b"0123456789abcdef<")  # what may follow a 5 that is not a TS (3.1)
 
@@ -74,11 +73,6 @@ class Limits:
 def mqid_of(name: bytes) -> bytes:
     """The MQID of the queue so named: 64 ASCII lower-case hex digits of its SHA-256 (2.2)."""
     return hashlib.sha256(name).hexdigest().encode()
-
-
-def encode_record(body: bytes) -> bytes:
-    """A body as it travels in an ENQ and in the reply to a DNQ: u32 N, N bytes."""
-    return U32.pack(len(body)) + body
 
 
 def encode_code(dialect: Dialect, operation: Operation) -> bytes:

@@ -117,7 +117,7 @@ def _row(queue: Queue, stats: dict[str, Any]) -> list[str]:
         oldest,
         queue.spec.ack_level,
         queue.owner,
-        "paused" if queue.spec.paused else "",
+        "paused" if queue.spec.paused else stats["condition"],
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import secrets
@@ -26,15 +27,19 @@ from services.store.errors import (
 )
 from services.store.figures import figures
 from services.store.link import explain
+from services.store.numbers import Numbers
+from services.store.outcomes import tell
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
 from services.store.queues import Queue
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
 from services.store.sharing import Sharing
 from services.store.spec import QueueSpec
+from services.store.waking import Wakes
 
 log = logging.getLogger(__name__)
 
+Watcher = Callable[[str], None]
 DEFAULT_DOMAIN = "main"
 PROMISES_S = 1.0  # whoever opens a queue goes by promises that are no older
 
@@ -66,6 +71,9 @@ class Store:
         self._domains: dict[str, Domain] = {}
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
         self._sharing = Sharing(self._find)
+        self.numbers = Numbers(self._numbered)
+        self._watchers: list[Watcher] = []
+        self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
         self._promises: Promises | None = None  # as they were found at
         self._promises_at = 0.0
@@ -139,6 +147,8 @@ class Store:
         if self._caretaker is not None:
             await self._caretaker.close()
         await self._sharing.close()
+        await self.numbers.close()
+        await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
         await asyncio.gather(*(domain.close(timeout) for domain in self._domains.values()))
         await self.registry.close()
 
@@ -175,8 +185,17 @@ class Store:
         found.start()
         return found
 
+    def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
+        """Tells when queues of the domain may have something; one for the whole process."""
+        found = self._wakes.get(name)
+        if found is None:
+            found = self._wakes[name] = Wakes(self.connector, name)
+            found.start()
+        return found
+
     def _dataset_changed(self, _epoch: str) -> None:
         self._known.clear()
+        self.numbers.changed()
 
     async def prepare(self, name: str) -> None:
         """Sets a domain up that nobody has used yet. Raises NotInitialised, DatasetLost, StoreUnavailable."""
@@ -221,6 +240,39 @@ class Store:
         self._known[name] = queue
         return queue
 
+    async def numbered(self, protocol: str, number: int) -> Queue:
+        """The queue that this protocol knows by this number, as it is now. Raises QueueUnknown."""
+        return await self.numbers.ask(protocol, number)
+
+    async def _numbered(self, number: str) -> Queue:
+        name = await self.registry.numbered(number)
+        if name is None:
+            raise QueueUnknown(f"there is no queue with the number {number}")
+        return await self.find(name)
+
+    async def remotes(self) -> list[Queue]:
+        """The queues that lead to other systems."""
+        found = []
+        for name in await self.registry.remotes():
+            with contextlib.suppress(QueueUnknown):  # deleted meanwhile
+                queue = await self.find(name)
+                if queue.spec.remote is not None:
+                    found.append(queue)
+        return found
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Tells of each queue whose document changes, comes or goes: its name, or EVERYTHING if that is not known.
+
+        Only where this process looks after the store; handles have followed by then. Answers what ends it.
+        """
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
+
+    def changed(self, name: str) -> None:
+        """Tells whoever watches."""
+        for watcher in tuple(self._watchers):
+            tell(watcher, name)
+
     async def queues(self) -> AsyncIterator[Queue]:
         async for queue in self.registry.all():
             yield queue
@@ -230,7 +282,7 @@ class Store:
     ) -> tuple[Queue, bool]:
         """The queue, and whether it is new. replace=True changes an existing one to this document.
 
-        Raises QueueExists (without replace), DomainMismatch, AckLevelRefused, StoreUnavailable.
+        Raises QueueExists (without replace), DomainMismatch, AckLevelRefused, NumberTaken, StoreUnavailable.
         """
         (await self.promises()).check(spec.ack_level)
         maker = secrets.token_hex(8)
@@ -250,6 +302,7 @@ class Store:
                 await self.registry.forget(queue)
         if not made and not replace:
             raise QueueExists(f"a queue {name!r} exists already")
+        self.numbers.changed()
         await self.registry.tell(name)
         return queue, bool(made)
 
@@ -263,6 +316,7 @@ class Store:
             raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
         await self.registry.forget(queue)
         self._known.pop(queue.name, None)
+        self.numbers.changed()
         await self.registry.tell(queue.name)
         return int(messages)
 

@@ -6,6 +6,8 @@ answered within the same step.
 
 from __future__ import annotations
 
+import re
+
 from services.store.delivery import Delivery
 from services.store.errors import AckLevelLost, DomainMismatch, StoreError
 from services.store.keys import DomainKeys
@@ -15,6 +17,10 @@ from services.store.operations import (
     Commit,
     Counted,
     Done,
+    Note,
+    Numbered,
+    Once,
+    Outcome,
     Part,
     Phase,
     Placed,
@@ -32,7 +38,13 @@ from services.store.operations import (
 from services.store.queues import Queue
 from services.store.waiting import Waiting
 
+NOTE = re.compile(r"[!-~]{0,200}")
+MAX_NUMBER = 1 << 53  # Lua's numbers are exact up to here
 KEEP_TRANSACTIONS_MS = 24 * 3600 * 1000  # how long an applied transaction id is remembered
+
+
+def _error(told: Outcome | StoreError) -> StoreError | None:
+    return told if isinstance(told, StoreError) else None
 
 
 class Verbs:
@@ -66,7 +78,11 @@ class Verbs:
         done: Published,
         holder: str = "",
     ) -> None:
-        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level."""
+        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
+
+        holder: who has the queue reserved (ReservationLost if not), or '?' and a name, for whom it is enough that
+        nobody else has (QueueReserved if somebody has).
+        """
         error = self.refuses() if self._may_refuse else None
         if queue.unkept:
             error = error or AckLevelLost()
@@ -160,6 +176,21 @@ class Verbs:
             call = self._call_for(0, 0, 0, settles=d.count)
             call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, each))
 
+    def note(self, source: Source, delivery: Delivery, note: str, done: Done) -> None:
+        """Writes something beside leased messages, '' to take it away: whoever gets them later finds it.
+
+        It stays until they are settled, and goes with them to the dead letters. ValueError for a note of more than 200
+        characters, or with others than visible ones of ASCII.
+        """
+        if not NOTE.fullmatch(note):
+            raise ValueError(f"a note has up to 200 visible characters and no spaces, unlike {note!r}")
+        refused = self._refusal(delivery.queue)
+        if refused is not None:
+            done(refused)
+            return
+        call = self._call_for(0, 0, 0, settles=delivery.count)
+        call.work(source, delivery.queue, Phase.SETTLE).notes.append(Note(delivery, note, done))
+
     def bury(
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done
     ) -> None:
@@ -195,15 +226,68 @@ class Verbs:
         Answers LeaseLost, QueueUnknown, QueueFull, QueuePaused or StoreFull when one part cannot be done: then
         nothing was. Raises DomainMismatch for queues of another domain.
         """
-        refused = self._refusal(*(part.queue for part in parts if part.records))
+        self._commit(source, Commit(identifier, parts, keep_ms, digest, lambda told: done(_error(told))))
+
+    def publish_once(
+        self,
+        source: Source,
+        identifier: str,
+        queue: Queue,
+        record: bytes,
+        origin: str,
+        holder: str,
+        digest: str,
+        keep_ms: int,
+        done: Once,
+    ) -> None:
+        """Puts one record in under an identifier, which is remembered for so long: done(STORED), or AGAIN if it was.
+
+        It is a commit, and shares its identifiers: begin them with a word of your own. holder as in `publish`; digest
+        as in `commit`. Answers BatchDiffers, QueueUnknown, QueueFull, ReservationLost, ...: nothing was stored.
+        """
+        parts = [Part(queue, [], [record], origin, holder)]
+        self._commit(source, Commit(identifier, parts, keep_ms, digest, done))
+
+    def publish_numbered(
+        self,
+        source: Source,
+        journal: str,
+        number: int,
+        queue: Queue,
+        record: bytes,
+        origin: str,
+        done: Once,
+        *,
+        reason: str = "",
+        error: str = "",
+    ) -> None:
+        """Puts one record in under a number of its journal: done(STORED), or AGAIN if the journal was as far before.
+
+        Numbers begin with 1 and may have gaps; whoever has several under way makes sure that none is refused before a
+        higher one is stored. With a reason the record goes to the queue's dead letters instead, with the error.
+        """
+        if not 1 <= number <= MAX_NUMBER:
+            raise ValueError(f"numbers of a journal are from 1 to {MAX_NUMBER}, unlike {number}")
+        refused = self._refusal(queue)
         if refused is not None:
             done(refused)
+            return
+        call = self._call_for(1, len(record), 0)
+        operation = Numbered(journal, number, queue, record, origin, reason, error, done)
+        call.place(source, Phase.COMMIT).commits.append(operation)
+        call.touch(queue)
+
+    def _commit(self, source: Source, commit: Commit) -> None:
+        parts = commit.parts
+        refused = self._refusal(*(part.queue for part in parts if part.records))
+        if refused is not None:
+            commit.done(refused)
             return
         if any(part.queue.domain != self.keys.domain for part in parts):
             raise DomainMismatch
         size = sum(len(record) for part in parts for record in part.records)
         call = self._call_for(sum(len(part.records) for part in parts), size, 0, len(parts))
-        call.place(source, Phase.COMMIT).commits.append(Commit(identifier, parts, keep_ms, digest, done))
+        call.place(source, Phase.COMMIT).commits.append(commit)
         for part in parts:
             call.touch(part.queue)
 

@@ -20,7 +20,10 @@ local function expire_front(Q)
       for j = 0, p.count - 1 do
         local key = p.key or num(p.number * PER_ENTRY + p.from + j)
         local t = num(Q.C.now)
-        call('HSET', Q.f, key, p.h and history_text('0', p.h) or ('0 0 0 ' .. t .. ' ' .. t .. ' '))
+        -- what was returned to the end has its record already
+        if p.h or not p.c then
+          call('HSET', Q.f, key, p.h and history_text('0', p.h) or ('0 0 0 ' .. t .. ' ' .. t .. ' '))
+        end
         call('ZADD', Q.r, key, key)
       end
     end
@@ -102,7 +105,7 @@ local function reconcile(Q, step)
 end
 
 -- KEYS epoch, 8 of the queue; ARGV epoch straggler-age(ms) reconcile-step dead-retention(ms, 0 = for ever).
-local function upkeep(K, A)
+FUNCTIONS.upkeep = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end

@@ -1,0 +1,47 @@
+"""Runs of like requests, which are one event each, in whatever protocol they come; single requests are runs of one.
+
+A record is a body with its length, `u32 N, N bytes`, as TMQ and RQP/MCA send it: cut out of the input as it stands.
+"""
+
+import struct
+
+U32 = struct.Struct(">I")  # a record's N
+U32_BYTES = U32.size  # looked up once: it is added for every record
+MAX_RUN = 1_000  # requests in one event: what one call to the store may carry
+STRIDE = 16  # like requests compared at once; a run of 200 then costs about 20 comparisons
+
+
+def encode_record(body: bytes) -> bytes:
+    """A body as it travels: u32 N, N bytes."""
+    return U32.pack(len(body)) + body
+
+
+def read_records(data: bytes, start: int, head: bytes, max_bytes: int) -> tuple[list[bytes], int]:
+    """The records of a run and where it ends: from `start` on `head`, record, `head`, record and so on.
+
+    Only whole records are taken whose N is at most `max_bytes`, and at most MAX_RUN of them; there may be none.
+    """
+    records: list[bytes] = []
+    head_bytes, data_bytes, size_of = len(head), len(data), U32.unpack_from
+    for _ in range(MAX_RUN):
+        record = start + head_bytes
+        body = record + U32_BYTES
+        if body > data_bytes or not data.startswith(head, start):
+            break
+        (size,) = size_of(data, record)
+        end = body + size
+        if size > max_bytes or end > data_bytes:
+            break
+        records.append(data[record:end])
+        start = end
+    return records, start
+
+
+def count_run(data: bytes, start: int, request: bytes) -> int:
+    """How often the `request` at `start` is there in a row, 1 to MAX_RUN."""
+    count = 1
+    for stride in (STRIDE, 1):
+        block = request * stride
+        while count + stride <= MAX_RUN and data.startswith(block, start + count * len(request)):
+            count += stride
+    return count
