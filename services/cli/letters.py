@@ -62,9 +62,7 @@ def _chosen() -> LetterFormat:
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @filtered
 @store_command
-async def export(
-    store: Store, output: Output, queue: str, wanted: Filter, ids: tuple[str, ...]
-) -> None:
+async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: tuple[str, ...]) -> None:
     """Write dead letters of QUEUE to standard output.
 
     All of them, or those that the filters and ids name, the oldest first. They stay where they are.

@@ -64,6 +64,8 @@ class Inbound:
         self._retry = Pause(retry_s)
         self._source = Source()
         self._limit = 0  # octets of a body, as it was last looked at
+        self._listened_to = ""  # qid of the queue that tells
+        self._news = asyncio.Event()
         self._stopping = asyncio.Event()
 
     def stop_taking(self) -> None:
@@ -83,7 +85,7 @@ class Inbound:
     async def _step(self) -> None:
         """Carries what there is, or waits until there is something. Raises StoreError, LocalQueueError."""
         queue = await self._store.find(self._mapping.queue)
-        news = self._store.wakes(queue.domain).event(queue)
+        news = self._news_of(queue)
         news.clear()
         got = await self._take(queue)
         if got:
@@ -91,6 +93,11 @@ class Inbound:
         else:
             self._condition.clear()
             await self._either(news)
+
+    def _news_of(self, queue: Queue) -> asyncio.Event:
+        if self._listened_to != queue.qid:
+            self._listened_to, self._news = queue.qid, self._store.wakes(queue.domain).event(queue)
+        return self._news
 
     async def _take(self, queue: Queue) -> list[Delivery]:
         """Leased, even of a queue that delivers at most once: what is sent must be what is settled."""

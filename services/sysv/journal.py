@@ -158,7 +158,7 @@ class Journal:
         head = encode_plan(Plan(self._name, self._last + 1, kind, queue, seen_length, seen_crc))
         blank = head + bytes(self.room)
         try:
-            os.pwrite(self._fd, blank, 0)
+            _write(self._fd, blank)
         except OSError as error:
             text = f"the journal {self.path} cannot be written: {error.strerror}"
             raise JournalError("no_space", text) from None
@@ -194,6 +194,13 @@ class Journal:
         """What was pending is durable in the store. If this is lost, the store knows that it has it."""
         self._view[STRUCK_AT:MTYPE_AT] = STRUCK
         self.pending = None
+
+
+def _write(fd: int, data: bytes) -> None:
+    """All of it, from the file's beginning. A disk that is full takes a part, and says so only when asked again."""
+    done = 0
+    while done < len(data):
+        done += os.pwrite(fd, data[done:], done)
 
 
 def _sync_folder(folder: Path) -> None:

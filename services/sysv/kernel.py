@@ -18,7 +18,10 @@ import sysv_ipc
 
 from services.sysv.settings import format_key
 
-READ, WRITE = 0o400, 0o200  # what is asked for when a queue is opened; the kernel looks at our part of the mode
+READ, WRITE = (
+    0o400,
+    0o200,
+)  # what is asked for when a queue is opened; the kernel looks at our part of the mode
 IPC_NOWAIT = 0o4000
 MSG_COPY = 0o40000  # look at the message at a place, and leave it there (Linux 3.8)
 MSGMAX = Path("/proc/sys/kernel/msgmax")
@@ -66,9 +69,10 @@ class LocalQueue:
 
     def open(self) -> None:
         """Finds it, or makes it. Raises LocalQueueError: denied, missing, refused."""
-        self._queue = None
+        self._queue = self._find()
         while self._queue is None:
-            self._queue = self._find() or self._make()
+            self._make()
+            self._queue = self._find()
 
     def _find(self) -> sysv_ipc.MessageQueue | None:
         try:
@@ -120,7 +124,9 @@ class LocalQueue:
             return min(msgmax(), int(self._open.max_size))
         except sysv_ipc.ExistentialError:
             raise self._gone() from None
-        except sysv_ipc.PermissionsError:  # to ask takes the right to read; what we may only fill is not asked
+        except (
+            sysv_ipc.PermissionsError
+        ):  # to ask takes the right to read; what we may only fill is not asked
             return msgmax()
 
     def waiting(self) -> int:

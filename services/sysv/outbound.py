@@ -82,9 +82,18 @@ class Outbound:
                 await self._sleep(self._idle)
                 return None
             self._idle.reset()
-            await asyncio.to_thread(self._journal.sync)
+            await self._sync()
             return record
         return None
+
+    async def _sync(self) -> None:
+        """In a thread: a slow disk must not keep the heartbeats from the store."""
+        try:
+            await asyncio.to_thread(self._journal.sync)
+        except OSError as error:  # the sooner it is published, the sooner it is safe
+            self._condition.tell(
+                "no_sync", f"the journal {self._journal.path} did not reach the disk: {error}"
+            )
 
     def _take(self) -> Record | None:
         """Nothing may come between `msgrcv` and the receipt but the end of the process."""

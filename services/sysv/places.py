@@ -36,8 +36,8 @@ async def place_of(store: Store, record: Record) -> Place:
         return _raw(await store.find(record.queue), record, INJURED, str(error))
     queue = await _of_key(store, message)
     if queue is None:
-        error = f"no queue has the key {message.key}"
-        return _raw(await store.find(record.queue), record, UNKNOWN_KEY, error)
+        why = f"no queue has the key {message.key}"
+        return _raw(await store.find(record.queue), record, UNKNOWN_KEY, why)
     certain = message.msg_type is Quality.HIGH_QUALITY
     attributes = {"mtype": record.mtype, "certain": certain}
     return Place(queue, records.encode(message.data, attributes))

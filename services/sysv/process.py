@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from services.kit import logs
 from services.kit.edge import Edge, EdgeContext, EdgeSettings
 from services.kit.listener import ListenerSettings
@@ -18,7 +20,7 @@ NAME = "sysv"  # in metrics, logs and session ids
 class Hosted(EdgeSettings):
     """The bridge's settings where the kit looks for an edge's: nobody listens."""
 
-    listeners: dict[str, ListenerSettings] = {}
+    listeners: dict[str, ListenerSettings] = Field(default_factory=dict)
     bridge: SysvSettings
 
 

@@ -66,3 +66,21 @@ async def bridge(server: Server, tmp_path: Path) -> AsyncIterator[LiveBridge]:
     yield bridge
     await bridge.close()
     bridge.check_no_fault_of_ours()
+
+
+@pytest.fixture
+async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
+    """A server, set up, that the test may kill."""
+    server = Server("valkey", tmp_path / "data").start()
+    await set_up(server)
+    yield server
+    server.end()
+
+
+@pytest.fixture
+async def own_bridge(own_server: Server, tmp_path: Path) -> AsyncIterator[LiveBridge]:
+    """One on a server that the test may kill."""
+    bridge = LiveBridge(own_server.url, tmp_path / "journals")
+    yield bridge
+    await bridge.close()
+    bridge.check_no_fault_of_ours()

@@ -24,14 +24,16 @@ class LiveBridge:
         self.journal = journal
         self.log = Log()
         self.tools = Store(url, "test")
-        self.metrics = Metrics("sysv")
+        self.metrics = Metrics("sysv")  # of the bridge that was opened last
         self.bridge: Bridge | None = None
         logging.getLogger().addHandler(self.log)
+        logging.getLogger("services.sysv").setLevel(logging.INFO)
 
     async def open(self, mappings: dict[str, dict[str, Any]], **settings: Any) -> Bridge:
         """Runs until `stop`. Raises what the bridge says at its start."""
         said = {"mappings": mappings, "journal": self.journal, **FAST, **settings}
         checked = SysvSettings.model_validate(said)
+        self.metrics = Metrics("sysv")
         store = checked.store.store(self.url, "sysv", 30.0, self.metrics.count_store_event)
         store.look_after()
         bridge = Bridge(checked, store, self.metrics)
@@ -48,12 +50,12 @@ class LiveBridge:
         """In order."""
         if self.bridge is not None:
             bridge, self.bridge = self.bridge, None
-            self.metrics = Metrics("sysv")
             await bridge.close()
 
     async def close(self) -> None:
         await self.stop()
         await self.tools.close()
+        logging.getLogger("services.sysv").setLevel(logging.NOTSET)
         logging.getLogger().removeHandler(self.log)
 
     def check_no_fault_of_ours(self) -> None:

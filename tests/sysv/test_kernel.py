@@ -133,7 +133,9 @@ def _may_only_send(key: int) -> None:
     queue = opened(key, WRITE)
     assert queue.send(b"x", 1)
     assert queue.limit() == msgmax()
-    with pytest.raises(LocalQueueError, match=r"may not be read by uid 65534: it belongs to uid 0 and has mode 0602"):
+    with pytest.raises(
+        LocalQueueError, match=r"may not be read by uid 65534: it belongs to uid 0 and has mode 0602"
+    ):
         opened(key, READ)
     with pytest.raises(LocalQueueError) as caught:
         queue.waiting()

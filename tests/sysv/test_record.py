@@ -111,7 +111,9 @@ def test_an_octet_of_a_message_that_changed(record: Record, data: st.DataObject)
     at = data.draw(st.integers(0, len(whole) - 1))
     whole[at] ^= data.draw(st.integers(1, 255))
     matters = (
-        len(MAGIC) <= at < RECEIPT_AT - 4 or RECEIPT_AT <= at < STRUCK_AT or MTYPE_AT <= at < BODY_AT + len(record.body)
+        len(MAGIC) <= at < RECEIPT_AT - 4
+        or RECEIPT_AT <= at < STRUCK_AT
+        or MTYPE_AT <= at < BODY_AT + len(record.body)
     )
     if matters:
         with pytest.raises(Damaged):
