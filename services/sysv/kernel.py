@@ -97,7 +97,7 @@ class LocalQueue:
         self.is_ours = True
 
     def _denied(self) -> LocalQueueError:
-        what = "read" if self._rights == READ else "write"
+        what = "read" if self._rights == READ else "written"
         text = f"the local queue with key {format_key(self.key)} may not be {what} by uid {os.geteuid()}"
         return LocalQueueError("denied", f"{text}{self._whose()}")
 

@@ -25,7 +25,7 @@ def pytest_asyncio_loop_factories(
 
 @pytest.fixture
 def keys() -> Iterator[Keys]:
-    """Keys that nobody has; whatever was made with them is removed at the end."""
+    """Keys that nobody has; what was made with them is removed at the end, after the bridges: they would make it anew."""
     keys = Keys()
     yield keys
     keys.remove_all()
@@ -60,7 +60,7 @@ async def server(running: Server) -> Server:
 
 
 @pytest.fixture
-async def bridge(server: Server, tmp_path: Path) -> AsyncIterator[LiveBridge]:
+async def bridge(server: Server, keys: Keys, tmp_path: Path) -> AsyncIterator[LiveBridge]:
     """Not open yet: say which mappings with `open`."""
     bridge = LiveBridge(server.url, tmp_path / "journals")
     yield bridge
@@ -78,7 +78,7 @@ async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def own_bridge(own_server: Server, tmp_path: Path) -> AsyncIterator[LiveBridge]:
+async def own_bridge(own_server: Server, keys: Keys, tmp_path: Path) -> AsyncIterator[LiveBridge]:
     """One on a server that the test may kill."""
     bridge = LiveBridge(own_server.url, tmp_path / "journals")
     yield bridge

@@ -9,6 +9,8 @@ from typing import Any
 
 from services.kit.metrics import Metrics
 from services.store import DeadLetter, DeadLetters, Queue, QueueSpec, Source, Store, records
+from services.store.asking import Asker
+from services.store.domain import Timing
 from services.sysv.bridge import Bridge
 from services.sysv.settings import SysvSettings
 from tests.live import Log
@@ -23,7 +25,7 @@ class LiveBridge:
         self.url = url
         self.journal = journal
         self.log = Log()
-        self.tools = Store(url, "test")
+        self.tools = Store(url, "test", timing=Timing(beat_s=0.3))  # whatever silence bridges allow
         self.metrics = Metrics("sysv")  # of the bridge that was opened last
         self.bridge: Bridge | None = None
         logging.getLogger().addHandler(self.log)
@@ -91,3 +93,13 @@ class LiveBridge:
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
         return await self.tools.stats(queue)
+
+    async def take_all(self, queue: Queue) -> list[bytes]:
+        """Takes and settles everything that is ready."""
+        pipe = self.tools.domain(queue.domain).pipe
+        await pipe.ready()
+        asker, found = Asker(pipe), []
+        while got := await asker.take(queue, 1000):
+            found += [records.decode(record).body for delivery in got for record in delivery.records()]
+            await asker.settle(got)
+        return found
