@@ -25,7 +25,7 @@ def pytest_asyncio_loop_factories(
 
 @pytest.fixture
 def keys() -> Iterator[Keys]:
-    """Keys that nobody has; what was made with them is removed at the end, after the bridges: they would make it anew."""
+    """Keys that nobody has; what was made with them is removed after the bridges, which would make it anew."""
     keys = Keys()
     yield keys
     keys.remove_all()
