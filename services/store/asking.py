@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from services.store.commits import KEEP_TRANSACTIONS_MS
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
 from services.store.operations import Outcome, Part, Refusals, Source
 from services.store.pipe import Pipe
 from services.store.queues import Queue
-from services.store.verbs import KEEP_TRANSACTIONS_MS
 
 AnswerT = TypeVar("AnswerT")
 

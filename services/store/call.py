@@ -143,8 +143,10 @@ class Call:
                 settled: list[Return | Reject] = [*work.returns, *work.rejects]
                 for item in settled:
                     item.done = None
-                for other in (*work.buries, *work.notes):
-                    other.done = _ignore
+                for bury in work.buries:
+                    bury.done = _ignore
+                for note in work.notes:
+                    note.done = _ignore
                 for publish in work.publishes:
                     publish.done = _ignore
                 for take in work.takes:

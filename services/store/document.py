@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+
+API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
 
 
 class Document(BaseModel):

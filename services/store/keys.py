@@ -122,6 +122,10 @@ class RegistryKeys:
         return self.prefix + "cast_ids"
 
     @property
+    def peers(self) -> str:
+        return self.prefix + "peers"
+
+    @property
     def promises(self) -> str:
         return self.prefix + "promises"
 

@@ -16,7 +16,6 @@ MAX_QUEUES = 128
 TAKE_BYTES = 1 << 20  # of bodies that one call's takes may answer, or one message that is larger
 
 
-
 class Outcome(Enum):
     """What became of something that is done once."""
 

@@ -8,7 +8,15 @@ from typing import Any
 
 from services.store import delivery
 from services.store.delivery import Delivery
-from services.store.errors import BindingsChanged, MessageTooLarge, QueueUnknown, StoreError, StoreFault, refusal, refused_as
+from services.store.errors import (
+    BindingsChanged,
+    MessageTooLarge,
+    QueueUnknown,
+    StoreError,
+    StoreFault,
+    refusal,
+    refused_as,
+)
 from services.store.operations import (
     Counted,
     Done,

@@ -26,11 +26,10 @@ from pydantic import (
 )
 
 from services.store.bindings import Bindings
-from services.store.document import Document, refuse_bool
+from services.store.document import API_VERSION, Document, refuse_bool
 from services.store.rqp_binding import Protocol, Remote, number_name
 from services.store.text_binding import TextBinding
 
-API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
 DURATION = re.compile(r"(\d+)(ms|s|m|h|d)\Z", re.ASCII)
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 MAX_NAME_BYTES = 255

@@ -82,7 +82,9 @@ class Wakes:
     def __init__(self, connector: Connector, domain: str) -> None:
         self._connector = connector
         self._keys = DomainKeys(domain)
-        self._events: dict[bytes, WeakSet[asyncio.Event]] = {}  # of each queue those that somebody still holds
+        self._events: dict[
+            bytes, WeakSet[asyncio.Event]
+        ] = {}  # of each queue those that somebody still holds
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

@@ -15,26 +15,9 @@ from protos.pubsub import (
     Refused,
     Send,
 )
-from protos.types import PeerError
-from tests.protos.tmq_samples import cut, one_by_one
+from tests.protos.feeding import feed
 
 LF, CRLF = b"\n", b"\r\n"
-
-__all__ = [
-    "CRLF",
-    "LF",
-    "cut",
-    "event_of",
-    "events_of",
-    "link_error_of",
-    "link_events_of",
-    "link_merged",
-    "link_outcome",
-    "merged",
-    "one_by_one",
-    "outcome",
-    "reason_of",
-]
 
 
 def events_of(data: bytes, limits: Limits | None = None) -> list[Event]:
@@ -87,18 +70,9 @@ def link_events_of(data: bytes, limits: LinkLimits | None = None) -> list[LinkEv
 
 
 def link_outcome(limits: LinkLimits, chunks: Iterable[bytes]) -> tuple[list[LinkEvent], str | None]:
-    """All events of a fresh link up to and with FIN, runs merged; the reason of the PeerError at their end."""
-    link = LinkConnection(limits, 0.0)
-    events: list[LinkEvent] = []
-    try:
-        for chunk in chunks:
-            for event in link.receive(chunk, 0.0):
-                events.append(event)  # one by one: those before an error count
-        events.extend(link.receive_eof(0.0))
-    except PeerError as error:
-        assert (link.buffered, link.deadline()) == (0, None)
-        return link_merged(events), error.reason
-    return link_merged(events), None
+    """As `feed` with a fresh link, runs merged."""
+    events, reason = feed(LinkConnection(limits, 0.0), chunks)
+    return link_merged(events), reason
 
 
 def link_error_of(data: bytes, limits: LinkLimits | None = None) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 from protos.rqp_cast import (
@@ -90,16 +89,6 @@ def reader_for(message: Travelling, limit: int = 1 << 20) -> MessageReader[Any] 
 def read(reader: MessageReader[Any] | DataReader, chunks: Iterable[bytes]) -> list[Any]:
     """All that comes out."""
     return [found for chunk in chunks if (found := reader.receive(chunk)) is not None]
-
-
-def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
-    """`data` cut at `places`."""
-    return [data[start:end] for start, end in pairwise([0, *sorted(places), len(data)])]
-
-
-def one_by_one(data: bytes) -> list[bytes]:
-    """`data` octet by octet."""
-    return cut(data, range(1, len(data)))
 
 
 # Machines in a state, from 0.0 on, without a moment in between -------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 
 from protos.rqp_mca import (
@@ -21,7 +20,7 @@ from protos.rqp_mca import (
     SenderConnection,
     encode_record,
 )
-from protos.types import PeerError
+from tests.protos.feeding import feed
 
 Source = ReceiverConnection | SenderConnection
 Event = Request | Confirm
@@ -31,6 +30,7 @@ GOOD = [vector for vector in VECTORS if "error" not in vector["fields"]]
 BAD = [vector for vector in VECTORS if "error" in vector["fields"]]
 TIGHT = Limits(max_message_bytes=40)
 PATIENT = Limits(request_timeout_s=32.0)  # exact in binary: sums can be compared
+LATE = (b"\x20", b"\x02", b"\xff", b"\x30\0\0\0\0", b"\0")  # good and bad: nothing of it may count
 HEAD_BYTES = {Profile.PACKED: 9, Profile.OCTET: 10, Profile.WORD: 16}  # of a MSG_DATA (1.2)
 
 _OF_QUEUE = {
@@ -69,26 +69,9 @@ def data_run(queue_id: int, *bodies: bytes, kind: MessageType = MessageType.RELI
 
 
 def outcome(source: Source, chunks: Iterable[bytes]) -> tuple[list[Event], str | None]:
-    """All events up to and with the peer's FIN, runs merged; the reason of the PeerError at their end."""
-    events: list[Event] = []
-    try:
-        for chunk in chunks:
-            for event in source.receive(chunk, 0.0):
-                events.append(event)  # one by one: those before an error count
-        events.extend(source.receive_eof(0.0))
-    except PeerError as error:
-        return merged(events), error.reason
-    return merged(events), None
-
-
-def assert_over(source: Source) -> None:
-    """Whatever still comes is ignored."""
-    for wire in (b"\x20", b"\x02", b"\xff", b"\x30\0\0\0\0", b"\0"):
-        assert list(source.receive(wire, 1.0)) == []
-        assert (source.buffered, source.deadline()) == (0, None)
-    source.restart_clock(2.0)
-    assert list(source.on_time(1_000.0)) == []
-    assert list(source.receive_eof(1_000.0)) == []
+    """As `feed`, runs merged."""
+    events, reason = feed(source, chunks)
+    return merged(events), reason
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
@@ -106,14 +89,3 @@ def merged(events: Iterable[Event]) -> list[Event]:
             case _:
                 result.append(event)
     return result
-
-
-def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
-    """`data` cut at `places`."""
-    edges = [0, *sorted(places), len(data)]
-    return [data[start:end] for start, end in pairwise(edges)]
-
-
-def one_by_one(data: bytes) -> list[bytes]:
-    """`data` octet by octet."""
-    return cut(data, range(1, len(data)))

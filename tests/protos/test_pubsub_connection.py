@@ -16,12 +16,14 @@ from protos.pubsub import (
     encode_send,
 )
 from protos.types import PeerError
+from tests.protos.feeding import assert_over
 from tests.protos.pubsub_samples import CRLF, LF, event_of, events_of, merged, outcome, reason_of
 
 TIGHT = Limits(max_line_bytes=20)
 PATIENT = Limits(max_line_bytes=20, request_timeout_s=32.0)  # exact in binary: sums can be compared
 LINE = b"SEND x 4567890123456"  # 20 bytes
 TOO_LONG = Reason.LINE_TOO_LONG
+LATE = (b"PING\n", b"x", b"SEND x y\r\n")  # whole lines and a piece: nothing of it may count
 
 
 # --- ends of lines (1.1)
@@ -116,24 +118,14 @@ def test_1_3_fin_between_lines_is_a_good_end() -> None:
     source = Connection(Limits())
     list(source.receive(b"PING\n", 0.0))
     assert list(source.receive_eof(0.0)) == []
-    assert_over(source)
-
-
-def assert_over(source: Connection) -> None:
-    """Whatever still comes is ignored."""
-    for wire in (b"PING\n", b"x", b"SEND x y\r\n"):
-        assert list(source.receive(wire, 1.0)) == []
-        assert (source.buffered, source.deadline()) == (0, None)
-    source.restart_clock(2.0)
-    assert list(source.on_time(1_000.0)) == []
-    assert list(source.receive_eof(1_000.0)) == []
+    assert_over(source, LATE)
 
 
 def test_2_2_behind_quit_nothing_is_looked_at() -> None:
     for wire in (b"QUIT\nSEND x y\n", b"QUIT\nSEND x"):
         source = Connection(Limits())
         assert list(source.receive(wire, 0.0)) == [Quit(LF)]
-        assert_over(source)
+        assert_over(source, LATE)
 
 
 # --- time (1.4)
@@ -149,7 +141,7 @@ def test_1_4_a_line_may_stay_unfinished_for_the_request_timeout(wire: bytes) -> 
         assert list(source.on_time(36.5)) == []
         with pytest.raises(PeerError, match="request_timeout"):
             list(source.on_time(37.0))
-        assert_over(source)
+        assert_over(source, LATE)
 
 
 @pytest.mark.parametrize("line", [LINE, LINE * 5], ids=["good", "being thrown away"])

@@ -18,7 +18,8 @@ from protos.pubsub import (
     encode_have,
 )
 from protos.types import LocalError
-from tests.protos.pubsub_samples import cut, link_events_of, link_outcome
+from tests.protos.feeding import cut
+from tests.protos.pubsub_samples import link_events_of, link_outcome
 
 OURS = (b"s", b"0")
 LONG_NAME = (b"s" * 64, b"0" * 64)

@@ -20,7 +20,8 @@ from protos.pubsub import (
     encode_problem,
 )
 from protos.types import LocalError
-from tests.protos.pubsub_samples import cut, link_error_of, link_events_of, link_outcome, one_by_one
+from tests.protos.feeding import cut, one_by_one
+from tests.protos.pubsub_samples import link_error_of, link_events_of, link_outcome
 
 HELD = {(b"paris", b"a1"): ((1, 100), (105, 200)), (b"Rome_2", b"z"): ((7, 7),)}
 HELD_TEXT = b"paris/a1:1-100+105-200,Rome_2/z:7-7"

@@ -4,9 +4,11 @@ import pytest
 
 from protos.pubsub import Have, LinkConnection, LinkLimits, Problem
 from protos.types import PeerError
+from tests.protos.feeding import assert_over
 from tests.protos.pubsub_samples import link_error_of, link_events_of, link_outcome
 
 TIGHT = LinkLimits(max_line_bytes=80)
+LATE = (b"BEAT\n", b"x")  # a whole line and a piece: nothing of it may count
 
 
 # --- lines too long
@@ -36,7 +38,7 @@ def test_4_5_a_line_without_end_is_held_up_to_its_bound_and_no_further() -> None
     assert link.buffered == 80
     with pytest.raises(PeerError, match="line_too_long"):
         list(link.receive(b"x", 0.0))
-    assert_over(link)
+    assert_over(link, LATE)
 
 
 def test_4_5_a_large_entry_in_small_pieces_takes_time_in_proportion() -> None:
@@ -53,16 +55,6 @@ def test_4_5_a_large_entry_in_small_pieces_takes_time_in_proportion() -> None:
 # --- time
 
 
-def assert_over(link: LinkConnection) -> None:
-    """Whatever still comes is ignored."""
-    for wire in (b"BEAT\n", b"x"):
-        assert list(link.receive(wire, 1.0)) == []
-        assert (link.buffered, link.deadline()) == (0, None)
-    link.restart_clock(2.0)
-    assert list(link.on_time(1_000.0)) == []
-    assert list(link.receive_eof(1_000.0)) == []
-
-
 def test_4_5_a_neighbour_that_says_nothing_for_15_s_is_silent() -> None:
     link = LinkConnection(LinkLimits(), 100.0)
     assert link.deadline() == 115.0
@@ -71,7 +63,7 @@ def test_4_5_a_neighbour_that_says_nothing_for_15_s_is_silent() -> None:
     assert list(link.on_time(124.5)) == []
     with pytest.raises(PeerError, match="silent"):
         list(link.on_time(125.0))
-    assert_over(link)
+    assert_over(link, LATE)
 
 
 def test_4_5_a_large_entry_that_is_on_its_way_is_no_silence() -> None:
@@ -82,7 +74,7 @@ def test_4_5_a_large_entry_that_is_on_its_way_is_no_silence() -> None:
         assert link.deadline() == min(now + 15.0, 31.0)
     with pytest.raises(PeerError, match="request_timeout"):
         list(link.on_time(31.0))
-    assert_over(link)
+    assert_over(link, LATE)
 
 
 def test_4_5_a_line_that_stops_halfway_is_silence_first() -> None:

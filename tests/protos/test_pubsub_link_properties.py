@@ -22,7 +22,8 @@ from protos.pubsub import (
     encode_problem,
 )
 from protos.types import PeerError
-from tests.protos.pubsub_samples import cut, link_merged, link_outcome, one_by_one
+from tests.protos.feeding import cuts
+from tests.protos.pubsub_samples import link_merged, link_outcome
 
 stores = st.sampled_from([b"a", b"Rome_2", b"-", b"s" * 64])
 incarnations = st.sampled_from([b"0", b"z9", b"0" * 64])
@@ -83,11 +84,6 @@ def encode(event: LinkEvent) -> bytes:
             return encode_beat(event.position)
         case Problem():
             return encode_problem(event.reason.decode())
-
-
-def cuts(data: bytes) -> st.SearchStrategy[list[bytes]]:
-    places = st.lists(st.integers(0, len(data)), max_size=12)
-    return st.just(one_by_one(data)) | places.map(lambda chosen: cut(data, chosen))
 
 
 @given(st.lists(events, max_size=10), st.data())

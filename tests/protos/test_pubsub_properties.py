@@ -22,7 +22,8 @@ from protos.pubsub import (
     encode_request,
     encode_send,
 )
-from tests.protos.pubsub_samples import cut, merged, one_by_one, outcome
+from tests.protos.feeding import cuts
+from tests.protos.pubsub_samples import merged, outcome
 
 charsets = st.sampled_from(Charset)
 eols = st.sampled_from([LF, CRLF])
@@ -48,11 +49,6 @@ def requests(charset: Charset) -> st.SearchStrategy[Request]:
         st.builds(Unsubscribe, identifiers, eols),
         st.builds(Ping, eols),
     )
-
-
-def cuts(data: bytes) -> st.SearchStrategy[list[bytes]]:
-    places = st.lists(st.integers(0, len(data)), max_size=12)
-    return st.just(one_by_one(data)) | places.map(lambda chosen: cut(data, chosen))
 
 
 @given(charsets, st.data())

@@ -21,7 +21,8 @@ from protos.pubsub import (
     encode_request,
     parse_reply,
 )
-from tests.protos.pubsub_samples import CRLF, LF, cut, event_of, events_of, merged, one_by_one, outcome
+from tests.protos.feeding import cut, one_by_one
+from tests.protos.pubsub_samples import CRLF, LF, event_of, events_of, merged, outcome
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "pubsub.json").read_text())
 # What each conversation asks for, one line a step, written down by hand; "-" is a step that only waits.

@@ -20,6 +20,7 @@ from protos.rqp_cast import (
     end_transmission_reader,
 )
 from protos.types import PeerError
+from tests.protos.feeding import cuts, one_by_one
 from tests.protos.rqp_cast_samples import (
     FAILURE,
     HIGH,
@@ -27,10 +28,8 @@ from tests.protos.rqp_cast_samples import (
     LOW,
     SENDER,
     Travelling,
-    cut,
     data_msg,
     encode,
-    one_by_one,
     read,
     reader_for,
 )
@@ -44,11 +43,6 @@ messages = st.one_of(
     st.builds(EndTransmissionMsg, addresses, u32, st.sampled_from(Result)),
     st.builds(DataMsg, addresses, u32, st.binary(max_size=300).map(encode_record)),
 )
-
-
-def cuts(data: bytes) -> st.SearchStrategy[list[bytes]]:
-    places = st.lists(st.integers(0, len(data)), max_size=12)
-    return st.just(one_by_one(data)) | places.map(lambda chosen: cut(data, chosen))
 
 
 @given(messages, st.binary(max_size=5), st.data())

@@ -22,6 +22,7 @@ from protos.rqp_cast import (
     encode_record,
 )
 from protos.types import LocalError
+from tests.protos.feeding import one_by_one
 from tests.protos.rqp_cast_samples import (
     HIGH,
     ID,
@@ -33,7 +34,6 @@ from tests.protos.rqp_cast_samples import (
     data_msg,
     inserting,
     offered,
-    one_by_one,
 )
 
 BOTH = pytest.mark.parametrize("approval", [HIGH, LOW], ids=["certain", "uncertain"])

@@ -30,7 +30,8 @@ from protos.rqp_cast import (
     parse_t_msg,
 )
 from protos.types import PeerError
-from tests.protos.rqp_cast_samples import Travelling, cut, encode, one_by_one, read, reader_for
+from tests.protos.feeding import cut, one_by_one
+from tests.protos.rqp_cast_samples import Travelling, encode, read, reader_for
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "rqp-cast.json").read_text())
 LIMIT = 1 << 10  # of data, in bytes

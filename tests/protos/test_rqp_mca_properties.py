@@ -23,7 +23,8 @@ from protos.rqp_mca import (
     encode_record,
 )
 from protos.types import PeerError
-from tests.protos.rqp_mca_samples import HEAD_BYTES, TIGHT, cut, merged, one_by_one, outcome
+from tests.protos.feeding import cuts
+from tests.protos.rqp_mca_samples import HEAD_BYTES, TIGHT, merged, outcome
 
 profiles = st.sampled_from(Profile)
 numbers = st.sampled_from([0, 7, MAX_U32]) | st.integers(0, MAX_U32)  # few, so that runs arise
@@ -44,11 +45,6 @@ confirms: st.SearchStrategy[Confirm] = st.one_of(
     st.builds(AvailableConfirm, numbers),
     st.builds(QueueConfirm, numbers),
 )
-
-
-def cuts(data: bytes) -> st.SearchStrategy[list[bytes]]:
-    places = st.lists(st.integers(0, len(data)), max_size=12)
-    return st.just(one_by_one(data)) | places.map(lambda chosen: cut(data, chosen))
 
 
 @given(profiles, st.lists(requests(2_000), max_size=12), st.data())

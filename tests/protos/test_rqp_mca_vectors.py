@@ -4,16 +4,15 @@ import pytest
 
 from protos.rqp_mca import Limits, Profile, encode_message
 from protos.types import PeerError
+from tests.protos.feeding import cut, one_by_one
 from tests.protos.rqp_mca_samples import (
     BAD,
     GOOD,
     HEAD_BYTES,
     VECTORS,
     Source,
-    cut,
     event_of,
     merged,
-    one_by_one,
     outcome,
     profile_of,
     source_of,

@@ -25,15 +25,8 @@ from protos.rqp_mca import (
     encode_queue_request,
 )
 from protos.types import LocalError, PeerError
-from tests.protos.rqp_mca_samples import (
-    HEAD_BYTES,
-    PATIENT,
-    TIGHT,
-    assert_over,
-    data_run,
-    one_by_one,
-    outcome,
-)
+from tests.protos.feeding import assert_over, one_by_one
+from tests.protos.rqp_mca_samples import HEAD_BYTES, LATE, PATIENT, TIGHT, data_run, outcome
 
 RELIABLE, UNRELIABLE = MessageType
 each_profile = pytest.mark.parametrize("profile", Profile)
@@ -110,7 +103,7 @@ def test_the_first_octet_tells_the_profile() -> None:
             assert (source.profile, reason) == (Profile.PACKED, expected)
         else:
             assert (source.profile, reason) == (None, "unknown_profile")
-            assert_over(source)
+            assert_over(source, LATE)
 
 
 def test_a_connection_keeps_its_profile() -> None:
@@ -241,7 +234,7 @@ def test_a_body_over_the_limit_ends_it_after_all_that_came_before(profile: Profi
     with pytest.raises(PeerError) as caught:
         list(source.receive(large[: HEAD_BYTES[profile]], 0.0))  # before any of the body has come
     assert caught.value.detail == "41 octets for queue 7"
-    assert_over(source)
+    assert_over(source, LATE)
 
 
 @each_profile
@@ -260,7 +253,7 @@ def test_fin_between_messages_is_a_good_end(profile: Profile) -> None:
     source = receiver()
     assert list(source.receive(encode_queue_request(profile, 7), 0.0)) == [QueueRequest(7)]
     assert list(source.receive_eof(0.0)) == []
-    assert_over(source)
+    assert_over(source, LATE)
 
 
 def test_fin_before_anything_is_a_good_end() -> None:
@@ -281,7 +274,7 @@ def test_a_message_may_stay_unfinished_for_the_request_timeout(profile: Profile)
         assert list(source.on_time(36.5)) == []
         with pytest.raises(PeerError, match="request_timeout"):
             list(source.on_time(37.0))
-        assert_over(source)
+        assert_over(source, LATE)
 
 
 @each_profile

@@ -22,17 +22,8 @@ from protos.tmq import (
     encode_select,
 )
 from protos.types import PeerError
-from tests.protos.tmq_samples import (
-    BILLS,
-    ORDERS,
-    TE,
-    TIGHT,
-    assert_over,
-    document,
-    enq_head,
-    events_of,
-    outcome,
-)
+from tests.protos.feeding import assert_over
+from tests.protos.tmq_samples import BILLS, LATE, ORDERS, TE, TIGHT, document, enq_head, events_of, outcome
 
 # --- runs (7.6)
 
@@ -109,7 +100,7 @@ def test_an_unknown_code_ends_it_after_all_that_came_before(dialect: Dialect) ->
         with pytest.raises(PeerError) as caught:
             next(stream)
         assert (caught.value.reason, caught.value.detail) == ("unknown_code", f"0x{code:02x}")
-        assert_over(source)
+        assert_over(source, LATE)
 
 
 @pytest.mark.parametrize(
@@ -132,4 +123,4 @@ def test_fin_between_requests_is_a_good_end() -> None:
     source = document()
     assert list(source.receive(TE, 0.0)) == [TransactionEnd()]
     assert list(source.receive_eof(0.0)) == []
-    assert_over(source)
+    assert_over(source, LATE)

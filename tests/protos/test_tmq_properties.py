@@ -31,7 +31,8 @@ from protos.tmq import (
     encode_request,
 )
 from protos.types import PeerError
-from tests.protos.tmq_samples import BILLS, ORDERS, TIGHT, cut, merged, one_by_one, outcome
+from tests.protos.feeding import cuts
+from tests.protos.tmq_samples import BILLS, ORDERS, TIGHT, merged, outcome
 
 dialects = st.sampled_from(Dialect)
 # Few, so that runs arise; the last ones begin as in 3.1, for DNQ, but are no MQIDs of ours.
@@ -56,11 +57,6 @@ def requests(max_name_bytes: int, max_body_bytes: int) -> st.SearchStrategy[Requ
         st.builds(Select, mqids, counts),
         st.sampled_from([TransactionStart(), TransactionEnd(), TransactionAbort()]),
     )
-
-
-def cuts(data: bytes) -> st.SearchStrategy[list[bytes]]:
-    places = st.lists(st.integers(0, len(data)), max_size=12)
-    return st.just(one_by_one(data)) | places.map(lambda chosen: cut(data, chosen))
 
 
 @given(dialects, st.lists(requests(255, 2_000), max_size=12), st.data())

@@ -16,18 +16,8 @@ from protos.tmq import (
     encode_enq,
     encode_record,
 )
-from tests.protos.tmq_samples import (
-    ORDERS,
-    TE,
-    TIGHT,
-    assert_over,
-    cut,
-    document,
-    enq_head,
-    events_of,
-    one_by_one,
-    u32,
-)
+from tests.protos.feeding import assert_over, cut, one_by_one
+from tests.protos.tmq_samples import LATE, ORDERS, TE, TIGHT, document, enq_head, events_of, u32
 
 NAMED = [
     (b"\0", Operation.CREATE, Create),
@@ -72,7 +62,7 @@ def test_a_huge_name_is_refused_unread_and_ends_it(
     source = document()
     refused = Refused(operation, "name_too_long", close=True)
     assert list(source.receive(TE + code + u32(size) + TE, 0.0)) == [TransactionEnd(), refused]
-    assert_over(source)
+    assert_over(source, LATE)
 
 
 # --- bodies (7.1)
@@ -100,7 +90,7 @@ def test_a_huge_or_negative_length_is_refused_and_ends_it(size: int) -> None:
         Enqueue(ORDERS, [encode_record(b"a")]),
         refused,
     ]
-    assert_over(source)
+    assert_over(source, LATE)
 
 
 def test_a_body_thrown_away_is_not_held() -> None:

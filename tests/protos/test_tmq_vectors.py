@@ -36,7 +36,8 @@ from protos.tmq import (
     reply_bytes,
 )
 from protos.types import PeerError
-from tests.protos.tmq_samples import cut, merged, one_by_one, outcome
+from tests.protos.feeding import cut, one_by_one
+from tests.protos.tmq_samples import merged, outcome
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "tmq.json").read_text())
 OPERATIONS: dict[type[Event], Operation] = {

@@ -2,10 +2,9 @@
 
 import struct
 from collections.abc import Iterable
-from itertools import pairwise
 
 from protos.tmq import Connection, Dequeue, Dialect, Enqueue, Event, Limits, Select, encode_create, mqid_of
-from protos.types import PeerError
+from tests.protos.feeding import feed
 
 ORDERS = mqid_of(b"orders")
 BILLS = mqid_of(b"bills")
@@ -13,6 +12,7 @@ TIGHT = Limits(max_message_bytes=40, max_discard_bytes=400, max_name_bytes=8, ma
 PATIENT = Limits(lone_five_grace_s=0.25, request_timeout_s=32.0)  # exact in binary: sums can be compared
 TE = b"\x06"  # a whole request: something good to follow
 FIVE = b"\5"
+LATE = (TE, encode_create(b"q"), b"\xff", b"\4")  # good and bad: nothing of it may count
 
 
 def u32(number: int) -> bytes:
@@ -36,27 +36,9 @@ def events_of(data: bytes, dialect: Dialect = Dialect.DOCUMENT, limits: Limits |
 
 
 def outcome(connection: Connection, chunks: Iterable[bytes]) -> tuple[list[Event], str | None]:
-    """All events up to and with the peer's FIN, runs merged; the reason of the PeerError at their end."""
-    events: list[Event] = []
-    try:
-        for chunk in chunks:
-            for event in connection.receive(chunk, 0.0):
-                events.append(event)  # one by one: those before an error count
-        events.extend(connection.receive_eof(0.0))
-    except PeerError as error:
-        return merged(events), error.reason
-    return merged(events), None
-
-
-def assert_over(source: Connection) -> None:
-    """Whatever still comes is ignored: 7.1, "nothing that follows is read"."""
-    for wire in (TE, encode_create(b"q"), b"\xff", b"\4"):
-        assert list(source.receive(wire, 1.0)) == []
-        assert source.buffered == 0
-        assert source.deadline() is None
-    source.restart_clock(2.0)
-    assert list(source.on_time(1_000.0)) == []
-    assert list(source.receive_eof(1_000.0)) == []
+    """As `feed`, runs merged."""
+    events, reason = feed(connection, chunks)
+    return merged(events), reason
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
@@ -71,14 +53,3 @@ def merged(events: Iterable[Event]) -> list[Event]:
         else:
             result.append(event)
     return result
-
-
-def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
-    """`data` cut at `places`."""
-    edges = [0, *sorted(places), len(data)]
-    return [data[start:end] for start, end in pairwise(edges)]
-
-
-def one_by_one(data: bytes) -> list[bytes]:
-    """`data` byte by byte."""
-    return cut(data, range(1, len(data)))

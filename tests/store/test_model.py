@@ -1,4 +1,4 @@
-"""Random work of several sessions on several queues against the plain model (model.py).
+"""Random work of several sessions on several queues against the plain model (model.py, modelled.py).
 
 Everything a session asks for in one call is done in sequence; a call made again answers the same and does nothing;
 only the holder of a message settles it; the dead give everything back. After every step each message is exactly once
@@ -12,33 +12,24 @@ from __future__ import annotations
 import os
 import random
 import secrets
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 from redis.exceptions import ResponseError
 
-from services.store import Delivery, Part, Queue, QueueSpec, records
+from services.store import Part
 from services.store.errors import LeaseLost, QueueFull
-from services.store.keys import DomainKeys
-from tests.servers import Client, Server
-from tests.store.desk import bodies, encode
-from tests.store.lane import DATASET, Lane, begin
-from tests.store.model import ModelQueue
+from tests.servers import Server
+from tests.store.desk import encode
+from tests.store.modelled import SPECS, Held, Modelled, expect
 
 EXAMPLES = int(os.environ.get("PENSTOCK_MODEL_EXAMPLES", "30"))
 SEED = int(os.environ.get("PENSTOCK_MODEL_SEED", secrets.randbits(32)))
 STEPS = 60
-SPECS = (
-    QueueSpec(max_deliveries=2),
-    QueueSpec(max_deliveries=0),
-    QueueSpec(max_length=90),
-)
-RUNS = (1, 2, 3, 5, 31, 32, 33, 70)
-WANTS = (1, 2, 7, 31, 32, 33, 100)
+COUNTERS = ("added", "delivered", "acked", "returned", "dead")
 KEYS = ("s", "q", "l", "r", "f", "m", "d", "x")
 
 sessions = st.integers(0, 2)
@@ -46,119 +37,8 @@ queues = st.integers(0, len(SPECS) - 1)
 randoms = st.integers(0, 1 << 30).map(random.Random)
 
 
-class Held:
-    """A leased message: its delivery, cut to this message alone."""
-
-    def __init__(self, queue: int, delivery: Delivery) -> None:
-        self.queue = queue
-        self.delivery = delivery
-        self.body = bodies([delivery])[0]
-
-
-class StoreMachine(RuleBasedStateMachine):
-    def __init__(self, server: Server) -> None:
-        super().__init__()
-        self.server = server
-        self.client = Client(server.port)
-
-    @initialize()
-    def set_up(self) -> None:
-        self.keys = DomainKeys("main")
-        self.client.call("FLUSHALL", "SYNC")
-        self.epoch = DATASET
-        self.queues = [Queue(f"queue{i}", f"q{i}", "main", "test", spec) for i, spec in enumerate(SPECS)]
-        self.models = [ModelQueue(spec.max_deliveries, spec.max_length) for spec in SPECS]
-        begin(self.client, *self.queues)
-        self.born = 0
-        self.serial = 0
-        self.lanes = [self.new_lane() for _ in range(3)]
-        self.held: dict[str, dict[bytes, Held]] = {lane.session: {} for lane in self.lanes}
-        self.stale: list[tuple[Lane, Held]] = []
-        self.gone: list[Lane] = []
-        self.last: dict[str, Any] = {}
-        self.fenced = [0] * len(SPECS)
-
-    def new_lane(self) -> Lane:
-        self.born += 1
-        return Lane(self.client, f"session{self.born}", self.epoch)
-
-    def send(self, lane: Lane) -> None:
-        self.last[lane.session] = lane.send()
-
-    def fresh(self, rnd: random.Random, count: int) -> list[bytes]:
-        """New bodies, each only once in the whole run; sizes differ, some fill an entry."""
-        size = rnd.choice((0, 0, 20, 300, 1500))
-        made = [b"%d." % (self.serial + i) + b"x" * rnd.randint(0, size) for i in range(count)]
-        self.serial += count
-        return made
-
-    def pick(self, rnd: random.Random, lane: Lane, queue: int | None = None) -> list[Held]:
-        mine = [h for h in self.held[lane.session].values() if queue is None or h.queue == queue]
-        if not mine:
-            return []
-        mine.sort(key=lambda h: h.body)
-        return rnd.sample(mine, rnd.choice((1, len(mine), rnd.randint(1, len(mine)))))
-
-    def let_go(self, lane: Lane, chosen: list[Held]) -> None:
-        for h in chosen:
-            del self.held[lane.session][h.body]
-            self.stale.append((lane, h))
-        del self.stale[:-200]
-
-    # what is asked for: each adds to the call at hand and does the same to the model
-
-    def ask_publish(self, rnd: random.Random, lane: Lane, queue: int) -> None:
-        new = self.fresh(rnd, rnd.choice(RUNS))
-        fit = self.models[queue].publish(new)
-        expected = [(i, QueueFull) for i in range(fit, len(new))]
-
-        def published(refusals: Any) -> None:
-            assert [(index, type(why)) for index, why in refusals] == expected
-
-        lane.publish(lane.source, self.queues[queue], encode(*new), rnd.choice(("a 1", "b 2")), published)
-
-    def ask_take(self, rnd: random.Random, lane: Lane, queue: int) -> None:
-        taken = self.models[queue].take(lane.session, rnd.choice(WANTS))
-        expected = [(m.body, m.acquired, m.failed) for m in taken]
-
-        def took(deliveries: Any, more: bool) -> None:
-            got = [Held(queue, one) for d in deliveries for one in singles(d)]
-            assert [(h.body, h.delivery.acquired, h.delivery.failed) for h in got] == expected
-            self.held[lane.session].update({h.body: h for h in got})
-
-        # a take of 0 tells nothing; the model was asked for as many as the store will be
-        lane.take(lane.source, self.queues[queue], max(1, len(taken)), took)
-
-    def ask_settle(self, rnd: random.Random, lane: Lane, queue: int) -> None:
-        chosen = self.pick(rnd, lane, queue)
-        if chosen:
-            self.let_go(lane, chosen)
-            self.models[queue].settle(h.body for h in chosen)
-            lane.settle(lane.source, [h.delivery for h in chosen], expect(None))
-
-    def ask_release(self, rnd: random.Random, lane: Lane, queue: int) -> None:
-        chosen = self.pick(rnd, lane, queue)
-        if chosen:
-            self.let_go(lane, chosen)
-            failed, to_end = rnd.random() < 0.5, rnd.random() < 0.3
-            for h in chosen:
-                self.models[queue].give_back(h.body, failed=failed, to_end=to_end)
-            lane.release(
-                lane.source, [h.delivery for h in chosen], failed=failed, to_end=to_end, done=expect(None)
-            )
-
-    def ask_reject(self, rnd: random.Random, lane: Lane, queue: int) -> None:
-        chosen = self.pick(rnd, lane, queue)[:5]
-        if chosen:
-            self.let_go(lane, chosen)
-            for h in chosen:
-                self.models[queue].reject(h.body)
-            lane.reject(lane.source, [h.delivery for h in chosen], "refused", "no", expect(None))
-
-    def ask_count(self, rnd: random.Random, lane: Lane, queue: int) -> None:
-        lane.count(lane.source, self.queues[queue], expect(len(self.models[queue].ready)))
-
-    # steps
+class StoreMachine(Modelled):
+    """What may happen in a step, and what is true after each."""
 
     @rule(number=sessions, rnd=randoms, steps=st.integers(1, 4))
     def work(self, number: int, rnd: random.Random, steps: int) -> None:
@@ -169,23 +49,6 @@ class StoreMachine(RuleBasedStateMachine):
     def work_long(self, rnd: random.Random, calls: int) -> None:
         for _ in range(calls):
             self.one_call(rnd.choice(self.lanes), rnd, rnd.randint(1, 3))
-
-    def one_call(self, lane: Lane, rnd: random.Random, steps: int) -> None:
-        asks: tuple[Callable[[random.Random, Lane, int], None], ...] = (
-            *(self.ask_publish, self.ask_take, self.ask_take, self.ask_settle, self.ask_release),
-            *(self.ask_reject, self.ask_count),
-        )
-        kinds = rnd.choices(asks, (30, 20, 15, 20, 20, 4, 3), k=steps)
-        taken: set[int] = set()
-        for ask in kinds:
-            queue = rnd.randrange(len(SPECS))
-            if ask == self.ask_take:
-                if queue in taken:
-                    continue  # what one call gives out it cannot yet settle: keep the model simple
-                taken.add(queue)
-            ask(rnd, lane, queue)
-        if lane.waiting:
-            self.send(lane)
 
     @rule(number=sessions, rnd=randoms)
     def repeat(self, number: int, rnd: random.Random) -> None:
@@ -247,11 +110,13 @@ class StoreMachine(RuleBasedStateMachine):
             if not candidates:
                 continue
             owner, h = rnd.choice(candidates)
-            how = rnd.randrange(3)
+            how = rnd.randrange(4)
             if how == 0:
                 owner.settle(owner.source, [h.delivery], expect(LeaseLost))
             elif how == 1:
                 owner.release(owner.source, [h.delivery], failed=True, done=expect(LeaseLost))
+            elif how == 2:
+                owner.note(owner.source, h.delivery, "late", expect(LeaseLost))
             else:
                 owner.reject(owner.source, [h.delivery], "refused", "", expect(LeaseLost))
             self.send(owner)
@@ -339,14 +204,6 @@ class StoreMachine(RuleBasedStateMachine):
                 qid, number = member.decode().split(" ")
                 assert self.client.call("HEXISTS", self.keys.queue(qid)[2], number), member
 
-    def peeked(self, queue: Queue) -> list[bytes]:
-        flat = self.client.call("FCALL_RO", "ps1_peek", 8, *queue.keys, 100, 4 << 20)
-        return [
-            records.decode(r).body
-            for i in range(0, len(flat), 8)
-            for r in records.split(flat[i + 5], flat[i + 4])
-        ]
-
     def teardown(self) -> None:
         try:
             if hasattr(self, "lanes"):
@@ -369,34 +226,6 @@ class StoreMachine(RuleBasedStateMachine):
             left = {key: self.client.call("EXISTS", name) for key, name in zip(KEYS, queue.keys, strict=True)}
             assert self.client.call("XLEN", queue.keys[0]) == 0
             assert [key for key in "lrfmx" if left[key]] == []
-
-    def settle_all(self, lane: Lane, queue: int) -> None:
-        held = [h for h in self.held[lane.session].values() if h.queue == queue]
-        if held:
-            self.let_go(lane, held)
-            self.models[queue].settle(h.body for h in held)
-            lane.settle(lane.source, [h.delivery for h in held], expect(None))
-            lane.send()
-
-
-COUNTERS = ("added", "delivered", "acked", "returned", "dead")
-
-
-def singles(delivery: Delivery) -> list[Delivery]:
-    found = []
-    while delivery.count > 1:
-        one, delivery = delivery.cut(1)
-        found.append(one)
-    return [*found, delivery]
-
-
-def expect(wanted: Any) -> Callable[[Any], None]:
-    """An answer that must be just this, or an error of this class."""
-
-    def answered(answer: Any) -> None:
-        assert isinstance(answer, wanted) if isinstance(wanted, type) else answer == wanted, (answer, wanted)
-
-    return answered
 
 
 def test_the_store_does_what_the_model_does(server: Server) -> None:

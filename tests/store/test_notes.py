@@ -1,4 +1,4 @@
-"""Notes beside leased messages: they stay until the message is settled or dead (docs/store.md, rqp_cast.md 2.3, 4.2)."""
+"""Notes beside leased messages stay until those are settled or dead (docs/store.md, rqp_cast.md 2.3, 4.2)."""
 
 import asyncio
 
@@ -76,7 +76,13 @@ async def test_what_is_noted_settles_and_counts_as_before(desk: Desk) -> None:
     queue, got = await noted(desk)
     await desk.settle(got)
     stats = await desk.stats(queue)
-    assert (stats["acked"], stats["ready"], stats["in_flight"], stats["bytes"], stats["leases"]) == (5, 0, 0, 0, 0)
+    assert (stats["acked"], stats["ready"], stats["in_flight"], stats["bytes"], stats["leases"]) == (
+        5,
+        0,
+        0,
+        0,
+        0,
+    )
     assert (await desk.reconcile(queue)) == {"len": 0, "bytes": 0, "leased": 0}
 
 
@@ -186,7 +192,7 @@ def test_records_of_before_there_were_notes_are_still_read(client: Client) -> No
     lane.send()
     kept = {position: client.call("HGET", queue.keys[4], position) for position in (b"32", b"33", b"34")}
     for position, record in kept.items():
-        lot, acquired, failed, first, last, error = record.split(b" ", 5)
+        lot, acquired, failed, _, _, error = record.split(b" ", 5)
         assert (lot, acquired, failed, error) == (b"0", b"1", b"1", b";not a note")
         client.call("HSET", queue.keys[4], position, b"0 4 2 7 8 ;not a note")
     again = take(lane, queue)

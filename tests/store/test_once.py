@@ -151,7 +151,12 @@ async def test_what_cannot_be_read_goes_to_the_dead_letters_under_its_number(des
     assert await desk.numbering("a", 1, queue, b"bad", **how) is STORED
     assert await desk.numbering("a", 1, queue, b"bad", **how) is AGAIN
     (letter,) = [letter async for letter in desk.dead(queue).matching()]
-    assert (letter.reason, letter.error, letter.body, letter.origin) == ("injured", "no t_msg", b"bad", "sysv")
+    assert (letter.reason, letter.error, letter.body, letter.origin) == (
+        "injured",
+        "no t_msg",
+        b"bad",
+        "sysv",
+    )
     assert await desk.count(queue) == 0
 
 

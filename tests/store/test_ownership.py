@@ -58,7 +58,9 @@ async def test_the_owner_says_what_is_wrong(desk: Desk) -> None:
     assert (await desk.stats(queue))["condition"], "it is not better because nobody looks after it"
     newer = await desk.domain.own(queue, "edge 2", 60_000)
     assert newer is not None
-    assert not await desk.domain.set_condition(queue, "", fence), "who was the owner before says nothing any more"
+    assert not await desk.domain.set_condition(queue, "", fence), (
+        "who was the owner before says nothing any more"
+    )
     assert await desk.domain.set_condition(queue, "", newer)
     assert (await desk.stats(queue))["condition"] == ""
 

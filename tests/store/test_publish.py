@@ -12,9 +12,7 @@ from services.store.errors import (
     AckLevelLost,
     QueueFull,
     QueuePaused,
-    QueueReserved,
     QueueUnknown,
-    ReservationLost,
     StoreEvicts,
     StoreFull,
 )

@@ -61,7 +61,9 @@ async def test_renewing_keeps_the_fence_number(desk: Desk) -> None:
         return (await desk.stats(queue))["reserved_by"] == ""
 
     await until(free)
-    assert await desk.domain.reserve(queue, "mca 7", 60_000) == 2, "too late: others may have had it meanwhile"
+    assert await desk.domain.reserve(queue, "mca 7", 60_000) == 2, (
+        "too late: others may have had it meanwhile"
+    )
 
 
 async def test_a_reservation_runs_out_and_the_next_has_another_number(desk: Desk) -> None:

@@ -6,7 +6,7 @@ from services.store import Delivery, Queue, QueueSpec
 from tests.servers import Client
 from tests.store.desk import bodies, encode, numbered
 from tests.store.lane import Lane, begin
-from tests.store.test_model import expect, singles
+from tests.store.modelled import expect, singles
 
 
 @pytest.fixture

@@ -13,9 +13,7 @@ LARGE, FULL = MessageTooLarge, QueueFull
 
 
 async def transmission(desk: Desk, largest: int = 10, **spec: Any) -> Queue:
-    return await desk.queue(
-        remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": largest}, **spec
-    )
+    return await desk.queue(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": largest}, **spec)
 
 
 async def publish(desk: Desk, queue: Queue, *messages: bytes) -> dict[int, type[Exception]]:

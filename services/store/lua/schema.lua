@@ -38,6 +38,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec, numbers}
   ps:{registry}:numbers   hash: "rqp-mca 7" -> name of the queue that RQP knows by this number
   ps:{registry}:remotes   SET of the names of queues that lead to other systems
+  ps:{registry}:peers     hash: name -> JSON, the spec of a Peer document
   ps:{registry}:domains   hash: domain -> new | ready
   ps:{registry}:ids       the last queue id given out
   ps:{registry}:cast_ids  how many ids of messages were given out (rqp_cast.md 2.3)
