@@ -125,7 +125,7 @@ class Bridge:
             await asyncio.wait(self._tasks, timeout=LAST_WORK_S)
 
     async def close(self) -> None:
-        await self.stop_taking()
+        """What did not come to its end stays in its journal, or goes back."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

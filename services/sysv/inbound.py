@@ -64,7 +64,7 @@ class Inbound:
         self._retry = Pause(retry_s)
         self._source = Source()
         self._limit = 0  # octets of a body, as it was last looked at
-        self._listened_to = ""  # qid of the queue that tells
+        self._queue: Queue | None = None
         self._news = asyncio.Event()
         self._stopping = asyncio.Event()
 
@@ -77,6 +77,7 @@ class Inbound:
             try:
                 await self._step()
             except (StoreError, LocalQueueError) as error:
+                self._queue = None
                 self._condition.tell(error.reason, str(error))
                 await self._sleep(self._retry.next())
             else:
@@ -84,20 +85,20 @@ class Inbound:
 
     async def _step(self) -> None:
         """Carries what there is, or waits until there is something. Raises StoreError, LocalQueueError."""
-        queue = await self._store.find(self._mapping.queue)
-        news = self._news_of(queue)
-        news.clear()
+        queue = self._queue or await self._find()
+        self._news.clear()
         got = await self._take(queue)
         if got:
             await self._carry(queue, deque(singles(got)))
         else:
             self._condition.clear()
-            await self._either(news)
+            await self._either(self._news)
 
-    def _news_of(self, queue: Queue) -> asyncio.Event:
-        if self._listened_to != queue.qid:
-            self._listened_to, self._news = queue.qid, self._store.wakes(queue.domain).event(queue)
-        return self._news
+    async def _find(self) -> Queue:
+        """The queue, which tells from now on when it has something. Its handle follows the document."""
+        queue = await self._store.find(self._mapping.queue)
+        self._queue, self._news = queue, self._store.wakes(queue.domain).event(queue)
+        return queue
 
     async def _take(self, queue: Queue) -> list[Delivery]:
         """Leased, even of a queue that delivers at most once: what is sent must be what is settled."""
@@ -136,8 +137,8 @@ class Inbound:
                         sent = []
                         await self._wait_for_room()
         finally:
-            await self._settle(queue, sent)
             self._give_back(queue, held)
+            await self._settle(queue, sent)
 
     def _send(self, delivery: Delivery) -> bool:
         """False: the local queue is full. Raises TooLong, Gone, LocalQueueError."""

@@ -17,7 +17,7 @@ from services.sysv.answers import answered
 from services.sysv.condition import Condition, Pause
 from services.sysv.journal import Journal, JournalError
 from services.sysv.kernel import LARGEST_BODY, MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
-from services.sysv.places import Place, place_of
+from services.sysv.places import Place, Places
 from services.sysv.record import UNSEEN, Record
 from services.sysv.settings import Mapping, format_key
 
@@ -43,6 +43,7 @@ class Outbound:
         self._journal = journal
         self._store = store
         self._condition = condition
+        self._places = Places(store)
         self._idle = Pause(idle_s)
         self._retry = Pause(retry_s)
         self._source = Source()
@@ -138,7 +139,7 @@ class Outbound:
         place: Place | None = None
         while True:
             try:
-                place = place or await place_of(self._store, record)
+                place = place or await self._places.place_of(record)
                 outcome = await self._publish(record, place)
             except MessageTooLarge as error:  # it would wait for ever
                 assert place is not None
@@ -149,7 +150,8 @@ class Outbound:
                 await self._sleep(self._retry)
                 if self._stopping.is_set():
                     return
-                place = None  # documents change
+                self._places.forget()  # documents change
+                place = None
             else:
                 if outcome is Outcome.STORED or may_be_there:
                     self._done(place)

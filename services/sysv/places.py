@@ -26,40 +26,50 @@ class Place:
     error: str = ""
 
 
-async def place_of(store: Store, record: Record) -> Place:
-    """Raises QueueUnknown where the mapping's own queue is not there, StoreUnavailable."""
-    if record.format is Format.RAW:
-        return _raw(await store.find(record.queue), record)
-    try:
-        message = parse_t_msg(record.body)
-    except PeerError as error:
-        return _raw(await store.find(record.queue), record, INJURED, str(error))
-    queue = await _of_key(store, message)
-    if queue is None:
-        why = f"no queue has the key {message.key}"
-        return _raw(await store.find(record.queue), record, UNKNOWN_KEY, why)
-    certain = message.msg_type is Quality.HIGH_QUALITY
-    attributes = {"mtype": record.mtype, "certain": certain}
-    return Place(queue, records.encode(message.data, attributes))
+class Places:
+    """Finds the queues of one mapping; `forget` what is known when the store says that it is not so."""
 
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._homes: dict[str, Queue] = {}  # mappings' own queues, by name: handles follow their documents
 
-def _raw(queue: Queue, record: Record, reason: str = "", error: str = "") -> Place:
-    return Place(queue, records.encode(record.body, {"mtype": record.mtype}), reason, error)
+    def forget(self) -> None:
+        self._homes.clear()
 
+    async def place_of(self, record: Record) -> Place:
+        """Raises QueueUnknown where the mapping's own queue is not there, StoreUnavailable."""
+        if record.format is Format.RAW:
+            return await self._home(record)
+        try:
+            message = parse_t_msg(record.body)
+        except PeerError as error:
+            return await self._home(record, INJURED, str(error))
+        queue = await self._of_key(message)
+        if queue is None:
+            return await self._home(record, UNKNOWN_KEY, f"no queue has the key {message.key}")
+        attributes = {"mtype": record.mtype, "certain": message.msg_type is Quality.HIGH_QUALITY}
+        return Place(queue, records.encode(message.data, attributes))
 
-async def _of_key(store: Store, message: TMsg) -> Queue | None:
-    """A transmission queue for that key, best one that sends with that certainty; else the queue here that has it."""
-    certain = message.msg_type is Quality.HIGH_QUALITY
-    found: Queue | None = None
-    for queue in await store.remotes():
-        remote = queue.spec.remote
-        if remote is not None and (remote.protocol, remote.number) == (Protocol.CAST, message.key):
-            if remote.reliable is certain:
-                return queue
-            found = queue
-    if found is not None:
-        return found
-    try:
-        return await store.numbered(Protocol.CAST, message.key)
-    except QueueUnknown:
-        return None
+    async def _home(self, record: Record, reason: str = "", error: str = "") -> Place:
+        """The mapping's own queue, and the body as it came."""
+        queue = self._homes.get(record.queue)
+        if queue is None:
+            queue = self._homes[record.queue] = await self._store.find(record.queue)
+        return Place(queue, records.encode(record.body, {"mtype": record.mtype}), reason, error)
+
+    async def _of_key(self, message: TMsg) -> Queue | None:
+        """A transmission queue for that key, best one that sends with that certainty; else the queue here with it."""
+        is_certain = message.msg_type is Quality.HIGH_QUALITY
+        found: Queue | None = None
+        for queue in await self._store.remotes():
+            remote = queue.spec.remote
+            if remote is not None and (remote.protocol, remote.number) == (Protocol.CAST, message.key):
+                if remote.reliable is is_certain:
+                    return queue
+                found = queue
+        if found is not None:
+            return found
+        try:
+            return await self._store.numbered(Protocol.CAST, message.key)
+        except QueueUnknown:
+            return None

@@ -52,6 +52,7 @@ class LiveBridge:
         """In order."""
         if self.bridge is not None:
             bridge, self.bridge = self.bridge, None
+            await bridge.stop_taking()
             await bridge.close()
 
     async def close(self) -> None:

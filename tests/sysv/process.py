@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,14 @@ PATIENCE_S = 60.0
 class BridgeProgram:
     """In `folder`, which has its journals and its log."""
 
-    def __init__(self, url: str, folder: Path, *options: str) -> None:
+    def __init__(self, url: str, folder: Path, *options: str, wrapper: Sequence[str] = ()) -> None:
+        """wrapper: a command that runs another one."""
         self._log = folder / f"bridge-{id(self):x}.log"
         foreign = ("PENSTOCK_", "REDIS_URL")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*PROGRAM, "--store", url, "--set", "health.port=0", *options],
+                [*wrapper, *PROGRAM, "--store", url, "--set", "health.port=0", *options],
                 cwd=folder,
                 env=clean,
                 stderr=log,

@@ -134,6 +134,17 @@ async def test_a_queue_that_delivers_at_most_once_is_leased_all_the_same(
     assert await bridge.bodies(queue) == bodies[2:]
 
 
+async def test_what_waits_for_a_local_queue_is_not_held(bridge: LiveBridge, key: int) -> None:
+    """2.6: others can have it meanwhile."""
+    queue = await bridge.queue("orders")
+    make(key)
+    await bridge.open(into(key, create=False), retry_s=60)
+    existing(key).remove()
+    await bridge.put(queue, b"1", b"2", b"3")
+    await until(lambda: bridge.log.events("sysv_waits", reason="missing"))
+    assert await bridge.take_all(queue) == [b"1", b"2", b"3"]
+
+
 async def test_a_local_queue_that_is_removed_is_opened_again(bridge: LiveBridge, key: int) -> None:
     """2.6: with `create`, made."""
     queue = await bridge.queue("orders")

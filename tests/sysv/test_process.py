@@ -162,3 +162,37 @@ async def test_it_may_be_told_to_end_while_it_waits_for_the_store(key: int, tmp_
         assert await asyncio.to_thread(running.stop) == 0
     finally:
         running.kill9()
+
+
+NAMESPACE = """
+set -e
+[ "$(ipcs -q | grep -c 0x)" = 0 ]
+echo 65536 > /proc/sys/kernel/msgmax
+ipcmk -Q > /dev/null
+key=$(ipcs -q | grep -o '0x[0-9a-f]*')
+head -c 12000 /dev/zero | tr '\\0' x | "$1" send $key 6 > /dev/null
+echo 8192 > /proc/sys/kernel/msgmax
+shift
+exec "$@" --out $key:orders
+"""
+
+
+async def test_a_message_larger_than_msgmax_is_now(
+    bridge: LiveBridge, server: Server, program: Program, tmp_path: Path
+) -> None:
+    """3.2, 3.7: the kernel does not let us look at it, and the journal has too little room for it at first.
+
+    In an IPC namespace of its own, as msgmax is the whole machine's.
+    """
+    orders = await bridge.queue("orders")
+    running = BridgeProgram(
+        server.url, tmp_path, wrapper=["unshare", "--ipc", "sh", "-c", NAMESPACE, "sh", str(program.path)]
+    )
+    try:
+        await asyncio.to_thread(running.started)
+        await until(lambda: bridge.bodies(orders))
+        (content,) = await bridge.contents(orders)
+        assert (content.body, content.attributes) == (b"x" * 12000, {"mtype": 6})
+        assert await asyncio.to_thread(running.stop) == 0
+    finally:
+        running.kill9()
