@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import multiprocessing
+import os
 import resource
 import signal
 from collections.abc import Callable, Iterator
@@ -13,8 +15,10 @@ from zlib import crc32
 import pytest
 
 from services.sysv.journal import Journal, JournalError
+from services.sysv.kernel import MTYPE, READ, LocalQueue, msgmax
 from services.sysv.record import BODY_AT, KERNEL_LONG, MAGIC, UNSEEN, Record
 from services.sysv.settings import Format
+from tests.sysv.local import make, take_all
 
 ROOM = 4096
 QUEUE = "orders"
@@ -233,3 +237,32 @@ def test_a_copy_from_before_goes_on_under_another_name(open_journal: Callable[..
     assert (new.number, new.body, new.mtype) == (1, b"hello", 7)
     journal.close()
     assert open_journal().pending == new
+
+
+def take_and_die(path: Path, key: int) -> None:
+    """A bridge that is killed as soon as `msgrcv` has returned."""
+    queue, journal = LocalQueue(key, READ), Journal(path)
+    queue.open()
+    journal.open(msgmax())
+    seen = ctypes.create_string_buffer(MTYPE + journal.room)
+    size = queue.look(ctypes.addressof(seen), journal.room)
+    assert size is not None
+    journal.plan(QUEUE, Format.RAW, size, crc32(seen.raw[: MTYPE + size]))
+    queue.receive(journal.address, journal.room)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("body", [b"", b"hello", b"\0" * 100, bytes(8192)], ids=len)
+def test_a_kill_at_the_return_of_msgrcv(
+    path: Path, open_journal: Callable[..., Journal], key: int, body: bytes
+) -> None:
+    """3.2: the message is in no queue any more, and it is in the journal."""
+    make(key).send(body, type=9)
+    child = multiprocessing.get_context("fork").Process(target=take_and_die, args=(path, key))
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
+    assert take_all(key) == []
+    found = open_journal().pending
+    assert found is not None
+    assert (found.body, found.mtype) == (body, 9)
