@@ -36,7 +36,9 @@ class LiveBridge:
         said = {"mappings": mappings, "journal": self.journal, **FAST, **settings}
         checked = SysvSettings.model_validate(said)
         self.metrics = Metrics("sysv")
-        store = checked.store.store(self.url, "sysv", 30.0, self.metrics.count_store_event)
+        store = checked.store.store(
+            self.url, "sysv", checked.request_timeout_s, self.metrics.count_store_event
+        )
         store.look_after()
         bridge = Bridge(checked, store, self.metrics)
         try:

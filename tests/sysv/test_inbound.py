@@ -182,8 +182,8 @@ async def test_several_queues_into_one(bridge: LiveBridge, key: int) -> None:
 
 
 async def test_there_and_back(bridge: LiveBridge, keys: Keys) -> None:
-    """Two mappings of one program: what goes in by one key may come out by the other."""
-    requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
+    """1.2: two mappings of one program, whose queues may be of two domains."""
+    requests, replies = await bridge.queue("requests", domain="far"), await bridge.queue("replies")
     into_key, out_key = keys.new(), keys.new()
     await bridge.open(
         {

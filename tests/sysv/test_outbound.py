@@ -12,6 +12,7 @@ from services.sysv.kernel import msgmax
 from services.sysv.record import MTYPE_AT, STRUCK_AT
 from services.sysv.settings import format_key
 from tests.live import until
+from tests.servers import Server
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import existing, find, make, take_all
 from tests.sysv.program import Program
@@ -27,13 +28,17 @@ async def sent(program: Program, key: int, mtype: int, *bodies: bytes) -> None:
     await asyncio.to_thread(program.send, key, mtype, *bodies)
 
 
+async def carried(bridge: LiveBridge, number: int) -> None:
+    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == number)
+
+
 async def test_what_an_old_program_sends_is_a_message(bridge: LiveBridge, key: int, program: Program) -> None:
     """3.1: in order, with its mtype, its origin, and as it was sent, also when it is empty."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
     await sent(program, key, 7, b"one", b"", b"three")
     await sent(program, key, 2, b"four")
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 4)
+    await carried(bridge, 4)
     contents = await bridge.contents(queue)
     assert [(content.body, content.attributes) for content in contents] == [
         (b"one", {"mtype": 7}),
@@ -57,7 +62,7 @@ async def test_what_was_sent_before_the_start_and_more_than_fits(
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
     await sending
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 34)
+    await carried(bridge, 34)
     assert await bridge.bodies(queue) == before + [b"y" * 4000] * 30
 
 
@@ -97,7 +102,7 @@ async def test_a_full_queue_leaves_the_messages_with_the_kernel(
     assert bridge.value("penstock_sysv_waiting", mapping="orders") == 1
     assert existing(key).current_messages == 2
     await bridge.queue("orders", maxLength=0)
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 4)
+    await carried(bridge, 4)
     assert await bridge.bodies(queue) == [b"1", b"2", b"3", b"4"]
     assert bridge.value("penstock_sysv_waiting", mapping="orders") == 0
     assert len(bridge.log.events("sysv_waits")) == 1  # told once, however often it was tried
@@ -118,7 +123,7 @@ async def test_a_queue_that_is_paused_or_deleted(
     await until(lambda: bridge.log.events("sysv_waits", reason=reason))
     assert existing(key).current_messages == 2
     queue = await bridge.queue("orders")
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 3)
+    await carried(bridge, 3)
     assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
 
 
@@ -134,7 +139,7 @@ async def test_a_bridge_that_ends_while_it_waits_keeps_the_message_in_its_journa
     assert existing(key).current_messages == 1
     await bridge.queue("orders")
     await bridge.open(out(key))
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 2)
+    await carried(bridge, 2)
     contents = await bridge.contents(queue)
     assert [(content.body, content.attributes["mtype"]) for content in contents] == [(b"1", 9), (b"2", 9)]
 
@@ -155,8 +160,28 @@ async def test_a_replay_doubles_nothing(bridge: LiveBridge, key: int, program: P
     journal.write_bytes(unstruck)
     await bridge.open(out(key))
     await sent(program, key, 1, b"2")
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 2)
+    await carried(bridge, 2)
     assert await bridge.bodies(queue) == [b"1", b"2"]
+    assert not bridge.log.events("journal_stale")
+
+
+async def test_an_outcome_that_nobody_can_learn(own_server: Server, own_bridge: LiveBridge, key: int) -> None:
+    """The store stands still with the message in its hands; asked again, it has it, and that is no old journal."""
+    bridge = own_bridge
+    queue = await bridge.queue("orders")
+    await bridge.open(out(key), request_timeout_s=0.5)
+    existing(key).send(b"1")
+    await carried(bridge, 1)
+    for number in (2, 3):
+        own_server.stop()
+        existing(key).send(b"%d" % number)
+        existing(key).send(b"behind")
+        await until(lambda: bridge.value("penstock_sysv_waiting", mapping="orders"))
+        assert existing(key).current_messages == 1
+        own_server.cont()
+        await carried(bridge, 2 * number - 1)
+    assert await bridge.bodies(queue) == [b"1", b"2", b"behind", b"3", b"behind"]
+    assert bridge.log.events("sysv_waits", reason="outcome_unknown")
     assert not bridge.log.events("journal_stale")
 
 
@@ -166,17 +191,17 @@ async def test_a_journal_from_a_backup_loses_nothing(bridge: LiveBridge, key: in
     journal = bridge.journal / f"{format_key(key)}.journal"
     await bridge.open(out(key))
     await sent(program, key, 1, b"1")
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 1)
+    await carried(bridge, 1)
     await bridge.stop()
     backup = journal.read_bytes()
     await bridge.open(out(key))
     await sent(program, key, 1, b"2", b"3")
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 2)
+    await carried(bridge, 2)
     await bridge.stop()
     journal.write_bytes(backup)
     await bridge.open(out(key))
     await sent(program, key, 1, b"4", b"5", b"6")
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 3)
+    await carried(bridge, 3)
     assert await bridge.bodies(queue) == [b"1", b"2", b"3", b"4", b"5", b"6"]
     assert len(bridge.log.events("journal_stale")) == 1
 
@@ -192,7 +217,7 @@ async def test_a_journal_that_is_gone_or_damaged_begins_anew(
         await bridge.open(out(key))
         expected += [b"1", b"2"]
         await sent(program, key, 1, b"1", b"2")
-        await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 2)
+        await carried(bridge, 2)
         await bridge.stop()
         damage()
     assert await bridge.bodies(queue) == expected
@@ -222,7 +247,7 @@ async def test_a_t_msg_goes_to_the_transmission_queue_of_its_key(bridge: LiveBri
     local.send(t_msg(7, b"uncertain", Quality.LOW_QUALITY))
     local.send(t_msg(8, b"there is no other", Quality.LOW_QUALITY))
     local.send(t_msg(9, b"here"))
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 4)
+    await carried(bridge, 4)
     found = [await bridge.contents(queue) for queue in (certain, uncertain, only, here)]
     assert [[(content.body, content.attributes) for content in contents] for contents in found] == [
         [(b"certain", {"mtype": 5, "certain": True})],
@@ -266,7 +291,7 @@ async def test_a_key_that_no_queue_has(bridge: LiveBridge, key: int) -> None:
     assert letter.error == "no queue has the key 404"
     await bridge.queue("late", bindings={"rqpCast": {"key": 404}})  # seen at once
     existing(key).send(t_msg(404, b"found"))
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 1)
+    await carried(bridge, 1)
 
 
 @pytest.mark.parametrize("form", ["raw", "t_msg"])
@@ -280,4 +305,4 @@ async def test_what_is_too_large_for_the_peers(bridge: LiveBridge, key: int, for
     (letter,) = await until(lambda: bridge.dead(queue))
     assert letter.reason == "too_large_for_peers"
     assert letter.body == (bodies[0] if form == "raw" else b"x" * 21)
-    await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == 1)
+    await carried(bridge, 1)

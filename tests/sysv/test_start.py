@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from protos.rqp_cast import Quality, TMsg, encode_t_msg
+from services.kit.settings import SettingsError, load
 from services.store.errors import QueueUnknown
+from services.store.rights import acl_rules
 from services.sysv.bridge import Unusable
 from services.sysv.settings import Mapping, SysvSettings, format_key
 from tests.live import until
@@ -50,6 +53,24 @@ def test_what_makes_no_sense_is_refused() -> None:
     two = {"a": mapping("out", 1, "q"), "b": mapping("out", "0x1", "r")}  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="'a' and 'b' both take out of the local queue 0x00000001"):
         SysvSettings.model_validate({"mappings": two})
+
+
+def test_the_environment_may_say_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As every setting; what is wrong is told with who said it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    for name, value in (("KEY", "0x2a"), ("QUEUE", "orders"), ("DIRECTION", "out"), ("MODE", "0660")):
+        monkeypatch.setenv(f"PENSTOCK_SYSV__MAPPINGS__MINE__{name}", value)
+    settings = load().part(SysvSettings, "sysv", {"idle_s": 0.5})
+    assert settings.mappings == {"mine": Mapping(**mapping("out", 42, "orders", mode="0660"))}
+    assert settings.idle_s == 0.5
+    monkeypatch.setenv("PENSTOCK_SYSV__MAPPINGS__MINE__KEY", "0")
+    with pytest.raises(
+        SettingsError, match=r"sysv.mappings.mine.key: a key has 32 bits .* \(from PENSTOCK_SYSV__"
+    ):
+        load().part(SysvSettings, "sysv", {})
+    with pytest.raises(SettingsError, match=r"sysv.mapings: unknown; allowed: mappings, journal"):
+        load(flags={"sysv": {"mapings": {}, "mappings": {}}}).part(SysvSettings, "sysv", {"mappings": {}})
 
 
 # Loops (4.1)
@@ -166,6 +187,39 @@ async def test_it_waits_for_the_store(own_server: Server, own_bridge: LiveBridge
     own_server.restart()
     await opening
     assert find(key) is not None
+
+
+async def test_the_rights_of_the_edges_user_are_enough(
+    bridge: LiveBridge, server: Server, keys: Keys
+) -> None:
+    """`penstock store rights`: both ways, T_MSGs, and dead letters."""
+    requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
+    into, out, damaged = keys.new(), keys.new(), keys.new()
+    server.call("ACL", "SETUSER", "sysv", *acl_rules(), ">secret")
+    user = LiveBridge(server.url.replace("//", "//sysv:secret@"), bridge.journal)
+    try:
+        await user.open(
+            {
+                "in": mapping("in", into, "requests"),
+                "out": mapping("out", out, "replies"),
+                "t_msg": mapping("out", damaged, "replies", format="t_msg"),
+            }
+        )
+        await bridge.put(requests, b"1", bytes(10_000))
+        existing(out).send(b"2")
+        existing(damaged).send(b"no T_MSG")
+        existing(damaged).send(encode_t_msg(TMsg(Quality.HIGH_QUALITY, 0, 404, b"")))
+        await until(lambda: bridge.bodies(replies))
+        await until(lambda: existing(into).current_messages)
+
+        async def are_dead() -> bool:
+            return len(await bridge.dead(replies)) == 2 and len(await bridge.dead(requests)) == 1
+
+        await until(are_dead)
+        assert not user.log.events("sysv_waits")
+    finally:
+        await user.close()
+        server.call("ACL", "DELUSER", "sysv")
 
 
 # The end (4.2)
