@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from services.pubsub import recent
 from services.store.intervals import MAX_NUMBER
 from tests.live import until
 from tests.pubsub.cable import Cable
@@ -39,9 +42,10 @@ def is_trimmed(edge: LiveEdge, below: int) -> Callable[[], object]:
 
 
 async def test_a_restored_store_gets_back_what_any_neighbour_still_has(
-    new_server: NewServer, start: Start, tmp_path: Path
+    new_server: NewServer, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.4, 4.5: though the first that it spoke to after that had trimmed most of it."""
+    """4.4, 4.5: though the first that it spoke to after that had trimmed most of it, and had it in no memory."""
+    monkeypatch.setattr(recent, "KEPT_BYTES", 0)
     forgetful = await start(await store(new_server), log=SMALL_LOG)
     keeper = await start(await store(new_server), neighbours=[forgetful.link_address])
     server = await store(new_server)
@@ -68,6 +72,34 @@ async def test_a_restored_store_gets_back_what_any_neighbour_still_has(
         await until(told_of_gaps)
         cable.plug_in()
         await has_all(restored, big(300))
+    assert await figure(restored, "gaps") == 0
+
+
+async def test_a_restored_store_gets_back_what_is_trimmed_but_still_in_memory(
+    new_server: NewServer, start: Start, tmp_path: Path
+) -> None:
+    """4.5: from the log's beginning on, so that the neighbour's place there need not be in the era of what followed."""
+    forgetful = await start(await store(new_server), log=SMALL_LOG)
+    server = await store(new_server)
+    restored = await start(server, neighbours=[forgetful.link_address])
+    for edge in (forgetful, restored):
+        await linked(edge, 1)
+    copy = await asyncio.to_thread(copy_of, server, tmp_path)
+    await until(restored.is_ready)
+    await stores_again(restored)
+    for edge in (forgetful, restored):
+        await linked(edge, 1)
+    await send_all(await restored.client(), b"t", big(300))
+
+    async def have_come() -> bool:
+        return await figure(forgetful, "serial") >= 300
+
+    await until(have_come)
+    await until(is_trimmed(forgetful, 100))
+    await asyncio.to_thread(restore, server, copy)
+    await until(restored.is_ready)
+    await stores_again(restored)
+    await has_all(restored, big(300))
     assert await figure(restored, "gaps") == 0
 
 
