@@ -12,7 +12,10 @@ MAX_CONDITION = 500  # characters
 
 
 class Claims:
-    """What a domain's claims are kept by: `function` calls one of ours under the domain's epoch."""
+    """What a domain's claims are kept by: `function` calls one of ours under the domain's epoch.
+
+    Every method also raises StoreUnavailable, and OutcomeUnknown where an answer was lost: it may be asked again.
+    """
 
     link: Link
 
@@ -22,7 +25,7 @@ class Claims:
     async def reserve(self, queue: Queue, holder: str, ttl_ms: int) -> int:
         """From now on `holder` alone may publish (with holder=...): a fence number, kept when it is renewed.
 
-        Raises QueueReserved (its message says by whom, and for how long), QueuePaused, QueueUnknown, StoreUnavailable.
+        Raises QueueReserved (its message says by whom, and for how long), QueuePaused, QueueUnknown;
         ValueError for a holder that is empty or begins with '?', which `publish` means something else by.
         """
         if not holder or holder.startswith("?"):
@@ -44,7 +47,7 @@ class Claims:
         """From now on `owner` alone serves the queue: a fence number, kept when it is renewed.
 
         None: somebody else owns it. Each new owner, and one that renews too late, gets a higher number. Whoever cannot
-        renew must stop in time: the store leases messages to anybody. Raises QueueUnknown, StoreUnavailable.
+        renew must stop in time: the store leases messages to anybody. Raises QueueUnknown.
         """
         return int(self._granted(queue, await self.function("own", [queue.keys[1]], owner, ttl_ms))) or None
 

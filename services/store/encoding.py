@@ -83,7 +83,7 @@ class _Encoder:
             self.handlers.append(outcomes.rejected(work.rejects, self._call.count))
         for bury in work.buries:
             args += ("B", index, bury.origin, 1, bury.reason, bury.error, bury.record)
-            self.handlers.append(outcomes.plain(bury.done, self._call.count))
+            self.handlers.append(outcomes.buried(bury, self._call.count))
         if work.publishes:
             self._publishes(index, work.publishes)
         if work.takes:
@@ -128,7 +128,7 @@ class _Encoder:
             args.append(len(entries))
             for packed in entries:
                 args += packed
-        self.handlers.append(outcomes.once(commit.done, self._call.count))
+        self.handlers.append(outcomes.once(commit, self._call.count))
 
     def _numbered(self, numbered: Numbered) -> None:
         key = self._key(self._call.keys.journal(numbered.journal))
@@ -136,7 +136,7 @@ class _Encoder:
         record = numbered.record
         self._args += ("U", key, queue, numbered.number, numbered.origin, numbered.reason, numbered.error)
         self._args += (1, len(record) - 4, record)
-        self.handlers.append(outcomes.once(numbered.done, self._call.count))
+        self.handlers.append(outcomes.once(numbered, self._call.count))
 
     def _key(self, key: str) -> int:
         """The place of one more key, behind those of the queues."""

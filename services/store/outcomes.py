@@ -18,10 +18,12 @@ from services.store.errors import (
     refused_as,
 )
 from services.store.operations import (
+    Bury,
+    Commit,
     Counted,
     Done,
     Note,
-    Once,
+    Numbered,
     Outcome,
     Placed,
     Publish,
@@ -34,7 +36,9 @@ from services.store.queues import Queue
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[Any], None]
+Handler = Callable[
+    [Any], None
+]  # looks whom to tell when the answer is there: by then they may have been told
 Count = Callable[[StoreError, int], None]
 
 
@@ -117,8 +121,8 @@ def noted(notes: list[Note], count: Count) -> Handler:
     return handle
 
 
-def plain(done: Done, count: Count) -> Handler:
-    return lambda reply: tell(done, _failed(reply, count, 1))
+def buried(bury: Bury, count: Count) -> Handler:
+    return lambda reply: tell(bury.done, _failed(reply, count, 1))
 
 
 def _verdicts(reply: Any, sizes: list[int], count: Count) -> list[StoreError | None]:
@@ -191,21 +195,21 @@ def counted(waiters: list[Counted], count: Count) -> Handler:
     return handle
 
 
-def once(done: Once, count: Count) -> Handler:
+def once(operation: Commit | Numbered, count: Count) -> Handler:
     def handle(reply: Any) -> None:
         failed = _failed(reply, count, 1)
         if failed is not None:
-            tell(done, failed)
+            tell(operation.done, failed)
         elif reply[0] == b"DONE":
-            tell(done, Outcome.STORED)
+            tell(operation.done, Outcome.STORED)
         elif reply[0] == b"AGAIN":
-            tell(done, Outcome.AGAIN)
+            tell(operation.done, Outcome.AGAIN)
         elif reply[0] == b"FAILED":
             error = refusal(reply[1])
             count(error, 1)
-            tell(done, error)
+            tell(operation.done, error)
         else:
-            tell(done, StoreFault(f"a commit was answered with {reply!r}"))
+            tell(operation.done, StoreFault(f"a commit was answered with {reply!r}"))
 
     return handle
 

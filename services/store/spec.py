@@ -174,6 +174,7 @@ class QueueSpec(Document):
             self.remote.max_message_bytes if self.remote is not None else UNBOUNDED,
         )
         document = self.model_dump_json(by_alias=True)
+        nothing_wrong = ("condition", "") if self.remote is None else ()  # of the time when it led elsewhere
         return [
             "limits",
             " ".join(map(str, limits)),
@@ -181,6 +182,7 @@ class QueueSpec(Document):
             self.visibility_timeout,
             "document",
             document,
+            *nothing_wrong,
         ]
 
 

@@ -19,7 +19,6 @@ from services.store.queues import Queue
 
 log = logging.getLogger(__name__)
 
-AGAIN_S = 0.2
 POLL_S = 1.0  # a notice may be lost, and nothing tells that a pause ended: look again after this long
 
 
@@ -124,7 +123,7 @@ class Wakes:
             except (RedisError, OSError, TimeoutError) as error:
                 log.debug("no wakes from the store: %s", error, extra={"action": "wakes_lost"})
             self._wake_all()
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(POLL_S)
 
     @asynccontextmanager
     async def _subscribed(self) -> AsyncIterator[AbstractConnection]:

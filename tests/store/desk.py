@@ -195,12 +195,17 @@ class Desk:
     async def note(self, delivery: Delivery, note: str) -> None:
         await self.noting(delivery, note)
 
+    def burying(
+        self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
+    ) -> asyncio.Future[None]:
+        future, done = self._answer()
+        self.pipe.bury(self.source, queue, record, origin, reason, error, done)
+        return future
+
     async def bury(
         self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
     ) -> None:
-        future, done = self._answer()
-        self.pipe.bury(self.source, queue, record, origin, reason, error, done)
-        await future
+        await self.burying(queue, record, reason, error, origin)
 
     def counting(self, queue: Queue) -> asyncio.Future[int]:
         future, done = self._answer()

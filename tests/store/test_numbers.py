@@ -1,13 +1,16 @@
 """Numbers of queues, each of one queue; queues that lead elsewhere; news of changes (docs/store.md)."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
-from services.store import QueueSpec
+from services.store import Queue, QueueSpec
 from services.store.errors import NumberTaken, QueueUnknown
+from services.store.numbers import Numbers
 from services.store.registry import EVERYTHING
+from tests.servers import Server
 from tests.store.desk import Desk, until
 
 REMOTE = {"protocol": "rqp-mca", "queueId": 7}
@@ -54,9 +57,28 @@ async def test_a_number_is_free_again_when_its_queue_changes_or_goes(desk: Desk)
     await desk.store.delete(orders)
     await desk.queue("quotes", **mca(8))
     assert await desk.store.registry.numbers() == {"rqp-mca 7": "returns", "rqp-mca 8": "quotes"}
+    await desk.store.delete(await desk.store.find("quotes"))
+    assert await desk.store.registry.numbers() == {"rqp-mca 7": "returns"}
+    await desk.queue("quotes", **mca(8))
     await change(desk, "quotes")
     await change(desk, "returns", domain="main")
     assert await desk.store.registry.numbers() == {}
+
+
+async def test_documents_of_before_there_were_numbers_get_and_lose_them(desk: Desk) -> None:
+    queue = await desk.queue("orders")
+    keys = desk.store.registry.keys
+    old = json.dumps({"qid": queue.qid, "domain": "main", "owner": "test", "spec": "{}"})
+    await desk.domain.link.call("HSET", keys.queues, "orders", old)
+    assert (await desk.store.find("orders")).spec == QueueSpec()
+    await change(desk, "orders", **mca(7))
+    assert (await desk.store.numbered("rqp-mca", 7)).qid == queue.qid
+    await desk.domain.link.call("HSET", keys.queues, "orders", old)
+    await desk.store.delete(queue)
+    with pytest.raises(QueueUnknown):
+        await desk.store.numbered("rqp-mca", 7)
+    heir = await desk.queue("returns", **mca(7))
+    assert (await desk.store.numbered("rqp-mca", 7)).qid == heir.qid
 
 
 async def test_of_many_who_claim_a_number_at_once_one_gets_it(desk: Desk) -> None:
@@ -93,6 +115,51 @@ async def test_a_changed_number_is_seen_with_the_notice(desk: Desk) -> None:
         assert (await edge.store.numbered("rqp-mca", 8)).qid == old.qid
 
 
+async def test_a_queue_that_is_gone_has_no_number_once_that_is_told(desk: Desk) -> None:
+    queue = await desk.queue("orders", **mca(7))
+    async with desk.another() as edge:
+        edge.store.look_after()
+        told: list[str] = []
+        edge.store.watch(told.append)
+        await until(lambda: EVERYTHING in told)
+        await edge.store.numbered("rqp-mca", 7)
+        await desk.store.delete(queue)
+        await until(lambda: "orders" in told)
+        assert edge.store.numbers.held("rqp-mca", 7) is None
+
+
+async def test_what_was_being_looked_for_when_something_changed_is_not_remembered() -> None:
+    """The answer may be from before the change."""
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(**mca(7)))
+
+    async def look(_: str) -> Queue:
+        numbers.changed()
+        return queue
+
+    numbers = Numbers(look)
+    numbers.follow(True)
+    assert await numbers.ask("rqp-mca", 7) is queue
+    assert numbers.held("rqp-mca", 7) is None
+    await numbers.close()
+
+
+async def test_nothing_is_remembered_while_the_store_is_away(own_server: Server) -> None:
+    async with Desk(own_server) as desk:
+        desk.store.look_after()
+        await desk.queue("orders", **mca(7))
+
+        async def remembered() -> bool:
+            await desk.store.numbered("rqp-mca", 7)
+            return desk.store.numbers.held("rqp-mca", 7) is not None
+
+        await until(remembered)
+        own_server.kill9()
+        await until(lambda: desk.store.numbers.held("rqp-mca", 7) is None)
+        own_server.restart()
+        await until(lambda: desk.store.trouble is None)
+        await until(remembered)
+
+
 async def test_that_there_is_none_is_not_remembered(desk: Desk) -> None:
     async with desk.another() as edge:
         edge.store.look_after()
@@ -119,6 +186,7 @@ async def test_queues_that_lead_elsewhere_are_listed(desk: Desk) -> None:
     async with desk.another() as other:
         assert await listed(other) == ["gone", "there"]
         await desk.store.delete(gone)
+        assert await desk.store.registry.remotes() == ["there"]
         await change(desk, "there")
         await change(desk, "here", remote=REMOTE)
         assert await listed(other) == ["here"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from services.store import QueueSpec
 from services.store.errors import QueueUnknown
 from tests.store.desk import Desk, until
 
@@ -62,6 +63,18 @@ async def test_the_owner_says_what_is_wrong(desk: Desk) -> None:
         "who was the owner before says nothing any more"
     )
     assert await desk.domain.set_condition(queue, "", newer)
+    assert (await desk.stats(queue))["condition"] == ""
+
+
+async def test_a_queue_that_leads_nowhere_any_more_has_no_condition(desk: Desk) -> None:
+    remote = {"protocol": "rqp-mca", "queueId": 7}
+    queue = await desk.queue(remote=remote)
+    fence = await desk.domain.own(queue, "edge 1", 60_000)
+    assert fence is not None
+    await desk.domain.set_condition(queue, "nobody has queue 7", fence)
+    await desk.store.declare("orders", QueueSpec(remote=remote, max_length=5), "test", replace=True)
+    assert (await desk.stats(queue))["condition"] == "nobody has queue 7"
+    await desk.store.declare("orders", QueueSpec(), "test", replace=True)
     assert (await desk.stats(queue))["condition"] == ""
 
 

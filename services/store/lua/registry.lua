@@ -7,6 +7,16 @@ local function index_queue(numbers, remotes, name, old, new, leads_elsewhere)
   if leads_elsewhere then call('SADD', remotes, name) else call('SREM', remotes, name) end
 end
 
+-- By which other queue a number is taken, or nil. What the index says counts if the queue's own document says so, too: an
+-- older version may have written it.
+local function taken(queues, numbers, number, name)
+  local by = call('HGET', numbers, number)
+  local document = by and by ~= name and call('HGET', queues, by)
+  for _, its in ipairs(document and cjson.decode(document).numbers or {}) do
+    if its == number then return by end
+  end
+end
+
 -- KEYS epoch queues domains ids numbers remotes; ARGV epoch name owner domain spec(JSON) mode(create|apply)
 -- remote(0|1) number...
 -- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}, or {TAKEN, number, by which
@@ -20,8 +30,8 @@ FUNCTIONS.register = function(K, A)
   if not doc or A[6] == 'apply' and doc.domain == A[4] then
     local numbers = { unpack(A, 8) }
     for _, number in ipairs(numbers) do
-      local by = call('HGET', K[5], number)
-      if by and by ~= A[2] then return { 'TAKEN', number, by } end
+      local by = taken(K[2], K[5], number, A[2])
+      if by then return { 'TAKEN', number, by } end
     end
     index_queue(K[5], K[6], A[2], doc and doc.numbers, numbers, A[7] == '1')
     doc = { qid = doc and doc.qid or ('q' .. string.format('%x', call('INCR', K[4]))), domain = A[4],

@@ -20,10 +20,7 @@ local function expire_front(Q)
       for j = 0, p.count - 1 do
         local key = p.key or num(p.number * PER_ENTRY + p.from + j)
         local t = num(Q.C.now)
-        -- what was returned to the end has its record already
-        if p.h or not p.c then
-          call('HSET', Q.f, key, p.h and history_text('0', p.h) or ('0 0 0 ' .. t .. ' ' .. t .. ' '))
-        end
+        call('HSET', Q.f, key, p.h and history_text('0', p.h) or ('0 0 0 ' .. t .. ' ' .. t .. ' '))
         call('ZADD', Q.r, key, key)
       end
     end
