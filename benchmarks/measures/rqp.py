@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from benchmarks.generator import Outcome
 from benchmarks.measures.bench import Bench
 from benchmarks.measures.edges import own_store
-from benchmarks.peers.peer import BODY, Shape, WirePeer
-from benchmarks.peers.redis import RawXadd, Store
+from benchmarks.peers.peer import BODY, Operation, Shape, WirePeer
+from benchmarks.peers.redis import RawXadd, RedisBenchmark, Store
 from benchmarks.peers.rqp import WINDOW, Rqp, declare, fill
 from benchmarks.peers.tmq import init_store
 from benchmarks.plan import warm_up
@@ -23,7 +23,8 @@ from benchmarks.process import NotRun
 from benchmarks.results import Finding, Target
 
 IN_FLIGHT, ONE = Shape(1, 200), Shape(1, 1)
-WANTED = {IN_FLIGHT: Target(">=", 1.0)}
+THEIRS, OURS = "raw XADD (redis-benchmark)", "raw XADD (this generator)"
+OF_RAW = Target(">=", 1.0)
 OF_A_ROUND_TRIP = Target(">=", 0.5)
 CARRIED = Target(">=", 5_000.0)
 ROUND_TRIP_S = 1.0  # how long a client that waits for each answer is timed
@@ -43,11 +44,13 @@ def measure(bench: Bench) -> list[Finding]:
 def _one_connection(bench: Bench) -> list[Finding]:
     try:
         with own_store(bench, "rqp") as store, _edge(bench, store, "penstock-rqp") as edge:
-            raw = RawXadd(bench.workshop, store)
+            raw, theirs = RawXadd(bench.workshop, store), RedisBenchmark(bench.workshop, store)
             raw.start()
-            rounds = [_round(bench, edge, raw, number) for number in range(bench.plan.rounds + 1)][1:]
+            theirs.start()
+            peers = (edge, raw, theirs)
+            rounds = [_round(bench, peers, number) for number in range(bench.plan.rounds + 1)][1:]
     except OSError as failure:
-        return [Finding("rqp", _what(IN_FLIGHT, "raw XADD"), unit="x", note=str(failure))]
+        return [Finding("rqp", _what(IN_FLIGHT, THEIRS), unit="x", target=OF_RAW, note=str(failure))]
     return _findings(rounds)
 
 
@@ -64,13 +67,15 @@ def _edge(bench: Bench, store: Store, name: str, peer: int | None = None) -> Ite
 Rates = dict[str, float]  # messages/s, by what was measured
 
 
-def _round(bench: Bench, edge: Rqp, raw: RawXadd, number: int) -> Rates:
+def _round(bench: Bench, peers: tuple[Rqp, RawXadd, RedisBenchmark], number: int) -> Rates:
     """Each round begins with another one."""
+    edge, raw, theirs = peers
     bench.say("rqp: one connection")
     rates: Rates = {}
     works: list[Callable[[], Rates]] = [
         lambda: {f"mca {shape.name}": _put(bench, edge, shape, number).rate for shape in (IN_FLIGHT, ONE)},
         lambda: {f"xadd {shape.name}": _put(bench, raw, shape, number).rate for shape in (IN_FLIGHT, ONE)},
+        lambda: {"redis-benchmark": _benchmark(bench, theirs, number)},
         lambda: {"client": _round_trips(raw.store)},
     ]
     first = number % len(works)
@@ -87,6 +92,12 @@ def _put(bench: Bench, peer: WirePeer, shape: Shape, number: int) -> Outcome:
         return peer.put(bench.generator, shape, bound if number else warm_up(bound), queue)
     finally:
         peer.delete(queue)
+
+
+def _benchmark(bench: Bench, theirs: RedisBenchmark, number: int) -> float:
+    bound = bench.plan.rqp
+    outcomes = theirs.measure(bench.generator, IN_FLIGHT, bound if number else warm_up(bound))
+    return outcomes[Operation.PUT].rate
 
 
 def _round_trips(store: Store) -> float:
@@ -111,15 +122,10 @@ def _findings(rounds: list[Rates]) -> list[Finding]:
 
     one, many = f"mca {ONE.name}", f"mca {IN_FLIGHT.name}"
     return [
-        Finding(
-            "rqp",
-            _what(IN_FLIGHT, "raw XADD"),
-            ratio(many, f"xadd {IN_FLIGHT.name}"),
-            "x",
-            WANTED[IN_FLIGHT],
-        ),
+        Finding("rqp", _what(IN_FLIGHT, THEIRS), ratio(many, "redis-benchmark"), "x", OF_RAW),
+        Finding("rqp", _what(IN_FLIGHT, OURS), ratio(many, f"xadd {IN_FLIGHT.name}"), "x"),
         Finding("rqp", _what(ONE, "one XADD of redis-py"), ratio(one, "client"), "x", OF_A_ROUND_TRIP),
-        Finding("rqp", _what(ONE, "raw XADD"), ratio(one, f"xadd {ONE.name}"), "x"),
+        Finding("rqp", _what(ONE, OURS), ratio(one, f"xadd {ONE.name}"), "x"),
         Finding("rqp", f"put {IN_FLIGHT.name}", [rates[many] for rates in rounds], "msg/s"),
         Finding("rqp", f"put {ONE.name}", [rates[one] for rates in rounds], "msg/s"),
     ]

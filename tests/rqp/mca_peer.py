@@ -100,6 +100,11 @@ class Call:
         async with asyncio.timeout(PATIENCE_S):
             await self.is_over.wait()
 
+    async def stop_reading(self) -> None:
+        """What comes from now on waits in the buffers, and then at the sender."""
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+
     def close(self) -> None:
         self._writer.close()
 

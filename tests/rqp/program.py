@@ -12,7 +12,7 @@ from typing import Any, Self
 import yaml
 
 from services.kit.parent import die_with_parent
-from tests.live import until
+from tests.live import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,6 +49,11 @@ class EdgeProgram:
 
     def text(self) -> str:
         return self._log.read_text("utf-8", "replace")
+
+    async def ended(self) -> int:
+        """The exit status."""
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.process.wait()
 
     async def kill(self) -> None:
         """SIGKILL: it gives nothing back, and its connections are reset."""

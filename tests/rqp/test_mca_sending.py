@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from protos.rqp_mca import AvailableConfirm, AvailableRequest, Profile, QueueConfirm, QueueRequest
 from services.store import Source
+from services.store.asking import Asker
 from services.store.records import encode
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_client import UNRELIABLE
 from tests.rqp.mca_peer import Call, McaPeer, peer_settings
+from tests.rqp.program import EdgeProgram
 from tests.servers import Server
 
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
@@ -241,3 +246,85 @@ async def test_a_queue_that_was_there_before_the_edge(server: Server, start: Sta
     assert await call.body() == b"one"
     call.confirm()
     await until(lambda: edge.is_empty(queue))
+
+
+async def test_too_large_for_the_peers(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.1: refused when it is put in, whoever does; what is as large as may be is sent."""
+    edge = await start(server, mca={"peers": peer_settings(peer)})
+    queue = await edge.remote("away", maxMessageBytes=100)
+    asker = Asker(edge.tools.domain("main").pipe)
+    ((index, why),) = await asker.publish(queue, [encode(b"x" * 100), encode(b"y" * 101)], "test")
+    assert (index, why.reason) == (1, "too_large_for_peers")
+    call = await peer.reserved()
+    assert await call.body() == b"x" * 100
+    call.confirm()
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_peer_that_does_not_read_holds_back_what_is_sent(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """UNRELIABLE messages leave as fast as they are read, not faster: the rest stays in the queue."""
+    edge = await start(server, mca={"peers": peer_settings(peer)})
+    queue = await edge.remote("away", reliable=False)
+    await edge.put(queue, b"first")
+    call = await peer.reserved()
+    assert await call.body(UNRELIABLE) == b"first"
+    await call.stop_reading()
+    for number in range(64):
+        await edge.put(queue, bytes([number]) * (1 << 20))
+    await until(lambda: edge.output.total > 0)
+    stats = await edge.stats(queue)
+    assert stats["ready"] > 32
+    assert edge.output.total < 16 << 20
+    call.reset()
+    again = await peer.reserved()
+    await again.body(UNRELIABLE)
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_program_that_is_told_to_end(
+    server: Server, start: Start, peer: McaPeer, tmp_path: Path
+) -> None:
+    """3.6: SIGTERM: what is out may still be confirmed, the rest is in its place, nobody owns the queue."""
+    edge = await start(server)
+    queue = await edge.declare(
+        "away", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["p0"]}, paused=True
+    )
+    settings = {"mca": {"peers": peer_settings(peer), "data_timeout_s": 20.0}}
+    async with EdgeProgram(server.url, tmp_path, settings) as program:
+        await edge.service.stop_taking()  # only the program is left to own it
+        await edge.replace_remote("away", peers=["p0"])
+        await edge.put(queue, b"one", b"two")
+        call = await peer.reserved()
+        assert await call.body() == b"one"
+        program.process.terminate()
+        await until(lambda: edge.bodies(queue))
+        call.confirm()
+        await call.ended()
+        assert await program.ended() == 0
+    assert await edge.bodies(queue) == [b"two"]
+    stats = await edge.stats(queue)
+    assert (stats["in_flight"], stats["owned_by"]) == (0, "")
+
+
+async def test_workers_share_the_queues(server: Server, start: Start, peer: McaPeer, tmp_path: Path) -> None:
+    """3.2: each queue is held by one of them."""
+    edge = await start(server)
+    settings = {"mca": {"peers": peer_settings(peer)}, "workers": 2}
+    async with EdgeProgram(server.url, tmp_path, settings):
+        await edge.service.stop_taking()
+        queues = [await edge.remote(f"away{number}", number, peers=["p0"]) for number in range(4)]
+        for queue in queues:
+            await edge.put(queue, b"hello")
+        for _ in queues:
+            call = await peer.call()
+            number = (await call.next(AvailableRequest)).queue_id
+            call.say(AvailableConfirm(number))
+            await call.next(QueueRequest)
+            call.say(QueueConfirm(number))
+            assert await call.body() == b"hello"
+            call.confirm()
+        for queue in queues:
+            await until(partial(edge.is_empty, queue))
+    assert len(peer.calls) == 4

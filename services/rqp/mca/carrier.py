@@ -154,6 +154,7 @@ class Carrier:
         if self._channels.get(key) is channel:
             del self._channels[key]
             self._act(self._machine.lost(key, self._loop.time()))
+            self._feed.has_room()  # it may have been the one that did not read
 
     def has_room(self) -> None:
         self._feed.has_room()
@@ -199,8 +200,9 @@ class Carrier:
             case ReportFailure(failure, _, unconfirmed):
                 self._report(failure, unconfirmed)
             case Close(peer):
-                if (channel_ := self._channels.pop(peer, None)) is not None:
-                    channel_.close()
+                if (closed := self._channels.pop(peer, None)) is not None:
+                    closed.close()
+                    self._feed.has_room()
 
     def _ask(self, peer: Peer) -> None:
         endpoint = self._endpoints[peer]
