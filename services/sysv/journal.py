@@ -95,7 +95,7 @@ class Journal:
         size = os.fstat(self._fd).st_size
         data = os.pread(self._fd, size, 0)
         try:
-            if data:
+            if any(data):  # else nothing was ever planned in it
                 return parse(data)
         except Damaged as error:
             self._put_aside(error)

@@ -78,6 +78,12 @@ def test_a_new_one_is_empty_and_has_its_space(path: Path, open_journal: Callable
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_one_that_was_never_used_is_no_damage(path: Path, open_journal: Callable[..., Journal]) -> None:
+    open_journal().close()
+    assert open_journal().pending is None
+    assert asides(path) == []
+
+
 def test_what_was_received_is_pending_until_it_is_struck(open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     record = receive(journal, b"hello", 7)
@@ -167,7 +173,7 @@ def test_a_damaged_one_is_still_locked_when_it_begins_anew(
     assert len(asides(path)) == 1
 
 
-@pytest.mark.parametrize("content", [b"x", MAGIC, b"#!/bin/sh\n" * 100, bytes(10_000)])
+@pytest.mark.parametrize("content", [b"x", MAGIC, b"#!/bin/sh\n" * 100, bytes(10_000) + b"x"])
 def test_what_is_no_journal_is_put_aside_whole(
     path: Path, open_journal: Callable[..., Journal], content: bytes
 ) -> None:
@@ -266,3 +272,39 @@ def test_a_kill_at_the_return_of_msgrcv(
     found = open_journal().pending
     assert found is not None
     assert (found.body, found.mtype) == (body, 9)
+
+
+def damaged_in_every_place(whole: bytes) -> Iterator[bytes]:
+    """Cut at each octet, and with each octet changed."""
+    for at in range(len(whole)):
+        yield whole[:at]
+        yield whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]
+
+
+@pytest.mark.parametrize("is_struck", [False, True])
+def test_damage_at_any_octet_is_survived(
+    path: Path, open_journal: Callable[..., Journal], caplog: pytest.LogCaptureFixture, is_struck: bool
+) -> None:
+    """3.7: what is pending is what was, or the file is put aside, with an error; a number is never used again."""
+    caplog.set_level(logging.CRITICAL)
+    journal = open_journal(16)
+    receive(journal, b"first")
+    journal.strike()
+    old = receive(journal, b"second", 3)
+    if is_struck:
+        journal.strike()
+    journal.close()
+    whole = path.read_bytes()
+    for damaged in damaged_in_every_place(whole):
+        path.write_bytes(damaged)
+        for aside in asides(path):
+            aside.unlink()
+        again = open_journal(16)
+        if again.pending is not None:
+            assert again.pending == old
+            again.strike()
+        else:
+            assert is_struck or asides(path) or not damaged
+        new = receive(again, b"third")
+        assert new.journal != old.journal or new.number > old.number
+        again.close()
