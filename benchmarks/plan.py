@@ -24,6 +24,8 @@ class Plan:
     subscribers: int  # connections that hold them
     subscribed: Bound  # SENDs with each table, a round
     delivery_seconds: float
+    rqp: Bound  # RELIABLE messages to a receiving MCA, a round
+    rqp_carried: int  # messages from one edge to another, a round
     quick: bool = False
 
     def with_rounds(self, rounds: int | None) -> Plan:
@@ -43,6 +45,8 @@ FULL = Plan(
     subscribers=1_000,
     subscribed=Bound(2_000_000, 1.0),
     delivery_seconds=5.0,  # after the first round the log is longer than what the edges hold of it in memory
+    rqp=Bound(200_000, 2.0),
+    rqp_carried=30_000,
 )
 QUICK = Plan(
     rounds=2,
@@ -57,6 +61,8 @@ QUICK = Plan(
     subscribers=1_000,
     subscribed=Bound(2_000_000, 0.4),
     delivery_seconds=0.5,
+    rqp=Bound(40_000, 0.6),
+    rqp_carried=10_000,
     quick=True,
 )
 WARM_UP = 4  # the round before the first one, not kept, does this part of the messages

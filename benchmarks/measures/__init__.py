@@ -8,6 +8,7 @@ from benchmarks.measures import (
     fanout,
     idle,
     paced,
+    rqp,
     store_alone,
     subscriptions,
     throughput,
@@ -22,4 +23,5 @@ MEASURES = {
     "fanout": fanout.measure,
     "subscriptions": subscriptions.measure,
     "delivery": delivery.measure,
+    "rqp": rqp.measure,
 }

@@ -43,15 +43,15 @@ class Rqprc:
     bad_lines: tuple[BadLine, ...]
 
 
-def parse_rqprc(text: str) -> Rqprc:
-    """Reads a whole file; bad lines stop none of the good ones."""
+def parse_rqprc(text: str, standard_port: int = REQUEST_PORT) -> Rqprc:
+    """Reads a whole file; bad lines stop none of the good ones. standard_port: of lines that name none."""
     hosts: dict[Host, None] = {}
     bad_lines = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         words = line.partition("#")[0].split()
         problem = "only one machine may stand on a line" if len(words) > 1 else None
         if len(words) == 1:
-            found = _host(words[0])
+            found = _host(words[0], standard_port)
             if isinstance(found, Host):
                 hosts[found] = None
             else:
@@ -71,7 +71,7 @@ def format_rqprc(hosts: Iterable[Host], comment: str = "") -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _host(word: str) -> Host | str:
+def _host(word: str, standard_port: int = REQUEST_PORT) -> Host | str:
     """The machine, or what is wrong."""
     name, colon, port = word.partition(":")
     if ":" in port:
@@ -79,7 +79,7 @@ def _host(word: str) -> Host | str:
     if colon and not (_PORT.fullmatch(port) and 0 < int(port) <= MAX_PORT):
         return f"a port is a number from 1 to {MAX_PORT}"
     problem = _problem(name)
-    return problem or Host(name, int(port) if colon else REQUEST_PORT)
+    return problem or Host(name, int(port) if colon else standard_port)
 
 
 def _problem(name: str) -> str | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from services.cli.documents import Change
+from services.cli.declaring import Change
+from services.cli.documents import Wanted
 from services.cli.edge_process import EdgeProcess, Place
 from services.cli.output import Output
 from services.kit.edge import EdgeSettings, edges
@@ -17,13 +18,17 @@ from services.store.probe import Promises
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """`store` says where it is, `queues` what became of those in the file, `settings` are each edge's."""
+    """`store` says where it is, `declared` what became of the documents, `settings` are each edge's."""
 
     store: str
     promises: Promises
-    queues: Mapping[str, Change]
+    declared: Sequence[tuple[Wanted, Change]]
     edges: Sequence[EdgeProcess]
     settings: Mapping[str, EdgeSettings]
+
+    def of(self, kind: str) -> dict[str, Change]:
+        """What became of the documents of this kind, by name."""
+        return {wanted.name: change for wanted, change in self.declared if wanted.kind == kind}
 
 
 def announce(output: Output, news: News) -> None:
@@ -40,7 +45,8 @@ def _described(news: News) -> dict[str, Any]:
     return {
         "ready": True,
         "store": {"server": promises.server, "version": promises.version, "levels": promises.levels()},
-        "queues": {name: change.value for name, change in news.queues.items()},
+        "queues": {name: change.value for name, change in news.of("Queue").items()},
+        "peers": {name: change.value for name, change in news.of("Peer").items()},
         "edges": {
             edge.name: {
                 "listeners": {name: _place(place) for name, place in edge.places.items()},
@@ -62,8 +68,8 @@ def _lines(news: News) -> Iterator[str]:
         f"penstock {version('penstock')}, {news.store} "
         f"({promises.server} {promises.version}; ack levels {levels})"
     )
-    for name, change in news.queues.items():
-        yield f"queue {name}: {change}"
+    for wanted, change in news.declared:
+        yield f"{wanted.kind.lower()} {wanted.name}: {change}"
     for edge in news.edges:
         yield ""
         for name, place in edge.places.items():

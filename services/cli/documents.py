@@ -1,11 +1,9 @@
-"""queues.yaml: a YAML stream of Queue documents, the same that Kubernetes takes. All are checked before any counts."""
+"""queues.yaml: a YAML stream of Queue and Peer documents, the same that Kubernetes takes."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +12,23 @@ from pydantic import ValidationError
 
 from services.cli.exits import Exit, Failure
 from services.kit.layers import explain
-from services.store import Queue, QueueDocument, QueueSpec, Store
-from services.store.errors import AckLevelRefused, QueueUnknown
-from services.store.probe import Promises
+from services.store import QueueDocument, QueueSpec
+from services.store.peer import PeerDocument, PeerSpec
 
-OWNER = "file"
-
-
-class Change(StrEnum):
-    """What a document does to the store."""
-
-    CREATED = "created"
-    CHANGED = "changed"
-    UNCHANGED = "unchanged"
+KINDS = ("Queue", "Peer")
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One document: the queue as it should be. `place` says where it was read."""
+    """One document: the queue or peer as it should be. `place` says where it was read."""
 
     place: str
     name: str
-    spec: QueueSpec
+    spec: QueueSpec | PeerSpec
+
+    @property
+    def kind(self) -> str:
+        return "Queue" if isinstance(self.spec, QueueSpec) else "Peer"
 
 
 class _Loader(yaml.SafeLoader):
@@ -59,16 +52,30 @@ def read_documents(path: Path) -> list[Wanted]:
     for number, content in enumerate(_load(path), 1):
         if content is None:  # nothing between two ---
             continue
+        place = _place(path, number, content)
         try:
-            document = QueueDocument.model_validate(content)
-            wanted.append(Wanted(_place(path, number, content), document.name, document.queue))
-        except ValidationError as error:
-            lines = explain(error, QueueDocument, None)
-            faults += [f"{_place(path, number, content)}: {line.removeprefix(': ')}" for line in lines]
+            wanted.append(_read(place, content))
+        except Failure as failure:
+            faults += [f"{place}: {line}" for line in failure.message.split("\n")]
     faults += _twice(wanted)
     if faults:
         raise Failure(Exit.USAGE, "bad_document", "\n".join(faults))
     return wanted
+
+
+def _read(place: str, content: Any) -> Wanted:
+    """Raises Failure with a line for each fault."""
+    kind = content.get("kind", "Queue") if isinstance(content, dict) else "Queue"
+    if kind not in KINDS:
+        raise Failure(Exit.USAGE, "bad_document", f"kind: must be 'Queue' or 'Peer', not {kind!r}")
+    model = PeerDocument if kind == "Peer" else QueueDocument
+    try:
+        document = model.model_validate(content)
+    except ValidationError as error:
+        lines = (line.removeprefix(": ") for line in explain(error, model, None))
+        raise Failure(Exit.USAGE, "bad_document", "\n".join(lines)) from None
+    spec = document.spec if isinstance(document, PeerDocument) else document.queue
+    return Wanted(place, document.name, spec)
 
 
 def _load(path: Path) -> list[Any]:
@@ -90,70 +97,9 @@ def _place(path: Path, number: int, content: Any) -> str:
 
 
 def _twice(wanted: list[Wanted]) -> list[str]:
-    first: dict[str, str] = {}
+    first: dict[tuple[str, str], str] = {}
     return [
-        f"{one.place}: the queue {one.name!r} is declared already in {first[one.name]}"
+        f"{one.place}: the {one.kind.lower()} {one.name!r} is declared already in {first[one.kind, one.name]}"
         for one in wanted
-        if first.setdefault(one.name, one.place) != one.place
+        if first.setdefault((one.kind, one.name), one.place) != one.place
     ]
-
-
-async def plan(store: Store, wanted: list[Wanted], owner: str = OWNER) -> list[Change]:
-    """What each document would do. Raises Failure with a line for each that the store would refuse."""
-    promises = await store.promises()
-    changes: list[Change] = []
-    refused: list[str] = []
-    for one in wanted:
-        there = await _find(store, one.name)
-        changes.append(_change(one, there, owner))
-        if fault := _fault(one, there, promises):
-            refused.append(f"{one.place}: {fault}")
-    if refused:
-        raise Failure(Exit.REFUSED, "document_refused", "\n".join(refused))
-    return changes
-
-
-async def _find(store: Store, name: str) -> Queue | None:
-    try:
-        return await store.find(name)
-    except QueueUnknown:
-        return None
-
-
-def _change(one: Wanted, there: Queue | None, owner: str) -> Change:
-    if there is None:
-        return Change.CREATED
-    return Change.UNCHANGED if there.spec == one.spec and there.owner == owner else Change.CHANGED
-
-
-def _fault(one: Wanted, there: Queue | None, promises: Promises) -> str:
-    if there is not None and there.domain != one.spec.domain:
-        return f"spec.domain: the queue is in {there.domain!r} and cannot move: keep it there, or delete it first"
-    try:
-        promises.check(one.spec.ack_level)
-    except AckLevelRefused as error:
-        return f"spec.ackLevel: {error}"
-    return ""
-
-
-async def apply(
-    store: Store, wanted: list[Wanted], owner: str = OWNER, advance: Callable[[int], None] = lambda _: None
-) -> list[Change]:
-    """Declares what is new or different; nothing at all if one of them would be refused."""
-    changes = await plan(store, wanted, owner)
-    await carry_out(store, wanted, changes, owner, advance)
-    return changes
-
-
-async def carry_out(
-    store: Store,
-    wanted: list[Wanted],
-    changes: list[Change],
-    owner: str = OWNER,
-    advance: Callable[[int], None] = lambda _: None,
-) -> None:
-    """What was planned. It may be done again after a break: what is there already stays as it is."""
-    for one, change in zip(wanted, changes, strict=True):
-        if change is not Change.UNCHANGED:
-            await store.declare(one.name, one.spec, owner, replace=True)
-        advance(1)

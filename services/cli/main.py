@@ -23,6 +23,7 @@ MODULES = {
     "up": "services.cli.up",
     "serve": "services.cli.serve",
     "queue": "services.cli.queues",
+    "peer": "services.cli.peers",
     "put": "services.cli.put",
     "get": "services.cli.get",
     "peek": "services.cli.get",

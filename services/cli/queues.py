@@ -10,7 +10,7 @@ from typing import Any
 import click
 import yaml
 
-from services.cli import documents
+from services.cli.applying import apply_file, file_option
 from services.cli.command import store_command
 from services.cli.exits import Exit, Failure
 from services.cli.output import Output
@@ -117,7 +117,7 @@ def _row(queue: Queue, stats: dict[str, Any]) -> list[str]:
         oldest,
         queue.spec.ack_level,
         queue.owner,
-        "paused" if queue.spec.paused else "",
+        "paused" if queue.spec.paused else stats["condition"],
     ]
 
 
@@ -177,32 +177,13 @@ async def _delete(store: Store, output: Output, found: Queue, yes: bool) -> int:
 
 
 @queue.command()
-@click.option(
-    "-f",
-    "--file",
-    type=click.Path(path_type=Path),
-    default=Path("queues.yaml"),
-    show_default=True,
-    help="- for stdin",
-)
+@file_option(Path("queues.yaml"))
 @click.option("--dry-run", is_flag=True, help="only say what would change")
 @store_command
 async def apply(store: Store, output: Output, file: Path, dry_run: bool) -> None:
-    """Declare every queue of a YAML file.
+    """Declare every queue and peer of a YAML file.
 
-    A stream of Queue documents: new ones are made, others changed to what it says. All documents are checked
-    before the first is declared. Queues that are not in the file are left alone.
+    A stream of Queue and Peer documents: new ones are made, others changed to what it says. All documents are checked
+    before the first is declared. Queues and peers that are not in the file are left alone.
     """
-    wanted = documents.read_documents(file)
-    if not wanted:
-        raise Failure(
-            Exit.USAGE, "no_documents", f"{file}: there is no Queue document in it: nothing was applied"
-        )
-    with output.progress("queues", len(wanted)) as advance:
-        changes = await (
-            documents.plan(store, wanted) if dry_run else documents.apply(store, wanted, advance=advance)
-        )
-    for one, change in zip(wanted, changes, strict=True):
-        output.line(f"{change}{' (dry run)' if dry_run else ''}: {one.name}")
-        if output.as_json:
-            output.record({"change": change.value, "name": one.name, "dry_run": dry_run})
+    await apply_file(store, output, file, dry_run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
 import click
 from pydantic import BaseModel, ValidationError
@@ -24,10 +24,18 @@ def _fields(
     """Every plain field, with its path in the document."""
     for name, field in model.model_fields.items():
         here = (*path, field.alias or name)
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _fields(field.annotation, here)
+        if inner := _model(field.annotation):
+            yield from _fields(inner, here)
         else:
             yield here, field
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field holds, also one that may be left out."""
+    for option in (annotation, *get_args(annotation)):
+        if isinstance(option, type) and issubclass(option, BaseModel):
+            return option
+    return None
 
 
 def _option_name(path: tuple[str, ...]) -> str:
@@ -38,6 +46,10 @@ def _option_name(path: tuple[str, ...]) -> str:
 
 def _spec_option(path: tuple[str, ...], field: FieldInfo) -> Callable[[Any], Any]:
     name, parameter, kind = f"--{_option_name(path)}", SEPARATOR.join(path), field.annotation
+    if kind is bool and field.default is True:
+        return click.option(
+            f"--no-{name[2:]}", parameter, flag_value="false", help=f"not: {field.description}"
+        )
     if kind is bool:
         return click.option(name, parameter, flag_value="true", help=field.description)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
-from services.cli import documents, logbook
+from services.cli import declaring, documents, logbook
 from services.cli.announcement import News, announce
 from services.cli.command import Options, open_store, plain_command
 from services.cli.edge_flags import EdgeCommand
@@ -43,7 +43,9 @@ IN_ORDER = (0, -signal.SIGTERM)  # drained, or told to end before it had started
 
 @click.command(cls=EdgeCommand)
 @click.option(
-    "--queues", type=click.Path(path_type=Path), help=f"queues to declare  [./{QUEUES_FILE}, if there is one]"
+    "--queues",
+    type=click.Path(path_type=Path),
+    help=f"queues and peers to declare  [./{QUEUES_FILE}, if there is one]",
 )
 @click.option(
     "--store-server", metavar="PROGRAM", help="a redis-server or valkey-server  [the one in the wheel]"
@@ -93,7 +95,7 @@ class Up:
         self._settings = options.settings
         self._own = own
         self._url = own.url if own is not None else options.store_url
-        self._queues = documents.read_documents(queues) if queues is not None else []
+        self._documents = documents.read_documents(queues) if queues is not None else []
         self._edge_settings: dict[str, EdgeSettings] = {
             name: self._settings.edge(edge) for name, edge in sorted(edges().items())
         }
@@ -150,9 +152,9 @@ class Up:
         changes = await self._declare()
         await _together([edge.start() for edge in self._edges])
         await _together([edge.ready() for edge in self._edges])
-        queues = {one.name: change for one, change in zip(self._queues, changes, strict=True)}
+        declared = list(zip(self._documents, changes, strict=True))
         where = f"data in {self._options.folder.path}" if self._own else str(self._settings.store.url)
-        announce(self._output, News(where, promises, queues, self._edges, self._edge_settings))
+        announce(self._output, News(where, promises, declared, self._edges, self._edge_settings))
         await _together([edge.watch() for edge in self._edges])
 
     async def _start_store(self) -> Promises:
@@ -165,8 +167,8 @@ class Up:
         finally:
             await store.close()
 
-    async def _declare(self) -> list[documents.Change]:
-        if not self._queues:
+    async def _declare(self) -> list[declaring.Change]:
+        if not self._documents:
             return []
         store = open_store(self._url)
         try:
@@ -174,11 +176,11 @@ class Up:
         finally:
             await store.close()
 
-    async def _apply(self, store: Store) -> list[documents.Change]:
+    async def _apply(self, store: Store) -> list[declaring.Change]:
         """Planned once: what was made before a break is new all the same."""
         give_up = time.monotonic() + (BACK_AGAIN_S if self._own is not None else 0.0)
-        changes = await _patiently(lambda: documents.plan(store, self._queues), give_up)
-        await _patiently(lambda: documents.carry_out(store, self._queues, changes), give_up)
+        changes = await _patiently(lambda: declaring.plan(store, self._documents), give_up)
+        await _patiently(lambda: declaring.carry_out(store, self._documents, changes), give_up)
         return changes
 
     # The way down

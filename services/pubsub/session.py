@@ -15,12 +15,20 @@ from services.pubsub.service import PubsubService
 from services.pubsub.settings import TextListener
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store import Source, StoreError
-from services.store.errors import OutcomeUnknown, QueueFull, QueuePaused, QueueReserved, QueueUnknown
+from services.store.errors import (
+    MessageTooLarge,
+    OutcomeUnknown,
+    QueueFull,
+    QueuePaused,
+    QueueReserved,
+    QueueUnknown,
+)
 from services.store.log import parse_place
 from services.store.operations import Refusals
 
 RUN_PART = 32  # this many SENDs of a run are as much work as one request alone
 COPIES = {  # why a queue did not take its copy (5.1)
+    MessageTooLarge: "a queue that takes this tag leads to peers that take no message of this size",
     QueueFull: "a queue that takes this tag is full",
     QueuePaused: "a queue that takes this tag is paused",
     QueueReserved: "a queue that takes this tag is reserved",

@@ -13,7 +13,7 @@ from services.store.dead import DeadLetter, DeadLetters, Filter
 from services.store.delivery import Delivery
 from services.store.domain import Timing
 from services.store.errors import StoreError, StoreUnavailable
-from services.store.operations import Part, Source
+from services.store.operations import Outcome, Part, Source
 from services.store.pipe import Pipe, PipeSettings
 from services.store.queues import Queue
 from services.store.spec import QueueDocument, QueueSpec
@@ -24,6 +24,7 @@ __all__ = [
     "DeadLetters",
     "Delivery",
     "Filter",
+    "Outcome",
     "Part",
     "Pipe",
     "PipeSettings",

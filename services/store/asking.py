@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from services.store.commits import KEEP_TRANSACTIONS_MS
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
-from services.store.operations import Part, Refusals, Source
+from services.store.operations import Outcome, Part, Refusals, Source
 from services.store.pipe import Pipe
 from services.store.queues import Queue
 
@@ -49,10 +50,26 @@ class Asker:
         self._pipe.settle(self._source, deliveries, answer.take)
         await answer
 
-    async def release(self, deliveries: list[Delivery]) -> None:
-        """Returns one or more deliveries, unharmed, to their old places."""
+    async def release(
+        self, deliveries: list[Delivery], *, failed: bool = False, to_end: bool = False, error: str = ""
+    ) -> None:
+        """Returns one or more deliveries to their old places, or to the end. failed: it counts as an attempt."""
         answer: _Answer[None] = _Answer()
-        self._pipe.release(self._source, deliveries, failed=False, done=answer.take)
+        self._pipe.release(
+            self._source, deliveries, failed=failed, to_end=to_end, error=error, done=answer.take
+        )
+        await answer
+
+    async def reject(self, deliveries: list[Delivery], reason: str, error: str = "") -> None:
+        """Moves one or more deliveries to the dead letters."""
+        answer: _Answer[None] = _Answer()
+        self._pipe.reject(self._source, deliveries, reason, error, answer.take)
+        await answer
+
+    async def note(self, delivery: Delivery, note: str) -> None:
+        """Writes something beside a delivery (see `Verbs.note`)."""
+        answer: _Answer[None] = _Answer()
+        self._pipe.note(self._source, delivery, note, answer.take)
         await answer
 
     async def commit(self, identifier: str, parts: list[Part], *, digest: str = "") -> None:
@@ -60,6 +77,42 @@ class Asker:
         answer: _Answer[None] = _Answer()
         self._pipe.commit(self._source, identifier, parts, answer.take, digest=digest)
         await answer
+
+    async def publish_once(
+        self,
+        identifier: str,
+        queue: Queue,
+        record: bytes,
+        origin: str,
+        *,
+        holder: str = "",
+        digest: str = "",
+        keep_ms: int = KEEP_TRANSACTIONS_MS,
+    ) -> Outcome:
+        """Stored now, or before under this identifier. Raises BatchDiffers (see `Verbs.publish_once`)."""
+        answer: _Answer[Outcome] = _Answer()
+        self._pipe.publish_once(
+            self._source, identifier, queue, record, origin, holder, digest, keep_ms, answer.take
+        )
+        return await answer
+
+    async def publish_numbered(
+        self,
+        journal: str,
+        number: int,
+        queue: Queue,
+        record: bytes,
+        origin: str,
+        *,
+        reason: str = "",
+        error: str = "",
+    ) -> Outcome:
+        """Stored now, or before under this number or a higher one (see `Verbs.publish_numbered`)."""
+        answer: _Answer[Outcome] = _Answer()
+        self._pipe.publish_numbered(
+            self._source, journal, number, queue, record, origin, answer.take, reason=reason, error=error
+        )
+        return await answer
 
     def _give_back(self, deliveries: list[Delivery]) -> None:
         if deliveries:

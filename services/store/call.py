@@ -20,7 +20,9 @@ from services.store.operations import (
     MAX_QUEUES,
     Bury,
     Commit,
-    Done,
+    Note,
+    Once,
+    Outcome,
     Phase,
     Reject,
     Return,
@@ -109,7 +111,8 @@ class Call:
         """Everybody who asked is told the same."""
         for round_ in self.rounds:
             for work in round_.works.values():
-                waiting: list[Return | Reject | Bury] = [*work.returns, *work.rejects, *work.buries]
+                waiting: list[Return | Reject | Bury | Note] = [*work.returns, *work.rejects]
+                waiting += [*work.buries, *work.notes]
                 for done in (*(done for _, done in work.acked), *(item.done for item in waiting)):
                     tell(done, error)
                 for publish in work.publishes:
@@ -142,13 +145,18 @@ class Call:
                     item.done = None
                 for bury in work.buries:
                     bury.done = _ignore
+                for note in work.notes:
+                    note.done = _ignore
                 for publish in work.publishes:
                     publish.done = _ignore
                 for take in work.takes:
                     take.done = taken
                 work.counts.clear()
             for commit in round_.commits:
-                commit.done = _give_back_unless_done(commit, give_back)
+                if isinstance(commit, Commit):
+                    commit.done = _give_back_unless_done(commit, give_back)
+                else:
+                    commit.done = _ignore
             for send in round_.sends:
                 send.done = _ignore
             round_.heads = [_ignore] * len(round_.heads)
@@ -176,15 +184,15 @@ class Call:
             round_.commits
             or round_.sends
             or round_.heads
-            or any(w.publishes or w.takes or w.counts or w.buries for w in round_.works.values())
+            or any(w.publishes or w.takes or w.counts or w.buries or w.notes for w in round_.works.values())
             for round_ in self.rounds
         )
 
 
-def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]], None]) -> Done:
-    def done(error: StoreError | None) -> None:
+def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]], None]) -> Once:
+    def done(outcome: Outcome | StoreError) -> None:
         leased = [d for part in commit.parts for d in part.deliveries]
-        if error is not None and leased:
+        if isinstance(outcome, StoreError) and leased:
             give_back(leased)
 
     return done

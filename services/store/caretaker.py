@@ -89,23 +89,28 @@ class Caretaker:
         try:
             await connection.send_command("SUBSCRIBE", keys.changes)
             await connection.read_response(disable_decoding=True)
+            self._store.numbers.follow(True)
             message = None  # from here on nothing is missed; what was told before may have been
             while True:
-                if message is None or decode_name(message[2]) == EVERYTHING:
-                    self._store.look_again()
-                    for queue in self._store.known():
-                        await self._refresh(queue.name)
-                else:
-                    await self._refresh(decode_name(message[2]))
+                await self._changed(EVERYTHING if message is None else decode_name(message[2]))
                 message = await connection.read_response(disable_decoding=True, timeout=REFRESH_S)
         finally:
+            self._store.numbers.follow(False)
             await connection.disconnect(nowait=True)
 
+    async def _changed(self, name: str) -> None:
+        self._store.numbers.changed()
+        if name == EVERYTHING:
+            self._store.look_again()
+        for queue in self._store.known():
+            if name in (EVERYTHING, queue.name):
+                await self._refresh(queue.name)
+        self._store.changed(name)
+
     async def _refresh(self, name: str) -> None:
-        if any(queue.name == name for queue in self._store.known()):
-            try:
-                await self._store.find(name)
-            except StoreUnavailable:
-                return
-            except QueueUnknown:
-                self._store.forget(name)
+        try:
+            await self._store.find(name)
+        except StoreUnavailable:
+            return
+        except QueueUnknown:
+            self._store.forget(name)

@@ -33,6 +33,7 @@ class DeadLetter:
     died_ms: int
     body: bytes
     attributes: dict[str, Any]
+    note: str = ""  # what was written beside it while it was tried
 
     @classmethod
     def parse(cls, identifier: bytes, flat: list[bytes]) -> DeadLetter:
@@ -50,6 +51,7 @@ class DeadLetter:
             died_ms=int(f["died"]),
             body=f["body"],
             attributes=msgpack.unpackb(f["attributes"]) if "attributes" in f else {},
+            note=f.get("note", b"").decode("utf-8", "replace"),
         )
 
 

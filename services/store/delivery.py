@@ -23,7 +23,7 @@ class Delivery:
     count: int
     blob: bytes  # the records, heads included
     stamp: bytes  # "<ms> <origin>"
-    history: bytes  # "<acquired> <failed>", empty for a first delivery
+    history: bytes  # "<acquired> <failed> [<note>]", empty for a first delivery
     dropped: int = -1  # octets of bodies that are not kept any more; -1: they are all here
     settled: bool = False  # at most once: it was settled before anybody saw it
 
@@ -50,12 +50,17 @@ class Delivery:
     @property
     def acquired(self) -> int:
         """How often it was given out, this time included."""
-        return int(self.history.partition(b" ")[0]) if self.history else 1
+        return int(self.history.split(b" ")[0]) if self.history else 1
 
     @property
     def failed(self) -> int:
         """How often a delivery failed; only this counts towards max_deliveries."""
-        return int(self.history.partition(b" ")[2]) if self.history else 0
+        return int(self.history.split(b" ")[1]) if self.history else 0
+
+    @property
+    def note(self) -> str:
+        """What whoever had it before wrote beside it (`Verbs.note`), '' if nothing."""
+        return self.history.split(b" ", 2)[2].decode() if self.history.count(b" ") > 1 else ""
 
     def records(self) -> list[bytes]:
         return records.split(self.blob, self.count)

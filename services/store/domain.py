@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.store import delivery
+from services.store.claims import Claims
 from services.store.connect import Connector
 from services.store.delivery import Delivery
 from services.store.errors import QueueUnknown, StoreError
@@ -37,7 +38,7 @@ class Timing:
     straggler_ms: int = STRAGGLER_MS
 
 
-class Domain:
+class Domain(Claims):
     def __init__(
         self,
         name: str,
@@ -175,14 +176,3 @@ class Domain:
         if reply == b"GONE":
             raise QueueUnknown
         return delivery.parse(queue, reply, 0)
-
-    async def reserve(self, queue: Queue, holder: str, ttl_ms: int) -> int | None:
-        """A fence number while `holder` alone may publish (with holder=...), or None when somebody else may."""
-        reply = await self.function("reserve", [queue.keys[1]], holder, ttl_ms)
-        if reply == b"GONE":
-            raise QueueUnknown
-        return int(reply) or None
-
-    async def release_reservation(self, queue: Queue, holder: str, fence: int) -> bool:
-        """Frees it, if it is still the same one."""
-        return bool(await self.function("release", [queue.keys[1]], holder, fence))

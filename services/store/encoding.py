@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from services.store import outcomes, records
-from services.store.operations import TAKE_BYTES, Commit, Publish, Reject, Return, Send, Work, merge
+from services.store.operations import (
+    TAKE_BYTES,
+    Commit,
+    Note,
+    Numbered,
+    Publish,
+    Reject,
+    Return,
+    Send,
+    Work,
+    merge,
+)
 from services.store.outcomes import Handler
 
 if TYPE_CHECKING:
@@ -36,7 +47,10 @@ class _Encoder:
             for work in round_.works.values():
                 self._work(work)
             for commit in round_.commits:
-                self._commit(commit)
+                if isinstance(commit, Commit):
+                    self._commit(commit)
+                else:
+                    self._numbered(commit)
             if round_.sends:
                 self._sends(round_.sends)
             for placed in round_.heads:
@@ -53,6 +67,9 @@ class _Encoder:
     def _work(self, work: Work) -> None:
         args = self._args
         index = self._call.queues[work.queue.qid][0]
+        if work.notes:  # before what ends the lease
+            _encode_notes(index, work.notes, args)
+            self.handlers.append(outcomes.noted(work.notes, self._call.count))
         if work.acks:
             args += ("A", index, len(work.acks))
             for (lot, entry), (size, mask, count) in work.acks.items():
@@ -66,7 +83,7 @@ class _Encoder:
             self.handlers.append(outcomes.rejected(work.rejects, self._call.count))
         for bury in work.buries:
             args += ("B", index, bury.origin, 1, bury.reason, bury.error, bury.record)
-            self.handlers.append(outcomes.plain(bury.done, self._call.count))
+            self.handlers.append(outcomes.buried(bury, self._call.count))
         if work.publishes:
             self._publishes(index, work.publishes)
         if work.takes:
@@ -99,20 +116,32 @@ class _Encoder:
             start = end
 
     def _commit(self, commit: Commit) -> None:
-        args, transactions = self._args, self._transactions
-        transactions.append(self._call.keys.transaction(commit.identifier))
-        key = FIRST_QUEUE + 8 * len(self._call.queues) + len(transactions)
+        args = self._args
+        key = self._key(self._call.keys.transaction(commit.identifier))
         args += ("X", key, commit.keep_ms, commit.digest, len(commit.parts))
         for part in commit.parts:
             merged = merge(part.deliveries)
             entries = records.pack(part.records) if part.records else []
-            args += (self._call.queues[part.queue.qid][0], len(merged), part.origin)
+            args += (self._call.queues[part.queue.qid][0], len(merged), part.origin, part.holder)
             for group in merged:
                 args += group
             args.append(len(entries))
             for packed in entries:
                 args += packed
-        self.handlers.append(outcomes.committed(commit, self._call.count))
+        self.handlers.append(outcomes.once(commit, self._call.count))
+
+    def _numbered(self, numbered: Numbered) -> None:
+        key = self._key(self._call.keys.journal(numbered.journal))
+        queue = self._call.queues[numbered.queue.qid][0]
+        record = numbered.record
+        self._args += ("U", key, queue, numbered.number, numbered.origin, numbered.reason, numbered.error)
+        self._args += (1, len(record) - 4, record)
+        self.handlers.append(outcomes.once(numbered, self._call.count))
+
+    def _key(self, key: str) -> int:
+        """The place of one more key, behind those of the queues."""
+        self._transactions.append(key)
+        return FIRST_QUEUE + 8 * len(self._call.queues) + len(self._transactions)
 
     def _sends(self, sends: list[Send]) -> None:
         """Lines of many connections share entries. One operation for all that know the same bindings."""
@@ -158,6 +187,14 @@ def _encode_returns(index: int, returns: list[Return], args: list[Any]) -> None:
         d = r.delivery
         for position in range(d.start, d.start + d.count):
             args += (d.lot, d.entry, position, "end" if r.to_end else "front", int(r.failed), r.error)
+
+
+def _encode_notes(index: int, notes: list[Note], args: list[Any]) -> None:
+    args += ("N", index, sum(note.delivery.count for note in notes))
+    for note in notes:
+        d = note.delivery
+        for position in range(d.start, d.start + d.count):
+            args += (d.lot, d.entry, position, note.text)
 
 
 def _encode_rejects(index: int, rejects: list[Reject], args: list[Any]) -> None:

@@ -9,7 +9,9 @@ StoreError
 ├── QueueUnknown          no such queue, or the handle is of a queue deleted meanwhile
 ├── QueueExists
 ├── QueueNotEmpty
+├── NumberTaken           another queue has this number
 ├── QueueFull             max_length or max_bytes reached, overflow policy reject
+├── MessageTooLarge       larger than the peers of a transmission queue take
 ├── QueuePaused
 ├── QueueReserved         somebody else holds the reservation
 ├── ReservationLost       the reservation that the caller had is gone
@@ -89,10 +91,22 @@ class QueueNotEmpty(StoreError):
     reason = "queue_not_empty"
 
 
+class NumberTaken(StoreError):
+    """another queue has this number"""
+
+    reason = "number_taken"
+
+
 class QueueFull(StoreError):
     """the queue is full"""
 
     reason = "queue_full"
+
+
+class MessageTooLarge(StoreError):
+    """the message is larger than the queue's peers take"""
+
+    reason = "too_large_for_peers"
 
 
 class QueuePaused(StoreError):
@@ -176,6 +190,7 @@ class StoreFault(StoreError):
 # How the functions name their refusals (lua/publish.lua, lua/commit.lua).
 REFUSALS: dict[str, type[StoreError]] = {
     "FULL": QueueFull,
+    "LARGE": MessageTooLarge,
     "PAUSED": QueuePaused,
     "RESERVED": QueueReserved,
     "FENCED": LeaseLost,

@@ -54,6 +54,9 @@ class DomainKeys:
     def transaction(self, identifier: str) -> str:
         return f"{self.prefix}tx:{identifier}"
 
+    def journal(self, name: str) -> str:
+        return f"{self.prefix}j:{name}"
+
     def queue(self, qid: str) -> tuple[str, ...]:
         return tuple(f"{self.prefix}{qid}:{key}" for key in QUEUE_KEYS)
 
@@ -99,12 +102,28 @@ class RegistryKeys:
         return self.prefix + "queues"
 
     @property
+    def numbers(self) -> str:
+        return self.prefix + "numbers"
+
+    @property
+    def remotes(self) -> str:
+        return self.prefix + "remotes"
+
+    @property
     def domains(self) -> str:
         return self.prefix + "domains"
 
     @property
     def ids(self) -> str:
         return self.prefix + "ids"
+
+    @property
+    def cast_ids(self) -> str:
+        return self.prefix + "cast_ids"
+
+    @property
+    def peers(self) -> str:
+        return self.prefix + "peers"
 
     @property
     def promises(self) -> str:

@@ -7,6 +7,7 @@ FILES = (
     "schema",
     "queues",
     "log",
+    "large",
     "publish",
     "take",
     "settle",
@@ -22,10 +23,21 @@ FILES = (
     "registry",
     "exports",
 )
+ENCLOSED = (
+    "upkeep",
+    "admin",
+    "redrive",
+    "registry",
+)  # what they offer stands in FUNCTIONS; all else is their own
 
 
 def source() -> str:
     """The whole library as FUNCTION LOAD takes it."""
     folder = resources.files(__package__).joinpath("lua")
-    parts = [folder.joinpath(f"{name}.lua").read_text("utf-8") for name in FILES]
+    parts = [_enclosed(name, folder.joinpath(f"{name}.lua").read_text("utf-8")) for name in FILES]
     return f"#!lua name={LIBRARY}\n" + "\n".join(parts)
+
+
+def _enclosed(name: str, text: str) -> str:
+    """Lua allows 200 local names at the top: those of a block are not among them."""
+    return f"do\n{text}end" if name in ENCLOSED else text

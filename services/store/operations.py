@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
@@ -15,11 +15,20 @@ MAX_BYTES = 1 << 20  # of records in one call; a single larger message goes alon
 MAX_QUEUES = 128
 TAKE_BYTES = 1 << 20  # of bodies that one call's takes may answer, or one message that is larger
 
+
+class Outcome(Enum):
+    """What became of something that is done once."""
+
+    STORED = "stored"  # now
+    AGAIN = "again"  # it had been done before
+
+
 Refusals = list[tuple[int, StoreError]]  # (index in the run, why)
 Published = Callable[[Refusals | StoreError], None]  # [] = all are stored
 Taken = Callable[[list[Delivery] | StoreError, bool], None]  # True: there was more than one call may carry
 Counted = Callable[[int | StoreError], None]
 Done = Callable[[StoreError | None], None]
+Once = Callable[[Outcome | StoreError], None]
 Placed = Callable[[str | StoreError], None]  # a place in the log: "<era>-<messages up to there>"
 
 
@@ -76,6 +85,13 @@ class Reject:
 
 
 @dataclass(slots=True)
+class Note:
+    delivery: Delivery
+    text: str
+    done: Done
+
+
+@dataclass(slots=True)
 class Bury:
     record: bytes
     origin: str
@@ -92,6 +108,7 @@ class Part:
     deliveries: list[Delivery]
     records: list[bytes]
     origin: str
+    holder: str = ""  # as in `publish`
 
 
 @dataclass(slots=True)
@@ -100,7 +117,21 @@ class Commit:
     parts: list[Part]
     keep_ms: int
     digest: str  # of what it does, '' if nobody asks whether another one had its identifier
-    done: Done
+    done: Once
+
+
+@dataclass(slots=True)
+class Numbered:
+    """One record under a number of its journal; with a reason it goes to the dead letters."""
+
+    journal: str
+    number: int
+    queue: Queue
+    record: bytes
+    origin: str
+    reason: str
+    error: str
+    done: Once
 
 
 @dataclass(slots=True)
@@ -126,6 +157,7 @@ class Work:
     acked: list[tuple[list[Delivery], Done]] = field(default_factory=list)  # who asked, and for which of them
     returns: list[Return] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     buries: list[Bury] = field(default_factory=list)
     publishes: list[Publish] = field(default_factory=list)
     takes: list[Take] = field(default_factory=list)
@@ -135,7 +167,7 @@ class Work:
 @dataclass(slots=True)
 class Round:
     works: dict[str, Work] = field(default_factory=dict)
-    commits: list[Commit] = field(default_factory=list)
+    commits: list[Commit | Numbered] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     heads: list[Placed] = field(default_factory=list)
 

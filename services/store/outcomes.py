@@ -8,13 +8,37 @@ from typing import Any
 
 from services.store import delivery
 from services.store.delivery import Delivery
-from services.store.errors import BindingsChanged, QueueUnknown, StoreError, StoreFault, refusal, refused_as
-from services.store.operations import Commit, Counted, Done, Placed, Publish, Reject, Return, Send, Take
+from services.store.errors import (
+    BindingsChanged,
+    MessageTooLarge,
+    QueueUnknown,
+    StoreError,
+    StoreFault,
+    refusal,
+    refused_as,
+)
+from services.store.operations import (
+    Bury,
+    Commit,
+    Counted,
+    Done,
+    Note,
+    Numbered,
+    Outcome,
+    Placed,
+    Publish,
+    Reject,
+    Return,
+    Send,
+    Take,
+)
 from services.store.queues import Queue
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[Any], None]
+Handler = Callable[
+    [Any], None
+]  # looks whom to tell when the answer is there: by then they may have been told
 Count = Callable[[StoreError, int], None]
 
 
@@ -64,7 +88,7 @@ def acked(
 
 
 def _tell_each(
-    items: Sequence[Return | Reject], gone: StoreError | None, indexes: Sequence[int], count: Count
+    items: Sequence[Return | Reject | Note], gone: StoreError | None, indexes: Sequence[int], count: Count
 ) -> None:
     """indexes: of the messages that were not leased to us, counted over all items."""
     fenced = set() if gone else set(indexes)
@@ -90,8 +114,40 @@ def rejected(rejects: list[Reject], count: Count) -> Handler:
     return handle
 
 
-def plain(done: Done, count: Count) -> Handler:
-    return lambda reply: tell(done, _failed(reply, count, 1))
+def noted(notes: list[Note], count: Count) -> Handler:
+    def handle(reply: Any) -> None:
+        _tell_each(notes, _failed(reply, count, len(notes)), reply[2:], count)
+
+    return handle
+
+
+def buried(bury: Bury, count: Count) -> Handler:
+    return lambda reply: tell(bury.done, _failed(reply, count, 1))
+
+
+def _verdicts(reply: Any, sizes: list[int], count: Count) -> list[StoreError | None]:
+    """For each message of a run why it was refused, or None; counted.
+
+    Of each entry the first so many were accepted. Where some are LARGE it is said which, and of the others how many.
+    """
+    error = refusal(reply[1])
+    if not isinstance(error, MessageTooLarge):
+        accepted = reply[2:] or [0] * len(sizes)
+        count(error, sum(sizes) - reply[0])
+        return [
+            None if index < fit else error
+            for size, fit in zip(sizes, accepted, strict=True)
+            for index in range(size)
+        ]
+    verdicts: list[StoreError | None] = []
+    full = refusal("FULL")
+    for size, (accepted, *large) in zip(sizes, reply[2:], strict=True):
+        others = iter([None] * accepted + [full] * (size - accepted - len(large)))
+        verdicts += [error if index in large else next(others) for index in range(size)]
+    for why in (error, full):
+        if number := verdicts.count(why):
+            count(why, number)
+    return verdicts
 
 
 def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
@@ -105,15 +161,12 @@ def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
             for publish in group:
                 tell(publish.done, failed)
             return
-        error = refusal(reply[1])
-        accepted = reply[2:] or [0] * len(sizes)
-        count(error, sum(sizes) - reply[0])
-        fits = [index < fit for size, fit in zip(sizes, accepted, strict=True) for index in range(size)]
+        verdicts = _verdicts(reply, sizes, count)
         at = 0
         for publish in group:
-            mine = fits[at : at + len(publish.records)]
+            mine = verdicts[at : at + len(publish.records)]
             at += len(publish.records)
-            tell(publish.done, [(index, error) for index, ok in enumerate(mine) if not ok])
+            tell(publish.done, [(index, why) for index, why in enumerate(mine) if why is not None])
 
     return handle
 
@@ -142,19 +195,21 @@ def counted(waiters: list[Counted], count: Count) -> Handler:
     return handle
 
 
-def committed(commit: Commit, count: Count) -> Handler:
+def once(operation: Commit | Numbered, count: Count) -> Handler:
     def handle(reply: Any) -> None:
         failed = _failed(reply, count, 1)
         if failed is not None:
-            tell(commit.done, failed)
+            tell(operation.done, failed)
         elif reply[0] == b"DONE":
-            tell(commit.done, None)
+            tell(operation.done, Outcome.STORED)
+        elif reply[0] == b"AGAIN":
+            tell(operation.done, Outcome.AGAIN)
         elif reply[0] == b"FAILED":
             error = refusal(reply[1])
             count(error, 1)
-            tell(commit.done, error)
+            tell(operation.done, error)
         else:
-            tell(commit.done, StoreFault(f"a commit was answered with {reply!r}"))
+            tell(operation.done, StoreFault(f"a commit was answered with {reply!r}"))
 
     return handle
 

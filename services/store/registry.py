@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from redis.exceptions import RedisError
 
 from services.store.connect import Connector
-from services.store.errors import DatasetLost, NotInitialised, StoreFault
+from services.store.errors import DatasetLost, NotInitialised, NumberTaken, StoreFault
 from services.store.keys import RegistryKeys
 from services.store.library import source
 from services.store.link import Link, explain
@@ -21,6 +21,7 @@ from services.store.queues import Queue
 from services.store.spec import STORED, QueueSpec
 
 READY = b"ready"
+MAX_ID = 0xFFFF_FFFF
 EVERYTHING = ""  # no queue's name: a notice that everything may have changed
 
 
@@ -30,6 +31,10 @@ def encode_name(name: str) -> bytes:
 
 def decode_name(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
+
+
+def number_taken(number: str, by: str) -> str:
+    return f"{number} is the number of queue {by!r}: each number belongs to one queue"
 
 
 def new_dataset() -> str:
@@ -74,13 +79,20 @@ class Registry:
     async def claim(
         self, name: str, owner: str, spec: QueueSpec, *, replace: bool
     ) -> tuple[Queue, bool, bool]:
-        """The queue as registered, whether the name was new, and whether its domain is still to be set up."""
-        keys = [self.keys.epoch, self.keys.queues, self.keys.domains, self.keys.ids]
+        """The queue as registered, whether the name was new, and whether its domain is still to be set up.
+
+        Raises NumberTaken.
+        """
+        own = self.keys
+        keys = [own.epoch, own.queues, own.domains, own.ids, own.numbers, own.remotes]
         mode = "apply" if replace else "create"
         text = spec.model_dump_json(by_alias=True, exclude_defaults=True)
-        qid, domain, new, kept, fresh = await self.link.function(
-            "register", keys, await self.epoch(), encode_name(name), owner, spec.domain, text, mode
-        )
+        document = (encode_name(name), owner, spec.domain, text, mode)
+        index = (int(spec.remote is not None), *spec.numbers())
+        reply = await self.link.function("register", keys, await self.epoch(), *document, *index)
+        if reply[0] == b"TAKEN":
+            raise NumberTaken(number_taken(reply[1].decode(), decode_name(reply[2])))
+        qid, domain, new, kept, fresh = reply
         return self._queue(name, qid.decode(), domain.decode(), owner, kept), bool(new), bool(fresh)
 
     async def claim_domain(self, domain: str) -> bool:
@@ -93,7 +105,7 @@ class Registry:
         await self.link.call("HSET", self.keys.domains, domain, READY)
 
     async def forget(self, queue: Queue) -> bool:
-        keys = [self.keys.epoch, self.keys.queues]
+        keys = [self.keys.epoch, self.keys.queues, self.keys.numbers, self.keys.remotes]
         return bool(
             await self.link.function(
                 "unregister", keys, await self.epoch(), encode_name(queue.name), queue.qid
@@ -121,6 +133,36 @@ class Registry:
                 yield self._parse(decode_name(found[i]), found[i + 1])
             if cursor == b"0":
                 return
+
+    async def numbers(self) -> dict[str, str]:
+        """'rqp-mca 7' -> name of the queue that has this number."""
+        found = await self.link.call("HGETALL", self.keys.numbers)
+        return {found[i].decode(): decode_name(found[i + 1]) for i in range(0, len(found), 2)}
+
+    async def numbered(self, number: str) -> str | None:
+        """The name of the queue that has this number, 'rqp-mca 7'. Raises NotInitialised."""
+        found = await self.link.call("HGET", self.keys.numbers, number)
+        if found is None:
+            await self.epoch()
+            return None
+        return decode_name(found)
+
+    async def remotes(self) -> list[str]:
+        """The names of the queues that lead to other systems."""
+        return [decode_name(name) for name in await self.link.call("SMEMBERS", self.keys.remotes)]
+
+    async def next_ids(self, count: int) -> int:
+        """The first of so many ids of 32 bits, one after the other, never 0 (rqp_cast.md 2.3).
+
+        They come round after four thousand million. A store that is new begins somewhere else than the one before it.
+        """
+        key = self.keys.cast_ids
+        await self.link.call("SET", key, int(time.time()), "NX")
+        while True:
+            # an answer that is lost loses the ids
+            last = (int(await self.link.call("INCRBY", key, count)) - 1) % MAX_ID + 1
+            if last >= count:  # else they come round in the middle
+                return last - count + 1
 
     async def domains(self) -> list[str]:
         found = await self.link.call("HGETALL", self.keys.domains)

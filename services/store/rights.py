@@ -10,7 +10,7 @@ KEY_PATTERN = "ps:{*"
 COMMANDS = (
     *("fcall", "fcall_ro", "ping", "time", "info", "wait", "cluster|slots", "select"),
     *("subscribe", "unsubscribe", "publish"),
-    *("get", "set", "exists", "del", "unlink", "incr", "pexpire"),
+    *("get", "set", "exists", "del", "unlink", "incr", "incrby", "pexpire"),
     *(
         "hget",
         "hset",

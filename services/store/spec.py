@@ -25,10 +25,11 @@ from pydantic import (
     model_validator,
 )
 
-from services.store.document import Document
-from services.store.text_binding import Bindings, TextBinding
+from services.store.bindings import Bindings
+from services.store.document import API_VERSION, Document, refuse_bool
+from services.store.rqp_binding import Protocol, Remote, number_name
+from services.store.text_binding import TextBinding
 
-API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
 DURATION = re.compile(r"(\d+)(ms|s|m|h|d)\Z", re.ASCII)
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 MAX_NAME_BYTES = 255
@@ -106,13 +107,6 @@ def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> Delet
     return policy
 
 
-def refuse_bool(value: object) -> object:
-    """YAML's `yes` would be taken for 1."""
-    if isinstance(value, bool):
-        raise ValueError("write a whole number")
-    return value
-
-
 Number = Annotated[int, BeforeValidator(refuse_bool), Field(ge=0)]
 Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=0)]
 
@@ -139,12 +133,27 @@ class QueueSpec(Document):
     paused: bool = False
     deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = DeletionPolicy.RETAIN
     bindings: Bindings = Bindings()
+    remote: Remote | None = None
 
     @model_validator(mode="after")
     def _is_where_the_log_is(self) -> Self:
         if self.bindings.text != TextBinding() and self.domain != LOG_DOMAIN:
             raise ValueError(f"bindings.text needs domain {LOG_DOMAIN!r}, where the text service's log is")
         return self
+
+    @model_validator(mode="after")
+    def _is_here_or_elsewhere(self) -> Self:
+        if self.remote is not None and self.numbers():
+            raise ValueError(
+                "remote leads to another system: such a queue has neither bindings.rqpMca.queueId nor "
+                "bindings.rqpCast.key, or two systems would pass a message on for ever"
+            )
+        return self
+
+    def numbers(self) -> list[str]:
+        """What the queue is known by beside its name, each of them its own: 'rqp-mca 7', 'rqp-cast 7'."""
+        given = {Protocol.MCA: self.bindings.rqp_mca.queue_id, Protocol.CAST: self.bindings.rqp_cast.key}
+        return [number_name(protocol, number) for protocol, number in given.items() if number is not None]
 
     def subscription(self, name: str) -> str:
         """What the log knows of a queue that subscribes to it, as JSON; '' if it does not."""
@@ -162,8 +171,10 @@ class QueueSpec(Document):
             *(self.max_length, self.max_bytes, self.overflow.value, self.message_ttl),
             *(self.max_deliveries, int(self.paused), self.dead_letter.max_length, self.ack_level),
             self.bindings.text.publish or "*",
+            self.remote.max_message_bytes if self.remote is not None else UNBOUNDED,
         )
         document = self.model_dump_json(by_alias=True)
+        nothing_wrong = ("condition", "") if self.remote is None else ()  # of the time when it led elsewhere
         return [
             "limits",
             " ".join(map(str, limits)),
@@ -171,6 +182,7 @@ class QueueSpec(Document):
             self.visibility_timeout,
             "document",
             document,
+            *nothing_wrong,
         ]
 
 

@@ -5,33 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import secrets
 import time
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import Callable
 
 from redis.exceptions import RedisError
 
 from services.store.caretaker import Caretaker
+from services.store.catalogue import Catalogue
 from services.store.connect import Connector
 from services.store.domain import Domain, Timing
 from services.store.errors import (
     DatasetLost,
-    DomainMismatch,
     NotInitialised,
-    QueueExists,
-    QueueNotEmpty,
-    QueueUnknown,
     StoreError,
 )
-from services.store.figures import figures
 from services.store.link import explain
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
-from services.store.queues import Queue
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
-from services.store.sharing import Sharing
-from services.store.spec import QueueSpec
+from services.store.waking import Wakes
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +35,7 @@ def _ignore(_reason: str, _number: int) -> None:
     return None
 
 
-class Store:
+class Store(Catalogue):
     def __init__(
         self,
         url: str,
@@ -59,13 +51,12 @@ class Store:
         """
         self._pipe_settings = pipe or PipeSettings()
         self.connector = Connector(url, self._pipe_settings.request_timeout_s)
-        self.registry = Registry(self.connector)
+        super().__init__(Registry(self.connector))
         self.edge = edge
         self._timing = timing or Timing()
         self._observe = observe
         self._domains: dict[str, Domain] = {}
-        self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
-        self._sharing = Sharing(self._find)
+        self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
         self._promises: Promises | None = None  # as they were found at
         self._promises_at = 0.0
@@ -138,7 +129,8 @@ class Store:
     async def close(self, timeout: float = 5.0) -> None:
         if self._caretaker is not None:
             await self._caretaker.close()
-        await self._sharing.close()
+        await self.stop_looking()
+        await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
         await asyncio.gather(*(domain.close(timeout) for domain in self._domains.values()))
         await self.registry.close()
 
@@ -175,8 +167,16 @@ class Store:
         found.start()
         return found
 
+    def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
+        """Tells when queues of the domain may have something; one for the whole process."""
+        found = self._wakes.get(name)
+        if found is None:
+            found = self._wakes[name] = Wakes(self.connector, name)
+            found.start()
+        return found
+
     def _dataset_changed(self, _epoch: str) -> None:
-        self._known.clear()
+        self.forget_all()
 
     async def prepare(self, name: str) -> None:
         """Sets a domain up that nobody has used yet. Raises NotInitialised, DatasetLost, StoreUnavailable."""
@@ -191,87 +191,6 @@ class Store:
             if found.partition(".")[0] != epoch.partition(".")[0]:
                 raise DatasetLost
         await self.registry.domain_is_ready(domain.name)
-
-    # queues
-
-    def known(self) -> list[Queue]:
-        return list(self._known.values())
-
-    def forget(self, name: str) -> None:
-        """The next who asks for it looks again."""
-        self._known.pop(name, None)
-
-    async def find(self, name: str) -> Queue:
-        """The queue of this name, as it is now. Raises QueueUnknown."""
-        return await self._sharing.ask(name)
-
-    async def _find(self, name: str) -> Queue:
-        queue = await self.registry.find(name)
-        if queue is None:
-            raise QueueUnknown(f"there is no queue {name!r}")
-        queue.unkept = not (await self._lately_found()).keeps(queue.spec.ack_level)
-        held = self._known.get(name)
-        if held is not None and held.qid == queue.qid:
-            held.follow(queue.spec, queue.owner)
-            held.unkept = queue.unkept
-            return held
-        found = await self._domain(queue.domain).link.call("HGET", queue.keys[1], "id")
-        if found is None:
-            raise QueueUnknown(f"queue {name!r} is being deleted")
-        self._known[name] = queue
-        return queue
-
-    async def queues(self) -> AsyncIterator[Queue]:
-        async for queue in self.registry.all():
-            yield queue
-
-    async def declare(
-        self, name: str, spec: QueueSpec, owner: str, *, replace: bool = False
-    ) -> tuple[Queue, bool]:
-        """The queue, and whether it is new. replace=True changes an existing one to this document.
-
-        Raises QueueExists (without replace), DomainMismatch, AckLevelRefused, StoreUnavailable.
-        """
-        (await self.promises()).check(spec.ack_level)
-        maker = secrets.token_hex(8)
-        made: Any = b"GONE"
-        while made == b"GONE":
-            queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace)
-            if replace and queue.domain != spec.domain:
-                raise DomainMismatch(
-                    f"queue {name!r} is in domain {queue.domain!r}: it cannot move to {spec.domain!r}"
-                )
-            domain = self._domain(queue.domain)
-            if fresh:
-                await self._set_up(domain)
-            # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
-            made = await domain.declare(queue, maker)
-            if made == b"GONE":  # whoever deletes it has not freed the name yet
-                await self.registry.forget(queue)
-        if not made and not replace:
-            raise QueueExists(f"a queue {name!r} exists already")
-        await self.registry.tell(name)
-        return queue, bool(made)
-
-    async def delete(self, queue: Queue, *, if_empty: bool = False) -> int:
-        """Removes queue, messages and dead letters; answers how many messages went. Raises QueueNotEmpty."""
-        domain = self._domain(queue.domain)
-        policy = "DeleteIfEmpty" if if_empty else "Delete"
-        keys = [*queue.keys, *domain.keys.bindings]
-        done, messages = await domain.function("delete", keys, queue.qid, policy)
-        if not done:
-            raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
-        await self.registry.forget(queue)
-        self._known.pop(queue.name, None)
-        await self.registry.tell(queue.name)
-        return int(messages)
-
-    async def stats(self, queue: Queue) -> dict[str, Any]:
-        """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown."""
-        reply = await self._domain(queue.domain).link.function("stats", list(queue.keys))
-        if reply == b"GONE":
-            raise QueueUnknown(f"there is no queue {queue.name!r}")
-        return figures(reply)
 
 
 __all__ = ["DEFAULT_DOMAIN", "READY", "Store"]

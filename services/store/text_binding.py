@@ -49,9 +49,3 @@ class TextBinding(Document):
     publish: Annotated[str, AfterValidator(check_tag)] = Field(
         "", max_length=255, description="the tag under which all that is put in appears; '' = nowhere"
     )
-
-
-class Bindings(Document):
-    """How protocols see the queue beside its name."""
-
-    text: TextBinding = TextBinding()

@@ -6,16 +6,17 @@ answered within the same step.
 
 from __future__ import annotations
 
+import re
+
+from services.store.commits import Commits
 from services.store.delivery import Delivery
-from services.store.errors import AckLevelLost, DomainMismatch, StoreError
-from services.store.keys import DomainKeys
+from services.store.errors import AckLevelLost, StoreError
 from services.store.operations import (
     MAX_MESSAGES,
     Bury,
-    Commit,
     Counted,
     Done,
-    Part,
+    Note,
     Phase,
     Placed,
     Publish,
@@ -30,32 +31,12 @@ from services.store.operations import (
     together,
 )
 from services.store.queues import Queue
-from services.store.waiting import Waiting
 
-KEEP_TRANSACTIONS_MS = 24 * 3600 * 1000  # how long an applied transaction id is remembered
+NOTE = re.compile(r"[!-~]{0,200}")
 
 
-class Verbs:
-    def __init__(self, keys: DomainKeys) -> None:
-        self.keys = keys
-        self.waiting = Waiting(keys, self.count_refusal)
-        self._call_for = self.waiting.call_for
-        self._may_refuse = True  # False: `refuses` would answer None, so nobody asks
-
-    def refuses(self) -> StoreError | None:
-        raise NotImplementedError
-
-    def count_refusal(self, error: StoreError, number: int = 1) -> None:
-        raise NotImplementedError
-
-    def _refusal(self, *goals: Queue) -> StoreError | None:
-        """Why nothing can be done now, or nothing be put into one of the goals."""
-        error = self.refuses()
-        if error is None and any(queue.unkept for queue in goals):
-            error = AckLevelLost()
-        if error is not None:
-            self.count_refusal(error)
-        return error
+class Verbs(Commits):
+    """All of them: see also `Commits`."""
 
     def publish(
         self,
@@ -66,7 +47,11 @@ class Verbs:
         done: Published,
         holder: str = "",
     ) -> None:
-        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level."""
+        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
+
+        holder: who has the queue reserved (ReservationLost if not), or '?' and a name, for whom it is enough that
+        nobody else has (QueueReserved if somebody has).
+        """
         error = self.refuses() if self._may_refuse else None
         if queue.unkept:
             error = error or AckLevelLost()
@@ -160,6 +145,21 @@ class Verbs:
             call = self._call_for(0, 0, 0, settles=d.count)
             call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, each))
 
+    def note(self, source: Source, delivery: Delivery, note: str, done: Done) -> None:
+        """Writes something beside leased messages, '' to take it away: whoever gets them later finds it.
+
+        It stays until they are settled, and goes with them to the dead letters. ValueError for a note of more than 200
+        characters, or with others than visible ones of ASCII.
+        """
+        if not NOTE.fullmatch(note):
+            raise ValueError(f"a note has up to 200 visible characters and no spaces, unlike {note!r}")
+        refused = self._refusal(delivery.queue)
+        if refused is not None:
+            done(refused)
+            return
+        call = self._call_for(0, 0, 0, settles=delivery.count)
+        call.work(source, delivery.queue, Phase.SETTLE).notes.append(Note(delivery, note, done))
+
     def bury(
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done
     ) -> None:
@@ -178,34 +178,6 @@ class Verbs:
             done(refused)
             return
         self._call_for(0, 0, 0).work(source, queue, Phase.COUNT).counts.append(done)
-
-    def commit(
-        self,
-        source: Source,
-        identifier: str,
-        parts: list[Part],
-        done: Done,
-        keep_ms: int = KEEP_TRANSACTIONS_MS,
-        digest: str = "",
-    ) -> None:
-        """Settles and publishes over several queues, all or nothing; an identifier is applied once, ever.
-
-        With a digest, an identifier that was applied with another one is answered BatchDiffers.
-
-        Answers LeaseLost, QueueUnknown, QueueFull, QueuePaused or StoreFull when one part cannot be done: then
-        nothing was. Raises DomainMismatch for queues of another domain.
-        """
-        refused = self._refusal(*(part.queue for part in parts if part.records))
-        if refused is not None:
-            done(refused)
-            return
-        if any(part.queue.domain != self.keys.domain for part in parts):
-            raise DomainMismatch
-        size = sum(len(record) for part in parts for record in part.records)
-        call = self._call_for(sum(len(part.records) for part in parts), size, 0, len(parts))
-        call.place(source, Phase.COMMIT).commits.append(Commit(identifier, parts, keep_ms, digest, done))
-        for part in parts:
-            call.touch(part.queue)
 
     def send(self, source: Source, send: Send, replicas: int) -> None:
         """Appends to the log: all of it, and all copies, or nothing. BindingsChanged: make it anew."""

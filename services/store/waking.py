@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import TracebackType
+from weakref import WeakSet
 
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError
@@ -12,6 +16,8 @@ from services.store.connect import Connector
 from services.store.keys import DomainKeys
 from services.store.link import explain
 from services.store.queues import Queue
+
+log = logging.getLogger(__name__)
 
 POLL_S = 1.0  # a notice may be lost, and nothing tells that a pause ended: look again after this long
 
@@ -67,3 +73,76 @@ class Wake:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             await connection.disconnect(nowait=True)
+
+
+class Wakes:
+    """One subscription for many queues of a domain. It listens from `start` until `close`."""
+
+    def __init__(self, connector: Connector, domain: str) -> None:
+        self._connector = connector
+        self._keys = DomainKeys(domain)
+        self._events: dict[
+            bytes, WeakSet[asyncio.Event]
+        ] = {}  # of each queue those that somebody still holds
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._listen_for_ever(), name=f"wakes {self._keys.domain}")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def event(self, queue: Queue) -> asyncio.Event:
+        """Set when the queue may have something: at first, when it gets its first message, and every POLL_S.
+
+        Its holder clears it before it looks into the queue; each caller gets an event of its own.
+        """
+        event = asyncio.Event()
+        event.set()
+        self._events.setdefault(queue.qid.encode(), WeakSet()).add(event)
+        return event
+
+    def _wake(self, qid: bytes) -> None:
+        for event in tuple(self._events.get(qid, ())):
+            event.set()
+
+    def _wake_all(self) -> None:
+        for qid in tuple(self._events):
+            if self._events[qid]:
+                self._wake(qid)
+            else:
+                del self._events[qid]
+
+    async def _listen_for_ever(self) -> None:
+        while True:
+            try:
+                async with self._subscribed() as connection:
+                    await self._listen(connection)
+            except (RedisError, OSError, TimeoutError) as error:
+                log.debug("no wakes from the store: %s", error, extra={"action": "wakes_lost"})
+            self._wake_all()
+            await asyncio.sleep(POLL_S)
+
+    @asynccontextmanager
+    async def _subscribed(self) -> AsyncIterator[AbstractConnection]:
+        connection = await self._connector.connect(self._keys.epoch)
+        try:
+            await connection.send_command("SUBSCRIBE", self._keys.wake_channel)
+            await connection.read_response(disable_decoding=True)
+            yield connection
+        finally:
+            await connection.disconnect(nowait=True)
+
+    async def _listen(self, connection: AbstractConnection) -> None:
+        """Until the connection breaks. What came before it was made is found by looking into every queue."""
+        loop = asyncio.get_running_loop()
+        poll_at = 0.0
+        while True:
+            if (rest := poll_at - loop.time()) <= 0:
+                self._wake_all()
+                poll_at, rest = loop.time() + POLL_S, POLL_S
+            message = await connection.read_response(disable_decoding=True, timeout=rest)
+            if message is not None:
+                self._wake(message[2])

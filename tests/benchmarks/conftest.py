@@ -35,6 +35,8 @@ TINY = Plan(
     subscribers=20,
     subscribed=Bound(400, 20),
     delivery_seconds=0.05,
+    rqp=Bound(200, 20),
+    rqp_carried=300,
 )
 
 

@@ -43,7 +43,12 @@ def test_show_prints_a_document_that_apply_takes(shell: Shell, new_queue: Callab
     assert yaml.safe_load(document)["spec"] == {"maxBytes": 1000}
     assert "in flight" in counters
     done = shell.run("queue", "apply", "-f", "-", "--json", stdin=document.encode())
-    assert done.object == {"change": "changed", "name": name, "dry_run": False}  # now it belongs to the file
+    assert done.object == {
+        "change": "changed",
+        "kind": "Queue",
+        "name": name,
+        "dry_run": False,
+    }  # now it belongs to the file
 
 
 def test_a_name_is_given_once(shell: Shell, queue: str) -> None:
@@ -149,7 +154,8 @@ def test_documents_are_applied_and_applied_again(shell: Shell) -> None:
             "document 2 (z): spec.deletionPolicy: must be 'Retain', the only policy",
         ),
         ("metadata: {name: good}", "document 2 (good): the queue 'good' is declared already in"),
-        ("kind: Peer\nmetadata: {name: z}", "document 2 (z): kind: must be 'Queue', not 'Peer'"),
+        ("kind: Topic\nmetadata: {name: z}", "document 2 (z): kind: must be 'Queue' or 'Peer', not 'Topic'"),
+        ("kind: [Peer]", "document 2: kind: must be 'Queue' or 'Peer', not ['Peer']"),
         ("spec: {}", "document 2: metadata: missing"),
         ("- a list", "document 2: must be a mapping of fields"),
         ("metadata: {name: [}", "is not YAML"),
@@ -192,4 +198,4 @@ def test_a_file_without_documents_is_a_mistake(shell: Shell, text: bytes) -> Non
     """As with `kubectl apply`: more likely the wrong file than a wish for nothing."""
     for options in ([], ["--dry-run"]):
         error = shell.fails("queue", "apply", "-f", "-", *options, code=2, stdin=text)
-        assert error == "no_documents: -: there is no Queue document in it: nothing was applied"
+        assert error == "no_documents: -: there is no Queue or Peer document in it: nothing was applied"

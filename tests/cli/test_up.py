@@ -25,11 +25,12 @@ def test_it_says_where_everything_is(alone: Shell) -> None:
         eventually(lambda: terminal.sees("ready; Ctrl-C stops everything in order"))
         assert terminal.sees("data in penstock-data (valkey 9.1")
         assert terminal.sees("ack levels memory, fsync")
-        for listener in ("tmq document: ", "tmq reference: ", "pubsub text: ", "pubsub link: "):
+        for listener in ("tmq document: ", "tmq reference: ", "pubsub text: ", "pubsub link: ", "rqp mca: "):
             assert terminal.sees(f"{listener}127.0.0.1:")
         assert not terminal.sees("127.0.0.1:0")
-        text, *tmq = [tried(line) for line in examples(terminal)]
+        text, rqp, *tmq = [tried(line) for line in examples(terminal)]
         assert "MESSAGE 1 hello\n" in text
+        assert rqp == ""  # who has no queue 7 says nothing
         assert tmq == [" 00\n", " 01\n"]  # made, there already
         assert terminal.sees("metrics and health: http://127.0.0.1:")
         assert not terminal.sees('"level"')  # logs at a terminal: only what somebody should look at

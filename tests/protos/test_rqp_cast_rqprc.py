@@ -91,3 +91,9 @@ def test_any_text_gives_machines_that_could_be_written(text: str) -> None:
     found = parse_rqprc(text)
     assert parse_rqprc(format_rqprc(found.hosts)).hosts == found.hosts
     assert all(0 < bad.number <= text.count("\n") + 1 for bad in found.bad_lines)
+
+
+def test_another_protocol_has_another_port_that_need_not_be_named() -> None:
+    """RQP/MCA has files of the same form, with its own port."""
+    text = f"one.example\ntwo.example:{REQUEST_PORT}\n"
+    assert parse_rqprc(text, 11311).hosts == (Host("one.example", 11311), Host("two.example", REQUEST_PORT))

@@ -12,6 +12,7 @@ from typing import Any
 from services.store import (
     DeadLetters,
     Delivery,
+    Outcome,
     Part,
     PipeSettings,
     Queue,
@@ -186,12 +187,25 @@ class Desk:
     async def reject(self, deliveries: list[Delivery], reason: str = "refused", error: str = "") -> None:
         await self.rejecting(deliveries, reason, error)
 
+    def noting(self, delivery: Delivery, note: str) -> asyncio.Future[None]:
+        future, done = self._answer()
+        self.pipe.note(self.source, delivery, note, done)
+        return future
+
+    async def note(self, delivery: Delivery, note: str) -> None:
+        await self.noting(delivery, note)
+
+    def burying(
+        self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
+    ) -> asyncio.Future[None]:
+        future, done = self._answer()
+        self.pipe.bury(self.source, queue, record, origin, reason, error, done)
+        return future
+
     async def bury(
         self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
     ) -> None:
-        future, done = self._answer()
-        self.pipe.bury(self.source, queue, record, origin, reason, error, done)
-        await future
+        await self.burying(queue, record, reason, error, origin)
 
     def counting(self, queue: Queue) -> asyncio.Future[int]:
         future, done = self._answer()
@@ -208,6 +222,30 @@ class Desk:
 
     async def commit(self, identifier: str, *parts: Part, **how: Any) -> None:
         await self.committing(identifier, *parts, **how)
+
+    async def publish_once(
+        self,
+        identifier: str,
+        queue: Queue,
+        body: bytes,
+        *,
+        holder: str = "",
+        digest: str = "",
+        keep_ms: int = 60_000,
+    ) -> Outcome:
+        future, done = self._answer()
+        (record,) = encode(body)
+        self.pipe.publish_once(self.source, identifier, queue, record, "t", holder, digest, keep_ms, done)
+        answer: Outcome = await future
+        return answer
+
+    def numbering(
+        self, journal: str, number: int, queue: Queue, body: bytes, **how: Any
+    ) -> asyncio.Future[Outcome]:
+        future, done = self._answer()
+        (record,) = encode(body)
+        self.pipe.publish_numbered(self.source, journal, number, queue, record, "sysv", done, **how)
+        return future
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
         return await self.store.stats(queue)

@@ -16,6 +16,7 @@ class Message:
     place: int
     acquired: int = 0
     failed: int = 0
+    note: str = ""
 
 
 @dataclass
@@ -78,6 +79,10 @@ class ModelQueue:
             self._append(message)
         else:
             bisect.insort(self.ready, message, key=lambda m: m.place)
+
+    def write(self, body: bytes, note: str) -> None:
+        """A note beside a leased message."""
+        self.leased[body][1].note = note
 
     def reject(self, body: bytes) -> None:
         del self.leased[body]

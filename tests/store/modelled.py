@@ -115,11 +115,12 @@ class Modelled(RuleBasedStateMachine):
 
     def ask_take(self, rnd: random.Random, lane: Lane, queue: int) -> None:
         taken = self.models[queue].take(lane.session, rnd.choice(WANTS))
-        expected = [(m.body, m.acquired, m.failed) for m in taken]
+        expected = [(m.body, m.acquired, m.failed, m.note) for m in taken]
 
         def took(deliveries: Any, more: bool) -> None:
             got = [Held(queue, one) for d in deliveries for one in singles(d)]
-            assert [(h.body, h.delivery.acquired, h.delivery.failed) for h in got] == expected
+            told = [(h.body, h.delivery.acquired, h.delivery.failed, h.delivery.note) for h in got]
+            assert told == expected
             self.held[lane.session].update({h.body: h for h in got})
 
         # a take of 0 tells nothing; the model was asked for as many as the store will be
@@ -151,6 +152,13 @@ class Modelled(RuleBasedStateMachine):
                 self.models[queue].reject(h.body)
             lane.reject(lane.source, [h.delivery for h in chosen], "refused", "no", expect(None))
 
+    def ask_note(self, rnd: random.Random, lane: Lane, queue: int) -> None:
+        for h in self.pick(rnd, lane, queue)[:3]:
+            self.serial += 1
+            note = rnd.choice(("", f"{self.serial};,/", "x" * 200))
+            self.models[queue].write(h.body, note)
+            lane.note(lane.source, h.delivery, note, expect(None))
+
     def ask_count(self, rnd: random.Random, lane: Lane, queue: int) -> None:
         lane.count(lane.source, self.queues[queue], expect(len(self.models[queue].ready)))
 
@@ -158,9 +166,9 @@ class Modelled(RuleBasedStateMachine):
         """As many of these, as chance has it."""
         asks: tuple[Callable[[random.Random, Lane, int], None], ...] = (
             *(self.ask_publish, self.ask_take, self.ask_take, self.ask_settle, self.ask_release),
-            *(self.ask_reject, self.ask_count),
+            *(self.ask_reject, self.ask_note, self.ask_count),
         )
-        kinds = rnd.choices(asks, (30, 20, 15, 20, 20, 4, 3), k=steps)
+        kinds = rnd.choices(asks, (30, 20, 15, 20, 20, 4, 10, 3), k=steps)
         taken: set[int] = set()
         for ask in kinds:
             queue = rnd.randrange(len(SPECS))

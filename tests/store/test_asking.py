@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from services.store import Part, QueueSpec
+from services.store import Outcome, Part, QueueSpec
 from services.store.asking import Asker
-from services.store.errors import QueueFull, QueueUnknown
+from services.store.errors import BatchDiffers, QueueFull, QueueUnknown
 from services.store.waking import Wake
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, until
@@ -28,6 +28,31 @@ async def test_what_is_asked_is_answered_or_raised(desk: Desk) -> None:
     await desk.store.delete(queue)
     with pytest.raises(QueueUnknown):
         await asker.take(queue, 1)
+
+
+async def test_what_agents_ask(desk: Desk) -> None:
+    """Notes, moves to the end, dead letters, and what is put in once (rqp_cast.md 4.2, 5.4; sysv.md)."""
+    queue, asker = await desk.queue(), Asker(desk.pipe)
+    (record,) = encode(b"1")
+    assert await asker.publish_once("cast 1", queue, record, "test", digest="a") is Outcome.STORED
+    assert await asker.publish_once("cast 1", queue, record, "test", digest="a") is Outcome.AGAIN
+    with pytest.raises(BatchDiffers):
+        await asker.publish_once("cast 1", queue, record, "test", digest="b")
+    await asker.publish(queue, encode(b"2"), "test")
+    assert await asker.publish_numbered("host", 1, queue, *encode(b"3"), "test") is Outcome.STORED
+    assert await asker.publish_numbered("host", 1, queue, *encode(b"3"), "test") is Outcome.AGAIN
+    (first,) = await asker.take(queue, 1)
+    await asker.note(first, "id=1")
+    await asker.release([first], failed=True, to_end=True, error="nobody answers")
+    got = await asker.take(queue, 10)
+    assert [(d.note, d.failed, bodies([d])) for d in got] == [
+        ("", 0, [b"2"]),
+        ("", 0, [b"3"]),
+        ("id=1", 1, [b"1"]),
+    ]
+    await asker.reject(got[2:], "unconfirmed", "20 attempts")
+    (letter,) = [letter async for letter in desk.dead(queue).matching()]
+    assert (letter.reason, letter.error, letter.note) == ("unconfirmed", "20 attempts", "id=1")
 
 
 async def test_what_nobody_waits_for_any_more_goes_back(desk: Desk) -> None:

@@ -56,16 +56,21 @@ async def test_standing_still_and_going_on(own_server: Server) -> None:
         await traffic.check()
 
 
-async def test_the_outcome_is_unknown_after_the_request_timeout_and_not_before(own_server: Server) -> None:
+async def test_the_outcome_is_unknown_after_the_request_timeout_and_not_before(
+    own_server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     settings = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=20.0, request_timeout_s=1.5)
     async with Desk(own_server, pipe=settings) as desk:
         queue, other = await desk.queue(), await desk.queue("other")
-        await desk.put(queue, *numbered(3))
+        await desk.put(queue, b"held", *numbered(3))
+        (held,) = await desk.take(queue, 1)
         own_server.stop()
         start = time.monotonic()
         first = [desk.publishing(queue, b"x"), desk.taking(queue, 2), desk.counting(queue)]
         commit = desk.committing("t1", Part(other, [], encode(b"y"), "t"))
-        answers = await asyncio.gather(*first, commit, return_exceptions=True)
+        others = [desk.noting(held, "noted"), desk.numbering("journal", 1, other, b"z")]
+        others.append(desk.burying(other, *encode(b"dead"), "refused"))
+        answers = await asyncio.gather(*first, commit, *others, return_exceptions=True)
         assert {type(a) for a in answers} == {OutcomeUnknown}
         assert 1.4 <= time.monotonic() - start < 10
         assert desk.refusals["outcome_unknown"] >= 1
@@ -73,8 +78,25 @@ async def test_the_outcome_is_unknown_after_the_request_timeout_and_not_before(o
             await desk.publish(queue, b"never")
         own_server.cont()
         await until(lambda: desk.pipe.trouble is None)
-        assert await desk.count(other) == 1  # it was done, once
+        assert await desk.count(other) == 2  # it was done, once
         assert sorted(await desk.drain(queue)) == [*numbered(3), b"x"]  # what was taken came back by itself
+        await desk.release([held])
+        (again,) = await desk.take(queue)
+        assert again.note == "noted"
+    assert "an answer could not be handed out" not in caplog.text  # nobody was told twice
+
+
+async def test_a_note_waits_no_longer_for_a_store_than_other_requests(own_server: Server) -> None:
+    """It settles nothing: whoever asked must know."""
+    async with Desk(own_server, pipe=HASTY) as desk:
+        queue = await desk.queue()
+        await desk.put(queue, b"a")
+        (held,) = await desk.take(queue)
+        own_server.kill9()
+        await until(lambda: desk.pipe.trouble is not None)
+        with pytest.raises(StoreUnavailable):
+            await asyncio.wait_for(desk.noting(held, "noted"), 10)
+        own_server.restart()
 
 
 async def test_a_call_that_never_began_in_time_is_refused_for_good(own_server: Server) -> None:

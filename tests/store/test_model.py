@@ -110,11 +110,13 @@ class StoreMachine(Modelled):
             if not candidates:
                 continue
             owner, h = rnd.choice(candidates)
-            how = rnd.randrange(3)
+            how = rnd.randrange(4)
             if how == 0:
                 owner.settle(owner.source, [h.delivery], expect(LeaseLost))
             elif how == 1:
                 owner.release(owner.source, [h.delivery], failed=True, done=expect(LeaseLost))
+            elif how == 2:
+                owner.note(owner.source, h.delivery, "late", expect(LeaseLost))
             else:
                 owner.reject(owner.source, [h.delivery], "refused", "", expect(LeaseLost))
             self.send(owner)

@@ -12,9 +12,7 @@ from services.store.errors import (
     AckLevelLost,
     QueueFull,
     QueuePaused,
-    QueueReserved,
     QueueUnknown,
-    ReservationLost,
     StoreEvicts,
     StoreFull,
 )
@@ -235,33 +233,3 @@ async def test_a_store_that_evicts_gets_no_messages(desk: Desk, server: Server) 
         assert await until(lambda: refusal(desk, queue)) is StoreEvicts
     assert desk.refusals["store_evicts"] >= 1
     await until(lambda: accepted(desk, queue))
-
-
-# reservations
-
-
-async def test_only_the_holder_of_a_reservation_may_publish(desk: Desk) -> None:
-    queue = await desk.queue()
-    fence = await desk.domain.reserve(queue, "mca 7", 60_000)
-    assert fence == 1
-    assert await desk.domain.reserve(queue, "mca 8", 60_000) is None
-    assert refused(await desk.publish(queue, b"x")) == ([0], {QueueReserved})
-    assert refused(await desk.publish(queue, b"x", holder="mca 8")) == ([0], {QueueReserved})
-    assert await desk.publish(queue, b"x", holder="mca 7") == []
-    assert (await desk.stats(queue))["reserved_by"] == "mca 7"
-    assert not await desk.domain.release_reservation(queue, "mca 8", fence)
-    assert not await desk.domain.release_reservation(queue, "mca 7", fence + 1)
-    assert await desk.domain.release_reservation(queue, "mca 7", fence)
-    assert refused(await desk.publish(queue, b"x", holder="mca 7")) == ([0], {ReservationLost})
-    assert await desk.publish(queue, b"y") == []
-    assert desk.refusals == {"queue_reserved": 2, "reservation_lost": 1}
-
-
-async def test_a_reservation_runs_out_and_the_next_has_another_number(desk: Desk) -> None:
-    queue = await desk.queue()
-    first = await desk.domain.reserve(queue, "mca 7", 1)
-    second = await until(lambda: desk.domain.reserve(queue, "mca 8", 60_000))
-    assert (first, second) == (1, 2)
-    assert await desk.domain.reserve(queue, "mca 8", 60_000) == 2
-    assert not await desk.domain.release_reservation(queue, "mca 7", 1)
-    assert refused(await desk.publish(queue, b"x", holder="mca 7")) == ([0], {QueueReserved})

@@ -75,6 +75,16 @@ async def test_a_reserved_queue_stops_no_link(book: Logbook, desk: Desk) -> None
     assert await dead(desk, queue) == [("refused", b"1")]
 
 
+async def test_what_is_too_large_for_the_peers_of_a_queue_stops_no_link(book: Logbook, desk: Desk) -> None:
+    """rqp_mca.md 3.1: it is not put into a transmission queue."""
+    remote = {"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 1}
+    queue = await book.bound("far", "t", remote=remote)
+    copies = [copy(queue, 0, b"12"), copy(queue, 1, b"1")]
+    assert await book.accept(arrived(ONE, 1, *lines(2), copies=copies)) == (2, 0)
+    assert await dead(desk, queue) == [("refused", b"12")]
+    assert await desk.drain(queue) == [b"1"]
+
+
 async def test_copies_make_way_for_each_other(book: Logbook, desk: Desk) -> None:
     queue = await book.bound("ring", "t", max_length=2, overflow="dead_letter_oldest")
     copies = [copy(queue, i, b"%d" % i) for i in range(5)]

@@ -7,13 +7,14 @@ import asyncio
 import pytest
 from redis.exceptions import ResponseError
 
-from services.store import DeadLetters, Part, QueueSpec, Source, Store, records
+from services.store import DeadLetters, Outcome, Part, Queue, QueueSpec, Source, Store, records
 from services.store import tail as tail_module
 from services.store.asking import Asker
 from services.store.connect import Connector
 from services.store.errors import StoreUnavailable
 from services.store.log import Log, LogSpec
 from services.store.operations import Send
+from services.store.peer import PeerSpec
 from services.store.replica import Arrived, Gap, Replica
 from services.store.rights import acl_rules
 from services.store.tail import Tail
@@ -57,13 +58,48 @@ async def work_with(store: Store) -> None:
     fence = await domain.reserve(queue, "me", 60_000)
     assert fence
     assert await domain.release_reservation(queue, "me", fence)
+    await domain.available(queue, "me")
+    owned = await domain.own(queue, "me", 60_000)
+    assert owned is not None
+    assert await domain.set_condition(queue, "bad", owned)
+    assert await domain.set_condition(queue, "", owned)
+    assert await domain.disown(queue, "me", owned)
     assert await domain.tidy(queue) == {"len": 0, "bytes": 0, "leased": 0}
     await domain.sweep()
     assert (await store.stats(queue))["dead"] == 1
     assert [q.name async for q in store.queues()] == ["rights"]
+    await work_with_rqp(store, queue)
     await store.delete(await store.find("rights"))
     await work_with_the_log(store)
     await store.close()
+
+
+async def work_with_rqp(store: Store, queue: Queue) -> None:
+    """What the edges of RQP and the System V bridge ask beside that."""
+    ask, record = Asker(store.domain().pipe), records.encode(b"x")
+    assert await ask.publish_once("once", queue, record, "test") is Outcome.STORED
+    assert await ask.publish_numbered("host", 1, queue, record, "test") is Outcome.STORED
+    assert (await ask.publish_numbered("host", 2, queue, record, "test", reason="injured")) is Outcome.STORED
+    held = await ask.take(queue, 1)
+    await ask.note(held[0], "noted")
+    await ask.settle(held)
+    letters = DeadLetters(store.domain(), queue)
+    assert await letters.purge([letter.id async for letter in letters.matching()]) == 1
+    number = {"bindings": {"rqpMca": {"queueId": 7}}}
+    await store.declare("rights", QueueSpec(max_deliveries=1, **number), "test", replace=True)
+    assert (await store.numbered("rqp-mca", 7)).qid == queue.qid
+    assert await store.registry.numbers() == {"rqp-mca 7": "rights"}
+    remote = {"protocol": "rqp-mca", "queueId": 7}
+    await store.declare("rights", QueueSpec(max_deliveries=1, remote=remote), "test", replace=True)
+    assert [q.name for q in await store.remotes()] == ["rights"]
+    assert await store.registry.next_ids(10) < await store.registry.next_ids(1)
+    await store.peers.apply("shop", PeerSpec(protocol="rqp-mca", addresses=["10.0.0.7"]))
+    assert [peer.name for peer in await store.peers.all()] == ["shop"]
+    assert await store.peers.find("shop")
+    assert await store.peers.delete("shop")
+    event = store.wakes().event(queue)
+    event.clear()
+    await event.wait()
 
 
 async def work_with_the_log(store: Store) -> None:

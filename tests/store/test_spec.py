@@ -90,7 +90,7 @@ def test_what_is_no_ack_level_is_refused(level: str) -> None:
         {"maxlength": 5},
         {"max_bytes_": 5},
         {"deadLetter": {"queue": "x"}},
-        {"remote": {}},
+        {"relay": {}},
     ],
 )
 def test_a_field_that_is_not_kept_is_refused_not_ignored(spec: dict[str, Any]) -> None:

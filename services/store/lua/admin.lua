@@ -2,7 +2,7 @@
 
 -- KEYS epoch, q, log:h, log:b; ARGV epoch qid maker binding field value ...  Sets limits; answers 1 if the queue is new, also when the same
 -- maker asks again because the answer was lost; GONE where a queue of this id was deleted: its name is about to go.
-local function declare(K, A)
+FUNCTIONS.declare = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
@@ -16,7 +16,7 @@ local function declare(K, A)
 end
 
 -- KEYS epoch, 8 of the queue, log:h, log:b; ARGV epoch qid policy(Delete|DeleteIfEmpty). Answers {1, lost} or {0, messages}.
-local function delete(K, A)
+FUNCTIONS.delete = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
@@ -33,24 +33,33 @@ local function delete(K, A)
   return { 1, len }
 end
 
--- KEYS epoch, q; ARGV epoch holder ttl(ms) exclusive(0|1). Answers the fence number, or 0 when somebody else holds it.
-local function reserve(K, A)
+-- A claim as it is now: {fence, by whom or nil, until}. v = those three fields of the queue hash.
+local function reservation(v, now)
+  local by = v[1] and v[1] ~= '' and tonumber(v[2] or 0) > now and v[1] or nil
+  return { fence = tonumber(v[3] or 0), by = by, till = tonumber(v[2] or 0) }
+end
+
+local function reserved_by_other(held, now) return { 'RESERVED', held.by, num(held.till - now) } end
+
+-- KEYS epoch, q; ARGV epoch holder ttl(ms). Answers the fence number, or PAUSED, or {RESERVED, by whom, for how many ms}.
+-- Renewing keeps the fence number; each new holder, and each that comes back too late, has one that is higher.
+FUNCTIONS.reserve = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local v = call('HMGET', K[2], 'id', 'holder', 'until', 'fence', 'limits')
-  if not v[1] then return 'GONE' end
+  local v = call('HMGET', K[2], 'holder', 'until', 'fence', 'id', 'limits')
+  if not v[4] then return 'GONE' end
   local now = now_ms()
-  local held = v[2] and v[2] ~= '' and tonumber(v[3] or 0) > now
-  if limits_of(v[5]).paused or held and v[2] ~= A[2] then return 0 end
-  local fence_number = tonumber(v[4] or 0)
-  if not held or v[2] ~= A[2] then fence_number = fence_number + 1 end
-  call('HSET', K[2], 'holder', A[2], 'until', num(now + tonumber(A[3])), 'fence', num(fence_number))
-  return fence_number
+  local held = reservation(v, now)
+  if limits_of(v[5]).paused then return 'PAUSED' end
+  if held.by and held.by ~= A[2] then return reserved_by_other(held, now) end
+  if not held.by then held.fence = held.fence + 1 end
+  call('HSET', K[2], 'holder', A[2], 'until', num(now + tonumber(A[3])), 'fence', num(held.fence))
+  return held.fence
 end
 
 -- KEYS epoch, q; ARGV epoch holder fence. Only the holder of that fence number frees it.
-local function release(K, A)
+FUNCTIONS.release = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
@@ -58,6 +67,65 @@ local function release(K, A)
   if v[1] ~= A[2] or v[2] ~= A[3] then return 0 end
   call('HSET', K[2], 'holder', '', 'until', '0')
   return 1
+end
+
+-- KEYS epoch, q; ARGV epoch owner ttl(ms). Answers the fence number, 0 where somebody else owns it. As with reserve, it
+-- is kept by renewing and grows with each new owner.
+FUNCTIONS.own = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local v = call('HMGET', K[2], 'own', 'own_until', 'own_fence', 'id')
+  if not v[4] then return 'GONE' end
+  local now = now_ms()
+  local held = reservation(v, now)
+  if held.by and held.by ~= A[2] then return 0 end
+  if not held.by then held.fence = held.fence + 1 end
+  call('HSET', K[2], 'own', A[2], 'own_until', num(now + tonumber(A[3])), 'own_fence', num(held.fence))
+  return held.fence
+end
+
+-- KEYS epoch, q; ARGV epoch owner fence.
+FUNCTIONS.disown = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local v = call('HMGET', K[2], 'own', 'own_fence')
+  if v[1] ~= A[2] or v[2] ~= A[3] then return 0 end
+  call('HSET', K[2], 'own', '', 'own_until', '0')
+  return 1
+end
+
+-- KEYS epoch, q; ARGV epoch text fence. Only the latest owner says it, also after its time.
+FUNCTIONS.set_condition = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  if call('HGET', K[2], 'own_fence') ~= A[3] then return 0 end
+  if A[2] == '' then call('HDEL', K[2], 'condition') else call('HSET', K[2], 'condition', A[2]) end
+  return 1
+end
+
+-- Whether one message more would find no room: the oldest make way only for as much as is not leased.
+local function is_full(Q)
+  local most, most_bytes, h = Q.limits.length, Q.limits.bytes, Q.h
+  if Q.limits.evict then
+    return most > 0 and h.leased >= most or most_bytes > 0 and h.bytes >= most_bytes and h.leased >= h.len
+  end
+  return most > 0 and h.len >= most or most_bytes > 0 and h.bytes >= most_bytes
+end
+
+-- KEYS 8 of the queue; ARGV holder. Answers 1, or why this holder could not put a message in now, as reserve does.
+FUNCTIONS.available = function(K, A)
+  begin()
+  local C = { now = now_ms(), generation = '0' }
+  local Q = open_queue(C, K, 1)
+  if not Q then return 'GONE' end
+  local reason = closed(Q, '?' .. A[1])
+  if reason == 'RESERVED' then
+    return reserved_by_other(reservation(call('HMGET', K[2], 'holder', 'until', 'fence'), C.now), C.now)
+  end
+  return reason or is_full(Q) and 'FULL' or 1
 end
 
 -- When the oldest message was put in: it may have been moved out of the stream (some of very many are looked at).
@@ -73,7 +141,7 @@ local function oldest(stream, moved)
 end
 
 -- KEYS 8 of the queue; answers the queue hash, then dead, returned, oldest time.
-local function stats(K)
+FUNCTIONS.stats = function(K)
   begin()
   if not call('HGET', K[2], 'id') then return 'GONE' end
   return { call('HGETALL', K[2]), call('XLEN', K[7]), call('ZCARD', K[4]), call('HLEN', K[3]),
@@ -81,7 +149,7 @@ local function stats(K)
 end
 
 -- KEYS 8 of the queue; ARGV count max-bytes. What a take would give, without taking it: same shape, lot ''.
-local function peek(K, A)
+FUNCTIONS.peek = function(K, A)
   begin()
   local C = { now = now_ms(), generation = '0' }
   local Q = open_queue(C, K, 1)

@@ -2,13 +2,13 @@
 
 local function refuse(reason, part) return { 'FAILED', reason, part } end
 
--- Parts are (queue, acks, publishes); answers them parsed, without a write, or the refusal.
+-- Parts are (queue, acks, holder, publishes); answers them parsed, without a write, or the refusal.
 local function parse_parts(A, i, number)
   local parts = {}
   for p = 1, number do
-    local part = { queue = tonumber(A[i]), acks = {}, origin = A[i + 2], blobs = {} }
+    local part = { queue = tonumber(A[i]), acks = {}, origin = A[i + 2], holder = A[i + 3], blobs = {} }
     local k = tonumber(A[i + 1])
-    i = i + 3
+    i = i + 4
     for _ = 1, k do
       part.acks[#part.acks + 1] = { A[i], A[i + 1], tonumber(A[i + 2]), tobit(tonumber(A[i + 3])), tonumber(A[i + 4]) }
       i = i + 5
@@ -26,7 +26,7 @@ end
 
 local function after_parts(A, i, number)
   for _ = 1, number do
-    i = i + 3 + 5 * A[i + 1]
+    i = i + 4 + 5 * A[i + 1]
     i = i + 1 + 3 * A[i]
   end
   return i
@@ -66,8 +66,11 @@ end
 local function check_part(Q, part)
   if not Q then return 'GONE' end
   if #part.blobs > 0 then
-    local reason = closed(Q, '')
+    local reason = closed(Q, part.holder)
     if reason then return reason end
+    for _, b in ipairs(part.blobs) do
+      if is_too_large(Q, b[1], b[2], b[3]) then return 'LARGE' end
+    end
   end
   if not check_acks(Q, part) then return 'FENCED' end
 end
@@ -100,7 +103,8 @@ local function apply_part(Q, part)
   end
 end
 
--- digest: what the commit is, for whoever wants to be told that another one had its identifier.
+-- digest: what the commit is, for whoever wants to be told that another one had its identifier. Answers {DONE}, {AGAIN}
+-- if it was applied before, or {FAILED, why, part}.
 local function commit(C, queues, key, keep_ms, digest, parts)
   local applied = call('GET', key)
   if applied then
@@ -108,7 +112,7 @@ local function commit(C, queues, key, keep_ms, digest, parts)
     for _, part in ipairs(parts) do
       if queues(part.queue) then count(queues(part.queue), 'duplicates', 1) end
     end
-    return { 'DONE' }
+    return { 'AGAIN' }
   end
   local reason, p = check(queues, parts)
   if reason then
@@ -117,5 +121,23 @@ local function commit(C, queues, key, keep_ms, digest, parts)
   end
   for _, part in ipairs(parts) do apply_part(queues(part.queue), part) end
   call('SET', key, digest, 'PX', keep_ms)
+  return { 'DONE' }
+end
+
+-- One message under a number of its journal: what has this number, or a lower one than was applied, was done before.
+-- A[i] = origin, reason ('' = into the queue, else to the dead letters), error, n, bytes, record. Answers as commit.
+local function numbered(C, Q, key, number, A, i)
+  if number <= tonumber(call('GET', key) or 0) then
+    if Q then count(Q, 'duplicates', 1) end
+    return { 'AGAIN' }
+  end
+  if not Q then return refuse('GONE', 0) end
+  if A[i + 1] ~= '' then
+    bury(Q, A[i + 5], num(C.now), A[i], '', A[i + 1], nil, A[i + 2])
+  else
+    local done = publish(Q, A[i], '', A, i + 3, 1)
+    if type(done) == 'table' then return refuse(done[2], 0) end
+  end
+  call('SET', key, num(number))
   return { 'DONE' }
 end

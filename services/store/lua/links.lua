@@ -23,7 +23,7 @@ end
 -- A copy for a queue that cannot take it goes to its dead letters: a link must not stand still for it (pubsub.md 5.1).
 local function copy_or_bury(Q, origin, record)
   if not Q then return end
-  local reason = closed(Q, '')
+  local reason = closed(Q, '') or is_too_large(Q, 1, #record - 4, record) and 'LARGE'
   if not reason and copy_to(Q, origin, record) then return end
   local name = reason and 'refused' or 'rejected_full'
   bury(Q, record, num(Q.C.now), origin, '', name, nil, 'a copy of a message from a neighbour: ' .. (reason or 'FULL'))

@@ -23,15 +23,22 @@ local function append(Q, n, t, origin, blob)
   return entry
 end
 
+-- Why nobody with this holder may put anything in, or nil. holder: '' = no reservation is known of, '?x' = x, who needs
+-- none of its own, x = x, who must have it.
+local function reserved(Q, holder)
+  local by = Q.h.holder and Q.h.holder ~= '' and tonumber(call('HGET', Q.q, 'until')) > Q.C.now and Q.h.holder
+  if holder == '' then return by and 'RESERVED' end
+  if string.sub(holder, 1, 1) ~= '?' then return by ~= holder and 'NOTHELD' or nil end
+  return by and by ~= string.sub(holder, 2) and 'RESERVED' or nil
+end
+
 -- Why nothing at all may be put in now, or nil.
 local function closed(Q, holder)
   local full = guard(Q.C)
   if full then return full end
   if Q.limits.fsync and not Q.C.keeps then return 'UNKEPT' end
   if Q.limits.paused then return 'PAUSED' end
-  local held = Q.h.holder and Q.h.holder ~= '' and tonumber(call('HGET', Q.q, 'until')) > Q.C.now
-  if held and Q.h.holder ~= holder then return 'RESERVED' end
-  if holder ~= '' and not held then return 'NOTHELD' end
+  if holder ~= '' or Q.h.holder and Q.h.holder ~= '' then return reserved(Q, holder) end
 end
 
 -- Of one entry's records, how many the bounds let in: a prefix.
@@ -87,9 +94,35 @@ local function put(Q, t, origin, n, bytes, blob)
   return done, done_bytes
 end
 
+-- Puts in what the peers take, where some is too large. Reply: {total, 'LARGE', {accepted of the others, index of each
+-- that is too large...} for each entry}.
+local function publish_smaller(Q, origin, A, i, k)
+  local t, total, total_bytes, out = num(Q.C.now), 0, 0, { 0, 'LARGE' }
+  for e = 1, k do
+    local large, n, bytes, blob = without_too_large(Q, tonumber(A[i]), A[i + 2])
+    local fit, fit_bytes = 0, 0
+    if n > 0 then fit, fit_bytes = put(Q, t, origin, n, bytes, blob) end
+    total, total_bytes = total + fit, total_bytes + fit_bytes
+    out[2 + e] = { fit, unpack(large) }
+    i = i + 3
+  end
+  Q.dirty.len, Q.dirty.bytes = true, true
+  count(Q, 'added', total)
+  count(Q, 'bytes_in', total_bytes)
+  out[1] = total
+  return out
+end
+
 local function publish(Q, origin, holder, A, i, k)
   local reason = closed(Q, holder)
   if reason then return { 0, reason } end
+  if Q.limits.largest > 0 then
+    for e = i, i + 3 * k - 3, 3 do
+      if is_too_large(Q, tonumber(A[e]), tonumber(A[e + 1]), A[e + 2]) then
+        return publish_smaller(Q, origin, A, i, k)
+      end
+    end
+  end
   local t, total, total_bytes, partial = num(Q.C.now), 0, 0, nil
   for e = 1, k do
     local n, bytes, blob = tonumber(A[i]), tonumber(A[i + 1]), A[i + 2]

@@ -1,8 +1,8 @@
 -- Queues: loaded once a call, written back once
 
 -- What decides is loaded; counters are only ever added to. `limits` is one field, parsed once for all calls:
--- "max_length max_bytes overflow ttl max_deliveries paused dead_max ack_level tag", 0 = no bound; tag: what it publishes
--- under, '' or * = nothing.
+-- "max_length max_bytes overflow ttl max_deliveries paused dead_max ack_level tag largest", 0 = no bound; tag: what it
+-- publishes under, '' or * = nothing; largest: octets of a body that its peers take. Of older documents the last ones lack.
 local FIELDS = { 'id', 'len', 'bytes', 'leased', 'ce', 'ci', 'lot', 'moved', 'rc_at', 'gens', 'limits', 'holder' }
 local NUMBERS = 9 -- of them, after the id
 
@@ -11,11 +11,12 @@ local function limits_of(text)
   local found = parsed[text]
   if not found then
     if parsed_count == 1000 then parsed, parsed_count = {}, 0 end
-    local length, bytes, overflow, ttl, deliveries, paused, dead, level, tag =
-      string.match(text, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d) (%d+) (%S+) ?([^ ]*)$')
+    local length, bytes, overflow, ttl, deliveries, paused, dead, level, tag, largest =
+      string.match(text, '^(%d+) (%d+) (%S+) (%d+) (%d+) (%d) (%d+) (%S+) ?([^ ]*) ?(%d*)$')
     found = { length = tonumber(length), bytes = tonumber(bytes), evict = overflow == 'dead_letter_oldest',
       ttl = tonumber(ttl), deliveries = tonumber(deliveries), paused = paused == '1', dead = tonumber(dead),
-      fsync = level == 'fsync', tag = tag ~= '' and tag ~= '*' and tag or nil }
+      fsync = level == 'fsync', tag = tag ~= '' and tag ~= '*' and tag or nil,
+      largest = tonumber(largest) or 0 }
     parsed[text], parsed_count = found, parsed_count + 1
   end
   return found
@@ -117,12 +118,15 @@ local function leave(Q, entry, number, bytes)
   end
 end
 
+-- A note has no spaces and stands behind a ';', which no record had before there were notes.
 local function history(record)
-  local lot, acquired, failed, first, last, err = string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
-  return { lot = lot, acquired = tonumber(acquired), failed = tonumber(failed), first = first, last = last, err = err }
+  local lot, acquired, failed, first, last, note, err =
+    string.match(record, '^(%d+) (%d+) (%d+) (%d+) (%d+);?(%S*) ?(.*)$')
+  return { lot = lot, acquired = tonumber(acquired), failed = tonumber(failed), first = first, last = last,
+    note = note ~= '' and note or nil, err = err }
 end
 local function history_text(lot, h) return lot .. ' ' .. num(h.acquired) .. ' ' .. num(h.failed) .. ' ' .. h.first ..
-  ' ' .. h.last .. ' ' .. (h.err or '') end
+  ' ' .. h.last .. (h.note and ';' .. h.note or '') .. ' ' .. (h.err or '') end
 
 -- Dead letters
 
@@ -140,6 +144,7 @@ local function bury(Q, record, t, origin, entry, reason, h, err)
     'acquired', num(h and h.acquired or 0), 'failed', num(h and h.failed or 0), 'first', h and h.first or '0',
     'last', h and h.last or '0', 'error', err or '', 'body', body }
   if attributes then args[#args + 1] = 'attributes' args[#args + 1] = attributes end
+  if h and h.note then args[#args + 1] = 'note' args[#args + 1] = h.note end
   call('XADD', Q.d, unpack(args))
   count(Q, 'dead', 1)
   local most = Q.limits.dead

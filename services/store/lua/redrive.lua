@@ -9,7 +9,7 @@ end
 
 -- KEYS epoch, 8 of the source, 8 of the target; ARGV epoch wake-channel id ...
 -- Each dead letter is a message of the target in the same step, or stays. Answers {moved, missing, reason it stopped}.
-local function redrive(K, A)
+FUNCTIONS.redrive = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
@@ -28,6 +28,7 @@ local function redrive(K, A)
       local e = {}
       for j = 1, #raw[2], 2 do e[raw[2][j]] = raw[2][j + 1] end
       local record = encode_record(e.body, e.attributes)
+      if is_too_large(target, 1, #record - 4, record) then reason = 'LARGE' break end
       if room(target, 1, #record - 4, record) < 1 then reason = 'FULL' break end
       append(target, 1, num(C.now), e.origin, record)
       call('XDEL', source.d, A[i])
@@ -44,7 +45,7 @@ local function redrive(K, A)
 end
 
 -- KEYS epoch, q, d; ARGV epoch id ... Answers how many were removed for good.
-local function purge(K, A)
+FUNCTIONS.purge = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end

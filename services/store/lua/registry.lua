@@ -1,17 +1,41 @@
 -- Registry
 
--- KEYS epoch queues domains ids; ARGV epoch name owner domain spec(JSON) mode(create|apply).
--- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}. A queue stays in its
--- domain: a document that names another changes nothing.
-local function register(K, A)
+-- The queue's numbers are these from now on, and `remotes` says whether it leads elsewhere.
+local function index_queue(numbers, remotes, name, old, new, leads_elsewhere)
+  for _, number in ipairs(old or {}) do call('HDEL', numbers, number) end
+  for _, number in ipairs(new) do call('HSET', numbers, number, name) end
+  if leads_elsewhere then call('SADD', remotes, name) else call('SREM', remotes, name) end
+end
+
+-- By which other queue a number is taken, or nil. What the index says counts if the queue's own document says so, too: an
+-- older version may have written it.
+local function taken(queues, numbers, number, name)
+  local by = call('HGET', numbers, number)
+  local document = by and by ~= name and call('HGET', queues, by)
+  for _, its in ipairs(document and cjson.decode(document).numbers or {}) do
+    if its == number then return by end
+  end
+end
+
+-- KEYS epoch queues domains ids numbers remotes; ARGV epoch name owner domain spec(JSON) mode(create|apply)
+-- remote(0|1) number...
+-- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}, or {TAKEN, number, by which
+-- queue}. A queue stays in its domain: a document that names another changes nothing.
+FUNCTIONS.register = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
   local old = call('HGET', K[2], A[2])
   local doc = old and cjson.decode(old)
   if not doc or A[6] == 'apply' and doc.domain == A[4] then
+    local numbers = { unpack(A, 8) }
+    for _, number in ipairs(numbers) do
+      local by = taken(K[2], K[5], number, A[2])
+      if by then return { 'TAKEN', number, by } end
+    end
+    index_queue(K[5], K[6], A[2], doc and doc.numbers, numbers, A[7] == '1')
     doc = { qid = doc and doc.qid or ('q' .. string.format('%x', call('INCR', K[4]))), domain = A[4],
-      owner = A[3], spec = A[5] }
+      owner = A[3], spec = A[5], numbers = #numbers > 0 and numbers or nil }
     call('HSET', K[2], A[2], cjson.encode(doc))
   end
   local fresh = call('HSETNX', K[3], doc.domain, 'new')
@@ -19,18 +43,20 @@ local function register(K, A)
   return { doc.qid, doc.domain, old and 0 or 1, doc.spec, fresh }
 end
 
--- KEYS epoch queues; ARGV epoch name qid.
-local function unregister(K, A)
+-- KEYS epoch queues numbers remotes; ARGV epoch name qid.
+FUNCTIONS.unregister = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
   local old = call('HGET', K[2], A[2])
-  if not old or cjson.decode(old).qid ~= A[3] then return 0 end
+  local doc = old and cjson.decode(old)
+  if not doc or doc.qid ~= A[3] then return 0 end
+  index_queue(K[3], K[4], A[2], doc.numbers, {}, false)
   return call('HDEL', K[2], A[2])
 end
 
 -- KEYS epoch; ARGV old(may be '') new. Compare and set: a new dataset, or a new generation of the same one.
-local function set_epoch(K, A)
+FUNCTIONS.set_epoch = function(K, A)
   begin()
   local epoch = call('GET', K[1]) or ''
   if epoch ~= A[1] then return redis.error_reply('EPOCH ' .. (epoch == '' and 'none' or epoch)) end

@@ -7,16 +7,18 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:lane:<session> hash: n = last sequence, 0..63 = ring of the last replies (msgpack), replayed when asked again
   ps:{dom}:lots:<session> SET "<qid> <lot>": what the session holds
   ps:{dom}:tx:<id>        outcome of a commit, kept so that the same id is never applied twice
+  ps:{dom}:j:<journal>    the highest number of this journal that was applied; kept for ever
   ps:{dom}:state          hash: when the last sweep ran and since when the store has been up
   ps:{dom}:<qid>:s        stream of entries <generation>-<number>, up to 32 messages each:
                           n = count, t = server ms, o = origin, b = records, c = 1 if it was returned to the end
-  ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS)
+  ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS); who has it reserved
+                          (holder, until, fence), who serves it (own, own_until, own_fence), condition = what is wrong
   ps:{dom}:<qid>:l        lots: number -> "<session> <left> <kind> <rest>"
                           F e1 i1 e2 i2 = a range taken for the first time; H = the same, but some messages of it have
                           a record in f; R p p p = redelivered messages at these positions
   ps:{dom}:<qid>:r        ZSET of returned messages, member = score = position = number * 32 + index: their old place
-  ps:{dom}:<qid>:f        position -> "<lot> <acquired> <failed> <first ms> <last ms> <error>", redelivered ones only;
-                          lot 0 = waiting in r (or at the end of the stream)
+  ps:{dom}:<qid>:f        position -> "<lot> <acquired> <failed> <first ms> <last ms>[;<note>] <error>", only of messages
+                          that are redelivered or have a note; lot 0 = waiting in r (or at the end of the stream)
   ps:{dom}:<qid>:m        entry -> mask of settled messages, for partly settled entries only
   ps:{dom}:<qid>:x        entry -> msgpack {n, t, o, b, c}: old, mostly settled entries, without the settled bodies
   ps:{dom}:<qid>:d        dead letters, a stream with one message an entry and plain named fields
@@ -33,9 +35,13 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:log:seen       hash: neighbour's store -> "<its incarnation> <place in its log>": all before it was sent to us
   ps:{dom}:log:b          hash: qid -> JSON {patterns, level}: queues that subscribe to the log
   ps:{dom}:log:link:<store>  who follows that neighbour for all edges of this store; expires
-  ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec}
+  ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec, numbers}
+  ps:{registry}:numbers   hash: "rqp-mca 7" -> name of the queue that RQP knows by this number
+  ps:{registry}:remotes   SET of the names of queues that lead to other systems
+  ps:{registry}:peers     hash: name -> JSON, the spec of a Peer document
   ps:{registry}:domains   hash: domain -> new | ready
   ps:{registry}:ids       the last queue id given out
+  ps:{registry}:cast_ids  how many ids of messages were given out (rqp_cast.md 2.3)
   ps:{registry}:promises  JSON: what this store was found to be able to promise (probe.py)
 
 A RECORD is u8 flags | u24 length | [u16 length, msgpack attributes, if flag 1] | body.
@@ -49,6 +55,7 @@ local PER_ENTRY = 32
 local STEP = 1000          -- messages one call may move on its own account (expiry, eviction, sweeping)
 local GUARD_MS = 5
 local GUARD = 0.75         -- publishes are refused above this share of maxmemory
+local FUNCTIONS = {}       -- what exports.lua offers of files that stand in blocks of their own (library.py)
 local call, bor, band, shl, tobit
 
 -- redis.call and bit do not exist while the library is loaded: every function fetches them first.

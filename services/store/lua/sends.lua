@@ -5,6 +5,7 @@ local function copy_refused(Q, record)
   if not Q then return 'GONE' end
   local reason = closed(Q, '')
   if reason then return reason end
+  if is_too_large(Q, 1, #record - 4, record) then return 'LARGE' end
   if not Q.looked_at then Q.looked_at = call('XLEN', Q.s) end   -- a damaged one fails here, before the first write
   local fits
   if Q.limits.evict then   -- what is leased cannot make room

@@ -83,6 +83,31 @@ local function release_one(Q, lot_number)
   return lot
 end
 
+-- (lot, entry, index, note) * k; reply {noted, fenced, index of each fenced...}. A note stays with its message until that
+-- is settled or dead.
+local function notes(Q, A, i, k)
+  local noted, fenced, out = 0, 0, { 0, 0 }
+  for j = 1, k do
+    local lot_number = A[i]
+    local e, key, h = held_one(Q, lot_number, A[i + 1], tonumber(A[i + 2]))
+    if e then
+      h.note = A[i + 3] ~= '' and A[i + 3] or nil
+      call('HSET', Q.f, key, history_text(lot_number, h))
+      local lot = lot_of(Q, lot_number)
+      if lot.kind == 'F' then lot.kind, lot.changed = 'H', true end
+      noted = noted + 1
+    else
+      fenced = fenced + 1
+      out[#out + 1] = j - 1
+    end
+    i = i + 4
+  end
+  count(Q, 'fenced', fenced)
+  save_lots(Q)
+  out[1], out[2] = noted, fenced
+  return out
+end
+
 local function to_dead(Q, entry, e, index, key, h, reason, err)
   local record = slice(e.b, index, 1)
   forget_one(Q, entry, e, index, key, #record - 4)

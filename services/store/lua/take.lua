@@ -4,7 +4,8 @@ local function tell(out, lot, piece)
   local y = #out
   out[y + 1], out[y + 2], out[y + 3], out[y + 4], out[y + 5] = lot, piece.id, piece.n, piece.from, piece.count
   out[y + 6], out[y + 7] = piece.blob, piece.t .. ' ' .. piece.o
-  out[y + 8] = piece.h and (num(piece.h.acquired) .. ' ' .. num(piece.h.failed)) or ''
+  local h = piece.h
+  out[y + 8] = h and (num(h.acquired) .. ' ' .. num(h.failed) .. (h.note and ' ' .. h.note or '')) or ''
 end
 
 local function new_lot(Q, left, kind, rest)
@@ -89,7 +90,8 @@ local function gather_alive(Q, want, max_bytes)
   return back, new, 0, false
 end
 
--- Reply: {more, (lot, entry, n, from, count, records, "t origin", "acquired failed" | '')...}; more = 1: ask again.
+-- Reply: {more, (lot, entry, n, from, count, records, "t origin", "acquired failed [note]" | '')...}; more = 1: ask
+-- again.
 local function take(Q, want, max_bytes)
   if Q.limits.paused then return { 0 }, {} end
   local back, new, got, found = gather_alive(Q, want, max_bytes)

@@ -102,7 +102,7 @@ local function reconcile(Q, step)
 end
 
 -- KEYS epoch, 8 of the queue; ARGV epoch straggler-age(ms) reconcile-step dead-retention(ms, 0 = for ever).
-local function upkeep(K, A)
+FUNCTIONS.upkeep = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end

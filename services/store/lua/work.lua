@@ -1,10 +1,12 @@
 -- The combined call
 
--- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit.
+-- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit or journal.
 -- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
 --   P queue origin holder k (n bytes records)*k    A queue k (lot entry n mask bytes)*k   T queue want max-bytes
 --   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
---   B queue origin k (reason error record)*k       X tx keep-ms digest parts (queue k origin acks*k k' publishes*k')*
+--   N queue k (lot entry index note)*k
+--   B queue origin k (reason error record)*k       X tx keep-ms digest parts (queue k origin holder acks*k k' publishes*k')*
+--   U journal queue number origin reason error n bytes record
 --   L bindings origin k (n lines c (queue record)*c)*k   H
 local FIRST = 8
 
@@ -96,6 +98,10 @@ OPS.J = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
   return Q and rejects(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
 end
+OPS.N = function(C, queues, A, i)
+  local Q = queues(tonumber(A[i]))
+  return Q and notes(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
+end
 OPS.C = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
   return Q and Q.h.len - Q.h.leased or 'GONE'
@@ -109,6 +115,9 @@ end
 OPS.X = function(C, queues, A, i)
   return commit(C, queues, C.keys[tonumber(A[i])], A[i + 1], A[i + 2], parse_parts(A, i + 4, tonumber(A[i + 3])))
 end
+OPS.U = function(C, queues, A, i)
+  return numbered(C, queues(tonumber(A[i + 1])), C.keys[tonumber(A[i])], tonumber(A[i + 2]), A, i + 3)
+end
 OPS.L = sends
 OPS.H = function(C) return head_of(open_log(C)) end
 
@@ -119,8 +128,10 @@ local AFTER = {
   T = function(_, i) return i + 3 end,
   R = function(A, i) return i + 2 + 6 * A[i + 1] end,
   J = function(A, i) return i + 2 + 5 * A[i + 1] end,
+  N = function(A, i) return i + 2 + 4 * A[i + 1] end,
   C = function(_, i) return i + 1 end,
   B = function(A, i) return i + 3 + 3 * A[i + 2] end,
+  U = function(_, i) return i + 9 end,
   L = after_sends,
   H = function(_, i) return i end,
   X = function(A, i) return after_parts(A, i + 4, tonumber(A[i + 3])) end,

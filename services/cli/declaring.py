@@ -1,0 +1,119 @@
+"""What documents do to a store: planned first, so that nothing is done if one of them would be refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from services.cli.documents import Wanted
+from services.cli.exits import Exit, Failure
+from services.store import Queue, QueueSpec, Store
+from services.store.errors import AckLevelRefused, QueueUnknown
+from services.store.peer import PeerSpec
+from services.store.probe import Promises
+from services.store.registry import number_taken
+
+OWNER = "file"
+
+
+class Change(StrEnum):
+    """What a document does to the store."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+async def plan(store: Store, wanted: list[Wanted], owner: str = OWNER) -> list[Change]:
+    """What each document would do. Raises Failure with a line for each that the store would refuse."""
+    promises, numbers = await store.promises(), Numbers(await store.registry.numbers())
+    changes: list[Change] = []
+    refused: list[str] = []
+    for one in wanted:
+        if isinstance(one.spec, PeerSpec):
+            changes.append(await _peer_change(store, one.name, one.spec))
+            continue
+        there = await _find(store, one.name)
+        changes.append(_change(one.spec, there, owner))
+        if fault := _fault(one.spec, there, promises) or numbers.claim(one.name, one.spec):
+            refused.append(f"{one.place}: {fault}")
+    if refused:
+        raise Failure(Exit.REFUSED, "document_refused", "\n".join(refused))
+    return changes
+
+
+class Numbers:
+    """Who has which number, as it will be when the documents before are declared."""
+
+    def __init__(self, taken: dict[str, str]) -> None:
+        """taken: number -> queue, as the store has it now."""
+        self._taken = taken
+
+    def claim(self, name: str, spec: QueueSpec) -> str:
+        """The queue's numbers are these from now on; or what is wrong with that."""
+        for number in spec.numbers():
+            if (by := self._taken.get(number, name)) != name:
+                return f"spec.bindings: {number_taken(number, by)}"
+        self._taken = {number: by for number, by in self._taken.items() if by != name}
+        self._taken |= dict.fromkeys(spec.numbers(), name)
+        return ""
+
+
+async def _peer_change(store: Store, name: str, spec: PeerSpec) -> Change:
+    there = await store.peers.find(name)
+    if there is None:
+        return Change.CREATED
+    return Change.UNCHANGED if there.spec == spec else Change.CHANGED
+
+
+async def _find(store: Store, name: str) -> Queue | None:
+    try:
+        return await store.find(name)
+    except QueueUnknown:
+        return None
+
+
+def _change(spec: QueueSpec, there: Queue | None, owner: str) -> Change:
+    if there is None:
+        return Change.CREATED
+    return Change.UNCHANGED if there.spec == spec and there.owner == owner else Change.CHANGED
+
+
+def _fault(spec: QueueSpec, there: Queue | None, promises: Promises) -> str:
+    if there is not None and there.domain != spec.domain:
+        return f"spec.domain: the queue is in {there.domain!r} and cannot move: keep it there, or delete it first"
+    try:
+        promises.check(spec.ack_level)
+    except AckLevelRefused as error:
+        return f"spec.ackLevel: {error}"
+    return ""
+
+
+async def apply(
+    store: Store, wanted: list[Wanted], owner: str = OWNER, advance: Callable[[int], None] = lambda _: None
+) -> list[Change]:
+    """Declares what is new or different; nothing at all if one of them would be refused."""
+    changes = await plan(store, wanted, owner)
+    await carry_out(store, wanted, changes, owner, advance)
+    return changes
+
+
+async def carry_out(
+    store: Store,
+    wanted: list[Wanted],
+    changes: list[Change],
+    owner: str = OWNER,
+    advance: Callable[[int], None] = lambda _: None,
+) -> None:
+    """What was planned. It may be done again after a break: what is there already stays as it is."""
+    for one, change in zip(wanted, changes, strict=True):
+        if change is not Change.UNCHANGED:
+            await _declare(store, one, owner)
+        advance(1)
+
+
+async def _declare(store: Store, one: Wanted, owner: str) -> None:
+    if isinstance(one.spec, PeerSpec):
+        await store.peers.apply(one.name, one.spec)
+    else:
+        await store.declare(one.name, one.spec, owner, replace=True)

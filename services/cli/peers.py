@@ -1,0 +1,81 @@
+"""penstock peer: apply, list, show, delete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from services.cli.applying import apply_file, file_option
+from services.cli.command import store_command
+from services.cli.exits import not_found
+from services.cli.output import Output
+from services.store import Store
+from services.store.peer import Peer, to_peer_document
+
+
+@click.group()
+def peer() -> None:
+    """Name the systems that remote queues go to and come from."""
+
+
+@peer.command()
+@file_option(Path("peers.yaml"))
+@click.option("--dry-run", is_flag=True, help="only say what would change")
+@store_command
+async def apply(store: Store, output: Output, file: Path, dry_run: bool) -> None:
+    """Declare every peer and queue of a YAML file.
+
+    As `penstock queue apply` does.
+    """
+    await apply_file(store, output, file, dry_run)
+
+
+def _description(peer: Peer) -> dict[str, Any]:
+    return {"name": peer.name, "spec": to_peer_document(peer)["spec"]}
+
+
+@peer.command("list")
+@store_command
+async def list_(store: Store, output: Output) -> None:
+    """List the peers that the store knows."""
+    found = await store.peers.all()
+    if output.as_json:
+        for one in found:
+            output.record(_description(one))
+        return
+    rows = [(one.name, one.spec.protocol.value, ", ".join(one.spec.addresses)) for one in found]
+    output.table(("peer", "protocol", "addresses"), rows)
+
+
+@peer.command()
+@click.argument("name")
+@store_command
+async def show(store: Store, output: Output, name: str) -> None:
+    """Show one peer's document."""
+    found = await store.peers.find(name)
+    if found is None:
+        raise not_found(f"there is no peer {name!r}; see `penstock peer list`")
+    if output.as_json:
+        output.record(_description(found))
+        return
+    for line in yaml.safe_dump(to_peer_document(found), sort_keys=False, allow_unicode=True).splitlines():
+        output.line(line)
+
+
+@peer.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@store_command
+async def delete(store: Store, output: Output, names: tuple[str, ...]) -> None:
+    """Remove peers.
+
+    What waits for them stays in its transmission queue.
+    """
+    for name in names:
+        if not await store.peers.delete(name):
+            raise not_found(f"there is no peer {name!r}; see `penstock peer list`")
+        output.line(f"deleted {name}")
+        if output.as_json:
+            output.record({"change": "deleted", "name": name})

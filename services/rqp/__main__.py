@@ -1,0 +1,8 @@
+"""`python -m services.rqp`: this edge alone, with settings from file and environment."""
+
+import sys
+
+from services.kit.run import main
+from services.rqp.edge import EDGE
+
+sys.exit(main(EDGE))

@@ -1,0 +1,73 @@
+"""What is wrong with a transmission queue: in words, in the store for everybody, once in the log (rqp_mca.md 3.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from services.rqp.jobs import end, job
+from services.rqp.service import RqpService
+from services.store import Queue, StoreError
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 1.0
+
+
+class Condition:
+    """`text` is '' while all is well. The store follows within moments, or as soon as it is there again."""
+
+    def __init__(self, service: RqpService, queue: Queue, protocol: str, fence: int) -> None:
+        """fence: of the ownership; the store takes nothing from an earlier owner."""
+        self.text = ""
+        self._service = service
+        self._queue = queue
+        self._protocol = protocol
+        self._fence = fence
+        self._changed = asyncio.Event()
+        self._changed.set()  # an earlier owner may have left its own
+        self._told: str | None = None
+        self._stuck = service.stuck.labels(service.metrics.edge, protocol)
+        self._task = job(self._keep_telling, f"condition of {queue.name!r}", service.metrics)
+
+    def say(self, text: str) -> None:
+        if text == self.text:
+            return
+        if bool(text) != bool(self.text):
+            self._stuck.inc(1 if text else -1)
+        fields = {"queue": self._queue.name, "protocol": self._protocol}
+        if text:
+            log.warning("nothing gets through: %s", text, extra={"action": "rqp_stuck", **fields})
+        else:
+            log.info("messages get through again", extra={"action": "rqp_recovered", **fields})
+        self.text = text
+        self._changed.set()
+
+    async def close(self, *, lost: bool) -> None:
+        """The queue is another's to judge, or nobody's. lost: it is another's already."""
+        await end(self._task)
+        if self.text:
+            self._stuck.dec()
+            self.text = ""
+        if not lost and self._told:
+            await self._tell()
+
+    async def _keep_telling(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            if not await self._tell():
+                await asyncio.sleep(AGAIN_S)
+                self._changed.set()
+
+    async def _tell(self) -> bool:
+        text = self.text
+        if text == self._told:
+            return True
+        try:
+            await self._service.domain(self._queue).set_condition(self._queue, text, self._fence)
+        except StoreError as error:
+            log.debug("the condition was not told: %s", error, extra={"action": "condition_untold"})
+            return False
+        self._told = text
+        return True

@@ -1,0 +1,34 @@
+"""What the parts of a receiving connection share: whom it talks with, as what it holds queues, what it owes."""
+
+from __future__ import annotations
+
+from protos.rqp_mca import ReceiverConnection
+from services.kit.answers import Slot
+from services.kit.conversation import Conversation
+from services.kit.session import Wire
+from services.rqp.mca.receiver import Receiver
+from services.store import Source
+
+
+class McaConversation(Conversation):
+    """One connection's confirms, in the order of what they confirm (rqp_mca.md 2.1). It knows none of the parts."""
+
+    __slots__ = ("holder", "origin", "parser", "receiver", "source")
+
+    def __init__(self, wire: Wire, receiver: Receiver) -> None:
+        super().__init__(wire)
+        self.receiver = receiver
+        self.parser = ReceiverConnection(receiver.limits)
+        self.holder = f"mca {receiver.service.name} {wire.conn}"  # of assignments: this connection (2.3)
+        self.origin = f"mca {wire.peer.certificate or wire.peer.address}"
+        self.source = Source()
+
+    def reply(self, slot: Slot, reply: bytes, operation: str, good: int, total: int) -> None:
+        """The outcome of a run of `total` messages, `good` of them done; `reply` may be empty."""
+        self.receiver.service.tally.count(operation, good, total, self.wire.loop_time() - slot.asked)
+        self.fill(slot, reply)
+
+    def decline(self, slot: Slot, reason: str, operation: str) -> None:
+        """Who says no says nothing (1.3): it is only counted."""
+        self.receiver.service.metrics.count_refusal(reason)
+        self.reply(slot, b"", operation, 0, 1)

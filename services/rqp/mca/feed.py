@@ -1,0 +1,163 @@
+"""Leases messages of a transmission queue ahead of need, and keeps them in line."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+from services.rqp.jobs import end, job
+from services.rqp.mca.line import Line
+from services.rqp.service import RqpService
+from services.store import Delivery, Queue, Source, StoreError
+
+log = logging.getLogger(__name__)
+
+LEAST_AHEAD = 64  # messages; what the store gives in one call costs it about as much as one
+MOST_AHEAD = 1_000
+MAX_BYTES = 4 << 20  # of bodies in line
+AGAIN_S = 0.5
+TAKE_S = 5.0
+SWEEPS = 3  # until the dead have surely been swept: processes take turns
+TOO_LARGE = "too_large_for_peers"  # of dead letters: the limit was lowered after they were put in
+
+
+class Machine(Protocol):
+    """Who is fed."""
+
+    def put(self, count: int) -> None: ...
+
+    def is_blocked(self) -> bool:
+        """What was sent is not read: no more for now."""
+
+    def ahead(self) -> int:
+        """How many messages it can make use of."""
+
+
+class Feed:
+    """`line` is what is leased and not done."""
+
+    def __init__(self, service: RqpService, queue: Queue, max_message_bytes: int, machine: Machine) -> None:
+        self.line = Line()
+        self._service = service
+        self._queue = queue
+        self._max_message_bytes = max_message_bytes
+        self._machine = machine
+        self._room = asyncio.Event()
+        self._source = Source()
+        self._patience_s = 0.0  # for a take that is under way when all is to end
+        self._task = job(self._fill, f"messages of {queue.name!r}", service.metrics)
+
+    def has_room(self) -> None:
+        """Perhaps: messages are done, or the peer reads."""
+        self._room.set()
+
+    async def stop(self, *, lost: bool) -> None:
+        """Nothing is taken any more; what still comes goes back.
+
+        A take that is under way is waited for, unless the queue is another's already: if it came to be done after the
+        next owner's first, that one would have what comes later before what comes first.
+        """
+        self._patience_s = 0.0 if lost else TAKE_S
+        await end(self._task)
+
+    async def _fill(self) -> None:
+        wake = self._service.store.wakes(self._queue.domain).event(self._queue)
+        await self._until_nothing_is_leased()
+        while True:
+            want = self._wanted()
+            if want == 0:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            wake.clear()
+            try:
+                got, more = await self._take(want)
+            except StoreError as error:
+                log.debug("nothing taken: %s", error, extra={"action": "rqp_take_failed"})
+                await asyncio.sleep(AGAIN_S)
+                continue
+            self._put(got)
+            if not got and not more:
+                await wake.wait()
+
+    async def _until_nothing_is_leased(self) -> None:
+        """What an earlier owner had taken stands before everything else: it is back once that one has been swept.
+
+        Somebody may take messages out of the queue who is no owner at all: he is waited for no longer than that.
+        """
+        loop = asyncio.get_running_loop()
+        waits = self._service.settings.store
+        swept_s = (
+            self._queue.spec.visibility_timeout / 1000 + waits.session_timeout_s + SWEEPS * waits.sweep_s
+        )
+        end = loop.time() + swept_s
+        while not self.line and loop.time() < end:
+            try:
+                if (await self._service.store.stats(self._queue))["in_flight"] == 0:
+                    return
+            except StoreError as error:
+                log.debug("not known what is leased: %s", error, extra={"action": "rqp_stats_failed"})
+            await asyncio.sleep(min(AGAIN_S, waits.sweep_s))
+
+    def _wanted(self) -> int:
+        """0 while there is enough: half of it is worth a question."""
+        ahead = min(max(self._machine.ahead(), LEAST_AHEAD), MOST_AHEAD)
+        if self._machine.is_blocked() or self.line.bytes >= MAX_BYTES or 2 * len(self.line) > ahead:
+            return 0
+        return ahead - len(self.line)
+
+    def _put(self, got: list[Delivery]) -> None:
+        before = len(self.line)
+        for delivery in got:
+            self._admit(delivery)
+        if len(self.line) > before:
+            self._machine.put(len(self.line) - before)
+
+    def _admit(self, delivery: Delivery) -> None:
+        """What no peer would take must not stand first for ever."""
+        if delivery.body_bytes <= self._max_message_bytes:
+            self.line.append(delivery)
+            return
+        while True:
+            fits = _fitting(delivery, self._max_message_bytes)
+            head, rest = delivery.cut(fits)
+            if head.count:
+                self.line.append(head)
+            if not rest.count:
+                return
+            large, delivery = rest.cut(1)
+            error = f"{large.body_bytes} octets, peers take {self._max_message_bytes}"
+            self._service.pipe(self._queue).reject(Source(), [large], TOO_LARGE, error)
+
+    async def _take(self, want: int) -> tuple[list[Delivery], bool]:
+        """A lease whatever the queue's mode is: the machine says when messages are done. Raises StoreError."""
+        answer: asyncio.Future[tuple[list[Delivery], bool]] = asyncio.get_running_loop().create_future()
+        pipe = self._service.pipe(self._queue)
+
+        def taken(got: list[Delivery] | StoreError, more: bool) -> None:
+            if isinstance(got, StoreError):
+                if not answer.done():
+                    answer.set_exception(got)
+            elif not answer.done():
+                answer.set_result((got, more))
+            elif got:
+                pipe.give_back(got)  # nobody waits for them any more
+
+        pipe.take(self._source, self._queue, want, taken, leased=True)
+        try:
+            await asyncio.wait((answer,))
+        except asyncio.CancelledError:
+            await asyncio.wait((answer,), timeout=self._patience_s)
+            if not answer.cancel() and answer.exception() is None:
+                taken(*answer.result())
+            raise
+        return answer.result()
+
+
+def _fitting(delivery: Delivery, octets: int) -> int:
+    """How many messages, from the first on, are not larger, attributes aside."""
+    for index, record in enumerate(delivery.records()):
+        if len(record) - 4 > octets:
+            return index
+    return delivery.count

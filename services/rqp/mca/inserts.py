@@ -1,0 +1,140 @@
+"""MSG_DATA: runs of messages go to the store; RELIABLE ones are confirmed in their order (rqp_mca.md 2.1)."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from protos.rqp_mca import Data, MessageType, Request, encode_data_confirm
+from services.kit.answers import Slot
+from services.kit.inflow import Inflow
+from services.rqp.mca.assignments import Assignments
+from services.rqp.mca.conversation import McaConversation
+from services.store import Queue, Source, StoreError
+from services.store.errors import OutcomeUnknown, QueueUnknown
+from services.store.operations import Refusals
+
+log = logging.getLogger(__name__)
+
+RELIABLE, UNRELIABLE = "data", "data_unreliable"  # labels of the counters
+
+
+class Inserts:
+    """One connection's. Runs may overlap: one ordered pipe takes them, and confirms keep their order."""
+
+    __slots__ = ("_assignments", "_confirm", "inflow", "talk")
+
+    def __init__(self, talk: McaConversation, inflow: Inflow[Request], assignments: Assignments) -> None:
+        self.talk = talk
+        self.inflow = inflow
+        self._assignments = assignments
+        self._confirm = b""  # MSG_DATA_CONFIRM in the connection's profile
+
+    def insert(self, event: Data) -> None:
+        talk = self.talk
+        slot = talk.expect()
+        self._assignments.named(event.queue_id)
+        queue = talk.receiver.known(event.queue_id)
+        if queue is not None:
+            self._publish(slot, event, queue)
+            return
+        self.inflow.hold()
+        found = talk.receiver.find(event.queue_id)
+        talk.receiver.service.errands.ask(found, partial(self._found, slot, event))
+
+    def _found(self, slot: Slot, event: Data, queue: Queue | StoreError) -> None:
+        if isinstance(queue, StoreError):
+            self._refused(slot, event, None, queue)
+        else:
+            self._publish(slot, event, queue)
+        self.inflow.free()
+
+    def _publish(self, slot: Slot, event: Data, queue: Queue) -> None:
+        """`?`: nobody else may hold the queue when it is put in (2.3)."""
+        talk = self.talk
+        pipe = talk.receiver.service.pipe(queue)
+        done = partial(self._published, slot, event, queue)
+        pipe.publish(talk.source, queue, event.records, talk.origin, done, holder=f"?{talk.holder}")
+        if pipe.waiting.congested:
+            self.inflow.hold_until_clear(pipe.waiting.when_clear)
+
+    def _published(self, slot: Slot, event: Data, queue: Queue, outcome: Refusals | StoreError) -> None:
+        if not outcome:
+            number = len(event.records)
+            if event.kind is MessageType.RELIABLE:
+                self.talk.reply(slot, self._confirms(number), RELIABLE, number, number)
+            else:
+                self.talk.reply(slot, b"", UNRELIABLE, number, number)
+        else:
+            if isinstance(outcome, QueueUnknown):
+                self.talk.receiver.forget()
+            self._refused(slot, event, queue, outcome)
+        self.inflow.run_answered()
+
+    def _confirms(self, number: int) -> bytes:
+        if not self._confirm:
+            profile = self.talk.parser.profile
+            assert profile is not None  # the data was spoken in one
+            self._confirm = encode_data_confirm(profile)
+        return self._confirm * number
+
+    # what is not inserted
+
+    def _refused(self, slot: Slot, event: Data, queue: Queue | None, why: Refusals | StoreError) -> None:
+        """Some messages of a run, or all of them, are not in the queue. queue: None if there is none."""
+        number = len(event.records)
+        refused = [(index, why) for index in range(number)] if isinstance(why, StoreError) else why
+        if event.kind is MessageType.RELIABLE:
+            self._refuse_reliable(slot, event, *refused[0])
+        elif queue is None or isinstance(why, QueueUnknown | OutcomeUnknown):
+            self._lose(slot, event, refused)  # there are no dead letters to go to, or it may be in the queue
+        else:
+            self._bury(slot, event, queue, refused)
+
+    def _refuse_reliable(self, slot: Slot, event: Data, first: int, why: StoreError) -> None:
+        """Those before the first that is refused are confirmed. A later confirm would be taken for its own: closed."""
+        talk = self.talk
+        talk.reply(slot, self._confirms(first), RELIABLE, first, len(event.records))
+        talk.wire.refuse(why.reason, f"queue {event.queue_id}: {why}")
+        talk.closing = True
+        talk.wire.close()
+
+    def _bury(self, slot: Slot, event: Data, queue: Queue, refused: Refusals) -> None:
+        talk, source = self.talk, Source()
+        _, first = refused[0]
+        talk.wire.refuse(first.reason, f"queue {event.queue_id}: UNRELIABLE, to the dead letters: {first}")
+        burials = _Burials(self, slot, len(refused), len(event.records))
+        pipe = talk.receiver.service.pipe(queue)
+        for index, why in refused:
+            record = event.records[index]
+            pipe.bury(source, queue, record, talk.origin, why.reason, str(why), burials.buried)
+
+    def _lose(self, slot: Slot, event: Data, refused: Refusals) -> None:
+        talk = self.talk
+        _, why = refused[0]
+        talk.receiver.lost.inc(len(refused))
+        talk.wire.refuse(why.reason, f"queue {event.queue_id}: UNRELIABLE messages are lost: {why}")
+        total = len(event.records)
+        talk.reply(slot, b"", UNRELIABLE, total - len(refused), total)
+
+
+class _Burials:
+    """UNRELIABLE messages on their way to the dead letters: nobody else still has them."""
+
+    __slots__ = ("_inserts", "_left", "_slot", "_total")
+
+    def __init__(self, inserts: Inserts, slot: Slot, refused: int, total: int) -> None:
+        self._inserts = inserts
+        self._slot = slot
+        self._left = refused
+        self._total = (total - refused, total)
+
+    def buried(self, error: StoreError | None) -> None:
+        """One of them is there, or lost."""
+        self._left -= 1
+        if error is not None:
+            self._inserts.talk.receiver.lost.inc()
+            log.error("an UNRELIABLE message is lost: %s", error, extra={"action": "rqp_message_lost"})
+        if self._left == 0:
+            self._inserts.talk.reply(self._slot, b"", UNRELIABLE, *self._total)
+            self._inserts.inflow.run_answered()

@@ -1,0 +1,76 @@
+"""MSG_QUEUE_AVAILABLE_REQUEST and MSG_QUEUE_REQUEST: asked of the store, answered with yes or not at all (2.2, 2.3)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from protos.rqp_mca import (
+    AvailableRequest,
+    QueueRequest,
+    Request,
+    encode_available_confirm,
+    encode_queue_confirm,
+)
+from services.kit.answers import Slot
+from services.kit.inflow import Inflow
+from services.rqp.mca.assignments import Assignments
+from services.rqp.mca.conversation import McaConversation
+from services.store import Queue, StoreError
+from services.store.errors import QueueUnknown
+
+AVAILABLE, REQUEST = "available_request", "queue_request"  # labels of the counters
+
+
+class Questions:
+    """One connection's. Each waits for what came before it: what the queue is may depend on that."""
+
+    __slots__ = ("_assignments", "_inflow", "_talk")
+
+    def __init__(self, talk: McaConversation, inflow: Inflow[Request], assignments: Assignments) -> None:
+        self._talk = talk
+        self._inflow = inflow
+        self._assignments = assignments
+
+    def available(self, event: AvailableRequest) -> None:
+        self._ask(event.queue_id, AVAILABLE)
+
+    def request(self, event: QueueRequest) -> None:
+        self._ask(event.queue_id, REQUEST)
+
+    def _ask(self, number: int, operation: str) -> None:
+        talk = self._talk
+        slot = talk.expect()
+        self._inflow.hold()
+        self._assignments.named(number)
+        work = self._work(number, operation)
+        talk.receiver.service.errands.ask(work, partial(self._answered, slot, number, operation))
+
+    async def _work(self, number: int, operation: str) -> None:
+        """Raises StoreError. A queue that is remembered may have gone: then the number may be another's by now."""
+        receiver = self._talk.receiver
+        known = receiver.known(number)
+        if known is not None:
+            try:
+                await self._look(number, known, operation)
+            except QueueUnknown:
+                receiver.forget()
+            else:
+                return
+        await self._look(number, await receiver.find(number), operation)
+
+    async def _look(self, number: int, queue: Queue, operation: str) -> None:
+        if operation == REQUEST:
+            await self._assignments.assign(number, queue)
+        else:
+            await self._talk.receiver.service.domain(queue).available(queue, self._talk.holder)
+
+    def _answered(self, slot: Slot, number: int, operation: str, outcome: StoreError | None) -> None:
+        talk = self._talk
+        profile = talk.parser.profile
+        assert profile is not None  # the question was spoken in one
+        if outcome is not None:
+            talk.decline(slot, outcome.reason, operation)
+        else:
+            encode = encode_queue_confirm if operation == REQUEST else encode_available_confirm
+            talk.reply(slot, encode(profile, number), operation, 1, 1)
+        self._inflow.free()

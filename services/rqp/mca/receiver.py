@@ -1,0 +1,29 @@
+"""What all connections of a receiving MCA share (rqp_mca.md 2)."""
+
+from __future__ import annotations
+
+from services.rqp.service import RqpService
+from services.store import Queue
+from services.store.rqp_binding import Protocol
+
+PROTOCOL = Protocol.MCA.value
+
+
+class Receiver:
+    def __init__(self, service: RqpService) -> None:
+        self.service = service
+        self.settings = service.settings.mca
+        self.limits = self.settings.limits()
+        self.lost = service.lost.labels(service.metrics.edge, PROTOCOL)
+
+    def known(self, number: int) -> Queue | None:
+        """The queue of this number, if the store need not be asked."""
+        return self.service.store.numbers.held(PROTOCOL, number)
+
+    async def find(self, number: int) -> Queue:
+        """Raises QueueUnknown, StoreUnavailable."""
+        return await self.service.store.numbered(PROTOCOL, number)
+
+    def forget(self) -> None:
+        """What was known is not so any more: a queue has gone, of which nobody has told us yet."""
+        self.service.store.numbers.changed()

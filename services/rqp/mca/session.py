@@ -1,0 +1,110 @@
+"""One connection to a receiving MCA as the kit sees it: events go to the parts that handle them (rqp_mca.md 2)."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from protos.rqp_mca import AvailableRequest, Data, QueueRequest, Request
+from services.kit.inflow import Inflow
+from services.kit.session import Wire
+from services.rqp.mca.assignments import Assignments
+from services.rqp.mca.conversation import McaConversation
+from services.rqp.mca.inserts import Inserts
+from services.rqp.mca.questions import Questions
+from services.rqp.mca.receiver import Receiver
+from services.store import StoreError
+
+RUN_PART = 32  # this many messages of a run are as much work as one alone
+
+
+class McaSession:
+    """The kit's `Session`, and the `Handler` of its own input. RECEIVER_IDLE_STATE is its only state."""
+
+    __slots__ = ("_assignments", "_inflow", "_inserts", "_is_ending", "_questions", "_talk")
+
+    def __init__(self, receiver: Receiver, wire: Wire) -> None:
+        self._talk = talk = McaConversation(wire, receiver)
+        self._inflow: Inflow[Request] = Inflow(talk, talk.parser, self)
+        self._assignments = Assignments(receiver, wire, talk.holder)
+        self._inserts = Inserts(talk, self._inflow, self._assignments)
+        self._questions = Questions(talk, self._inflow, self._assignments)
+        self._is_ending = False
+
+    # what the kit tells
+
+    def received(self, data: bytes, now: float) -> None:
+        self._inflow.received(data, now)
+
+    @property
+    def buffered(self) -> int:
+        return self._inflow.buffered
+
+    def resumed(self, now: float) -> None:
+        self._inflow.restart_clock(now)
+        self._inflow.proceed()
+
+    def deadline(self) -> float | None:
+        return self._inflow.deadline()
+
+    def on_time(self, now: float) -> None:
+        self._inflow.on_time(now)
+
+    def eof(self, now: float) -> None:
+        self._inflow.eof()
+
+    def drain(self) -> None:
+        """What has come in is carried out and confirmed, then it is closed."""
+        self._talk.drained = True
+        self.end_if_done()
+
+    def lost(self, reset: bool) -> None:
+        """Its assignments end with it (2.3)."""
+        talk = self._talk
+        talk.gone = True
+        self._inflow.lost()
+        self._free()
+
+    # what the input tells
+
+    def handle(self, event: Request) -> None:
+        match event:
+            case Data():
+                self._inserts.insert(event)
+            case AvailableRequest():
+                self._questions.available(event)
+            case QueueRequest():
+                self._questions.request(event)
+            case _:
+                assert_never(event)
+
+    def work(self, event: Request) -> int:
+        return 1 + len(event.records) // RUN_PART if isinstance(event, Data) else 1
+
+    def comes_alone(self, event: Request) -> bool:
+        """MSG_DATAs alone may overlap: what a queue is may depend on those before."""
+        return not isinstance(event, Data)
+
+    def end_if_done(self) -> None:
+        """After a FIN whole messages are carried out and confirmed, then assignments freed, then it is closed (2.4)."""
+        talk, inflow = self._talk, self._inflow
+        if talk.gone or self._is_ending or not (talk.closing or talk.drained or inflow.eof_parsed):
+            return
+        if inflow.pumping or talk.answers or (not talk.closing and inflow.is_waiting()):
+            return
+        self._is_ending = talk.closing = True
+        if inflow.violation is not None:
+            violation, inflow.violation = inflow.violation, None
+            talk.wire.refuse(violation.reason, violation.detail)
+        self._free()
+
+    def _free(self) -> None:
+        """Frees the assignments, then closes. Without any it is closed at once."""
+        assignments = self._assignments
+        assignments.is_over = True
+        if assignments:
+            self._talk.receiver.service.errands.ask(assignments.free(), self._freed)
+        else:
+            self._talk.wire.close()
+
+    def _freed(self, _: StoreError | None) -> None:
+        self._talk.wire.close()

@@ -1,0 +1,84 @@
+"""What both protocols share in a process: the store, the settings, the counters, and work beside the loop."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from services.kit.metrics import Metrics
+from services.kit.tally import Tally
+from services.rqp.names import LookUp, Names
+from services.rqp.registered import Registered
+from services.rqp.settings import RqpSettings
+from services.store import Pipe, Queue, Store
+from services.store.domain import Domain
+from services.store.errands import Errands
+from services.store.session import session_name
+
+
+class Agent(Protocol):
+    """One protocol's part of the edge: what receives, what sends, or both."""
+
+    def start(self) -> None:
+        """The edge begins; the store may be away."""
+
+    async def stop_taking(self) -> None:
+        """The drain has begun: nothing new is taken from the store, what is out may still be confirmed."""
+
+    async def close(self) -> None:
+        """Gives back what it holds."""
+
+
+class RqpService:
+    """Made and started once; `agents` work with it."""
+
+    def __init__(self, settings: RqpSettings, store: Store, metrics: Metrics, look_up: LookUp) -> None:
+        self.settings = settings
+        self.store = store
+        self.metrics = metrics
+        self.name = session_name(metrics.edge)  # of this process, for whatever it holds in the store
+        self.tally = Tally(metrics)
+        self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
+        self.names = Names(look_up, settings.lookup_s)
+        self.registered = Registered(store, metrics)
+        self.agents: list[Agent] = []
+        labels = ("protocol",)
+        self.owned = metrics.gauge("rqp_owned_queues", "Transmission queues of this process", labels)
+        self.stuck = metrics.gauge("rqp_stuck_queues", "Of them, those whose condition is bad", labels)
+        self.sent = metrics.counter("rqp_sent_messages", "Messages that got through to a peer", labels)
+        self.failures = metrics.counter(
+            "rqp_send_failures", "Attempts that did not get through, by reason", ("protocol", "reason")
+        )
+        self.repeated = metrics.counter(
+            "rqp_unconfirmed_messages", "Sent, not confirmed, and sent again: they may arrive twice", labels
+        )
+        self.lost = metrics.counter(
+            "rqp_lost_messages", "UNRELIABLE ones neither put into a queue nor into its dead letters", labels
+        )
+
+    def pipe(self, queue: Queue) -> Pipe:
+        return self.store.domain(queue.domain).pipe
+
+    def domain(self, queue: Queue) -> Domain:
+        return self.store.domain(queue.domain)
+
+    def start(self) -> None:
+        self.tally.start()
+        self.registered.start()
+        for agent in self.agents:
+            agent.start()
+
+    def ready(self) -> str | None:
+        trouble = self.store.trouble
+        return None if trouble is None else str(trouble)
+
+    async def stop_taking(self) -> None:
+        for agent in self.agents:
+            await agent.stop_taking()
+
+    async def close(self) -> None:
+        for agent in self.agents:
+            await agent.close()
+        await self.errands.close()
+        await self.registered.close()
+        await self.store.close()
+        await self.tally.close()

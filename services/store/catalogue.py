@@ -1,0 +1,173 @@
+"""The queues as a process knows them: found by name or number, declared, deleted, and the news of their changes."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from services.store.domain import Domain
+from services.store.errors import DomainMismatch, QueueExists, QueueNotEmpty, QueueUnknown
+from services.store.figures import figures
+from services.store.numbers import Numbers
+from services.store.outcomes import tell
+from services.store.peers import NOTICE, Peers, Watcher
+from services.store.probe import Promises
+from services.store.queues import Queue
+from services.store.registry import EVERYTHING, Registry
+from services.store.sharing import Sharing
+from services.store.spec import QueueSpec
+
+
+class Catalogue:
+    """A store's queues and peers. `Store` says which domains there are, and what can be promised."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.numbers = Numbers(self._numbered)
+        self.peers = Peers(registry)
+        self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
+        self._sharing = Sharing(self._find)
+        self._watchers: list[Watcher] = []
+
+    def _domain(self, name: str) -> Domain:
+        raise NotImplementedError
+
+    async def promises(self) -> Promises:
+        raise NotImplementedError
+
+    async def _set_up(self, domain: Domain) -> None:
+        raise NotImplementedError
+
+    async def _lately_found(self) -> Promises:
+        raise NotImplementedError
+
+    def forget_all(self) -> None:
+        """There is other data: everything is looked for again."""
+        self._known.clear()
+        self.numbers.changed()
+
+    async def stop_looking(self) -> None:
+        """Whoever still waits for a queue is told that nobody looks for it any more."""
+        await self._sharing.close()
+        await self.numbers.close()
+
+    def known(self) -> list[Queue]:
+        return list(self._known.values())
+
+    def forget(self, name: str) -> None:
+        """The next who asks for it looks again."""
+        self._known.pop(name, None)
+
+    async def find(self, name: str) -> Queue:
+        """The queue of this name, as it is now. Raises QueueUnknown."""
+        return await self._sharing.ask(name)
+
+    async def _find(self, name: str) -> Queue:
+        queue = await self.registry.find(name)
+        if queue is None:
+            raise QueueUnknown(f"there is no queue {name!r}")
+        queue.unkept = not (await self._lately_found()).keeps(queue.spec.ack_level)
+        held = self._known.get(name)
+        if held is not None and held.qid == queue.qid:
+            held.follow(queue.spec, queue.owner)
+            held.unkept = queue.unkept
+            return held
+        found = await self._domain(queue.domain).link.call("HGET", queue.keys[1], "id")
+        if found is None:
+            raise QueueUnknown(f"queue {name!r} is being deleted")
+        self._known[name] = queue
+        return queue
+
+    async def numbered(self, protocol: str, number: int) -> Queue:
+        """The queue that this protocol knows by this number, as it is now. Raises QueueUnknown."""
+        return await self.numbers.ask(protocol, number)
+
+    async def _numbered(self, number: str) -> Queue:
+        name = await self.registry.numbered(number)
+        if name is None:
+            raise QueueUnknown(f"there is no queue with the number {number}")
+        return await self.find(name)
+
+    async def remotes(self) -> list[Queue]:
+        """The queues that lead to other systems."""
+        found = []
+        for name in await self.registry.remotes():
+            with contextlib.suppress(QueueUnknown):  # deleted meanwhile
+                queue = await self.find(name)
+                if queue.spec.remote is not None:
+                    found.append(queue)
+        return found
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Tells of each queue whose document changes, comes or goes: its name, or EVERYTHING if that is not known.
+
+        Only where this process looks after the store; handles have followed by then. Answers what ends it.
+        """
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
+
+    def changed(self, name: str) -> None:
+        """Tells whoever watches."""
+        if name.startswith(NOTICE):
+            self.peers.changed(name.removeprefix(NOTICE))
+            return
+        for watcher in tuple(self._watchers):
+            tell(watcher, name)
+        if name == EVERYTHING:
+            self.peers.changed(name)
+
+    async def queues(self) -> AsyncIterator[Queue]:
+        async for queue in self.registry.all():
+            yield queue
+
+    async def declare(
+        self, name: str, spec: QueueSpec, owner: str, *, replace: bool = False
+    ) -> tuple[Queue, bool]:
+        """The queue, and whether it is new. replace=True changes an existing one to this document.
+
+        Raises QueueExists (without replace), DomainMismatch, AckLevelRefused, NumberTaken, StoreUnavailable.
+        """
+        (await self.promises()).check(spec.ack_level)
+        maker = secrets.token_hex(8)
+        made: Any = b"GONE"
+        while made == b"GONE":
+            queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace)
+            if replace and queue.domain != spec.domain:
+                raise DomainMismatch(
+                    f"queue {name!r} is in domain {queue.domain!r}: it cannot move to {spec.domain!r}"
+                )
+            domain = self._domain(queue.domain)
+            if fresh:
+                await self._set_up(domain)
+            # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
+            made = await domain.declare(queue, maker)
+            if made == b"GONE":  # whoever deletes it has not freed the name yet
+                await self.registry.forget(queue)
+        if not made and not replace:
+            raise QueueExists(f"a queue {name!r} exists already")
+        self.numbers.changed()
+        await self.registry.tell(name)
+        return queue, bool(made)
+
+    async def delete(self, queue: Queue, *, if_empty: bool = False) -> int:
+        """Removes queue, messages and dead letters; answers how many messages went. Raises QueueNotEmpty."""
+        domain = self._domain(queue.domain)
+        policy = "DeleteIfEmpty" if if_empty else "Delete"
+        keys = [*queue.keys, *domain.keys.bindings]
+        done, messages = await domain.function("delete", keys, queue.qid, policy)
+        if not done:
+            raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
+        await self.registry.forget(queue)
+        self._known.pop(queue.name, None)
+        self.numbers.changed()
+        await self.registry.tell(queue.name)
+        return int(messages)
+
+    async def stats(self, queue: Queue) -> dict[str, Any]:
+        """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown."""
+        reply = await self._domain(queue.domain).link.function("stats", list(queue.keys))
+        if reply == b"GONE":
+            raise QueueUnknown(f"there is no queue {queue.name!r}")
+        return figures(reply)

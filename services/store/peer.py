@@ -1,0 +1,129 @@
+"""The Peer document: another system that RQP's messages go to or come from.
+
+    apiVersion: penstock.dev/v1alpha1
+    kind: Peer
+    metadata: {name: warehouse}
+    spec: {protocol: rqp-mca, addresses: [10.0.0.7, mq.example.org:11311], window: 100}
+
+A field that this version cannot keep is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from services.store.document import API_VERSION, Document, refuse_bool
+from services.store.rqp_binding import DuplicateResult, PeerName, Protocol
+
+ADDRESS = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<host>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")
+OF_ONE_PROTOCOL = {  # fields that the other one does not know
+    "profile": Protocol.MCA,
+    "window": Protocol.MCA,
+    "omit_address": Protocol.CAST,
+    "trust_address": Protocol.CAST,
+    "duplicate_result": Protocol.CAST,
+}
+
+
+class Profile(StrEnum):
+    """How an RQP/MCA peer reads a uint4 (rqp_mca.md 1.2)."""
+
+    PACKED = "packed"  # 4 bits
+    OCTET = "octet"  # 8
+    WORD = "word"  # 32
+
+
+def split_address(text: str) -> tuple[str, int | None]:
+    """('10.0.0.7', 11311), or None for the protocol's own port. Raises ValueError."""
+    found = ADDRESS.fullmatch(text)
+    port = int(found["port"]) if found and found["port"] else None
+    if not found or (port is not None and not 1 <= port <= 65535):
+        raise ValueError("write an address as host or host:port, as in 10.0.0.7:11311 or [::1]:11311")
+    if found["v6"] is None:
+        return found["host"], port
+    return str(ipaddress.IPv6Address(found["v6"])), port
+
+
+def check_address(text: str) -> str:
+    split_address(text)
+    return text
+
+
+def refuse_one_address(value: object) -> object:
+    """One address alone looks as if it were enough; and without any a peer is none."""
+    if isinstance(value, str) or value in ([], ()):
+        raise ValueError("write a list of addresses, as in [10.0.0.7, 10.0.0.8:11311]")
+    return value
+
+
+Address = Annotated[str, AfterValidator(check_address)]
+Addresses = Annotated[tuple[Address, ...], BeforeValidator(refuse_one_address)]
+
+
+class PeerSpec(Document):
+    protocol: Protocol
+    addresses: Addresses = Field(max_length=1000, description="host or host:port, of each machine")
+    profile: Profile = Field(Profile.PACKED, description="rqp-mca: how the peer reads a uint4")
+    window: Annotated[int, BeforeValidator(refuse_bool)] = Field(
+        1, ge=1, le=1000, description="rqp-mca: messages that may be out unconfirmed"
+    )
+    omit_address: bool = Field(False, description="rqp-cast: messages over TCP have no address")
+    trust_address: bool = Field(
+        False, description="rqp-cast: the address in a message counts, not the connection's"
+    )
+    duplicate_result: DuplicateResult = Field(
+        DuplicateResult.FAILURE, description="rqp-cast: the answer to a message that was received before"
+    )
+
+    @model_validator(mode="after")
+    def _says_nothing_of_the_other_protocol(self) -> Self:
+        for name, protocol in OF_ONE_PROTOCOL.items():
+            if name in self.model_fields_set and protocol is not self.protocol:
+                alias = type(self).model_fields[name].alias
+                raise ValueError(f"{alias} is not of protocol {self.protocol}: leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_named_on_the_wire(self) -> Self:
+        if self.protocol is Protocol.CAST and any("[" in address for address in self.addresses):
+            raise ValueError("rqp-cast has room for IPv4 addresses only")  # rqp_cast.md 1.1
+        return self
+
+
+class PeerMetadata(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    name: PeerName
+    labels: dict[str, str] = {}
+
+
+class PeerDocument(Document):
+    """A whole document, as in queues.yaml."""
+
+    api_version: Literal["penstock.dev/v1alpha1"] = Field(API_VERSION, alias="apiVersion")
+    kind: Literal["Peer"] = "Peer"
+    metadata: PeerMetadata
+    spec: PeerSpec
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One of the catalogue."""
+
+    name: str
+    spec: PeerSpec
+
+
+def to_peer_document(peer: Peer) -> dict[str, Any]:
+    """The document as it would be written: only what differs from the defaults."""
+    plain = peer.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return {"apiVersion": API_VERSION, "kind": "Peer", "metadata": {"name": peer.name}, "spec": plain}

@@ -1,0 +1,68 @@
+"""The peers that the catalogue knows: systems that RQP's messages go to or come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from services.store.errors import StoreFault
+from services.store.outcomes import tell
+from services.store.peer import Peer, PeerSpec
+from services.store.registry import Registry, decode_name, encode_name
+from services.store.spec import MAX_NAME_BYTES
+
+NOTICE = "peer ".ljust(MAX_NAME_BYTES + 1)  # before a peer's name among the changes: too long for any queue's
+Watcher = Callable[[str], None]
+
+
+class Peers:
+    """Every method raises StoreUnavailable."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._watchers: list[Watcher] = []
+
+    async def apply(self, name: str, spec: PeerSpec) -> bool:
+        """Makes it, or changes it to this; True if it is new. Raises NotInitialised."""
+        await self._registry.epoch()
+        document = spec.model_dump_json(by_alias=True, exclude_defaults=True)
+        key = self._registry.keys.peers
+        new = await self._registry.link.call("HSET", key, encode_name(name), document)
+        await self._registry.tell(NOTICE + name)
+        return bool(new)
+
+    async def all(self) -> list[Peer]:
+        """In the order of their names."""
+        found = await self._registry.link.call("HGETALL", self._registry.keys.peers)
+        return sorted(
+            (_parse(decode_name(found[i]), found[i + 1]) for i in range(0, len(found), 2)),
+            key=lambda peer: peer.name,
+        )
+
+    async def find(self, name: str) -> Peer | None:
+        found = await self._registry.link.call("HGET", self._registry.keys.peers, encode_name(name))
+        return None if found is None else _parse(name, found)
+
+    async def delete(self, name: str) -> bool:
+        """False: there was none."""
+        gone = await self._registry.link.call("HDEL", self._registry.keys.peers, encode_name(name))
+        await self._registry.tell(NOTICE + name)
+        return bool(gone)
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Tells of each peer that changes, comes or goes: its name, or EVERYTHING; as `Store.watch` does of queues."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
+
+    def changed(self, name: str) -> None:
+        """Tells whoever watches."""
+        for watcher in tuple(self._watchers):
+            tell(watcher, name)
+
+
+def _parse(name: str, document: bytes) -> Peer:
+    try:
+        return Peer(name, PeerSpec.model_validate_json(document))
+    except ValidationError as error:
+        raise StoreFault(f"the document of peer {name!r} in the store cannot be read: {error}") from error

@@ -1,0 +1,104 @@
+"""How RQP sees a queue: `bindings.rqpMca` and `bindings.rqpCast` for what comes in, `remote` for a transmission queue.
+
+RQP knows queues by numbers of 32 bits (rqp_mca.md 1.1, rqp_cast.md 2). Each belongs to one queue of the store.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from services.store.document import Document, refuse_bool
+from services.store.records import MAX_LENGTH
+
+PEER_NAME = re.compile(r"[^\s,\x00-\x1f\x7f\ud800-\udfff]{1,255}")
+MAX_MESSAGE_BYTES = 1 << 20  # what the peers take, unless their operators say otherwise
+
+U32 = Annotated[int, BeforeValidator(refuse_bool), Field(ge=0, le=0xFFFF_FFFF)]
+
+
+class Protocol(StrEnum):
+    """Who carries messages to other systems."""
+
+    MCA = "rqp-mca"  # rqp_mca.md
+    CAST = "rqp-cast"  # rqp_cast.md
+
+
+class DuplicateResult(StrEnum):
+    """What a message is answered that is here already (rqp_cast.md 5.4)."""
+
+    FAILURE = "failure"  # as the document says
+    SUCCESS = "success"  # it is safely here: its sender can let go of it
+
+
+def number_name(protocol: str, number: int) -> str:
+    """How the registry names a number: 'rqp-mca 7'."""
+    return f"{protocol} {number}"
+
+
+def check_peer_name(name: str) -> str:
+    if not PEER_NAME.fullmatch(name):
+        raise ValueError("a peer's name has 1 to 255 characters, no spaces and no commas")
+    return name
+
+
+def refuse_one_name(value: object) -> object:
+    """One name alone looks as if it were enough."""
+    if isinstance(value, str):
+        raise ValueError("write a list of names, as in [warehouse, shop]")
+    return value
+
+
+PeerName = Annotated[str, AfterValidator(check_peer_name)]
+PeerNames = Annotated[tuple[PeerName, ...], BeforeValidator(refuse_one_name)]
+
+
+class McaBinding(Document):
+    """How RQP/MCA fills the queue."""
+
+    queue_id: U32 | None = Field(None, description="its number in RQP/MCA; none = it cannot be reached")
+    exclusive: bool = Field(True, description="one sender at a time may have it assigned")
+
+
+class CastBinding(Document):
+    """How RQP/cast fills the queue."""
+
+    key: U32 | None = Field(None, description="its key in RQP/cast; none = it cannot be reached")
+    duplicate_result: DuplicateResult = Field(
+        DuplicateResult.FAILURE, description="the answer to a message that was received before"
+    )
+
+
+class Remote(Document):
+    """Where what is put into a transmission queue goes: to a queue of the same protocol on other systems."""
+
+    protocol: Protocol = Field(description="who carries the messages there")
+    queue_id: U32 | None = Field(None, description="rqp-mca: the number of the queue there")
+    key: U32 | None = Field(None, description="rqp-cast: the key of the queue there")
+    peers: PeerNames = Field(
+        (), max_length=1000, description="a peer that may get it; none = all that are known of that protocol"
+    )
+    reliable: bool = Field(True, description="kept here until its receipt is confirmed")
+    max_message_bytes: Annotated[int, BeforeValidator(refuse_bool)] = Field(
+        MAX_MESSAGE_BYTES, ge=1, le=MAX_LENGTH, description="octets of a body; larger ones are not put in"
+    )
+
+    @model_validator(mode="after")
+    def _has_the_number_of_its_protocol(self) -> Self:
+        wanted, other = ("queueId", "key") if self.protocol is Protocol.MCA else ("key", "queueId")
+        given = {"queueId": self.queue_id, "key": self.key}
+        if given[wanted] is None:
+            raise ValueError(f"protocol {self.protocol} needs {wanted}, the queue's number there")
+        if given[other] is not None:
+            raise ValueError(f"{other} is not of protocol {self.protocol}: leave it out")
+        return self
+
+    @property
+    def number(self) -> int:
+        """The queue's number there, whatever its protocol calls it."""
+        number = self.queue_id if self.protocol is Protocol.MCA else self.key
+        assert number is not None
+        return number

@@ -1,0 +1,27 @@
+"""The measure of RQP/MCA on real edges and stores with tiny counts: that it counts right, not how fast."""
+
+from __future__ import annotations
+
+from benchmarks.measures import rqp
+from benchmarks.measures.bench import Bench
+from benchmarks.peers.peer import BODY
+from benchmarks.peers.rqp import CONFIRM, encode_data
+from protos.rqp_mca import MessageType, Profile, encode_data_confirm
+from protos.rqp_mca import encode_data as encode_data_of_ours
+from tests.benchmarks.conftest import TINY
+
+
+def test_everything_is_measured(bench: Bench) -> None:
+    found = rqp.measure(bench)
+    assert [(finding.what, finding.note) for finding in found if not finding.values] == []
+    assert {len(finding.values) for finding in found} == {TINY.rounds}
+    assert all(value > 0 for finding in found for value in finding.values)
+    assert [str(finding.target) for finding in found if finding.target] == [">= 1", ">= 0.5", ">= 5000"]
+
+
+def test_its_octets_are_the_protocols() -> None:
+    """rqp_mca.md 1.2"""
+    assert encode_data(0xFEDC_BA98) == encode_data_of_ours(
+        Profile.PACKED, 0xFEDC_BA98, MessageType.RELIABLE, BODY
+    )
+    assert bytes([CONFIRM]) == encode_data_confirm(Profile.PACKED)

@@ -1,0 +1,111 @@
+"""penstock peer: apply, list, show, delete; peers in queues.yaml (docs/cli.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.cli.shell import Shell, running
+
+SHOP = {"protocol": "rqp-mca", "addresses": ["10.0.0.7", "shop.example.org:11311"], "window": 100}
+DOCUMENTS = """
+kind: Peer
+metadata: {name: shop}
+spec: {protocol: rqp-mca, addresses: [10.0.0.7, "shop.example.org:11311"], window: 100}
+---
+kind: Peer
+metadata: {name: warehouse}
+spec: {protocol: rqp-cast, addresses: [10.0.0.8], omitAddress: true}
+"""
+QUEUE = "---\nmetadata: {name: to-shop}\nspec: {remote: {protocol: rqp-mca, queueId: 7, peers: [shop]}}\n"
+
+
+@pytest.fixture
+def peers(shell: Shell) -> Iterator[None]:
+    shell.run("peer", "apply", "-f", "-", stdin=DOCUMENTS.encode())
+    yield
+    for one in shell.run("peer", "list", "--json").objects:
+        shell.run("peer", "delete", one["name"])
+
+
+def test_peers_are_applied_and_applied_again(shell: Shell, peers: None) -> None:
+    again = shell.run("peer", "apply", "-f", "-", stdin=DOCUMENTS.replace("100", "50").encode())
+    assert again.text == "changed: peer shop\nunchanged: peer warehouse\n"
+    assert shell.run("peer", "show", "shop", "--json").object["spec"]["window"] == 50
+
+
+@pytest.mark.usefixtures("peers")
+def test_list_shows_them_all(shell: Shell) -> None:
+    told = shell.run("peer", "list", "--json").objects
+    assert [one["name"] for one in told] == ["shop", "warehouse"]
+    assert told[0]["spec"] == SHOP
+    table = shell.run("peer", "list").text.splitlines()
+    assert table[0].split() == ["peer", "protocol", "addresses"]
+    assert table[2].split() == ["shop", "rqp-mca", "10.0.0.7,", "shop.example.org:11311"]
+
+
+@pytest.mark.usefixtures("peers")
+def test_show_prints_what_apply_takes(shell: Shell) -> None:
+    text = shell.run("peer", "show", "shop").text
+    assert yaml.safe_load(text)["spec"] == SHOP
+    assert shell.run("peer", "apply", "-f", "-", stdin=text.encode()).text == "unchanged: peer shop\n"
+
+
+@pytest.mark.usefixtures("peers")
+def test_a_peer_goes(shell: Shell) -> None:
+    assert shell.run("peer", "delete", "shop", "--json").object == {"change": "deleted", "name": "shop"}
+    for words in (("show", "shop"), ("delete", "shop")):
+        assert shell.fails("peer", *words, code=4).startswith("not_found: there is no peer 'shop'")
+
+
+def test_peers_and_queues_stand_in_one_file(shell: Shell, peers: None) -> None:
+    dry = shell.run("queue", "apply", "-f", "-", "--dry-run", "--json", stdin=(DOCUMENTS + QUEUE).encode())
+    assert [(one["kind"], one["name"], one["change"]) for one in dry.objects] == [
+        ("Peer", "shop", "unchanged"),
+        ("Peer", "warehouse", "unchanged"),
+        ("Queue", "to-shop", "created"),
+    ]
+    shell.fails("queue", "show", "to-shop", code=4)
+
+
+def test_a_peer_may_have_the_name_of_a_queue_but_not_of_another_peer(shell: Shell) -> None:
+    text = DOCUMENTS + "---\nmetadata: {name: shop}\n" + "---\n" + DOCUMENTS
+    error = shell.run("peer", "apply", "-f", "-", code=2, stdin=text.encode()).err.splitlines()
+    assert [line.partition("): ")[2].partition(" is declared already")[0] for line in error] == [
+        "the peer 'shop'",
+        "the peer 'warehouse'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("{protocol: rqp-mca, addresses: 10.0.0.7}", "spec.addresses: write a list of addresses"),
+        (
+            "{protocol: rqp-mca, addresses: ['a:b']}",
+            "spec.addresses.0: write an address as host or host:port",
+        ),
+        ("{protocol: rqp-mca}", "spec.addresses: missing"),
+        (
+            "{protocol: rqp-mca, addresses: [a], tls: true}",
+            "spec.tls: unknown; allowed: protocol, addresses, ",
+        ),
+        ("{protocol: rqp-cast, addresses: [a], window: 5}", "spec: window is not of protocol rqp-cast"),
+    ],
+)
+def test_documents_that_cannot_be_are_refused(shell: Shell, spec: str, says: str) -> None:
+    text = f"kind: Peer\nmetadata: {{name: bad}}\nspec: {spec}\n"
+    error = shell.fails("peer", "apply", "-f", "-", code=2, stdin=text.encode())
+    assert error.startswith("bad_document: -: document 1 (bad): ")
+    assert says in error
+    shell.fails("peer", "show", "bad", code=4)
+
+
+def test_up_declares_both_kinds(alone: Shell) -> None:
+    alone.write("queues.yaml", DOCUMENTS + QUEUE)
+    with running(alone) as up:
+        assert up.told["queues"] == {"to-shop": "created"}
+        assert up.told["peers"] == {"shop": "created", "warehouse": "created"}
+        assert alone.run("peer", "show", "shop", "--json").object["spec"] == SHOP

@@ -1,0 +1,140 @@
+"""Queues that RQP fills or empties, as `queue create`, `apply` and `show` say it (docs/cli.md, docs/store.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import yaml
+
+from services.store import Store
+from tests.cli.shell import Shell
+
+REMOTE = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "7")
+
+
+@pytest.fixture
+def gone(shell: Shell) -> Iterator[Callable[[str], None]]:
+    """Names of queues that go with the test: their numbers are wanted by others."""
+    names: list[str] = []
+    yield names.append
+    for name in names:
+        shell.run("queue", "delete", name, "--yes")
+
+
+def test_options_say_where_a_queue_leads(shell: Shell, new_queue: Callable[..., str]) -> None:
+    peers = ("--remote-peers", "shop", "--remote-peers", "warehouse")
+    name = new_queue(*REMOTE, *peers, "--no-remote-reliable", "--remote-max-message-bytes", "5")
+    told = shell.run("queue", "show", name, "--json").object["spec"]
+    assert told["remote"] == {
+        "protocol": "rqp-mca",
+        "queueId": 7,
+        "peers": ["shop", "warehouse"],
+        "reliable": False,
+        "maxMessageBytes": 5,
+    }
+    assert shell.fails("put", name, "123456", code=1).startswith("too_large_for_peers: the message is larger")
+    shell.run("put", name, "12345")
+
+
+def test_options_say_numbers(
+    shell: Shell, new_queue: Callable[..., str], gone: Callable[[str], None]
+) -> None:
+    name = new_queue(
+        *("--bindings-rqp-mca-queue-id", "7", "--no-bindings-rqp-mca-exclusive"),
+        *("--bindings-rqp-cast-key", "9", "--bindings-rqp-cast-duplicate-result", "success"),
+    )
+    gone(name)
+    told = shell.run("queue", "show", name, "--json").object["spec"]["bindings"]
+    assert told == {
+        "rqpMca": {"queueId": 7, "exclusive": False},
+        "rqpCast": {"key": 9, "duplicateResult": "success"},
+    }
+    error = shell.fails("queue", "create", "second", "--bindings-rqp-mca-queue-id", "7", code=1)
+    assert error.startswith(f"number_taken: rqp-mca 7 is the number of queue '{name}'")
+    shell.fails("queue", "show", "second", code=4)
+
+
+def test_a_queue_that_nobody_said_anything_of_leads_nowhere(
+    shell: Shell, new_queue: Callable[..., str]
+) -> None:
+    assert shell.run("queue", "show", new_queue(), "--json").object["spec"] == {}
+
+
+def test_show_prints_what_apply_takes(shell: Shell, new_queue: Callable[..., str]) -> None:
+    name = new_queue(*REMOTE)
+    document, _, figures = shell.run("queue", "show", name).text.partition("\n\n")
+    assert yaml.safe_load(document)["spec"] == {"remote": {"protocol": "rqp-mca", "queueId": 7}}
+    assert "condition" in figures
+    shell.run("queue", "apply", "-f", "-", stdin=document.encode())
+    again = shell.run("queue", "apply", "-f", "-", stdin=document.encode())
+    assert again.text == f"unchanged: {name}\n"
+
+
+def test_show_and_list_tell_who_has_it_and_what_is_wrong(shell: Shell, new_queue: Callable[..., str]) -> None:
+    name = new_queue(*REMOTE)
+
+    async def work(store: Store) -> None:
+        queue = await store.find(name)
+        domain = store.domain()
+        fence = await domain.own(queue, "rqp-host-1", 60_000)
+        await domain.set_condition(queue, "nobody has queue 7", fence or 0)
+        await domain.reserve(queue, "mca host 5", 60_000)
+
+    shell.with_store(work)
+    stats = shell.run("queue", "show", name, "--json").object["stats"]
+    assert (stats["owned_by"], stats["condition"]) == ("rqp-host-1", "nobody has queue 7")
+    assert (stats["reserved_by"], 0 < stats["reserved_for_ms"] <= 60_000) == ("mca host 5", True)
+    assert "nobody has queue 7" in shell.run("queue", "list", name).text
+    assert "reserved for" in shell.run("queue", "show", name).text
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--remote-queue-id", "7"], "remote.protocol: missing"),
+        (
+            ["--remote-protocol", "rqp-mca"],
+            "remote: protocol rqp-mca needs queueId, the queue's number there",
+        ),
+        ([*REMOTE, "--remote-key", "7"], "remote: key is not of protocol rqp-mca: leave it out"),
+        ([*REMOTE, "--remote-peers", "a b"], "remote.peers.0: a peer's name has 1 to 255 characters"),
+        (
+            [*REMOTE, "--bindings-rqp-cast-key", "7"],
+            "remote leads to another system: such a queue has neither",
+        ),
+        (
+            ["--bindings-rqp-mca-queue-id", "4294967296"],
+            "bindings.rqpMca.queueId: must be less than or equal",
+        ),
+    ],
+)
+def test_options_that_cannot_be_are_refused(shell: Shell, options: list[str], says: str) -> None:
+    assert says in shell.fails("queue", "create", "bad-remote", *options, code=2)
+    shell.fails("queue", "show", "bad-remote", code=4)
+
+
+def numbered(**queues: int) -> bytes:
+    return "---\n".join(
+        f"metadata: {{name: {name}}}\nspec: {{bindings: {{rqpMca: {{queueId: {number}}}}}}}\n"
+        for name, number in queues.items()
+    ).encode()
+
+
+def test_numbers_are_looked_at_before_the_first_document_is_declared(
+    shell: Shell, gone: Callable[[str], None]
+) -> None:
+    shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=101, n2=102))
+    gone("n1")
+    gone("n2")
+    for text, says in (
+        (numbered(n3=103, n4=101), "document 2 (n4): spec.bindings: rqp-mca 101 is the number of queue 'n1'"),
+        (numbered(n3=103, n4=103), "document 2 (n4): spec.bindings: rqp-mca 103 is the number of queue 'n3'"),
+        (numbered(n1=102, n2=101), "document 1 (n1): spec.bindings: rqp-mca 102 is the number of queue 'n2'"),
+    ):
+        error = shell.run("queue", "apply", "-f", "-", code=1, stdin=text).err
+        assert error.startswith("penstock: document_refused: -: ")
+        assert says in error
+        shell.fails("queue", "show", "n3", code=4)
+    passed_on = shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=103, n2=101))
+    assert passed_on.text == "changed: n1\nchanged: n2\n", "what one gives up the next may have"

@@ -1,0 +1,136 @@
+"""RQP edges in the running loop: real listeners, real sockets, a real store; and what they must never leave behind."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from protos.rqp_mca import Profile
+from services.kit.edge import Edge
+from services.rqp.edge import EDGE, RunningRqp, example, start
+from services.rqp.names import LookUp
+from services.rqp.service import RqpService
+from services.rqp.settings import RqpSettings
+from services.store import Queue, QueueSpec
+from services.store.asking import Asker
+from services.store.dead import DeadLetter, DeadLetters
+from services.store.errors import QueueUnknown
+from tests.live import Live, until
+from tests.rqp.mca_client import Client
+
+LISTENERS: dict[str, dict[str, Any]] = {"mca": {"port": 0}}
+QUICK = {  # time-outs of a sending MCA, s: long enough for a machine that has other work too
+    "availability_timeout_s": 1.0,
+    "request_timeout_s": 0.5,
+    "data_timeout_s": 0.5,
+    "first_pause_s": 0.05,
+    "max_pause_s": 0.2,
+}
+
+
+class LiveEdge(Live[RqpSettings]):
+    """`settings` are those under `edges.rqp`; `mca` is put over the quick times."""
+
+    def __init__(
+        self,
+        url: str,
+        mca: dict[str, Any] | None = None,
+        look_up: LookUp | None = None,
+        budget: int = 1 << 28,
+        **settings: Any,
+    ) -> None:
+        edge = EDGE
+        if look_up is not None:
+            edge = Edge("rqp", RqpSettings, partial(start, look_up=look_up), example)
+        said = {"listeners": LISTENERS, "mca": {**QUICK, **(mca or {})}, **settings}
+        super().__init__(edge, url, said, budget)
+
+    async def start(self) -> LiveEdge:
+        """Returns once the store is reached."""
+        await self.open()
+        return self
+
+    @property
+    def service(self) -> RqpService:
+        assert isinstance(self.running, RunningRqp)
+        return self.running._service
+
+    @property
+    def address(self) -> str:
+        host, port = self.places["mca"]
+        return f"{host}:{port}"
+
+    async def client(self, profile: Profile = Profile.PACKED) -> Client:
+        client = await Client.connect(self.places["mca"], profile)
+        self.adopt(client.close)
+        return client
+
+    # queues
+
+    async def numbered(self, name: str, number: int, **spec: Any) -> Queue:
+        """A queue that others put into by its number."""
+        exclusive = spec.pop("exclusive", True)
+        bindings = {"rqpMca": {"queueId": number, "exclusive": exclusive}}
+        return await self.declare(name, bindings=bindings, **spec)
+
+    async def remote(self, name: str, number: int = 7, **remote: Any) -> Queue:
+        """A transmission queue."""
+        spec = remote.pop("spec", {})
+        return await self.declare(name, remote={"protocol": "rqp-mca", "queueId": number, **remote}, **spec)
+
+    async def replace_remote(self, name: str, number: int = 7, **remote: Any) -> None:
+        """The document changes; whatever else stands in it is as `remote` makes it."""
+        spec = remote.pop("spec", {})
+        told = {"protocol": "rqp-mca", "queueId": number, **remote}
+        await self.tools.declare(
+            name, QueueSpec.model_validate({"remote": told, **spec}), "test", replace=True
+        )
+
+    async def put(self, queue: Queue, *bodies: bytes) -> None:
+        records = [len(body).to_bytes(4, "big") + body for body in bodies]
+        asker = Asker(self.tools.domain(queue.domain).pipe)
+        for first in range(0, len(records), 1000):
+            assert await asker.publish(queue, records[first : first + 1000], "test") == []
+
+    async def bodies(self, queue: Queue) -> list[bytes]:
+        """What stands in the queue and is not leased."""
+        found = await self.tools.look_at(queue.domain).peek(queue, 1000)
+        return [record[4:] for delivery in found for record in delivery.records()]
+
+    async def dead(self, queue: Queue) -> list[DeadLetter]:
+        letters = DeadLetters(self.tools.look_at(queue.domain), queue)
+        return [letter async for letter in letters.matching()]
+
+    async def stats(self, queue: Queue) -> dict[str, Any]:
+        return await self.tools.stats(queue)
+
+    async def is_empty(self, queue: Queue) -> bool:
+        stats = await self.stats(queue)
+        return bool(stats["ready"] == 0 and stats["in_flight"] == 0)
+
+    async def condition(self, queue: Queue) -> str:
+        return str((await self.stats(queue))["condition"])
+
+    async def has_condition(self, queue: Queue, beginning: str) -> bool:
+        return (await self.condition(queue)).startswith(beginning)
+
+    # the end
+
+    async def check_nothing_is_left(self) -> None:
+        """Ended in order, nothing is leased or assigned, no input is held, and the counters agree with the stream."""
+        await self.service.stop_taking()
+        self.close_clients()
+        await until(lambda: not self.connections())
+        assert self.budget.total == 0, "input is still counted as held"
+        assert self.output.total == 0, "output is still counted as held"
+        async for queue in self.tools.queues():
+            await until(partial(self._is_free, queue))
+
+    async def _is_free(self, queue: Queue) -> bool:
+        try:
+            stats = await self.tools.stats(queue)
+        except QueueUnknown:
+            return True
+        wrong = await self.tools.look_at(queue.domain).tidy(queue)
+        assert wrong is None or not any(wrong.values()), f"{queue.name!r}: counters are wrong by {wrong}"
+        return bool(stats["in_flight"] == 0 and stats["leases"] == 0 and stats["reserved_by"] == "")

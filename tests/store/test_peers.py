@@ -1,0 +1,165 @@
+"""Peer documents and the catalogue's peers (docs/store.md, rqp_mca.md 1.2, 3.3, rqp_cast.md 1.1, 2.2, 5.4)."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from services.store.errors import NotInitialised, StoreFault
+from services.store.peer import Peer, PeerDocument, PeerSpec, Profile, split_address, to_peer_document
+from services.store.registry import EVERYTHING
+from services.store.rqp_binding import DuplicateResult, Protocol
+from tests.servers import Server
+from tests.store.desk import Desk, until
+
+MCA = PeerSpec(protocol="rqp-mca", addresses=["10.0.0.7"], window=100)
+CAST = PeerSpec(protocol="rqp-cast", addresses=["10.0.0.7:11312", "mq.example.org"], omit_address=True)
+
+hosts = st.one_of(
+    st.ip_addresses(v=4).map(str),
+    st.ip_addresses(v=6).map("[{}]".format),
+    st.sampled_from(["localhost", "a_b.c"]),
+)
+addresses = st.builds(
+    lambda host, port: f"{host}:{port}" if port else host, hosts, st.one_of(st.none(), st.integers(1, 65535))
+)
+mca = st.fixed_dictionaries(
+    {"protocol": st.just("rqp-mca"), "addresses": st.lists(addresses, min_size=1, max_size=4)},
+    optional={"profile": st.sampled_from(["packed", "octet", "word"]), "window": st.integers(1, 1000)},
+)
+cast = st.fixed_dictionaries(
+    {"protocol": st.just("rqp-cast"), "addresses": st.just(["10.0.0.7"])},
+    optional={
+        "omitAddress": st.booleans(),
+        "trustAddress": st.booleans(),
+        "duplicateResult": st.sampled_from(["failure", "success"]),
+    },
+)
+
+
+def read(spec: dict[str, Any], name: Any = "shop") -> PeerDocument:
+    return PeerDocument.model_validate({"kind": "Peer", "metadata": {"name": name}, "spec": spec})
+
+
+@given(st.one_of(mca, cast))
+def test_a_document_reads_back(spec: dict[str, Any]) -> None:
+    document = read(spec)
+    again = PeerDocument.model_validate(to_peer_document(Peer(document.name, document.spec)))
+    assert again.spec == document.spec
+    kept = document.spec.model_dump_json(by_alias=True, exclude_defaults=True)
+    assert PeerSpec.model_validate_json(kept) == document.spec
+
+
+def test_what_nobody_said() -> None:
+    spec = read({"protocol": "rqp-mca", "addresses": ["a"]}).spec
+    assert (spec.protocol, spec.profile, spec.window) == (Protocol.MCA, Profile.PACKED, 1)
+    spec = read({"protocol": "rqp-cast", "addresses": ["a"]}).spec
+    assert (spec.omit_address, spec.trust_address) == (False, False)
+    assert spec.duplicate_result is DuplicateResult.FAILURE
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("10.0.0.7", ("10.0.0.7", None)),
+        ("mq.example.org:11311", ("mq.example.org", 11311)),
+        ("[::1]", ("::1", None)),
+        ("[2001:DB8::1]:65535", ("2001:db8::1", 65535)),
+    ],
+)
+def test_addresses(text: str, parts: tuple[str, int | None]) -> None:
+    assert split_address(text) == parts
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", ":11311", "a:", "a:0", "a:65536", "a:x", "a b", "::1", "[::1", "[]", "[g::]:1", "a:1:2", "a\n", "ä"],
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ValidationError, match=r"addresses\.0"):
+        read({"protocol": "rqp-mca", "addresses": [address]})
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({}, "protocol"),
+        ({"protocol": "tmq", "addresses": ["a"]}, "'rqp-mca' or 'rqp-cast'"),
+        ({"protocol": "rqp-mca"}, "addresses"),
+        ({"protocol": "rqp-mca", "addresses": []}, "write a list of addresses"),
+        ({"protocol": "rqp-mca", "addresses": "10.0.0.7"}, "write a list of addresses"),
+        ({"protocol": "rqp-mca", "addresses": ["a"], "profile": "nibble"}, "'packed', 'octet' or 'word'"),
+        ({"protocol": "rqp-mca", "addresses": ["a"], "window": 0}, "greater than or equal to 1"),
+        ({"protocol": "rqp-mca", "addresses": ["a"], "window": True}, "write a whole number"),
+        (
+            {"protocol": "rqp-mca", "addresses": ["a"], "omitAddress": False},
+            "omitAddress is not of protocol rqp-mca",
+        ),
+        ({"protocol": "rqp-cast", "addresses": ["a"], "window": 1}, "window is not of protocol rqp-cast"),
+        ({"protocol": "rqp-cast", "addresses": ["[::1]"]}, "IPv4 addresses only"),
+        ({"protocol": "rqp-mca", "addresses": ["a"], "tls": True}, "Extra inputs are not permitted"),
+    ],
+)
+def test_what_is_no_peer_is_refused(spec: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        read(spec)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a,b", "x" * 256, "\0", 5])
+def test_what_is_no_name_of_a_peer_is_refused(name: object) -> None:
+    with pytest.raises(ValidationError, match=r"metadata\.name"):
+        read({"protocol": "rqp-mca", "addresses": ["a"]}, name)
+
+
+async def test_peers_come_change_and_go(desk: Desk) -> None:
+    peers = desk.store.peers
+    assert await peers.all() == []
+    assert await peers.apply("shop", MCA)
+    assert await peers.apply("łódź", CAST)
+    assert not await peers.apply("shop", CAST)
+    async with desk.another() as other:
+        assert await other.store.peers.all() == [Peer("shop", CAST), Peer("łódź", CAST)]
+        assert await other.store.peers.find("łódź") == Peer("łódź", CAST)
+    assert await peers.delete("shop")
+    assert not await peers.delete("shop")
+    assert await peers.find("shop") is None
+    assert await peers.all() == [Peer("łódź", CAST)]
+
+
+async def test_an_empty_store_has_no_peers_and_takes_none(own_server: Server) -> None:
+    edge = Desk(own_server, initialise=False)
+    try:
+        with pytest.raises(NotInitialised):
+            await edge.store.peers.apply("shop", MCA)
+    finally:
+        await edge.close()
+
+
+async def test_a_document_that_cannot_be_read_is_named(desk: Desk) -> None:
+    await desk.domain.link.call("HSET", desk.store.registry.keys.peers, "shop", '{"protocol":"pigeon"}')
+    with pytest.raises(StoreFault, match="peer 'shop'"):
+        await desk.store.peers.all()
+
+
+async def test_whoever_watches_is_told_and_queues_are_not_mistaken_for_peers(desk: Desk) -> None:
+    async with desk.another() as edge:
+        edge.store.look_after()
+        peers: list[str] = []
+        queues: list[str] = []
+        end = edge.store.peers.watch(peers.append)
+        edge.store.watch(queues.append)
+        await until(lambda: EVERYTHING in peers)
+        await desk.store.peers.apply("shop", MCA)
+        await desk.store.peers.delete("shop")
+        await desk.queue("shop")
+        await until(lambda: "shop" in queues)
+        assert [name for name in peers if name != EVERYTHING] == ["shop", "shop"]
+        assert [name for name in queues if name != EVERYTHING] == ["shop"]
+        end()
+        await desk.store.peers.apply("shop", MCA)
+        await desk.queue("last")
+        await until(lambda: "last" in queues)
+        assert peers.count("shop") == 2
