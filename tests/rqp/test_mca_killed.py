@@ -55,6 +55,7 @@ class Systems:
         self.near_tools, self.far_tools = (Store(each.url, "test", timing=timing) for each in (near, far))
         self.put: list[bytes] = []  # stored: asked for, and answered
         self.queues: tuple[Queue, Queue]
+        self.stood_still = False  # the store of the transmission queue, for longer than its ownership
         ports = [free_port(), free_port()]
         peers = {f"far{port}": {"addresses": [f"127.0.0.1:{port}"], "window": 50} for port in ports}
         own = {"store": QUICK_STORE, "outbox": OUTBOX, "request_timeout_s": 3.0}
@@ -94,6 +95,7 @@ class Systems:
         await asyncio.to_thread(server.restart)
 
     async def stop_store(self, server: Server) -> None:
+        self.stood_still = self.stood_still or server is self.near
         server.stop()
         await asyncio.sleep(1.0)  # longer than a lease
         server.cont()
@@ -137,7 +139,11 @@ def early(first_times: list[bytes]) -> list[tuple[int, int]]:
 
 
 async def test_nothing_is_lost(new_server: NewServer, tmp_path: Path, chance: random.Random) -> None:
-    """At least once, and for the first time in order, whoever is killed or stands still meanwhile."""
+    """At least once, whoever is killed or stands still meanwhile.
+
+    For the first time they come in order, unless the store of the transmission queue stood still for longer than a
+    lease: then an owner of before may still have asked for messages, and gives them back when others are on their way.
+    """
     async with Systems(await new_server(), await new_server(), tmp_path) as systems:
         faults: list[Callable[[], Awaitable[None]]] = [
             *((lambda number=number: systems.kill_edge(number)) for number in range(4)),
@@ -156,5 +162,5 @@ async def test_nothing_is_lost(new_server: NewServer, tmp_path: Path, chance: ra
         arrived = await systems.arrived()
         first_times = list(dict.fromkeys(arrived))
         assert set(systems.put) <= set(arrived)
-        assert early(first_times) == []
+        assert systems.stood_still or early(first_times) == []
         assert all(body.isdigit() for body in arrived)

@@ -96,7 +96,7 @@ class Carrier:
     async def close(self, *, lost: bool) -> None:
         """What is out may still be confirmed, unless the queue is somebody else's (3.6). All else goes back."""
         self._directory.follow_no_more(self._peers_changed)
-        await self._feed.stop()
+        await self._feed.stop(lost=lost)
         if not lost:
             self._give_back(self._feed.line.keep(self._machine.unconfirmed))
             self._act(self._machine.withdraw())

@@ -17,6 +17,7 @@ LEAST_AHEAD = 64  # messages; what the store gives in one call costs it about as
 MOST_AHEAD = 1_000
 MAX_BYTES = 4 << 20  # of bodies in line
 AGAIN_S = 0.5
+TAKE_S = 5.0
 SWEEPS = 3  # until the dead have surely been swept: processes take turns
 TOO_LARGE = "too_large_for_peers"  # of dead letters: the limit was lowered after they were put in
 
@@ -44,14 +45,20 @@ class Feed:
         self._machine = machine
         self._room = asyncio.Event()
         self._source = Source()
+        self._patience_s = 0.0  # for a take that is under way when all is to end
         self._task = job(self._fill, f"messages of {queue.name!r}", service.metrics)
 
     def has_room(self) -> None:
         """Perhaps: messages are done, or the peer reads."""
         self._room.set()
 
-    async def stop(self) -> None:
-        """Nothing is taken any more; what still comes goes back."""
+    async def stop(self, *, lost: bool) -> None:
+        """Nothing is taken any more; what still comes goes back.
+
+        A take that is under way is waited for, unless the queue is another's already: if it came to be done after the
+        next owner's first, that one would have what comes later before what comes first.
+        """
+        self._patience_s = 0.0 if lost else TAKE_S
         await end(self._task)
 
     async def _fill(self) -> None:
@@ -139,11 +146,13 @@ class Feed:
 
         pipe.take(self._source, self._queue, want, taken, leased=True)
         try:
-            return await answer
+            await asyncio.wait((answer,))
         except asyncio.CancelledError:
-            if not answer.cancelled() and answer.exception() is None:
-                taken(*answer.result())  # the answer and the end came in one turn of the loop
+            await asyncio.wait((answer,), timeout=self._patience_s)
+            if not answer.cancel() and answer.exception() is None:
+                taken(*answer.result())
             raise
+        return answer.result()
 
 
 def _fitting(delivery: Delivery, octets: int) -> int:
