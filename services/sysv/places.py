@@ -8,7 +8,7 @@ from protos.rqp_cast import Quality, TMsg, parse_t_msg
 from protos.types import PeerError
 from services.store import Queue, Store, records
 from services.store.errors import QueueUnknown
-from services.store.rqp_binding import Protocol
+from services.store.rqp_binding import CERTAIN, Protocol
 from services.sysv.record import Record
 from services.sysv.settings import Format
 
@@ -47,7 +47,7 @@ class Places:
         queue = await self._of_key(message)
         if queue is None:
             return await self._home(record, UNKNOWN_KEY, f"no queue has the key {message.key}")
-        attributes = {"mtype": record.mtype, "certain": message.msg_type is Quality.HIGH_QUALITY}
+        attributes = {"mtype": record.mtype, CERTAIN: message.msg_type is Quality.HIGH_QUALITY}
         return Place(queue, records.encode(message.data, attributes))
 
     async def _home(self, record: Record, reason: str = "", error: str = "") -> Place:
