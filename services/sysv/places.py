@@ -60,15 +60,12 @@ class Places:
     async def _of_key(self, message: TMsg) -> Queue | None:
         """A transmission queue for that key, best one that sends with that certainty; else the queue here with it."""
         is_certain = message.msg_type is Quality.HIGH_QUALITY
-        found: Queue | None = None
-        for queue in await self._store.remotes():
-            remote = queue.spec.remote
-            if remote is not None and (remote.protocol, remote.number) == (Protocol.CAST, message.key):
-                if remote.reliable is is_certain:
-                    return queue
-                found = queue
-        if found is not None:
-            return found
+        found = await self._store.leading_to(Protocol.CAST, message.key)
+        for queue in found:
+            if queue.spec.remote is not None and queue.spec.remote.reliable is is_certain:
+                return queue
+        if found:
+            return found[-1]
         try:
             return await self._store.numbered(Protocol.CAST, message.key)
         except QueueUnknown:
