@@ -150,8 +150,10 @@ class Confirmation:
 
     async def _dead(self, fate: Fate) -> Failure:
         letters = DeadLetters(self._store.look_at(self._queue.domain), self._queue)
-        letter = await letters.find(fate.letter)
-        error = f": {letter.error}" if letter is not None and letter.error else ""
+        error = ""
+        with suppress(StoreError):  # what is known already is told without it
+            letter = await letters.find(fate.letter)
+            error = f": {letter.error}" if letter is not None and letter.error else ""
         text = (
             f"it is among the dead letters of {self._queue.name}, not in it any more ({fate.letter}){error}"
         )
