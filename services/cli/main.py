@@ -28,6 +28,7 @@ MODULES = {
     "get": "services.cli.get",
     "peek": "services.cli.get",
     "dead": "services.cli.dead",
+    "rqp": "services.cli.rqp",
     "log": "services.cli.log",
     "sysv": "services.cli.sysv",
     "config": "services.cli.config",

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import click
 
+from services.cli.bodies import file_option, given_bodies
 from services.cli.command import store_command
 from services.cli.exits import Exit, Failure, failure_of, usage
 from services.cli.message import asker_of, origin
 from services.cli.output import Output
-from services.cli.streams import open_input, read_chunks, read_pieces
 from services.cli.text import count
 from services.store import Part, Queue, Store, StoreError
 from services.store import records as record
@@ -30,9 +27,7 @@ BATCH_BYTES = 16 << 20
 @click.command()
 @click.argument("queue")
 @click.argument("body", required=False)
-@click.option(
-    "--file", type=click.Path(path_type=Path), help="the message is what the file holds; - for stdin"
-)
+@file_option
 @click.option("--lines", is_flag=True, help="each line of the input is a message")
 @click.option("-0", "--null", is_flag=True, help="with --lines: they end with NUL instead of a line feed")
 @click.option("--attr", multiple=True, metavar="KEY=VALUE", help="an attribute of every message; repeatable")
@@ -45,7 +40,7 @@ async def put(store: Store, output: Output, queue: str, **given: Any) -> None:
     the queue's ack level.
     """
     found = await store.find(queue)
-    source = _runs(given["body"], given["file"], _separator(given["lines"], given["null"]))
+    source = given_bodies(given["body"], given["file"], _separator(given["lines"], given["null"]))
     encoded = _encoded(source, _attributes(given["attr"]))
     asker, batch = await asker_of(store, found), given["batch_id"]
     if batch is None:
@@ -72,41 +67,6 @@ def _attributes(pairs: tuple[str, ...]) -> dict[str, str]:
             raise usage(f"--attr wants KEY=VALUE, not {pair!r}")
         attributes[name] = value
     return attributes
-
-
-async def _runs(body: str | None, file: Path | None, separator: bytes | None) -> AsyncIterator[list[bytes]]:
-    """The bodies to put, in runs as they come."""
-    if body is not None:
-        if file is not None or separator is not None:
-            raise usage("give either BODY, or --file and --lines")
-        yield [os.fsencode(body)]
-        return
-    if file is None and sys.stdin.isatty():
-        raise usage("no BODY: give it as an argument, with --file, or on standard input")
-    fd = open_input(file)
-    try:
-        if separator is None:
-            yield [await _whole(fd)]
-        else:
-            async for pieces in read_pieces(fd, separator, record.MAX_LENGTH):
-                yield pieces
-    except ValueError:
-        raise usage(
-            f"a message may have at most {record.MAX_LENGTH:,} bytes: one of the input has more"
-        ) from None
-    finally:
-        if fd != sys.stdin.fileno():
-            os.close(fd)
-
-
-async def _whole(fd: int) -> bytes:
-    chunks, size = [], 0
-    async for chunk in read_chunks(fd):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > record.MAX_LENGTH:
-            raise ValueError
-    return b"".join(chunks)
 
 
 async def _encoded(

@@ -114,6 +114,14 @@ class Asker:
         )
         return await answer
 
+    async def publish_watched(
+        self, token: str, queue: Queue, record: bytes, origin: str, keep_ms: int
+    ) -> None:
+        """One record, whose fate the store tells under the token (see `Verbs.publish_watched`)."""
+        answer: _Answer[Outcome] = _Answer()
+        self._pipe.publish_watched(self._source, token, queue, record, origin, keep_ms, answer.take)
+        await answer
+
     def _give_back(self, deliveries: list[Delivery]) -> None:
         if deliveries:
             self._pipe.give_back(deliveries)

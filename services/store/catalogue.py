@@ -100,6 +100,15 @@ class Catalogue:
                     found.append(queue)
         return found
 
+    async def leading_to(self, protocol: str, number: int) -> list[Queue]:
+        """Of them, those that lead to this number of that protocol."""
+        found = []
+        for queue in await self.remotes():
+            remote = queue.spec.remote
+            if remote is not None and (remote.protocol, remote.number) == (protocol, number):
+                found.append(queue)
+        return found
+
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Tells of each queue whose document changes, comes or goes: its name, or EVERYTHING if that is not known.
 

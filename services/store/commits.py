@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from services.store.errors import AckLevelLost, DomainMismatch, StoreError
 from services.store.keys import DomainKeys
-from services.store.operations import Commit, Done, Numbered, Once, Outcome, Part, Phase, Source
+from services.store.operations import Commit, Done, Numbered, Once, Outcome, Part, Phase, Source, Watched
 from services.store.queues import Queue
 from services.store.waiting import Waiting
 
@@ -101,6 +101,22 @@ class Commits:
             return
         call = self._call_for(1, len(record), 0)
         operation = Numbered(journal, number, queue, record, origin, reason, error, done)
+        call.place(source, Phase.COMMIT).commits.append(operation)
+        call.touch(queue)
+
+    def publish_watched(
+        self, source: Source, token: str, queue: Queue, record: bytes, origin: str, keep_ms: int, done: Once
+    ) -> None:
+        """Puts one record in, done(STORED); the store tells under the token what becomes of it (`Watch`).
+
+        For so long only, unless whoever waits keeps asking; each message has a token of its own.
+        """
+        refused = self._refusal(queue)
+        if refused is not None:
+            done(refused)
+            return
+        call = self._call_for(1, len(record), 0)
+        operation = Watched(self.keys.fate(token), keep_ms, queue, record, origin, done)
         call.place(source, Phase.COMMIT).commits.append(operation)
         call.touch(queue)
 

@@ -14,6 +14,7 @@ from services.store.operations import (
     Reject,
     Return,
     Send,
+    Watched,
     Work,
     merge,
 )
@@ -47,10 +48,7 @@ class _Encoder:
             for work in round_.works.values():
                 self._work(work)
             for commit in round_.commits:
-                if isinstance(commit, Commit):
-                    self._commit(commit)
-                else:
-                    self._numbered(commit)
+                self._once(commit)
             if round_.sends:
                 self._sends(round_.sends)
             for placed in round_.heads:
@@ -115,6 +113,16 @@ class _Encoder:
             self.handlers.append(outcomes.published(group, [entry[0] for entry in entries], self._call.count))
             start = end
 
+    def _once(self, operation: Commit | Numbered | Watched) -> None:
+        match operation:
+            case Commit():
+                self._commit(operation)
+            case Numbered():
+                self._numbered(operation)
+            case Watched():
+                self._watched(operation)
+        self.handlers.append(outcomes.once(operation, self._call.count))
+
     def _commit(self, commit: Commit) -> None:
         args = self._args
         key = self._key(self._call.keys.transaction(commit.identifier))
@@ -128,7 +136,6 @@ class _Encoder:
             args.append(len(entries))
             for packed in entries:
                 args += packed
-        self.handlers.append(outcomes.once(commit, self._call.count))
 
     def _numbered(self, numbered: Numbered) -> None:
         key = self._key(self._call.keys.journal(numbered.journal))
@@ -136,7 +143,11 @@ class _Encoder:
         record = numbered.record
         self._args += ("U", key, queue, numbered.number, numbered.origin, numbered.reason, numbered.error)
         self._args += (1, len(record) - 4, record)
-        self.handlers.append(outcomes.once(numbered, self._call.count))
+
+    def _watched(self, watched: Watched) -> None:
+        queue, record = self._call.queues[watched.queue.qid][0], watched.record
+        self._args += ("W", self._key(watched.key), watched.keep_ms, queue, watched.origin)
+        self._args += (1, len(record) - 4, record)
 
     def _key(self, key: str) -> int:
         """The place of one more key, behind those of the queues."""

@@ -57,6 +57,9 @@ class DomainKeys:
     def journal(self, name: str) -> str:
         return f"{self.prefix}j:{name}"
 
+    def fate(self, token: str) -> str:
+        return f"{self.prefix}fate:{token}"
+
     def queue(self, qid: str) -> tuple[str, ...]:
         return tuple(f"{self.prefix}{qid}:{key}" for key in QUEUE_KEYS)
 

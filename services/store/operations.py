@@ -135,6 +135,18 @@ class Numbered:
 
 
 @dataclass(slots=True)
+class Watched:
+    """One record, alone in its entry; what becomes of it is told under a key."""
+
+    key: str
+    keep_ms: int
+    queue: Queue
+    record: bytes
+    origin: str
+    done: Once
+
+
+@dataclass(slots=True)
 class Send:
     """Lines for the log: `count` of them, or one and the queues that want a copy of it."""
 
@@ -167,7 +179,7 @@ class Work:
 @dataclass(slots=True)
 class Round:
     works: dict[str, Work] = field(default_factory=dict)
-    commits: list[Commit | Numbered] = field(default_factory=list)
+    commits: list[Commit | Numbered | Watched] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     heads: list[Placed] = field(default_factory=list)
 

@@ -31,6 +31,7 @@ from services.store.operations import (
     Return,
     Send,
     Take,
+    Watched,
 )
 from services.store.queues import Queue
 
@@ -195,7 +196,7 @@ def counted(waiters: list[Counted], count: Count) -> Handler:
     return handle
 
 
-def once(operation: Commit | Numbered, count: Count) -> Handler:
+def once(operation: Commit | Numbered | Watched, count: Count) -> Handler:
     def handle(reply: Any) -> None:
         failed = _failed(reply, count, 1)
         if failed is not None:

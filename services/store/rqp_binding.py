@@ -6,8 +6,9 @@ RQP knows queues by numbers of 32 bits (rqp_mca.md 1.1, rqp_cast.md 2). Each bel
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -15,6 +16,7 @@ from services.store.document import Document, refuse_bool
 from services.store.records import MAX_LENGTH
 
 PEER_NAME = re.compile(r"[^\s,\x00-\x1f\x7f\ud800-\udfff]{1,255}")
+CERTAIN = "certain"  # attribute of a message in a transmission queue: stands over what its queue says
 MAX_MESSAGE_BYTES = 1 << 20  # what the peers take, unless their operators say otherwise
 
 U32 = Annotated[int, BeforeValidator(refuse_bool), Field(ge=0, le=0xFFFF_FFFF)]
@@ -95,6 +97,11 @@ class Remote(Document):
         if given[other] is not None:
             raise ValueError(f"{other} is not of protocol {self.protocol}: leave it out")
         return self
+
+    def is_certain(self, attributes: Mapping[str, Any]) -> bool:
+        """Whether a message is kept until its receipt is confirmed: as it says itself, else as its queue does."""
+        told = attributes.get(CERTAIN)
+        return told if isinstance(told, bool) else self.reliable
 
     @property
     def number(self) -> int:

@@ -8,7 +8,7 @@ from protos.rqp_cast import Quality, TMsg, parse_t_msg
 from protos.types import PeerError
 from services.store import Queue, Store, records
 from services.store.errors import QueueUnknown
-from services.store.rqp_binding import Protocol
+from services.store.rqp_binding import CERTAIN, Protocol
 from services.sysv.record import Record
 from services.sysv.settings import Format
 
@@ -47,7 +47,7 @@ class Places:
         queue = await self._of_key(message)
         if queue is None:
             return await self._home(record, UNKNOWN_KEY, f"no queue has the key {message.key}")
-        attributes = {"mtype": record.mtype, "certain": message.msg_type is Quality.HIGH_QUALITY}
+        attributes = {"mtype": record.mtype, CERTAIN: message.msg_type is Quality.HIGH_QUALITY}
         return Place(queue, records.encode(message.data, attributes))
 
     async def _home(self, record: Record, reason: str = "", error: str = "") -> Place:
@@ -60,15 +60,12 @@ class Places:
     async def _of_key(self, message: TMsg) -> Queue | None:
         """A transmission queue for that key, best one that sends with that certainty; else the queue here with it."""
         is_certain = message.msg_type is Quality.HIGH_QUALITY
-        found: Queue | None = None
-        for queue in await self._store.remotes():
-            remote = queue.spec.remote
-            if remote is not None and (remote.protocol, remote.number) == (Protocol.CAST, message.key):
-                if remote.reliable is is_certain:
-                    return queue
-                found = queue
-        if found is not None:
-            return found
+        found = await self._store.leading_to(Protocol.CAST, message.key)
+        for queue in found:
+            if queue.spec.remote is not None and queue.spec.remote.reliable is is_certain:
+                return queue
+        if found:
+            return found[-1]
         try:
             return await self._store.numbered(Protocol.CAST, message.key)
         except QueueUnknown:

@@ -277,3 +277,40 @@ async def test_a_peer_that_does_not_read_holds_back_what_is_sent(
     again = await peer.reserved()
     await again.body(UNRELIABLE)
     await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_message_may_say_for_itself_how_certain_it_is(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """3: {queue_id, type, body}: both kinds keep their order; an UNRELIABLE one waits for confirms (3.3)."""
+    edge = await start(server, mca={"peers": peer_settings(peer, window=9), "data_timeout_s": 20.0})
+    queue = await edge.remote("away")
+    said = [(b"0", {}), (b"1", {"certain": False}), (b"2", {"certain": False}), (b"3", {"certain": True})]
+    await edge.put_records(queue, *(encode(body, how) for body, how in [*said, (b"4", {"certain": "no"})]))
+    call = await peer.reserved()
+    assert await call.body() == b"0"
+    assert call.waiting == 0
+    call.confirm()
+    assert await call.bodies(2, UNRELIABLE) == [b"1", b"2"]
+    assert await call.bodies(2) == [b"3", b"4"]
+    call.confirm(2)
+    await until(lambda: edge.is_empty(queue))
+    await edge.check_nothing_is_left()
+
+
+async def test_a_certain_message_in_a_queue_of_uncertain_ones_stays(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """3: nobody confirms it, so it is not gone; what is taken back and sent again is still RELIABLE (3.6)."""
+    edge = await start(server, mca={"peers": peer_settings(peer)})
+    queue = await edge.remote("away", reliable=False)
+    await edge.put_records(queue, encode(b"once"), encode(b"kept", {"certain": True}), encode(b"behind"))
+    call = await peer.reserved()
+    assert await call.body(UNRELIABLE) == b"once"
+    assert await call.body() == b"kept"
+    call.reset()
+    again = await peer.reserved()
+    assert await again.body() == b"kept"
+    again.confirm()
+    assert await again.body(UNRELIABLE) == b"behind"
+    await until(lambda: edge.is_empty(queue))

@@ -214,7 +214,7 @@ class Stock:
     def _is_certain(self, content: records.Content) -> bool:
         """As the message says, which was a T_MSG then, else as its queue does."""
         remote = self._queue.spec.remote
-        return bool(content.attributes.get("certain", remote is None or remote.reliable))
+        return remote is None or remote.is_certain(content.attributes)
 
     async def _write(self, delivery: Delivery, note: Note) -> None:
         await asked(lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done))

@@ -53,6 +53,10 @@ WHY = {  # of conditions and dead letters, for people
 }
 
 
+def kind_of(is_certain: bool) -> MessageType:
+    return MessageType.RELIABLE if is_certain else MessageType.UNRELIABLE
+
+
 class Carrier:
     """Sends as soon as it is made. `close` is its end."""
 
@@ -75,7 +79,6 @@ class Carrier:
         self._condition = condition
         self._names = remote.peers
         self._number = remote.number
-        self._kind = MessageType.RELIABLE if remote.reliable else MessageType.UNRELIABLE
         self._machine = Sender(remote.number, settings.times())
         self._source = Source()
         self._channels: dict[Peer, Channel] = {}
@@ -87,7 +90,7 @@ class Carrier:
         edge = service.metrics.edge
         self._sent = service.sent.labels(edge, PROTOCOL)
         self._repeated = service.repeated.labels(edge, PROTOCOL)
-        self._feed = Feed(service, queue, remote.max_message_bytes, self)
+        self._feed = Feed(service, queue, remote, self)
         directory.follow(self._peers_changed)
         self._peers_changed()
 
@@ -125,9 +128,8 @@ class Carrier:
 
     # messages
 
-    def put(self, count: int) -> None:
-        """So many more are in the line."""
-        self._act(self._machine.put(self._kind, count, self._loop.time()))
+    def put(self, is_certain: bool, count: int) -> None:
+        self._act(self._machine.put(kind_of(is_certain), count, self._loop.time()))
 
     def is_blocked(self) -> bool:
         return any(channel.is_blocked() for channel in self._channels.values())
@@ -212,7 +214,8 @@ class Carrier:
 
     def _send(self, peer: Peer, start: int, count: int) -> None:
         channel = self._channels[peer]
-        run = Data(self._number, self._kind, self._feed.line.records(start, count))
+        kind = kind_of(self._feed.line.is_certain(start))  # of all that are sent together
+        run = Data(self._number, kind, self._feed.line.records(start, count))
         channel.write(encode_message(channel.endpoint.profile, run))
 
     def _done(self, count: int) -> None:

@@ -10,6 +10,7 @@ from services.rqp.jobs import end, job
 from services.rqp.mca.line import Line
 from services.rqp.service import RqpService
 from services.store import Delivery, Queue, Source, StoreError
+from services.store.rqp_binding import Remote
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,8 @@ TOO_LARGE = "too_large_for_peers"  # of dead letters: the limit was lowered afte
 class Machine(Protocol):
     """Who is fed."""
 
-    def put(self, count: int) -> None: ...
+    def put(self, is_certain: bool, count: int) -> None:
+        """So many more are in line, all of one kind."""
 
     def is_blocked(self) -> bool:
         """What was sent is not read: no more for now."""
@@ -37,11 +39,11 @@ class Machine(Protocol):
 class Feed:
     """`line` is what is leased and not done."""
 
-    def __init__(self, service: RqpService, queue: Queue, max_message_bytes: int, machine: Machine) -> None:
-        self.line = Line()
+    def __init__(self, service: RqpService, queue: Queue, remote: Remote, machine: Machine) -> None:
+        self.line = Line(remote)
         self._service = service
         self._queue = queue
-        self._max_message_bytes = max_message_bytes
+        self._max_message_bytes = remote.max_message_bytes
         self._machine = machine
         self._room = asyncio.Event()
         self._source = Source()
@@ -111,8 +113,8 @@ class Feed:
         before = len(self.line)
         for delivery in got:
             self._admit(delivery)
-        if len(self.line) > before:
-            self._machine.put(len(self.line) - before)
+        for is_certain, count in self.line.runs(before):
+            self._machine.put(is_certain, count)
 
     def _admit(self, delivery: Delivery) -> None:
         """What no peer would take must not stand first for ever."""

@@ -124,6 +124,17 @@ local function commit(C, queues, key, keep_ms, digest, parts)
   return { 'DONE' }
 end
 
+-- One message, alone in its entry, and a key that will tell what becomes of it. A[i] = origin, n, bytes, record. Answers as
+-- commit.
+local function publish_watched(C, Q, key, keep_ms, A, i)
+  if not Q then return refuse('GONE', 0) end
+  local done = publish(Q, A[i], '', A, i + 1, 1)
+  if type(done) == 'table' then return refuse(done[2], 0) end
+  call('SET', key, 'waits', 'PX', keep_ms)
+  fates.watch(Q, Q.newest, key)
+  return { 'DONE' }
+end
+
 -- One message under a number of its journal: what has this number, or a lower one than was applied, was done before.
 -- A[i] = origin, reason ('' = into the queue, else to the dead letters), error, n, bytes, record. Answers as commit.
 local function numbered(C, Q, key, number, A, i)

@@ -18,7 +18,7 @@ end
 
 local function append(Q, n, t, origin, blob)
   local entry = call('XADD', Q.s, Q.appended or next_id(Q), 'n', n, 't', t, 'o', origin, 'b', blob)
-  Q.appended = Q.C.generation .. '-*'
+  Q.appended, Q.newest = Q.C.generation .. '-*', entry
   if Q.limits.tag and not Q.C.bridged then log_bridge(Q, n, blob) end
   return entry
 end

@@ -3,8 +3,8 @@
 -- What decides is loaded; counters are only ever added to. `limits` is one field, parsed once for all calls:
 -- "max_length max_bytes overflow ttl max_deliveries paused dead_max ack_level tag largest", 0 = no bound; tag: what it
 -- publishes under, '' or * = nothing; largest: octets of a body that its peers take. Of older documents the last ones lack.
-local FIELDS = { 'id', 'len', 'bytes', 'leased', 'ce', 'ci', 'lot', 'moved', 'rc_at', 'gens', 'limits', 'holder' }
-local NUMBERS = 9 -- of them, after the id
+local FIELDS = { 'id', 'len', 'bytes', 'leased', 'ce', 'ci', 'lot', 'moved', 'rc_at', 'watched', 'gens', 'limits', 'holder' }
+local NUMBERS = 10 -- of them, after the id
 
 local parsed, parsed_count = {}, 0
 local function limits_of(text)
@@ -26,9 +26,9 @@ end
 local function open_queue(C, K, first)
   local v = call('HMGET', K[first + 1], unpack(FIELDS))
   if not v[1] then return nil end
-  local h = { id = v[1], gens = v[10] or nil, holder = v[12] or nil }
+  local h = { id = v[1], gens = v[11] or nil, holder = v[13] or nil }
   for i = 2, NUMBERS do h[FIELDS[i]] = tonumber(v[i] or 0) end
-  return { h = h, limits = limits_of(v[11]), dirty = {}, counts = {}, C = C, ready = h.len - h.leased,
+  return { h = h, limits = limits_of(v[12]), dirty = {}, counts = {}, C = C, ready = h.len - h.leased,
     s = K[first], q = K[first + 1], l = K[first + 2], r = K[first + 3], f = K[first + 4], m = K[first + 5],
     d = K[first + 6], x = K[first + 7] }
 end
@@ -128,6 +128,37 @@ end
 local function history_text(lot, h) return lot .. ' ' .. num(h.acquired) .. ' ' .. num(h.failed) .. ' ' .. h.first ..
   ' ' .. h.last .. (h.note and ';' .. h.note or '') .. ' ' .. (h.err or '') end
 
+-- Fates: what becomes of a message is told to whoever waits for it, in the step in which it leaves. Such a message is
+-- alone in its entry, wherever it moves; Q.h.watched keeps all others free of the question.
+
+local fates = {}
+
+local function watch_field(entry) return 'w:' .. num(number_of(entry)) end
+
+fates.watch = function(Q, entry, key)
+  call('HSET', Q.q, watch_field(entry), key)
+  add(Q, 'watched', 1)
+end
+
+-- Whoever does not ask any more has let the key expire, and is told nothing.
+fates.tell = function(Q, entry, fate)
+  if Q.h.watched == 0 then return end
+  local key = call('HGET', Q.q, watch_field(entry))
+  if not key then return end
+  call('SET', key, fate, 'XX', 'KEEPTTL')
+  call('HDEL', Q.q, watch_field(entry))
+  add(Q, 'watched', -1)
+end
+
+fates.settled = function(Q, entry) fates.tell(Q, entry, 'settled ' .. Q.C.session) end
+
+fates.move = function(Q, from, to)
+  local key = Q.h.watched > 0 and call('HGET', Q.q, watch_field(from))
+  if not key then return end
+  call('HDEL', Q.q, watch_field(from))
+  call('HSET', Q.q, watch_field(to), key)
+end
+
 -- Dead letters
 
 local function attributes_and_body(record)
@@ -145,7 +176,8 @@ local function bury(Q, record, t, origin, entry, reason, h, err)
     'last', h and h.last or '0', 'error', err or '', 'body', body }
   if attributes then args[#args + 1] = 'attributes' args[#args + 1] = attributes end
   if h and h.note then args[#args + 1] = 'note' args[#args + 1] = h.note end
-  call('XADD', Q.d, unpack(args))
+  local id = call('XADD', Q.d, unpack(args))
+  if entry ~= '' then fates.tell(Q, entry, 'dead ' .. id .. ' ' .. reason) end
   count(Q, 'dead', 1)
   local most = Q.limits.dead
   if most > 0 then count(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MAXLEN', '=', num(most))) end

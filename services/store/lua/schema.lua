@@ -7,12 +7,15 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:lane:<session> hash: n = last sequence, 0..63 = ring of the last replies (msgpack), replayed when asked again
   ps:{dom}:lots:<session> SET "<qid> <lot>": what the session holds
   ps:{dom}:tx:<id>        outcome of a commit, kept so that the same id is never applied twice
+  ps:{dom}:fate:<token>   what became of a message that somebody waits for: waits | settled <session> |
+                          dead <id> <reason>; expires when nobody asks any more
   ps:{dom}:j:<journal>    the highest number of this journal that was applied; kept for ever
   ps:{dom}:state          hash: when the last sweep ran and since when the store has been up
   ps:{dom}:<qid>:s        stream of entries <generation>-<number>, up to 32 messages each:
                           n = count, t = server ms, o = origin, b = records, c = 1 if it was returned to the end
   ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS); who has it reserved
-                          (holder, until, fence), who serves it (own, own_until, own_fence), condition = what is wrong
+                          (holder, until, fence), who serves it (own, own_until, own_fence), condition = what is wrong; watched = how many
+                          w:<entry number> = fate keys of messages that somebody waits for, each alone in its entry
   ps:{dom}:<qid>:l        lots: number -> "<session> <left> <kind> <rest>"
                           F e1 i1 e2 i2 = a range taken for the first time; H = the same, but some messages of it have
                           a record in f; R p p p = redelivered messages at these positions

@@ -18,6 +18,7 @@ local function ack(Q, lot_number, entry, n, mask, bytes)
   count(Q, 'acked', number)
   count(Q, 'bytes_out', bytes)
   add(Q, 'leased', -number)
+  if n == 1 then fates.settled(Q, entry) end
   return number
 end
 
@@ -27,7 +28,9 @@ local function ack_whole(Q, lot, entry, n)
   if number < lot.e1 or number > lot.e2 or number == lot.e1 and lot.i1 > 0 or number == lot.e2 and lot.i2 < n then
     return false
   end
-  return call('XDEL', Q.s, entry) == 1
+  if call('XDEL', Q.s, entry) == 0 then return false end
+  if n == 1 then fates.settled(Q, entry) end
+  return true
 end
 
 -- (lot, entry, n, mask, bytes) * k; reply {acked, index of each fenced one...}
@@ -122,6 +125,7 @@ local function to_end(Q, entry, e, index, key, h)
   call('HSET', Q.f, num(number_of(id) * PER_ENTRY), history_text('0', h))
   add(Q, 'len', 1)
   add(Q, 'bytes', #record - 4)
+  fates.move(Q, entry, id)
 end
 
 -- (lot, entry, index, place front|end, failed 0|1, error) * k; reply {returned, dead, fenced, index of each fenced...}

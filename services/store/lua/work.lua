@@ -1,11 +1,12 @@
 -- The combined call
 
--- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit or journal.
+-- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit, journal or fate.
 -- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
 --   P queue origin holder k (n bytes records)*k    A queue k (lot entry n mask bytes)*k   T queue want max-bytes
 --   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
 --   N queue k (lot entry index note)*k
 --   B queue origin k (reason error record)*k       X tx keep-ms digest parts (queue k origin holder acks*k k' publishes*k')*
+--   W fate-key keep-ms queue origin n bytes record
 --   U journal queue number origin reason error n bytes record
 --   L bindings origin k (n lines c (queue record)*c)*k   H
 local FIRST = 8
@@ -115,6 +116,9 @@ end
 OPS.X = function(C, queues, A, i)
   return commit(C, queues, C.keys[tonumber(A[i])], A[i + 1], A[i + 2], parse_parts(A, i + 4, tonumber(A[i + 3])))
 end
+OPS.W = function(C, queues, A, i)
+  return publish_watched(C, queues(tonumber(A[i + 2])), C.keys[tonumber(A[i])], A[i + 1], A, i + 3)
+end
 OPS.U = function(C, queues, A, i)
   return numbered(C, queues(tonumber(A[i + 1])), C.keys[tonumber(A[i])], tonumber(A[i + 2]), A, i + 3)
 end
@@ -132,6 +136,7 @@ local AFTER = {
   C = function(_, i) return i + 1 end,
   B = function(A, i) return i + 3 + 3 * A[i + 2] end,
   U = function(_, i) return i + 9 end,
+  W = function(_, i) return i + 7 end,
   L = after_sends,
   H = function(_, i) return i end,
   X = function(A, i) return after_parts(A, i + 4, tonumber(A[i + 3])) end,

@@ -1,0 +1,133 @@
+"""penstock rqp send: which queue it takes, what it puts in, and how waiting ends where nobody confirms."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from services.store import QueueSpec, Store
+from tests.cli.shell import Shell
+from tests.servers import eventually
+
+_numbers = itertools.count(1_000)
+
+
+@pytest.fixture
+def number() -> int:
+    """Of a queue elsewhere that no other test sends to."""
+    return next(_numbers)
+
+
+@pytest.fixture
+def stays(shell: Shell, number: int) -> str:
+    """A transmission queue whose messages nobody carries away: its only peer is unknown."""
+    return declare(shell, f"to{number}", "rqp-cast", key=number)
+
+
+def declare(shell: Shell, name: str, protocol: str, **remote: Any) -> str:
+    paused = remote.pop("paused", False)
+    said = {"protocol": protocol, "peers": ["nobody"], **remote}
+    spec = QueueSpec.model_validate({"remote": said, "paused": paused})
+    shell.with_store(lambda store: store.declare(name, spec, "test"))
+    return name
+
+
+def waiting(shell: Shell, queue: str) -> list[tuple[str, Any]]:
+    """Body and certainty of what stands in it, taken out again and again until nothing is leased elsewhere."""
+    shell.with_store(lambda store: _paused(store, queue))
+    eventually(lambda: shell.stats(queue)["in_flight"] == 0)
+    return [(m["body"], m["attributes"].get("certain")) for m in shell.run("peek", queue, "--json").objects]
+
+
+async def _paused(store: Store, name: str) -> None:
+    """Whoever carries its messages gives them back."""
+    found = await store.find(name)
+    spec = found.spec.model_copy(update={"paused": True})
+    await store.declare(name, spec, "test", replace=True)
+
+
+def test_it_is_stored_with_its_certainty(shell: Shell, stays: str, number: int) -> None:
+    assert shell.run("rqp", "send", "--key", str(number), "as the queue says").text == f"stored in {stays}\n"
+    shell.run("rqp", "send", "--key", str(number), "--reliable", "certain")
+    told = shell.run("rqp", "send", "--queue", stays, "--unreliable", "--json", "uncertain").object
+    assert told == {"queue": stays, "state": "stored"}
+    assert sorted(waiting(shell, stays), key=str) == [
+        ("as the queue says", None),
+        ("certain", True),
+        ("uncertain", False),
+    ]
+
+
+def test_the_body_may_come_from_a_file_or_standard_input(shell: Shell, stays: str, number: int) -> None:
+    path = shell.write("body", "of a file\n")
+    shell.run("rqp", "send", "--key", str(number), "--file", str(path))
+    shell.run("rqp", "send", "--key", str(number), stdin=b"of stdin\n")
+    assert sorted(body for body, _ in waiting(shell, stays)) == ["of a file\n", "of stdin\n"]
+
+
+def test_the_best_queue_that_leads_there(shell: Shell, number: int) -> None:
+    """As reliable as the message is to be; reliable if it does not say; one that is not paused before one that is."""
+    kept = declare(shell, f"kept{number}", "rqp-mca", queueId=number)
+    once = declare(shell, f"once{number}", "rqp-mca", queueId=number, reliable=False)
+    declare(shell, f"paused{number}", "rqp-mca", queueId=number, paused=True)
+    declare(shell, f"cast{number}", "rqp-cast", key=number, reliable=False)
+
+    def sent(*options: str) -> str:
+        told = shell.run("rqp", "send", "--queue-id", str(number), "--json", *options, "x").object
+        return str(told["queue"])
+
+    assert (sent(), sent("--reliable"), sent("--unreliable")) == (kept, kept, once)
+    shell.run("queue", "delete", kept, "--yes")
+    shell.run("queue", "delete", f"paused{number}", "--yes")
+    assert sent("--reliable") == once, "the message says for itself that it is reliable"
+    assert shell.run("rqp", "send", "--key", str(number), "x").text == f"stored in cast{number}\n"
+
+
+def test_several_that_are_as_good_are_not_guessed_at(shell: Shell, number: int) -> None:
+    for letter in "ab":
+        declare(shell, f"{letter}{number}", "rqp-cast", key=number, peers=[letter])
+    said = shell.fails("rqp", "send", "--key", str(number), "x", code=2)
+    assert said == f"several_queues: a{number}, b{number} lead there: say which one with --queue"
+    assert shell.run("rqp", "send", "--queue", f"b{number}", "x").text == f"stored in b{number}\n"
+
+
+def test_what_cannot_be_sent(shell: Shell, queue: str, stays: str, number: int) -> None:
+    elsewhere = next(_numbers)
+    said = shell.fails("rqp", "send", "--key", str(elsewhere), "x", code=4)
+    options = f"--remote-protocol rqp-cast --remote-key {elsewhere}`"
+    assert said.startswith(f"not_found: no transmission queue leads to key {elsewhere} of rqp-cast")
+    assert said.endswith(options)
+    shell.run("queue", "create", f"made{elsewhere}", *options.removesuffix("`").split())
+    shell.run("rqp", "send", "--key", str(elsewhere), "x")
+    assert shell.fails("rqp", "send", "--queue-id", str(number), "x", code=4).startswith("not_found")
+    assert shell.fails("rqp", "send", "--queue", "nowhere", "x", code=4).startswith("queue_unknown")
+    assert "leads to no other system" in shell.fails("rqp", "send", "--queue", queue, "x", code=2)
+    for options_ in ((), ("--key", "1", "--queue-id", "1"), ("--key", "1", "--queue", "a")):
+        assert "say where to" in shell.fails("rqp", "send", *options_, "x", code=2)
+    assert "usage" in shell.fails("rqp", "send", "--key", str(1 << 32), "x", code=2)
+    large = b"x" * ((1 << 20) + 1)
+    for wait in ((), ("--wait",)):
+        said = shell.fails("rqp", "send", "--key", str(number), *wait, stdin=large, code=1)
+        assert said.startswith("too_large_for_peers")
+    shell.with_store(lambda store: _paused(store, stays))
+    for wait in ((), ("--wait",)):
+        assert shell.fails("rqp", "send", "--key", str(number), *wait, "x", code=1).startswith("queue_paused")
+
+
+# waiting in vain
+
+
+def test_a_time_out_says_why_and_where_it_is(shell: Shell, stays: str, number: int) -> None:
+    """The queue's condition: here no machine is known, so nobody answers (rqp_cast.md 4.1)."""
+    told = shell.run("rqp", "send", "--key", str(number), "--wait", "--timeout", "6", "--json", "x", code=5)
+    assert told.object == {"queue": stays, "state": "waits", "reason": "no_answer"}
+    said = shell.run("rqp", "send", "--key", str(number), "--wait", "--timeout", "1.5", "y", code=5).err
+    last = said.splitlines()[-1]
+    assert last == (
+        "penstock: no_answer: no machine is known that could be asked; not confirmed within 1.5 s: "
+        f"the message is still in {stays}"
+    )
+    assert "waiting: no_answer: no machine is known that could be asked\n" in said
+    assert sorted(body for body, _ in waiting(shell, stays)) == ["x", "y"]

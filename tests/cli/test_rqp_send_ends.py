@@ -1,0 +1,190 @@
+"""penstock rqp send --wait: every end that is not the good one, on a store without edges (docs/cli.md, rqp send)."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.store import QueueSpec, Store
+from services.store.asking import Asker
+from services.store.delivery import Delivery
+from tests.cli.shell import Shell
+from tests.servers import Server, eventually
+
+GOAL = "away"
+REMOTE = {"protocol": "rqp-mca", "queueId": 7}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server("valkey", tmp_path / "store").start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def quiet(alone: Shell, server: Server) -> Shell:
+    """Nobody carries anything away here."""
+    alone.environment["REDIS_URL"] = server.url
+    alone.run("store", "init")
+    declare(alone)
+    return alone
+
+
+def declare(shell: Shell, **spec: Any) -> None:
+    document = QueueSpec.model_validate({"remote": REMOTE, **spec})
+    shell.with_store(lambda store: store.declare(GOAL, document, "test", replace=True))
+
+
+class Sending:
+    """A command that waits."""
+
+    def __init__(self, shell: Shell, *options: str, as_json: bool = True) -> None:
+        self.shell = shell
+        told = ("--json",) if as_json else ()
+        command = ("rqp", "send", "--queue-id", "7", "--wait", *told, *options, "a message")
+        self.process = shell.spawn(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        eventually(lambda: shell.stats(GOAL)["added"] or self.process.poll() is not None)
+        assert self.process.poll() is None, self.process.communicate()
+
+    def end(self, code: int) -> tuple[dict[str, Any], str]:
+        """What it told programs, and its last line."""
+        out, err = self.process.communicate(timeout=30)
+        assert self.process.returncode == code, (out, err)
+        lines = [
+            line for line in err.decode().splitlines() if line
+        ]  # after Ctrl-C the terminal gets an empty one
+        assert "Traceback" not in err.decode()
+        return json.loads(out) if out else {}, lines[-1] if lines else ""
+
+    def work(self, what: Callable[[Store, Asker, list[Delivery]], Awaitable[Any]]) -> None:
+        """Somebody else takes the message, and does something with it."""
+
+        async def session(store: Store) -> None:
+            queue = await store.find(GOAL)
+            pipe = store.domain(queue.domain).pipe
+            await pipe.ready()
+            asker = Asker(pipe)
+            await what(store, asker, await asker.take(queue, 10))
+
+        self.shell.with_store(session)
+
+
+def fates(server: Server) -> list[bytes]:
+    return [key for key in server.call("KEYS", "ps:*") if b":fate:" in key]
+
+
+def test_somebody_else_takes_it(quiet: Shell, server: Server) -> None:
+    """Settled is not sent: only an edge that carries messages away can say so."""
+    sending = Sending(quiet)
+    sending.work(lambda _, asker, got: asker.settle(got))
+    told, said = sending.end(1)
+    assert told == {"queue": GOAL, "state": "taken", "reason": "taken"}
+    assert "somebody else took it out of away: test-" in said
+    assert fates(server) == []
+
+
+def test_it_is_given_back_and_dies(quiet: Shell) -> None:
+    sending = Sending(quiet)
+
+    async def fails(_: Store, asker: Asker, got: list[Delivery]) -> None:
+        await asker.release(got, to_end=True)
+        got = await asker.take(got[0].queue, 10)
+        await asker.reject(got, "no_receiver", "nobody has it")
+
+    sending.work(fails)
+    told, said = sending.end(1)
+    assert told == {"queue": GOAL, "state": "dead", "reason": "no_receiver"}
+    complaint = json.loads(said)
+    assert complaint["error"] == "no_receiver"
+    assert complaint["message"].endswith("): nobody has it")
+    letter = quiet.run("dead", "list", GOAL, "--json").object["id"]
+    assert f"dead letters of {GOAL}, not in it any more ({letter})" in complaint["message"]
+
+
+def test_it_expires(quiet: Shell) -> None:
+    declare(quiet, messageTTL="1s")
+    sending = Sending(quiet)
+    eventually(lambda: _look(quiet) or quiet.stats(GOAL)["dead"])
+    assert sending.end(1)[0]["reason"] == "expired"
+
+
+def _look(shell: Shell) -> None:
+    async def tidy(store: Store) -> None:
+        await store.look_at("main").tidy(await store.find(GOAL))
+
+    shell.with_store(tidy)
+
+
+def test_the_queue_is_deleted_with_it(quiet: Shell, server: Server) -> None:
+    sending = Sending(quiet)
+    quiet.run("queue", "delete", GOAL, "--yes")
+    told, said = sending.end(4)
+    assert told == {"queue": GOAL, "state": "deleted", "reason": "queue_unknown"}
+    assert "queue 'away' was deleted, and the message with it" in said
+    assert fates(server) == []
+
+
+def test_why_it_waits(quiet: Shell, server: Server) -> None:
+    """Nobody carries it; then the queue is paused; the time-out says the last of it."""
+    sending = Sending(quiet, "--timeout", "5", as_json=False)
+    assert sending.process.stderr is not None
+    first = sending.process.stderr.readline().decode()
+    assert first == "waiting: not_carried: no edge carries its messages away: start `penstock serve rqp`\n"
+    declare(quiet, paused=True)
+    second = sending.process.stderr.readline().decode()
+    assert second == "waiting: queue_paused: queue 'away' is paused\n"
+    _, said = sending.end(5)
+    assert said == (
+        "penstock: queue_paused: queue 'away' is paused; not confirmed within 5 s: the message is still in away"
+    )
+    assert quiet.stats(GOAL)["ready"] == 1
+    assert fates(server) == []
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_whoever_does_not_wait_any_longer(
+    quiet: Shell, server: Server, signum: signal.Signals, code: int
+) -> None:
+    sending = Sending(quiet, as_json=False)
+    assert sending.process.stderr is not None
+    assert sending.process.stderr.readline().startswith(b"waiting: not_carried")
+    sending.process.send_signal(signum)
+    _, said = sending.end(code)
+    assert said == "not waited for: it was not confirmed yet, and stays in away"
+    assert quiet.stats(GOAL)["ready"] == 1
+    assert fates(server) == []
+
+
+def test_the_store_is_away_and_comes_back(quiet: Shell, server: Server) -> None:
+    """The message is in it: the waiting goes on."""
+    sending = Sending(quiet, as_json=False)
+    server.kill9()
+    assert sending.process.stderr is not None
+    lines = iter(sending.process.stderr.readline, b"")
+    assert any(line.startswith(b"waiting: store_unavailable: ") for line in lines)
+    server.start()
+    sending.work(lambda _, asker, got: asker.reject(got, "unconfirmed"))
+    assert "unconfirmed" in sending.end(1)[1]
+
+
+def test_the_store_stays_away(quiet: Shell, server: Server) -> None:
+    """It is stored, and nobody can say more."""
+    sending = Sending(quiet, "--timeout", "3")
+    server.kill9()
+    told, said = sending.end(5)
+    assert told == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
+    assert "stored in away, but " in said
+
+
+def test_the_store_loses_everything(quiet: Shell, server: Server) -> None:
+    sending = Sending(quiet)
+    server.call("FLUSHALL")
+    quiet.run("store", "init")
+    assert "outcome_unknown" in sending.end(5)[1]
