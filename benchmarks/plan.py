@@ -26,6 +26,7 @@ class Plan:
     delivery_seconds: float
     rqp: Bound  # RELIABLE messages to a receiving MCA, a round
     rqp_carried: int  # messages from one edge to another, a round
+    rqp_sessions: int  # of RQP/cast, a round
     quick: bool = False
 
     def with_rounds(self, rounds: int | None) -> Plan:
@@ -47,6 +48,7 @@ FULL = Plan(
     delivery_seconds=5.0,  # after the first round the log is longer than what the edges hold of it in memory
     rqp=Bound(200_000, 2.0),
     rqp_carried=30_000,
+    rqp_sessions=4_000,
 )
 QUICK = Plan(
     rounds=2,
@@ -63,6 +65,7 @@ QUICK = Plan(
     delivery_seconds=0.5,
     rqp=Bound(40_000, 0.6),
     rqp_carried=10_000,
+    rqp_sessions=1_200,
     quick=True,
 )
 WARM_UP = 4  # the round before the first one, not kept, does this part of the messages

@@ -9,6 +9,7 @@ from benchmarks.measures import (
     idle,
     paced,
     rqp,
+    rqp_cast,
     store_alone,
     subscriptions,
     throughput,
@@ -24,4 +25,5 @@ MEASURES = {
     "subscriptions": subscriptions.measure,
     "delivery": delivery.measure,
     "rqp": rqp.measure,
+    "cast": rqp_cast.measure,
 }

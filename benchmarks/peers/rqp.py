@@ -34,6 +34,8 @@ def serve_rqp_command(store_port: int, mca_port: int, health_port: int, peer: in
         "store.url": store_url(store_port),
         "edges.rqp.listeners.mca.port": mca_port,
         "health.port": health_port,
+        "edges.rqp.cast.receives": "false",
+        "edges.rqp.cast.sends": "false",
     }
     if peer is not None:
         settings["edges.rqp.mca.peers.there.addresses"] = json.dumps([f"127.0.0.1:{peer}"])
@@ -92,7 +94,7 @@ class Rqp(WirePeer):
         init_store(self.store, self.workshop.subfolder(self.process_name))
         self.port = free_port()
         command = serve_rqp_command(self.store.port, self.port, free_port(), self.peer)
-        self.daemon = self.workshop.start(self.process_name, command, self._is_ready, _path())
+        self.daemon = self.workshop.start(self.process_name, command, self._is_ready, path_of_ours())
 
     def _is_ready(self) -> None:
         self.connect().close()
@@ -122,5 +124,6 @@ class Rqp(WirePeer):
         raise NotImplementedError("the protocol has no take")
 
 
-def _path() -> dict[str, str]:
+def path_of_ours() -> dict[str, str]:
+    """The environment in which a program of ours is the one of this folder."""
     return {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from services.kit.edge import Edge, EdgeContext
+from services.rqp.cast.agent import CastAgent
 from services.rqp.mca.receiver import Receiver
 from services.rqp.mca.sender import McaSender
 from services.rqp.mca.session import McaSession
@@ -39,6 +40,7 @@ async def start(context: EdgeContext[RqpSettings], look_up: LookUp = look_up) ->
     for name, listener in settings.listeners.items():
         context.listen(name, listener, partial(McaSession, receiver))
     service.agents.append(McaSender(service, context.dial("mca-out", settings.mca.dial)))
+    service.agents.append(CastAgent(service))
     service.start()
     return RunningRqp(service)
 

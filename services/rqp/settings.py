@@ -10,6 +10,7 @@ from protos.rqp_mca import RQP_PORT
 from services.kit.edge import EdgeSettings
 from services.kit.layers import MAX_SECONDS
 from services.kit.listener import ListenerSettings
+from services.rqp.cast.settings import CastSettings
 from services.rqp.mca.settings import McaSettings
 from services.store.waits import StoreWaits
 
@@ -46,6 +47,7 @@ class RqpSettings(EdgeSettings):
         default_factory=lambda: {"mca": ListenerSettings(port=RQP_PORT)}
     )
     mca: McaSettings = McaSettings()
+    cast: CastSettings = CastSettings()
     outbox: OutboxSettings = OutboxSettings()
     store: StoreWaits = StoreWaits()
     request_timeout_s: float = Field(

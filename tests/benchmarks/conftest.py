@@ -37,6 +37,7 @@ TINY = Plan(
     delivery_seconds=0.05,
     rqp=Bound(200, 20),
     rqp_carried=300,
+    rqp_sessions=80,
 )
 
 

@@ -11,6 +11,8 @@ import pytest
 import uvloop
 
 from tests.live import set_up
+from tests.rqp.cast_hands import HandReceiver, HandSender
+from tests.rqp.cast_machines import Machines
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_client import Client
 from tests.rqp.mca_peer import McaPeer
@@ -96,3 +98,23 @@ async def peer() -> AsyncIterator[McaPeer]:
 async def other_peer() -> AsyncIterator[McaPeer]:
     async with McaPeer() as peer:
         yield peer
+
+
+@pytest.fixture
+def machines(start: Start, server: Server) -> Machines:
+    """Edges that speak RQP/cast, on addresses of their own."""
+    return Machines(start, server)
+
+
+@pytest.fixture
+def hands(machines: Machines) -> Iterator[HandSender]:
+    """A sending agent by hand."""
+    with HandSender(machines.net) as hands:
+        yield hands
+
+
+@pytest.fixture
+def receiver(machines: Machines) -> Iterator[HandReceiver]:
+    """A receiving agent by hand."""
+    with HandReceiver(machines.net) as receiver:
+        yield receiver

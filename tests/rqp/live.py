@@ -18,6 +18,7 @@ from services.store.errors import QueueUnknown
 from tests.live import Live, until
 from tests.rqp.mca_client import Client
 
+NO_CAST = {"receives": False, "sends": False}
 LISTENERS: dict[str, dict[str, Any]] = {"mca": {"port": 0}}
 QUICK = {  # time-outs of a sending MCA, s: long enough for a machine that has other work too
     "availability_timeout_s": 1.0,
@@ -42,7 +43,7 @@ class LiveEdge(Live[RqpSettings]):
         edge = EDGE
         if look_up is not None:
             edge = Edge("rqp", RqpSettings, partial(start, look_up=look_up), example)
-        said = {"listeners": LISTENERS, "mca": {**QUICK, **(mca or {})}, **settings}
+        said = {"listeners": LISTENERS, "mca": {**QUICK, **(mca or {})}, "cast": NO_CAST, **settings}
         super().__init__(edge, url, said, budget)
 
     async def start(self) -> LiveEdge:
@@ -87,7 +88,9 @@ class LiveEdge(Live[RqpSettings]):
         )
 
     async def put(self, queue: Queue, *bodies: bytes) -> None:
-        records = [len(body).to_bytes(4, "big") + body for body in bodies]
+        await self.put_records(queue, *(len(body).to_bytes(4, "big") + body for body in bodies))
+
+    async def put_records(self, queue: Queue, *records: bytes) -> None:
         asker = Asker(self.tools.domain(queue.domain).pipe)
         for first in range(0, len(records), 1000):
             assert await asker.publish(queue, records[first : first + 1000], "test") == []

@@ -13,6 +13,7 @@ import yaml
 
 from services.kit.parent import die_with_parent
 from tests.live import PATIENCE_S, until
+from tests.rqp.live import NO_CAST
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +26,10 @@ class EdgeProgram:
         self._log = directory / f"edge-{id(self):x}.log"
         self._file = directory / f"edge-{id(self):x}.yaml"
         listeners = {"mca": {"port": 0}}
-        told = {"health": {"port": 0}, "edges": {"rqp": {"listeners": listeners, **settings}}}
+        told = {
+            "health": {"port": 0},
+            "edges": {"rqp": {"listeners": listeners, "cast": NO_CAST, **settings}},
+        }
         self._file.write_text(yaml.safe_dump(told))
 
     async def __aenter__(self) -> Self:

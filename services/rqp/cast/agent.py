@@ -1,0 +1,99 @@
+"""RQP/cast as a part of the edge: both agents of a process (rqp_cast.md 4, 5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from services.rqp.cast.asker import Asker
+from services.rqp.cast.attempt import Means
+from services.rqp.cast.clock import StoreClock
+from services.rqp.cast.counts import Counts
+from services.rqp.cast.findreceiver import FindReceiver
+from services.rqp.cast.machines import PROTOCOL, Machines
+from services.rqp.cast.ports import Ports
+from services.rqp.cast.questions import Questions
+from services.rqp.cast.sending import CastSending, Shared
+from services.rqp.cast.settings import CastSettings
+from services.rqp.cast.stock import Ids
+from services.rqp.condition import Condition
+from services.rqp.jobs import end, job
+from services.rqp.outbox import Outbox
+from services.rqp.service import RqpService
+from services.store import Queue
+
+
+class CastAgent:
+    """An `Agent` of the edge. Raises SettingsError if the port for questions cannot be had."""
+
+    def __init__(self, service: RqpService) -> None:
+        settings: CastSettings = service.settings.cast
+        counts = Counts(service.metrics)
+        self.machines = Machines(settings, service)
+        self.questions: Questions | None = None
+        self.sending: Sending | None = None
+        if settings.receives:
+            shared = service.settings.workers > 1
+            self.questions = Questions(service, settings, self.machines, counts, shared=shared)
+        if settings.sends:
+            self.sending = Sending(service, settings, self.machines, counts)
+
+    def start(self) -> None:
+        self.machines.start()
+        if self.questions is not None:
+            self.questions.start()
+        if self.sending is not None:
+            self.sending.start()
+
+    async def stop_taking(self) -> None:
+        """Sessions that have begun end by their own times, and so do attempts of which octets have left."""
+        ends = []
+        if self.questions is not None:
+            self.questions.stop()
+            ends.append(self.questions.ended())
+        if self.sending is not None:
+            ends.append(self.sending.stop())
+        await asyncio.gather(*ends)
+
+    async def close(self) -> None:
+        if self.questions is not None:
+            await self.questions.close()
+        if self.sending is not None:
+            await self.sending.close()
+        await self.machines.close()
+
+
+class Sending:
+    """The sending agents of all queues that this process owns. It owns none before it has findreceiver_port."""
+
+    def __init__(
+        self, service: RqpService, settings: CastSettings, machines: Machines, counts: Counts
+    ) -> None:
+        self._metrics = service.metrics
+        self.findreceiver = FindReceiver(settings, machines, counts, service.metrics)
+        self._asker = Asker(settings, machines)
+        self._ports = Ports(settings.host, settings.sender_range, settings.port_rest_s)
+        means = Means(settings, machines, counts, self._asker, self.findreceiver, self._ports)
+        self._shared = Shared(service, means, StoreClock(service.store), Ids(service.store))
+        self._outbox = Outbox(service, PROTOCOL, self._make)
+        self._starting: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self.findreceiver.start()
+        self._starting = job(self._start, "rqp cast sending", self._metrics)
+
+    async def stop(self) -> None:
+        await end(self._starting)
+        await self._outbox.close()
+
+    async def close(self) -> None:
+        await self.stop()
+        await self.findreceiver.close()
+        await self._asker.close()
+        self._ports.close()
+
+    async def _start(self) -> None:
+        await self.findreceiver.is_open.wait()
+        self._outbox.start()
+
+    def _make(self, queue: Queue, condition: Condition) -> CastSending:
+        return CastSending(self._shared, queue, condition)

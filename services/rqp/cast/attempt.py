@@ -1,0 +1,248 @@
+"""One attempt to send one message: what the machine says is done here, in its order (rqp_cast.md 3, 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from protos.rqp_cast import (
+    ZERO_ID,
+    AcceptReceiverMsg,
+    Approve,
+    Ask,
+    Bury,
+    CloseAll,
+    DataMsg,
+    EndTransmissionMsg,
+    Hold,
+    Keep,
+    Kept,
+    MoveToEnd,
+    Offer,
+    Outgoing,
+    PutBack,
+    Refuse,
+    Remove,
+    SendData,
+    Sender,
+    SenderAction,
+    SenderState,
+    Unheard,
+    encode_accept_receiver,
+    encode_data,
+)
+from services.rqp.cast import wires
+from services.rqp.cast.asker import Asked, Asker
+from services.rqp.cast.confirmations import Confirmations
+from services.rqp.cast.counts import Counts
+from services.rqp.cast.findreceiver import FindReceiver
+from services.rqp.cast.machines import Machines
+from services.rqp.cast.ports import Port, Ports
+from services.rqp.cast.settings import CastSettings
+
+Fate = Remove | PutBack | MoveToEnd | Bury | Hold
+FATES = (Remove, PutBack, MoveToEnd, Bury, Hold)
+PORTS_AGAIN_S = 1.0
+_OUT = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION)  # octets have left
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What all attempts of a process work with."""
+
+    settings: CastSettings
+    machines: Machines
+    counts: Counts
+    asker: Asker
+    findreceiver: FindReceiver
+    ports: Ports  # endtransmission_ports
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is sent: `record` is `u32 message_size, data`; `address` is of the agent that gave the id."""
+
+    outgoing: Outgoing
+    key: int
+    address: str
+    record: bytes
+    peers: tuple[str, ...]  # groups that may have it; (): all machines
+
+
+class Attempt:
+    """`run` once. Cancelled, it leaves nothing open."""
+
+    def __init__(
+        self, means: Means, machine: Sender, load: Load, keep: Callable[[Kept], Awaitable[bool]]
+    ) -> None:
+        """keep: makes it durable; False if that cannot be done."""
+        self._means = means
+        self._settings = means.settings
+        self._machine = machine
+        self._load = load
+        self._keep = keep
+        self._now = asyncio.get_running_loop().time
+        self._inbox: asyncio.Queue[list[SenderAction]] = asyncio.Queue()
+        self._asked: Asked = set()
+        self._port: Port | None = None
+        self._is_told = False  # the port: an ACCEPT_RECEIVER_MSG may have arrived
+        self._confirmations: Confirmations | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._fate: Fate | None = None
+
+    @property
+    def is_out(self) -> bool:
+        """Octets of the message have left, so that its end may still be learnt."""
+        return self._machine.state in _OUT and self._fate is None
+
+    async def run(self) -> Fate:
+        """What is to be done with the message."""
+        key, asking = self._load.key, self._means.findreceiver.asking
+        if self._load.outgoing.is_certain:
+            # Before the question: an answer must not find all ports used up. Nobody is heard on it before 3.3.
+            self._port = await self._means.ports.opened(PORTS_AGAIN_S)
+        asking[key] = self._answered
+        try:
+            self._post(self._machine.send(self._load.outgoing, self._now()))
+            while self._fate is None:
+                await self._do_all(await self._next())
+            return self._fate
+        finally:
+            del asking[key]
+            self._close(rests=True)
+            if self._sending is not None:
+                await asyncio.gather(self._sending, return_exceptions=True)
+
+    async def _next(self) -> list[SenderAction]:
+        """What is to be done next: as something happens, or the time is up."""
+        deadline = self._machine.deadline()
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._inbox.get()
+        except TimeoutError:
+            return self._timed_out(deadline)
+
+    def _timed_out(self, deadline: float | None) -> list[SenderAction]:
+        """What has happened before is told before, also where it still waits to be read (4.2)."""
+        if self._confirmations is not None:
+            self._confirmations.look()
+        with contextlib.suppress(asyncio.QueueEmpty):
+            return self._inbox.get_nowait()
+        return self._machine.on_time(max(self._now(), deadline or 0.0))
+
+    def _post(self, actions: list[SenderAction]) -> None:
+        if actions:
+            self._inbox.put_nowait(actions)
+
+    # what the machine says
+
+    async def _do_all(self, actions: list[SenderAction]) -> None:
+        """Each before the next; what fails ends the row, and the machine says what is done instead."""
+        for action in actions:
+            if not await self._do(action):
+                self._post(self._machine.failed(self._now()))
+                return
+
+    async def _do(self, action: SenderAction) -> bool:
+        match action:
+            case Ask():
+                self._asked = self._means.asker.ask(self._load.key, self._load.peers, action.receiver)
+            case Approve():
+                await self._approve(action.offer)
+            case Keep():
+                return await self._keep(action.kept)
+            case SendData():
+                self._sending = asyncio.create_task(self._send(action.offer))
+            case CloseAll():
+                self._close(action.is_timed_out)
+            case Refuse():
+                self._means.counts.unheard(action.why.value)
+            case _:
+                self._fate = action
+        return True
+
+    def _answered(self, offer: Offer) -> Unheard | None:
+        """An ACCEPT_SENDER_MSG for our key (3.3)."""
+        if offer.source not in {address for address, _ in self._asked}:
+            return Unheard.NOT_LISTED
+        actions = self._machine.answered(offer, self._now())
+        self._post([action for action in actions if not isinstance(action, Refuse)])
+        return next((action.why for action in actions if isinstance(action, Refuse)), None)
+
+    async def _approve(self, offer: Offer) -> None:
+        """ACCEPT_RECEIVER_MSG (3.3)."""
+        settings, deadline = self._settings, self._machine.deadline()
+        self._listen(offer)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await wires.say(
+                    settings.host,
+                    offer.source,
+                    offer.accept_port,
+                    settings.connect_timeout_s,
+                    lambda ours: self._approval(offer, ours),
+                )
+        except TimeoutError:
+            now = max(self._now(), deadline or 0.0)
+            self._post(self._machine.on_time(now) or self._machine.failed(now))
+        except OSError:
+            self._post(self._machine.failed(self._now()))
+        else:
+            self._post(self._machine.approved(self._now()))
+
+    def _approval(self, offer: Offer, ours: str) -> bytes:
+        self._is_told = True
+        outgoing = self._load.outgoing
+        port = self._port.number if self._port is not None else ZERO_ID
+        message = AcceptReceiverMsg(self._address(offer, ours), port, outgoing.id, outgoing.quality)
+        return encode_accept_receiver(message)
+
+    def _listen(self, offer: Offer) -> None:
+        if self._port is not None:
+            omits = self._means.machines.manners(offer.source).omit_address
+            self._confirmations = Confirmations(
+                self._port,
+                offer.source,
+                omits,
+                self._means.counts,
+                lambda message: self._ended(offer, message),
+            )
+            self._confirmations.start()
+
+    def _ended(self, offer: Offer, message: EndTransmissionMsg) -> None:
+        self._post(self._machine.ended(message, offer.source, self._now()))
+
+    async def _send(self, offer: Offer) -> None:
+        """DATA_MSG (3.4)."""
+        settings = self._settings
+        try:
+            place = (offer.source, offer.data_port)
+            sock = await wires.connected_patiently(settings.host, *place, settings.connect_timeout_s)
+            with sock:
+                self._post(self._machine.begun(self._now()))
+                if self._machine.state is not SenderState.SENDING:  # it was over, now or before
+                    return
+                address = self._address(offer, sock.getsockname()[0])
+                data = encode_data(DataMsg(address, self._load.key, self._load.record))
+                await wires.sent(sock, data, lambda: self._post(self._machine.sent(self._now())))
+        except OSError:
+            self._post(self._machine.failed(self._now()))
+
+    def _address(self, offer: Offer, ours: str) -> str | None:
+        """The field `address` (2.2): of a certain message, that of who gave its id, whichever replica sends (2.3)."""
+        if self._means.machines.manners(offer.source).omit_address:
+            return None
+        return self._load.address or self._settings.address or ours
+
+    def _close(self, rests: bool) -> None:
+        """Everything that was opened for the attempt; a port that nobody was told of needs no rest."""
+        if self._sending is not None:
+            self._sending.cancel()
+        if self._confirmations is not None:
+            self._confirmations.close()
+            self._confirmations = None
+        if self._port is not None:
+            self._port.close(rests and self._is_told)
+            self._port = None

@@ -1,0 +1,213 @@
+"""The sending agent of one transmission queue, as long as this process owns it (rqp_cast.md 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from protos.rqp_cast import (
+    Bury,
+    Hold,
+    Kept,
+    MoveToEnd,
+    PutBack,
+    Remove,
+    Sender,
+    SenderState,
+    Why,
+)
+from services.rqp.cast.asked import asked
+from services.rqp.cast.attempt import Attempt, Fate, Load, Means
+from services.rqp.cast.clock import StoreClock
+from services.rqp.cast.machines import PROTOCOL
+from services.rqp.cast.stock import Ids, Message, Stock
+from services.rqp.condition import Condition
+from services.rqp.service import RqpService
+from services.store import Queue, Source, StoreError
+from services.store.errors import LeaseLost
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 0.5  # after a fault of the store
+GONE_S = 2.0  # for the store to take back what is given back, at the end
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the sending agents of all queues of a process share."""
+
+    service: RqpService
+    means: Means
+    clock: StoreClock
+    ids: Ids
+    locks: defaultdict[int, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )  # by key: 4.4
+
+
+class CastSending:
+    """Begins at once; `close` is its end."""
+
+    def __init__(self, shared: Shared, queue: Queue, condition: Condition) -> None:
+        remote = queue.spec.remote
+        assert remote is not None
+        self._shared = shared
+        self._queue = queue
+        self._condition = condition
+        self._key = remote.number
+        self._peers = tuple(remote.peers)
+        self._pipe = shared.service.pipe(queue)
+        self._source = Source()
+        self._now = asyncio.get_running_loop().time
+        self._machine = Sender(self._key, shared.means.settings.sender())
+        self._stock = Stock(shared.service, queue, shared.clock, shared.ids, shared.means.asker.address)
+        self._attempt: Attempt | None = None
+        self._current: Message | None = None  # what is being sent, until its fate is carried out
+        self._trouble = ""  # of the last attempt
+        self._stopping = False
+        self._task = asyncio.create_task(self._run(), name=f"rqp cast {queue.name!r}")
+
+    async def close(self, *, lost: bool) -> None:
+        """What has left may still be confirmed, unless the queue is lost; the rest goes back."""
+        self._stopping = True
+        if lost or self._attempt is None or not self._attempt.is_out:
+            self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._give_back()
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            try:
+                await self._send_next()
+            except StoreError as error:
+                log.info(
+                    "nothing is sent: %s", error, extra={"action": "cast_waits", "queue": self._queue.name}
+                )
+                self._give_back()
+                await asyncio.sleep(AGAIN_S)
+            except Exception:
+                log.exception("sending failed", extra={"action": "cast_failed", "queue": self._queue.name})
+                self._shared.service.metrics.local_errors.inc()
+                await asyncio.sleep(AGAIN_S)
+
+    async def _send_next(self) -> None:
+        """Raises StoreError."""
+        await self._rest()
+        message = await self._stock.next()
+        self._current = message
+        async with self._shared.locks[self._key]:
+            fate = await self._try(message)
+        await self._carry_out(message, fate)
+        self._current = None
+
+    def _give_back(self) -> None:
+        """All that is leased returns to its place; of what has a fate already, the store knows better."""
+        self._shared.means.counts.held.dec(self._stock.held)
+        self._stock.release()
+        if self._current is not None:
+            self._pipe.release(self._source, [self._current.delivery], failed=False)
+            self._current = None
+
+    async def _rest(self) -> None:
+        """The pause after an attempt that came to nothing (4.1)."""
+        while self._machine.state is not SenderState.IDLE:
+            deadline = self._machine.deadline()
+            assert deadline is not None
+            await asyncio.sleep(max(deadline - self._now(), 0.0))
+            self._machine.on_time(max(self._now(), deadline))
+
+    async def _try(self, message: Message) -> Fate:
+        async def keep(kept: Kept) -> bool:
+            try:
+                await self._stock.keep(message, kept)
+            except StoreError as error:
+                fields = {"action": "cast_not_kept", "queue": self._queue.name}
+                log.info("an attempt ends, as nothing can be kept: %s", error, extra=fields)
+                return False
+            return True
+
+        address = message.note.address if message.note is not None else ""
+        load = Load(message.outgoing, self._key, address, message.record, self._peers)
+        self._attempt = Attempt(self._shared.means, self._machine, load, keep)
+        try:
+            return await self._attempt.run()
+        finally:
+            self._attempt = None
+
+    # what becomes of it
+
+    async def _carry_out(self, message: Message, fate: Fate) -> None:
+        """Raises StoreError; a message that is not ours any more is somebody else's to send."""
+        try:
+            await self._settle(message, fate)
+        except LeaseLost:
+            log.info("a message is another's now", extra={"action": "lease_lost", "queue": self._queue.name})
+        self._judge(message, fate)
+
+    async def _settle(self, message: Message, fate: Fate) -> None:
+        pipe, delivery = self._pipe, message.delivery
+        match fate:
+            case Remove():
+                pipe.settle(self._source, [delivery], self._removed)  # the next one need not wait for it
+            case PutBack():
+                pipe.release(self._source, [delivery], failed=False)
+            case MoveToEnd():
+                await self._stock.keep(message, fate.kept)
+                await asked(
+                    lambda done: pipe.release(
+                        self._source, [delivery], failed=False, to_end=True, error=fate.why.value, done=done
+                    )
+                )
+            case Bury():
+                await self._stock.keep(message, fate.kept)
+                error = f"{fate.kept.failures} times FAILURE"
+                await asked(lambda done: pipe.reject(self._source, [delivery], fate.why.value, error, done))
+            case Hold():
+                self._stock.hold(message)
+                self._shared.means.counts.held.inc()
+            case _:
+                assert_never(fate)
+
+    def _removed(self, error: StoreError | None) -> None:
+        """It has left, and if this cannot be noted it leaves again: its receiver knows its id."""
+        if error is not None:
+            fields = {"action": "cast_not_removed", "queue": self._queue.name}
+            log.warning("a message that was sent may be sent again: %s", error, extra=fields)
+            self._shared.service.repeated.labels(self._shared.service.metrics.edge, PROTOCOL).inc()
+
+    def _judge(self, message: Message, fate: Fate) -> None:
+        """The counters, and what is told of the queue."""
+        service = self._shared.service
+        edge = service.metrics.edge
+        if isinstance(fate, Hold):
+            fields = {"action": "cast_held", "queue": self._queue.name}
+            log.error("a message is too old to be sent again, and is held", extra=fields)
+        elif fate.why in (Why.CONFIRMED, Why.SENT):
+            service.sent.labels(edge, PROTOCOL).inc()
+            self._trouble = ""
+        else:
+            service.failures.labels(edge, PROTOCOL, fate.why.value).inc()
+            if fate.why in (Why.NOT_CONFIRMED, Why.FAILURE):
+                service.repeated.labels(edge, PROTOCOL).inc()
+            self._trouble = f"{fate.why.value}: {self._words(message, fate.why)}"
+        held = self._stock.held
+        held_words = f"held: {held} too old to be sent again" if held else ""
+        self._condition.say("; ".join(filter(None, (self._trouble, held_words))))
+
+    def _words(self, message: Message, why: Why) -> str:
+        receiver = message.outgoing.kept.receiver
+        match why:
+            case Why.NO_ANSWER if not self._shared.means.machines.to_ask(self._peers):
+                return "no machine is known that could be asked"
+            case Why.NO_ANSWER:
+                who = f"the receiver {receiver} does not answer" if receiver else "no machine answers"
+                return f"{who} for key {self._key}"
+            case Why.NOT_BEGUN | Why.CUT_SHORT:
+                return "connections to the receiver fail"
+            case Why.NOT_CONFIRMED:
+                return f"the receiver {receiver} does not confirm"
+            case _:
+                return f"the receiver {receiver or ''} says FAILURE".replace("  ", " ")

@@ -1,0 +1,216 @@
+"""What a transmission queue has given out to be sent: ready, waiting for its time, or held (rqp_cast.md 4).
+
+All of it is leased. What is kept with a message is its note in the store: it survives whoever sends, and returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from protos.rqp_cast import MAX_U32, ZERO_ID, Kept, Outgoing, Quality, encode_record
+from services.rqp.cast.asked import asked
+from services.rqp.cast.clock import StoreClock
+from services.rqp.cast.notes import Note
+from services.rqp.service import RqpService
+from services.store import Delivery, Queue, Source, Store, StoreError, records
+from services.store.waking import POLL_S
+
+WANTED = 32  # messages taken at once
+MAX_WAITING = 256  # whose time has not come; beyond it nothing more is taken
+MAX_HELD = 10_000  # the same of those that are not sent again; they are kept without their bodies
+IDS_AT_ONCE = 256
+
+
+class Ids:
+    """Numbers of messages, unique in the store, never 0 (2.3). Those that a process does not use are lost."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._left: deque[int] = deque()
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> int:
+        """Raises StoreError."""
+        async with self._lock:
+            if not self._left:
+                first = await self._store.registry.next_ids(IDS_AT_ONCE)
+                self._left.extend((first - 1 + n) % MAX_U32 + 1 for n in range(IDS_AT_ONCE))
+        return self._left.popleft()
+
+
+@dataclass(slots=True)
+class Message:
+    """One message of the queue. An uncertain one has no note, as nothing is kept with it."""
+
+    delivery: Delivery
+    record: bytes  # u32 message_size, data
+    note: Note | None
+    is_new: bool = False  # the note has not been written yet
+
+    @property
+    def outgoing(self) -> Outgoing:
+        if self.note is None:
+            return Outgoing(Quality.LOW_QUALITY, ZERO_ID)
+        return Outgoing(Quality.HIGH_QUALITY, self.note.id, self.note.kept)
+
+    @property
+    def not_before(self) -> float | None:
+        return None if self.note is None else self.note.kept.not_before
+
+
+class Stock:
+    """Of one queue that this process owns."""
+
+    def __init__(
+        self, service: RqpService, queue: Queue, clock: StoreClock, ids: Ids, address: Callable[[], str]
+    ) -> None:
+        """address: the stable one of this agent."""
+        self._queue = queue
+        self._pipe = service.pipe(queue)
+        self._source = Source()
+        self._clock = clock
+        self._ids = ids
+        self._address = address
+        self._news = service.store.wakes(queue.domain).event(queue)
+        self._ready: deque[Message] = deque()
+        self._waiting: list[tuple[float, int, Message]] = []  # a heap: (not before, number, message)
+        self._held: list[Delivery] = []
+        self._numbers = itertools.count()
+
+    @property
+    def held(self) -> int:
+        """Messages that are not sent again."""
+        return len(self._held)
+
+    async def next(self) -> Message:
+        """The next message whose turn it is, waited for. Raises StoreError."""
+        now = asyncio.get_running_loop().time
+        while True:
+            await self._clock.look()
+            if self._waiting and self._waiting[0][0] <= now():
+                return heapq.heappop(self._waiting)[2]
+            while self._ready:
+                message = self._ready.popleft()
+                if message.not_before is None or message.not_before <= now():
+                    return message
+                heapq.heappush(self._waiting, (message.not_before, next(self._numbers), message))
+            self._news.clear()
+            if not await self._take():
+                await self._wait(now())
+
+    async def keep(self, message: Message, kept: Kept) -> None:
+        """Durably, with a certain message. Raises StoreError."""
+        assert message.note is not None
+        note = Note(message.note.id, message.note.address, kept)
+        if note.kept != message.note.kept:
+            await self._write(message.delivery, note)
+            message.note = note
+
+    def hold(self, message: Message) -> None:
+        """Not to be sent again, and not to be given to anybody else while this process owns the queue."""
+        message.delivery.drop_bodies()
+        self._held.append(message.delivery)
+
+    def release(self) -> None:
+        """Everything that is not being sent goes back to its place."""
+        messages = (*self._ready, *(message for *_, message in self._waiting))
+        deliveries = [message.delivery for message in messages] + self._held
+        self._ready.clear()
+        self._waiting.clear()
+        self._held.clear()
+        if deliveries:
+            self._pipe.release(self._source, deliveries, failed=False)
+
+    # taking
+
+    async def _take(self) -> bool:
+        """Whether there was anything."""
+        if len(self._waiting) >= MAX_WAITING or self.held >= MAX_HELD:
+            return False
+        got: list[Delivery] = await self._taken()
+        singles = [single for delivery in got for single in singly(delivery)]
+        try:
+            await self._prepare(singles)
+        except BaseException:
+            self._ready.clear()
+            if singles:
+                self._pipe.release(self._source, singles, failed=False)
+            raise
+        return bool(singles)
+
+    async def _taken(self) -> list[Delivery]:
+        """Leased. If the asker is cancelled meanwhile, they go back."""
+        answer: asyncio.Future[list[Delivery]] = asyncio.get_running_loop().create_future()
+
+        def taken(got: list[Delivery] | StoreError, more: bool) -> None:
+            if isinstance(got, StoreError):
+                if not answer.done():
+                    answer.set_exception(got)
+            elif answer.done():
+                if got:
+                    self._pipe.give_back(got)
+            elif more and not got:  # those looked at had expired, or were others'
+                self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
+            else:
+                answer.set_result(got)
+
+        self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
+        return await answer
+
+    async def _prepare(self, deliveries: list[Delivery]) -> None:
+        """What is certain gets its id, before anything of it is sent; the notes of all are written together (2.3)."""
+        written: list[asyncio.Task[None]] = []
+        for delivery in deliveries:
+            message = await self._message(delivery)
+            if message is None:
+                continue
+            self._ready.append(message)
+            if message.note is not None and message.is_new:
+                written.append(asyncio.ensure_future(self._write(delivery, message.note)))
+        if written:
+            await asyncio.gather(*written)
+
+    async def _message(self, delivery: Delivery) -> Message | None:
+        """None for a damaged one, which has gone to the dead letters (4.3)."""
+        try:
+            content = records.decode(delivery.blob)
+        except ValueError as error:
+            self._pipe.reject(self._source, [delivery], "injured", str(error))
+            return None
+        record = encode_record(content.body)
+        if not self._is_certain(content):
+            return Message(delivery, record, None)
+        if (note := Note.parse(delivery.note, self._clock)) is not None:
+            return Message(delivery, record, note)
+        return Message(delivery, record, Note(await self._ids.next(), self._address(), Kept()), is_new=True)
+
+    def _is_certain(self, content: records.Content) -> bool:
+        """As the message says, which was a T_MSG then, else as its queue does."""
+        remote = self._queue.spec.remote
+        return bool(content.attributes.get("certain", remote is None or remote.reliable))
+
+    async def _write(self, delivery: Delivery, note: Note) -> None:
+        await asked(lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done))
+
+    async def _wait(self, now: float) -> None:
+        """Until there may be something, or somebody's time has come."""
+        until_s = self._waiting[0][0] - now if self._waiting else POLL_S
+        try:
+            async with asyncio.timeout(max(min(until_s, POLL_S), 0.001)):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+
+def singly(delivery: Delivery) -> list[Delivery]:
+    """Each of its messages alone."""
+    found = []
+    while delivery.count > 1:
+        first, delivery = delivery.cut(1)
+        found.append(first)
+    return [*found, delivery]

@@ -1,0 +1,15 @@
+"""The measure of RQP/cast on real edges and stores with tiny counts: that it counts right, not how fast."""
+
+from __future__ import annotations
+
+from benchmarks.measures import rqp_cast
+from benchmarks.measures.bench import Bench
+from tests.benchmarks.conftest import TINY
+
+
+def test_sessions_are_measured(bench: Bench) -> None:
+    (found,) = rqp_cast.measure(bench)
+    assert found.note == ""
+    assert len(found.values) == TINY.rounds
+    assert all(value > 0 for value in found.values)
+    assert str(found.target) == ">= 300"

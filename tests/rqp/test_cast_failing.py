@@ -1,0 +1,223 @@
+"""What a sending agent of RQP/cast does when receivers die, lie or say nothing, in each state (rqp_cast.md 4)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from protos.rqp_cast import Quality, Result
+from services.kit.sockets import reset_on_close
+from services.store import Queue
+from services.store.asking import Asker
+from tests.live import until
+from tests.rqp.cast_hands import HandReceiver
+from tests.rqp.cast_machines import Machines
+from tests.rqp.cast_net import HERE, THERE, agent, failed, got_through, port_range, remote
+from tests.rqp.cast_steps import LARGE, QUALITIES, Closed
+from tests.rqp.live import LiveEdge
+
+
+async def note(edge: LiveEdge, queue: Queue) -> list[str]:
+    """failures, receiver, first whole send, not before: of the one message that is there, and not leased."""
+
+    async def found() -> list[str]:
+        got = await edge.tools.look_at(queue.domain).peek(queue, 1)
+        return got[0].note.split(":")[3:] if got and got[0].note else []
+
+    return list(await until(found))
+
+
+async def test_a_receiver_that_dies_after_its_offer(machines: Machines, receiver: HandReceiver) -> None:
+    """4.1: a failure before the first octet of DATA_MSG counts as no answer; nobody is bound."""
+    edge = await machines.sender()
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await receiver.question()
+    receiver.accept_port.close()
+    ports = receiver.listen()
+    port = ports.getsockname()[1]
+    ports.close()
+    receiver.accept_port = Closed(port)
+    await receiver.offer()
+    await until(lambda: failed(edge, "not_begun") == 1)
+    receiver.accept_port = receiver.listen()
+    assert await receiver.receive() == b"hello"
+    await until(lambda: edge.is_empty(queue))
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+async def test_a_receiver_that_dies_after_the_approval(
+    machines: Machines, receiver: HandReceiver, quality: Quality
+) -> None:
+    """4.1, 4.5: `not_begun`: back, or to the end; another receiver may have it."""
+    edge = await machines.sender(connect_timeout_s=0.3, asks=(THERE, "127.0.0.3"))
+    queue = await remote(edge, reliable=quality is Quality.HIGH_QUALITY)
+    await edge.put(queue, b"hello")
+    await receiver.question()
+    port = receiver.data_port.getsockname()[1]
+    receiver.data_port.close()
+    receiver.data_port = Closed(port)
+    await receiver.offer()
+    await receiver.approval()
+    await until(lambda: failed(edge, "not_begun") == 1)
+    with HandReceiver(machines.net, "127.0.0.3") as other:
+        await other.question()
+        await other.offer(address="127.0.0.3")
+        approval = await other.approval()
+        assert (await other.data())[12:] == b"hello"
+        if quality is Quality.HIGH_QUALITY:
+            await other.confirm(approval, Result.SUCCESS)
+        await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_data_port_that_listens_a_moment_later(machines: Machines, receiver: HandReceiver) -> None:
+    """3.2: it listens from the approval on; that S comes first is no failure."""
+    edge = await machines.sender()
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    port = receiver.data_port.getsockname()[1]
+    receiver.data_port.close()
+    await receiver.question()
+    receiver.data_port = Closed(port)
+    await receiver.offer()
+    approval = await receiver.approval()
+    await asyncio.sleep(0.05)
+    receiver.data_port = receiver.listen(port)
+    assert (await receiver.data())[12:] == b"hello"
+    await receiver.confirm(approval, Result.SUCCESS)
+    await until(lambda: edge.is_empty(queue))
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+async def test_a_receiver_that_dies_in_the_middle(
+    machines: Machines, receiver: HandReceiver, quality: Quality
+) -> None:
+    """4.1, 4.5: `cut_short`: an uncertain message counts as sent, a certain one moves to the end and is not bound."""
+    edge = await machines.sender()
+    certain = quality is Quality.HIGH_QUALITY
+    queue = await remote(edge, reliable=certain, maxMessageBytes=len(LARGE))
+    await edge.put(queue, LARGE)
+    await receiver.chosen()
+    sock = await receiver.accept(receiver.data_port)
+    assert await receiver.octets(sock)
+    reset_on_close(sock)
+    sock.close()
+    await until(lambda: failed(edge, "cut_short") == 1)
+    if certain:
+        assert (await note(edge, queue))[:3] == ["0", "-", "-"]
+        assert await receiver.receive() == LARGE
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_t_wait4_is_over_in_the_middle(machines: Machines, receiver: HandReceiver) -> None:
+    """4.1, 4.2: to the end, and bound: nobody knows whether the last octet had left."""
+    edge = await machines.sender(t_wait4_s=0.5)
+    queue = await remote(edge, maxMessageBytes=len(LARGE))
+    await edge.put(queue, LARGE)
+    await receiver.chosen()
+    await receiver.accept(receiver.data_port)  # and nobody reads
+    await until(lambda: failed(edge, "cut_short") == 1)
+    assert (await note(edge, queue))[1] == THERE
+
+
+async def test_no_answer_is_no_failure(machines: Machines, receiver: HandReceiver) -> None:
+    """4.2: only FAILUREs count; a message without an answer is tried for ever."""
+    edge = await machines.sender(max_attempts=1, t_wait1_s=0.05)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await until(lambda: failed(edge, "no_answer") >= 5)
+    receiver.asked()
+    assert await receiver.receive() == b"hello"
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_ports_rest_after_a_time_out(machines: Machines, receiver: HandReceiver) -> None:
+    """1.2: a late confirmation must not be taken for another attempt's."""
+    edge = await machines.sender(t_wait4_s=0.5, port_rest_s=600.0, sender_ports=port_range(2))
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    first = await receiver.chosen()
+    await receiver.data()
+    await until(lambda: failed(edge, "not_confirmed") == 1)
+    with pytest.raises(ConnectionRefusedError):
+        await receiver.connect(first.endtransmission_port)
+    for _ in range(3):
+        again = await receiver.chosen()
+        assert again.endtransmission_port != first.endtransmission_port
+        await receiver.data()
+        await receiver.confirm(again, Result.FAILURE)
+
+
+async def test_what_is_out_may_be_confirmed_while_the_edge_drains(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """4.2: and nothing more is asked."""
+    edge = await machines.sender()
+    queue = await remote(edge)
+    await edge.put(queue, b"out", b"not yet")
+    approval = await receiver.chosen()
+    await receiver.data()
+    draining = asyncio.create_task(edge.service.stop_taking())
+    await asyncio.sleep(0.05)
+    assert not draining.done()
+    await receiver.confirm(approval, Result.SUCCESS)
+    await draining
+    assert await edge.bodies(queue) == [b"not yet"]
+    assert receiver.asked() == 0
+
+
+async def test_a_queue_that_is_paused_is_not_sent(machines: Machines, receiver: HandReceiver) -> None:
+    """4: what it holds waits in its places until it is resumed."""
+    edge = await machines.sender()
+    queue = await remote(edge)
+    await edge.put(queue, b"one")
+    assert await receiver.receive() == b"one"
+    paused = queue.spec.model_copy(update={"paused": True})
+    await edge.tools.declare(queue.name, paused, "test", replace=True)
+    await until(lambda: edge.value("penstock_rqp_owned_queues", protocol="rqp-cast") == 0)
+    await edge.tools.declare(queue.name, queue.spec, "test", replace=True)
+    await edge.put(queue, b"two")
+    assert await receiver.receive() == b"two"
+
+
+async def test_another_replica_carries_on(machines: Machines, receiver: HandReceiver) -> None:
+    """2.3, 4.2: with the same id and address, to the same receiver; ownership moves with the process that ends."""
+    edge = await machines.sender(t_wait4_s=0.3)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    first = await receiver.chosen()
+    await receiver.data()
+    await until(lambda: failed(edge, "not_confirmed") == 1)
+    await agent(edge).close()
+    replica = await machines.sender("127.0.0.4", asks=(THERE, "127.0.0.3"))
+    receiver.asked()
+    receiver.other = "127.0.0.4"
+    await receiver.question()
+    await receiver.offer()
+    second = await receiver.approval()
+    assert (second.id, second.address) == (first.id, HERE)
+    assert (await receiver.data())[:4] == b"\x7f\0\0\1"
+    await receiver.confirm(second, Result.SUCCESS)
+    await until(lambda: edge.is_empty(queue))
+    assert got_through(replica) == 1
+
+
+async def test_a_note_of_another_version_is_written_anew(machines: Machines, receiver: HandReceiver) -> None:
+    """2.3: a message has an id of ours before it is sent, whatever stood beside it."""
+    edge = await machines.sender(asks=(), t_wait1_s=0.1)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await until(lambda: failed(edge, "no_answer") >= 1)
+    await agent(edge).close()
+    asker = Asker(edge.tools.domain(queue.domain).pipe)
+    (delivery,) = await until(lambda: asker.take(queue, 1))
+    await asker.note(delivery, "somebody-else")
+    await asker.release([delivery])
+    await machines.sender("127.0.0.4", asks=(), t_wait1_s=0.1)
+
+    async def has_id() -> bool:
+        found = await edge.tools.look_at(queue.domain).peek(queue, 1)
+        return bool(found and found[0].note.startswith("cast1:"))
+
+    await until(has_id)

@@ -1,0 +1,176 @@
+"""Whom a sending agent of RQP/cast asks: `.rqprc`, names, groups (rqp_cast.md 1.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from protos.rqp_cast import Result
+from services.store.peer import PeerSpec
+from services.store.rqp_binding import Protocol
+from tests.live import until
+from tests.rqp.cast_hands import HandReceiver
+from tests.rqp.cast_machines import Machines
+from tests.rqp.cast_net import THERE, agent, remote, unheard
+from tests.rqp.live import LiveEdge
+
+
+class Resolver:
+    """Names and what they mean now."""
+
+    def __init__(self, **names: list[str]) -> None:
+        self.names = names
+        self.asked: list[str] = []
+
+    async def __call__(self, name: str) -> list[str]:
+        self.asked.append(name)
+        if name not in self.names:
+            raise OSError("no such name")
+        return self.names[name]
+
+
+async def sends(edge: LiveEdge, receiver: HandReceiver, body: bytes) -> None:
+    assert await receiver.receive(Result.SUCCESS) == body
+
+
+async def test_the_file_is_read_again_when_it_changes(
+    machines: Machines, receiver: HandReceiver, tmp_path: Path
+) -> None:
+    """1.1: whoever stands in it at the time of the question is asked."""
+    file = machines.net.rqprc(tmp_path / ".rqprc", ["127.0.0.3"])
+    edge = await machines.sender(asks=(), rqprc=file, t_wait1_s=0.1)
+    queue = await remote(edge)
+    with HandReceiver(machines.net, "127.0.0.3") as first:
+        await edge.put(queue, b"hello")
+        await first.question()
+        assert receiver.asked() == 0
+        machines.net.rqprc(file, [THERE])
+        await sends(edge, receiver, b"hello")
+        await until(lambda: edge.is_empty(queue))
+        first.asked()
+        await edge.put(queue, b"more")
+        await sends(edge, receiver, b"more")
+        assert first.asked() == 0
+
+
+async def test_garbage_in_the_file(machines: Machines, receiver: HandReceiver, tmp_path: Path) -> None:
+    """1.1: a line that names no machine is told with its number and skipped; the others count."""
+    lines = [b"# machines", b"\xff\xfe\x00", b"two words", b"::1", b"10.0.0.999", b"host:99999", b"", b"a..b"]
+    file = tmp_path / ".rqprc"
+    file.write_bytes(b"\n".join([*lines, machines.net.at(THERE).encode() + b" # there"]))
+    edge = await machines.sender(asks=(), rqprc=file)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await sends(edge, receiver, b"hello")
+    told = [line.line for line in edge.log.events("rqprc_line_skipped")]  # type: ignore[attr-defined]
+    assert told == [2, 3, 4, 5, 6, 8]
+
+
+async def test_a_file_that_is_not_there_yet(
+    machines: Machines, receiver: HandReceiver, tmp_path: Path
+) -> None:
+    """1.1: nobody is asked, which is told; once it is there, its machines are. What it said last counts on."""
+    file = tmp_path / ".rqprc"
+    edge = await machines.sender(asks=(), rqprc=file, t_wait1_s=0.1)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await until(lambda: edge.has_condition(queue, "no_answer: no machine is known"))
+    assert len(edge.log.events("rqprc_unread")) == 1
+    machines.net.rqprc(file, [THERE])
+    await sends(edge, receiver, b"hello")
+    file.unlink()
+    await edge.put(queue, b"more")
+    await sends(edge, receiver, b"more")
+
+
+async def test_names_are_resolved_at_the_question(machines: Machines, receiver: HandReceiver) -> None:
+    """1.1: all addresses of a name are asked; one that means nothing keeps nobody else from being asked."""
+    resolver = Resolver(there=[THERE, "127.0.0.3", "::1"])
+    edge = await machines.sender(
+        asks=("nowhere", "there"), edge={"look_up": resolver, "lookup_s": 0.2}, t_wait1_s=0.1
+    )
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    with HandReceiver(machines.net, "127.0.0.3") as second:
+        await second.question()
+        await sends(edge, receiver, b"hello")
+        await until(lambda: edge.is_empty(queue))
+        resolver.names["there"] = ["127.0.0.3"]
+        second.asked()
+        await edge.put(queue, b"moved")
+        await second.question()
+    assert edge.log.events("name_not_found", name_asked="nowhere")
+
+
+async def test_an_answer_counts_from_any_address_of_a_name(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """1.1: `.rqprc` names a machine, and the machine answers from the address that the name has now."""
+    resolver = Resolver(there=["127.0.0.3"])
+    edge = await machines.sender(asks=("there",), edge={"look_up": resolver, "lookup_s": 0.05}, t_wait1_s=0.1)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await until(lambda: edge.has_condition(queue, "no_answer: no machine answers"))
+    resolver.names["there"] = [THERE]
+    await sends(edge, receiver, b"hello")
+
+
+async def test_nobody_to_ask_is_said(machines: Machines) -> None:
+    """1.1: a transmission queue without machines says what is wrong."""
+    edge = await machines.sender(asks=(), t_wait1_s=0.1)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await until(lambda: edge.has_condition(queue, "no_answer: no machine is known"))
+
+
+async def test_groups_that_stand_in_the_store(machines: Machines, receiver: HandReceiver) -> None:
+    """1.1, 2.2: they are asked as soon as they are there, in the manner that they say, and no more once they go."""
+    edge = await machines.sender(asks=(), t_wait1_s=0.1)
+    queue = await remote(edge)
+    spec = {"protocol": "rqp-cast", "addresses": [machines.net.at(THERE)], "omitAddress": True}
+    await edge.tools.peers.apply("there", PeerSpec.model_validate(spec))
+    await edge.tools.peers.apply("mca", PeerSpec(protocol=Protocol.MCA, addresses=("127.0.0.3",)))
+    await edge.put(queue, b"hello")
+    await receiver.question()
+    await receiver.offer(address=None)
+    approval = await receiver.approval(omit_address=True)
+    assert await receiver.data() == b"\0\0\0\7\0\0\0\5hello"
+    await receiver.say(approval.endtransmission_port, approval.id.to_bytes(4, "big") + b"\1")
+    await until(lambda: edge.is_empty(queue))
+    await edge.tools.peers.delete("there")
+    await until(lambda: not agent(edge).machines.to_ask())
+    assert agent(edge).machines.manners(THERE).omit_address is False
+
+
+async def test_a_group_of_the_settings_counts_before_one_of_the_store(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """1.1: of the same name."""
+    edge = await machines.sender()
+    spec = {"protocol": "rqp-cast", "addresses": ["127.0.0.3"]}
+    await edge.tools.peers.apply("others", PeerSpec.model_validate(spec))
+    await edge.tools.peers.apply("more", PeerSpec.model_validate(spec))
+    await until(lambda: agent(edge).machines.to_ask(["more"]))
+    assert [str(host) for host in agent(edge).machines.to_ask(["others"])] == [machines.net.at(THERE)]
+
+
+async def test_a_receiver_that_says_who_it_is(machines: Machines, receiver: HandReceiver) -> None:
+    """2.2, 4.2: with trust_address a message is bound to whoever the field names, from wherever it answers."""
+    addresses = [machines.net.at(THERE), machines.net.at("127.0.0.3")]
+    group = {"far": {"addresses": addresses, "trust_address": True}}
+    edge = await machines.sender(asks=(), peers=group, t_wait4_s=0.4)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await receiver.question()
+    await receiver.offer(address="10.1.1.1")
+    first = await receiver.approval()
+    await receiver.data()
+    with HandReceiver(machines.net, "127.0.0.3") as replica:  # of the same system
+        await replica.question()
+        await replica.offer(address="10.9.9.9")
+        await until(lambda: unheard(edge, "other_receiver") == 1)
+        await replica.offer(address="10.1.1.1")
+        second = await replica.approval()
+        assert second.id == first.id
+        await replica.data()
+        await replica.confirm(second, Result.SUCCESS)
+        await until(lambda: edge.is_empty(queue))

@@ -1,0 +1,156 @@
+"""Parts of the RQP/cast agents that need no network: notes, limits, ports, settings."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from protos.rqp_cast import Kept, ReceiverSettings, SenderSettings
+from services.rqp.cast.clock import StoreClock
+from services.rqp.cast.limits import ADDRESSES, Allowance
+from services.rqp.cast.notes import Note
+from services.rqp.cast.ports import Ports
+from services.rqp.cast.settings import CastSettings
+from services.store import Store
+from services.store.verbs import NOTE
+from tests.rqp.cast_net import HERE, port_range
+from tests.servers import Server
+
+RANGE = "20000-20001"
+
+
+# notes
+
+
+async def test_what_is_kept_with_a_message_comes_back(server: Server) -> None:
+    """4.2: of whatever it is; times within the clocks' exactness, since another machine may read them."""
+    store = Store(server.url, "test")
+    clock = StoreClock(store)
+    await clock.look()
+    now = asyncio.get_running_loop().time()
+    for kept in (
+        Kept(),
+        Kept(failures=19, receiver="255.255.255.255", first_whole_at=now - 86_000, not_before=now + 60),
+        Kept(receiver="10.0.0.1", first_whole_at=now),
+    ):
+        text = Note(0xFFFF_FFFF, "255.255.255.255", kept).text(clock)
+        assert NOTE.fullmatch(text), "the store must take it"
+        found = Note.parse(text, clock)
+        assert found is not None
+        assert (found.id, found.address) == (0xFFFF_FFFF, "255.255.255.255")
+        assert (found.kept.failures, found.kept.receiver) == (kept.failures, kept.receiver)
+        assert found.kept.first_whole_at == pytest.approx(kept.first_whole_at, abs=0.002)
+        assert found.kept.not_before == pytest.approx(kept.not_before, abs=0.002)
+    await store.close()
+
+
+async def test_the_clock_is_the_stores(server: Server) -> None:
+    """2.3: replicas on machines with other clocks agree about times."""
+    store = Store(server.url, "test")
+    clock = StoreClock(store)
+    await clock.look()
+    told = clock.to_ms(asyncio.get_running_loop().time())
+    assert told == pytest.approx(await store.now_ms(), abs=2000)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "cast1:0:1.1.1.1:0:-:-:-", "cast1:1:1.1.1.1:0:-:-", "cast2:1:1.1.1.1:0:-:-:-", "else"]
+)
+def test_a_note_of_somebody_else_is_none(text: str) -> None:
+    assert Note.parse(text, StoreClock(Store("redis://127.0.0.1", "test"))) is None
+
+
+# limits
+
+
+def test_an_address_may_ask_so_often() -> None:
+    """3.2: its allowance at once, then as many a second; others have their own."""
+    allowance = Allowance(10)
+    assert [allowance.take("a", 0.0) for _ in range(11)] == [True] * 10 + [False]
+    assert allowance.take("b", 0.0)
+    assert [allowance.take("a", 0.1) for _ in range(2)] == [True, False]
+    assert [allowance.take("a", 100.0) for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_forged_addresses_cost_bounded_memory() -> None:
+    """3.2."""
+    allowance = Allowance(10)
+    for number in range(3 * ADDRESSES):
+        allowance.take(str(number), 0.0)
+    assert len(allowance._left) == ADDRESSES
+
+
+# ports
+
+
+async def test_a_port_that_rests_is_nobody_elses_either() -> None:
+    """1.2: not of another process of this machine, and not to be connected to; then it is free again."""
+    numbers = CastSettings(receiver_ports=port_range(2)).receiver_range
+    mine, others = Ports(HERE, numbers, 0.2), Ports(HERE, numbers, 0.2)
+    port = mine.open()
+    assert port is not None
+    port.close(rests=True)
+    with socket.socket() as late, pytest.raises(ConnectionRefusedError):
+        late.connect((HERE, port.number))
+    found = [each for _ in range(2) if (each := others.open()) is not None]
+    assert port.number not in [each.number for each in found]
+    again = await others.opened(0.05)
+    assert again.number == port.number
+    for each in (*found, again):
+        each.close(rests=False)
+    assert others.free == mine.free == 2
+
+
+async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
+    """1.2."""
+    ports = Ports(HERE, CastSettings(receiver_ports=port_range(2)).receiver_range, 60.0)
+    held = [port for _ in range(2) if (port := ports.open()) is not None]
+    waiting = asyncio.ensure_future(ports.opened(60.0))
+    await asyncio.sleep(0)
+    assert ports.open() is None
+    held[0].close(rests=False)
+    assert (await waiting).number == held[0].number
+    held[1].close(rests=True)
+    assert ports.free == 0
+    ports.close()
+    (await waiting).close(rests=False)
+
+
+# settings
+
+
+def test_the_times_of_the_document_are_the_defaults() -> None:
+    """3, 4.2: those of the machines, which are those of the document."""
+    settings = CastSettings()
+    assert settings.sender() == SenderSettings()
+    assert settings.receiver(settings) == ReceiverSettings()
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ({"host": "::1"}, "IPv4"),
+        ({"address": "10.0.0"}, "IPv4"),
+        ({"receiver_ports": "11320"}, "first-last"),
+        ({"receiver_ports": "11321-11320"}, "first-last"),
+        ({"receiver_ports": "11320-70000"}, "first-last"),
+        ({"receiver_ports": "11320-11320"}, "two ports"),
+        ({"sender_ports": "0-10"}, "first-last"),
+        ({"hold_margin_s": 86_400.0}, "less than dedupe_window_s"),
+        ({"peers": {"x": {"addresses": ["::1"]}}}, "IPv6"),
+        ({"peers": {"x": {"addresses": ["a b"]}}}, "one machine"),
+        ({"peers": {"x": {"addresses": ["# nobody"]}}}, "one machine"),
+        ({"peers": {"x": {"addresses": []}}}, "at least 1"),
+        ({"max_message_bytes": 1 << 24}, "less than or equal"),
+        ({"t_wait1_s": 0}, "greater than 0"),
+        ({"t_wait5_s": 1}, "not permitted"),
+    ],
+)
+def test_settings_that_cannot_be(said: dict[str, Any], wrong: str) -> None:
+    with pytest.raises(ValidationError, match=wrong):
+        CastSettings.model_validate(said)

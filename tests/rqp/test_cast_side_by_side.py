@@ -1,0 +1,123 @@
+"""Sending agents of RQP/cast side by side: keys, queues, ports, processes (rqp_cast.md 1, 4.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+from protos.rqp_cast import Result
+from tests.live import until
+from tests.rqp.cast_hands import HandReceiver
+from tests.rqp.cast_machines import Machines
+from tests.rqp.cast_net import HERE, THERE, agent, got_through, keyed, port_range, remote
+from tests.rqp.program import EdgeProgram
+from tests.servers import Server
+
+NewServer = Callable[[], Awaitable[Server]]
+
+
+async def test_ids_are_never_given_twice(machines: Machines, receiver: HandReceiver) -> None:
+    """2.3, 4.4: one message after the other, in their order, each with an id of its own."""
+    edge = await machines.sender()
+    queue = await remote(edge)
+    bodies = [b"%d" % number for number in range(40)]
+    await edge.put(queue, *bodies)
+    ids = set()
+    for body in bodies:
+        approval = await receiver.chosen()
+        ids.add(approval.id)
+        assert (await receiver.data())[12:] == body
+        await receiver.confirm(approval, Result.SUCCESS)
+    assert len(ids) == 40
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_keys_are_served_side_by_side(machines: Machines, receiver: HandReceiver) -> None:
+    """4.4: one that waits for its confirmation keeps no other key from being sent."""
+    edge = await machines.sender()
+    first, second = await remote(edge, "first", 1), await remote(edge, "second", 2)
+    await edge.put(first, b"one")
+    await receiver.question()
+    await receiver.offer(1)
+    waiting = await receiver.approval()
+    await receiver.data()
+    await edge.put(second, b"two")
+    assert (await receiver.question()).key == 2
+    await receiver.offer(2)
+    approval = await receiver.approval()
+    assert approval.endtransmission_port != waiting.endtransmission_port
+    assert (await receiver.data())[12:] == b"two"
+    await receiver.confirm(approval, Result.SUCCESS)
+    await until(lambda: edge.is_empty(second))
+    await receiver.confirm(waiting, Result.SUCCESS)
+    await until(lambda: edge.is_empty(first))
+
+
+async def test_two_queues_for_one_key_take_turns(machines: Machines, receiver: HandReceiver) -> None:
+    """4.4: messages for one key are sent one after the other."""
+    edge = await machines.sender()
+    queues = [await remote(edge, name) for name in ("first", "second")]
+    for queue in queues:
+        await edge.put(queue, queue.name.encode())
+    found = []
+    for _ in queues:
+        approval = await receiver.chosen()
+        assert receiver.asked() == 0
+        found.append((await receiver.data())[12:])
+        await receiver.confirm(approval, Result.SUCCESS)
+    assert sorted(found) == [b"first", b"second"]
+
+
+async def test_attempts_wait_for_a_port(machines: Machines, receiver: HandReceiver) -> None:
+    """1.2: while all endtransmission_ports are open nothing more is asked."""
+    edge = await machines.sender(sender_ports=port_range(1))
+    first, second = await remote(edge, "first", 1), await remote(edge, "second", 2)
+    await edge.put(first, b"one")
+    await receiver.question()
+    await receiver.offer(1)
+    approval = await receiver.approval()
+    await receiver.data()
+    await edge.put(second, b"two")
+    await asyncio.sleep(0.3)
+    assert receiver.asked() == 0
+    await receiver.confirm(approval, Result.SUCCESS)
+    assert (await receiver.question()).key == 2
+    await until(lambda: edge.is_empty(first))
+
+
+async def test_only_one_process_of_a_machine_sends(machines: Machines, receiver: HandReceiver) -> None:
+    """1: findreceiver_port is one process's; when that ends, another has it."""
+    first = await machines.sender()
+    second = await machines.sender()
+    queue = await remote(first)
+    await first.put(queue, b"one")
+    assert await receiver.receive() == b"one"
+    await until(lambda: first.is_empty(queue))
+    assert got_through(second) == 0
+    await agent(first).close()
+    await second.put(queue, b"two")
+    assert await receiver.receive() == b"two"
+    await until(lambda: second.is_empty(queue))
+
+
+async def test_workers_of_one_machine(new_server: NewServer, machines: Machines, tmp_path: Path) -> None:
+    """1, 4.4: all of them receive on one port, on ports of the same range; one of them sends."""
+    near, far = await new_server(), await new_server()
+    here = await machines.receiver("127.0.0.9", near, receives=False)
+    there = await machines.receiver("127.0.0.8", far, receives=False)
+    keys = range(1, 7)
+    outs = [await remote(here, f"out {key}", key) for key in keys]
+    goals = [await keyed(there, f"goal {key}", key) for key in keys]
+    net = machines.net
+    receiving = {"cast": net.machine(THERE, sends=False), "workers": 2}
+    sending = {"cast": net.machine(HERE, THERE, receives=False), "workers": 2}
+    async with EdgeProgram(far.url, tmp_path, receiving), EdgeProgram(near.url, tmp_path, sending):
+        for out in outs:
+            await here.put(out, *(b"%d" % number for number in range(20)))
+        for out in outs:
+            await until(partial(here.is_empty, out))
+    for goal in goals:
+        found = await there.bodies(goal)
+        assert sorted(found) == sorted(b"%d" % number for number in range(20))
