@@ -12,6 +12,7 @@ from services.cli.edge_flags import EdgeCommand
 from services.cli.output import Output
 from services.kit.edge import edges
 from services.kit.secret import mask
+from services.sysv.settings import SysvSettings
 
 Tree = dict[str, Any]
 
@@ -28,6 +29,7 @@ def config(options: Options) -> None:
     tree["edges"] = {
         name: mask(settings.edge(edge).model_dump(mode="json")) for name, edge in edges().items()
     }
+    tree["sysv"] = settings.part(SysvSettings, "sysv", {}).model_dump(mode="json")
     output = Output(as_json=options.as_json)
     said_by = {path: settings.origin(*path) for path, _ in _leaves(tree)}
     if output.as_json:
@@ -40,7 +42,7 @@ def config(options: Options) -> None:
 
 def _leaves(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, value in tree.items():
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict):
             yield from _leaves(value, (*path, name))
         else:
             yield (*path, name), value

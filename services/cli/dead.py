@@ -1,4 +1,4 @@
-"""penstock dead: list, show, redrive, purge."""
+"""penstock dead: list, show, redrive, purge; export and import are in `letters`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 
 from services.cli.command import store_command
 from services.cli.exits import Failure, failure_of, not_found, usage
+from services.cli.letters import export, import_
 from services.cli.message import encoded_body
 from services.cli.output import Advance, Output
 from services.cli.selection import filtered, must_be_some, pages, reasons_of, selection
@@ -28,6 +29,10 @@ PAGES_PER_S = 4  # a limited redrive moves in steps of a quarter of a second, at
 @click.group()
 def dead() -> None:
     """Look at dead letters, bring them back, remove them."""
+
+
+dead.add_command(export)
+dead.add_command(import_)
 
 
 async def _letters(store: Store, name: str) -> tuple[Queue, DeadLetters]:

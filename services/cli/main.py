@@ -29,6 +29,7 @@ MODULES = {
     "peek": "services.cli.get",
     "dead": "services.cli.dead",
     "log": "services.cli.log",
+    "sysv": "services.cli.sysv",
     "config": "services.cli.config",
     "doctor": "services.cli.doctor",
     "store": "services.cli.store",

@@ -15,7 +15,7 @@ from services.cli.command import store_command
 from services.cli.exits import Exit, Failure, failure_of, usage
 from services.cli.message import asker_of, origin
 from services.cli.output import Output
-from services.cli.streams import read_chunks, read_pieces
+from services.cli.streams import open_input, read_chunks, read_pieces
 from services.cli.text import count
 from services.store import Part, Queue, Store, StoreError
 from services.store import records as record
@@ -83,7 +83,7 @@ async def _runs(body: str | None, file: Path | None, separator: bytes | None) ->
         return
     if file is None and sys.stdin.isatty():
         raise usage("no BODY: give it as an argument, with --file, or on standard input")
-    fd = _open(file)
+    fd = open_input(file)
     try:
         if separator is None:
             yield [await _whole(fd)]
@@ -97,15 +97,6 @@ async def _runs(body: str | None, file: Path | None, separator: bytes | None) ->
     finally:
         if fd != sys.stdin.fileno():
             os.close(fd)
-
-
-def _open(file: Path | None) -> int:
-    if file is None or str(file) == "-":
-        return sys.stdin.fileno()
-    try:
-        return os.open(file, os.O_RDONLY)
-    except OSError as error:
-        raise usage(f"{file} cannot be read: {error.strerror}") from None
 
 
 async def _whole(fd: int) -> bytes:

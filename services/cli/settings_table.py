@@ -21,6 +21,7 @@ from services.kit.edge import Edge, edges
 from services.kit.gate import Network
 from services.kit.secret import SecretUrl
 from services.kit.settings import GlobalSettings
+from services.sysv.settings import SysvSettings
 
 KIBI = ("", "KiB", "MiB", "GiB")
 WORDS: dict[Any, str] = {
@@ -74,11 +75,12 @@ class Row:
 def page() -> str:
     parts = [INTRODUCTION]
     for name, field in GlobalSettings.model_fields.items():
-        if name != "edges":
+        if name not in ("edges", "sysv"):  # these are checked by models of their own
             parts.append(_section(name, field.annotation, field.get_default(call_default_factory=True)))
     for name, edge in sorted(edges().items()):
         parts.append(_section(f"edges.{name}", edge.settings, edge.settings.model_validate({})))
         parts.extend(_flags(edge))
+    parts.append(_section("sysv", SysvSettings, SysvSettings()))
     return "\n".join(parts)
 
 

@@ -5,11 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import sys
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
+
+from services.cli.exits import usage
 
 READ_BYTES = 256 << 10
 WRITE_BYTES = 4096  # PIPE_BUF: a pipe that is writable takes so much without blocking
+
+
+def open_input(file: Path | None) -> int:
+    """Of a file, or standard input if it is None or `-`. Raises Failure."""
+    if file is None or str(file) == "-":
+        return sys.stdin.fileno()
+    try:
+        return os.open(file, os.O_RDONLY)
+    except OSError as error:
+        raise usage(f"{file} cannot be read: {error.strerror}") from None
 
 
 async def read_chunks(fd: int) -> AsyncIterator[bytes]:

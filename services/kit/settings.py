@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
 
+PartT = TypeVar("PartT", bound=BaseModel)
+
 __all__ = ["GlobalSettings", "SettingsError", "load"]
 
 DEFAULT_FILE = Path("penstock.yaml")
@@ -106,6 +108,7 @@ class GlobalSettings(BaseSettings):
     drain: DrainSettings = DrainSettings()
     limits: LimitsSettings = LimitsSettings()
     edges: dict[str, dict[str, Any]] = Field(default={}, description="each edge's own settings, by name")
+    sysv: dict[str, Any] = Field(default={}, description="the System V bridge's own settings")
     _layers: Layers | None = PrivateAttr(default=None)
 
     @classmethod
@@ -138,6 +141,15 @@ class GlobalSettings(BaseSettings):
             return edge.settings.model_validate(merge(defaults, said))
         except ValidationError as error:
             raise SettingsError(explain(error, edge.settings, self._layers, ("edges", edge.name))) from None
+
+    def part(self, model: type[PartT], name: str, given: Mapping[str, Any]) -> PartT:
+        """A section that its own model checks, and over it what a command was given: `given` replaces each field that
+        it names. Raises SettingsError."""
+        said = {**split_lists(model, getattr(self, name)), **given}
+        try:
+            return model.model_validate(said)
+        except ValidationError as error:
+            raise SettingsError(explain(error, model, self._layers, (name,))) from None
 
     def _refuse_unknown_edges(self, asked: str) -> None:
         """A mistyped name would be ignored in silence: nobody asks for it."""

@@ -7,4 +7,5 @@ Whom an agent may ask comes from the settings, the store and files (`registered`
 
 `service` is what both protocols share, `edge` is how the kit starts it. The agents are packages of their own: `mca`
 for RQP/MCA. It must not know any other edge, nor speak to Redis.
+`letters` is how dead letters are written into files.
 """

@@ -1,0 +1,178 @@
+"""penstock dead export, penstock dead import: in the formats that protocols bring along."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from services.cli.command import store_command
+from services.cli.exits import Exit, Failure, failure_of, usage
+from services.cli.message import asker_of, origin
+from services.cli.output import Output
+from services.cli.selection import filtered
+from services.cli.streams import open_input, read_chunks, write_all
+from services.cli.text import count
+from services.store import DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
+from services.store import records as record
+from services.store.dead import PAGE
+
+if TYPE_CHECKING:
+    from services.kit.letters import Letter, LetterFormat
+
+_OPTIONS, _CHOSEN = "penstock.letter_options", "penstock.letter_formats"  # in the context's `meta`
+
+
+class LetterCommand(click.Command):
+    """Has a flag for each format. They are looked for when it is called, not before."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        from services.kit.letters import formats  # brings protocols along: no other command waits for that
+
+        if _OPTIONS not in ctx.meta:
+            ctx.meta[_OPTIONS] = [_option(one) for one in formats().values()]
+        return [*super().get_params(ctx), *ctx.meta[_OPTIONS]]
+
+
+def _option(one: LetterFormat) -> click.Option:
+    def note(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+        if is_wanted:
+            ctx.meta.setdefault(_CHOSEN, []).append(one)
+
+    return click.Option([f"--{one.name}"], is_flag=True, help=one.help, expose_value=False, callback=note)
+
+
+def _chosen() -> LetterFormat:
+    """Raises Failure unless it is one."""
+    meta = click.get_current_context().meta
+    chosen: list[LetterFormat] = meta.get(_CHOSEN, [])
+    if len(chosen) != 1:
+        names = ", ".join(option.opts[0] for option in meta[_OPTIONS])
+        raise usage(f"say in which format: one of {names}")
+    return chosen[0]
+
+
+@click.command(cls=LetterCommand)
+@click.argument("queue")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@filtered
+@store_command
+async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: tuple[str, ...]) -> None:
+    """Write dead letters of QUEUE to standard output.
+
+    All of them, or those that the filters and ids name, the oldest first. They stay where they are.
+    """
+    one = _chosen()
+    if sys.stdout.isatty():
+        raise usage("this is not for a terminal: send it into a file, as in `> dead.bin`")
+    from services.kit.letters import Letter
+
+    found = await store.find(queue)
+    letters = DeadLetters(store.look_at(found.domain), found)
+    number = 0
+    with output.progress("exported", None) as advance:
+        async for letter in letters.matching(wanted):
+            await write_all(sys.stdout.fileno(), one.encode(Letter(letter.body, letter.reason)))
+            number += 1
+            advance(1)
+    output.note(f"exported {count(number, 'dead letter')} of {found.name}")
+
+
+@click.command("import", cls=LetterCommand)
+@click.argument("queue")
+@click.option("--file", type=click.Path(path_type=Path), help="what to read; - for stdin  [standard input]")
+@click.option("--skip", type=click.IntRange(0), default=0, metavar="N", help="leave out the first N")
+@store_command
+async def import_(store: Store, output: Output, queue: str, file: Path | None, skip: int) -> None:
+    """Read dead letters into those of QUEUE.
+
+    With the reasons that the file gives. Stopped half way, it says how many are in; --skip goes on behind them.
+    """
+    one = _chosen()
+    if file is None and sys.stdin.isatty():
+        raise usage("name a file with --file, or give it on standard input")
+    found = await store.find(queue)
+    await asker_of(store, found)
+    incoming = Incoming(store.domain(found.domain).pipe, found, skip)
+    fd = open_input(file)
+    try:
+        with output.progress("imported", None) as advance:
+            async for page in _pages(one, fd):
+                advance(await incoming.take(page))
+    except (StoreError, Failure) as error:
+        failure = error if isinstance(error, Failure) else failure_of(error)
+        raise Failure(failure.exit, failure.label, f"{failure} ({incoming.told})") from None
+    finally:
+        if fd != sys.stdin.fileno():
+            os.close(fd)
+    output.line(f"imported {count(incoming.imported, 'dead letter')} into those of {found.name}")
+    if output.as_json:
+        output.record({"queue": found.name, "imported": incoming.imported})
+
+
+async def _pages(one: LetterFormat, fd: int) -> AsyncIterator[list[Letter]]:
+    """Raises Failure for a damaged file, behind all that is whole in it."""
+    from services.kit.letters import LettersDamaged
+
+    reader = one.reader(record.MAX_LENGTH)
+    page: list[Letter] = []
+    damage: LettersDamaged | None = None
+    try:
+        async for chunk in read_chunks(fd):
+            for letter in reader.receive(chunk):
+                page.append(letter)
+                if len(page) == PAGE:
+                    yield page
+                    page = []
+        reader.receive_eof()
+    except LettersDamaged as error:
+        damage = error
+    if page:
+        yield page
+    if damage is not None:
+        raise Failure(Exit.USAGE, "bad_file", str(damage))
+
+
+class Incoming:
+    """An import under way. `skip`: letters that are left out."""
+
+    def __init__(self, pipe: Pipe, queue: Queue, skip: int) -> None:
+        self.imported = 0
+        self._pipe = pipe
+        self._queue = queue
+        self._skipped = self._skip = skip
+        self._origin = origin()
+
+    @property
+    def told(self) -> str:
+        """For whoever has to go on."""
+        behind = self._skipped - self._skip + self.imported
+        return f"{count(self.imported, 'dead letter')} imported; go on behind them with --skip {behind}"
+
+    async def take(self, page: list[Letter]) -> int:
+        """How many were imported. Raises StoreError: of that page perhaps some."""
+        left_out = min(self._skip, len(page))
+        self._skip -= left_out
+        wanted = page[left_out:]
+        answers = await asyncio.gather(*self._buried(wanted))
+        self.imported += next((i for i, answer in enumerate(answers) if answer is not None), len(answers))
+        for answer in answers:
+            if answer is not None:
+                raise answer
+        return len(wanted)
+
+    def _buried(self, letters: Iterable[Letter]) -> list[asyncio.Future[Any]]:
+        source, answers = Source(), []
+        for letter in letters:
+            answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            encoded = record.encode(letter.body)
+            self._pipe.bury(
+                source, self._queue, encoded, self._origin, letter.reason, "imported", answer.set_result
+            )
+            answers.append(answer)
+        return answers

@@ -1,0 +1,57 @@
+"""Files that dead letters are exported to and imported from, as a protocol has them.
+
+A package that has such a format shows it in its module `letters` as `LETTERS`: found by looking, listed nowhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Protocol
+
+import services
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What such a file keeps of a dead letter."""
+
+    body: bytes
+    reason: str  # the store's name for it
+
+
+class LettersDamaged(ValueError):
+    """The file cannot be read on; the text says where in it, in bytes. All before has been handed out."""
+
+
+class LetterReader(Protocol):
+    """Reads one file, in pieces of any size."""
+
+    def receive(self, data: bytes) -> Iterator[Letter]:
+        """What `data` completes; to be consumed to its end. Raises LettersDamaged after the good ones."""
+
+    def receive_eof(self) -> None:
+        """The file's end. Raises LettersDamaged if it is inside a letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFormat:
+    name: str  # `garbage-msg`; no other may have the same
+    help: str  # what it is, in a few words
+    encode: Callable[[Letter], bytes]
+    reader: Callable[[int], LetterReader]  # of bodies with at most so many bytes
+
+
+def formats() -> dict[str, LetterFormat]:
+    """Every format there is, by name."""
+    found: dict[str, LetterFormat] = {}
+    for package in pkgutil.iter_modules(services.__path__, "services."):
+        module = f"{package.name}.letters"
+        if package.ispkg and package.name != __package__ and find_spec(module) is not None:
+            letters = getattr(importlib.import_module(module), "LETTERS", None)
+            if isinstance(letters, LetterFormat):
+                found[letters.name] = letters
+    return found

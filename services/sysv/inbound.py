@@ -1,0 +1,187 @@
+"""Out of a Penstock queue, into a local one: at least once each (docs/sysv.md 2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from services.store import Delivery, Queue, Source, Store, StoreError, records
+from services.sysv.answers import answered
+from services.sysv.condition import Condition, Pause
+from services.sysv.kernel import MAX_MTYPE, Gone, LocalQueue, LocalQueueError
+from services.sysv.settings import Mapping as SysvMapping
+
+WINDOW = 16  # messages taken together: as many may come twice after a crash
+UNENCODABLE = "unencodable"
+FULL = "local_queue_full"
+
+
+class TooLong(Exception):
+    """The local queue can never take it."""
+
+
+def mtype_of(attributes: Mapping[str, Any]) -> int:
+    """The message's `priority`, if that can be an mtype, else 1 (docs/sysv.md 2.5)."""
+    priority = attributes.get("priority")
+    if isinstance(priority, str) and priority.isascii() and priority.isdecimal():
+        priority = int(priority)
+    if isinstance(priority, int) and not isinstance(priority, bool) and 1 <= priority <= MAX_MTYPE:
+        return priority
+    return 1
+
+
+def singles(deliveries: Iterable[Delivery]) -> Iterable[Delivery]:
+    """Each message on its own, so that each can be settled when it has arrived."""
+    for delivery in deliveries:
+        rest = delivery
+        while rest.count > 1:
+            first, rest = rest.cut(1)
+            yield first
+        yield rest
+
+
+class Inbound:
+    """One mapping with direction `in`. What it holds is leased to our session, whose heartbeats extend the leases."""
+
+    def __init__(
+        self,
+        mapping: SysvMapping,
+        local: LocalQueue,
+        store: Store,
+        condition: Condition,
+        idle_s: float,
+        retry_s: float,
+    ) -> None:
+        self._mapping = mapping
+        self._local = local
+        self._store = store
+        self._condition = condition
+        self._full = Pause(idle_s)
+        self._retry = Pause(retry_s)
+        self._source = Source()
+        self._limit = 0  # octets of a body, as it was last looked at
+        self._queue: Queue | None = None
+        self._news = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    def stop_taking(self) -> None:
+        """What is held and not sent goes back."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                await self._step()
+            except (StoreError, LocalQueueError) as error:
+                self._queue = None
+                self._condition.tell(error.reason, str(error))
+                await self._sleep(self._retry.next())
+            else:
+                self._retry.reset()
+
+    async def _step(self) -> None:
+        """Carries what there is, or waits until there is something. Raises StoreError, LocalQueueError."""
+        queue = self._queue or await self._find()
+        self._news.clear()
+        got = await self._take(queue)
+        if got:
+            await self._carry(queue, deque(singles(got)))
+        else:
+            self._condition.clear()
+            await self._either(self._news)
+
+    async def _find(self) -> Queue:
+        """The queue, which tells from now on when it has something. Its handle follows the document."""
+        queue = await self._store.find(self._mapping.queue)
+        self._queue, self._news = queue, self._store.wakes(queue.domain).event(queue)
+        return queue
+
+    async def _take(self, queue: Queue) -> list[Delivery]:
+        """Leased, even of a queue that delivers at most once: what is sent must be what is settled."""
+
+        def ask(done: Callable[..., None]) -> None:
+            self._store.domain(queue.domain).pipe.take(self._source, queue, WINDOW, done, leased=True)
+
+        got: list[Delivery] = await answered(ask, self._unwanted)
+        return got
+
+    def _unwanted(self, got: list[Delivery]) -> None:
+        """They came after we had ended."""
+        if got:
+            self._give_back(got[0].queue, got)
+
+    # carrying
+
+    async def _carry(self, queue: Queue, held: deque[Delivery]) -> None:
+        """Sends in order; settles what was sent, gives back what was not."""
+        sent: list[Delivery] = []
+        try:
+            while held and not self._stopping.is_set():
+                try:
+                    done = self._send(held[0])
+                except TooLong as error:
+                    await self._bury(queue, held.popleft(), str(error))
+                except Gone:
+                    self._local.open()
+                else:
+                    if done:
+                        sent.append(held.popleft())
+                        self._condition.carried()
+                        self._full.reset()
+                    else:
+                        await self._settle(queue, sent)
+                        sent = []
+                        await self._wait_for_room()
+        finally:
+            self._give_back(queue, held)
+            await self._settle(queue, sent)
+
+    def _send(self, delivery: Delivery) -> bool:
+        """False: the local queue is full. Raises TooLong, Gone, LocalQueueError."""
+        content = records.decode(delivery.blob)
+        if len(content.body) > self._limit:
+            self._limit = self._local.limit()
+        if len(content.body) > self._limit:
+            raise TooLong(f"{len(content.body):,} octets, and the local queue takes {self._limit:,}")
+        return self._local.send(content.body, mtype_of(content.attributes))
+
+    async def _wait_for_room(self) -> None:
+        self._condition.tell(FULL, "the local queue is full: nobody takes messages out of it")
+        await self._sleep(self._full.next())
+        self._limit = self._local.limit()  # made smaller, it would seem full for ever
+
+    async def _settle(self, queue: Queue, sent: list[Delivery]) -> None:
+        """Raises StoreError: then they come once more."""
+        if sent:
+            pipe = self._store.domain(queue.domain).pipe
+            await answered(partial(pipe.settle, self._source, sent))
+
+    async def _bury(self, queue: Queue, delivery: Delivery, error: str) -> None:
+        pipe = self._store.domain(queue.domain).pipe
+        await answered(partial(pipe.reject, self._source, [delivery], UNENCODABLE, error))
+        self._condition.buried(UNENCODABLE)
+
+    def _give_back(self, queue: Queue, held: Iterable[Delivery]) -> None:
+        if leased := list(held):
+            self._store.domain(queue.domain).pipe.give_back(leased)
+
+    # waiting
+
+    async def _sleep(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    async def _either(self, news: asyncio.Event) -> None:
+        """Until there may be something to take, or it is told to stop."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (news, self._stopping)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)

@@ -1,0 +1,212 @@
+"""A journal: what was taken out of a local queue and is not durable in the store yet (docs/sysv.md 3.2, 3.3).
+
+The file is mapped into memory, and `msgrcv` writes into the mapping: as soon as the kernel has taken a message out of
+its queue, the message is in the file. So it outlives the process at once, and the machine after `sync`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import logging
+import mmap
+import os
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+from services.sysv.record import (
+    BODY_AT,
+    KERNEL_LONG,
+    MTYPE_AT,
+    RECEIPT_AT,
+    STRUCK,
+    STRUCK_AT,
+    UNSEEN,
+    Damaged,
+    Empty,
+    Plan,
+    Record,
+    encode_plan,
+    encode_receipt,
+    parse,
+)
+from services.sysv.settings import Format
+
+log = logging.getLogger(__name__)
+
+
+class JournalError(Exception):
+    """A journal cannot be used; `reason` is a stable label."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Journal:
+    """Of one mapping. Open it, publish what is `pending`, and strike it out; then, message by message:
+
+    `plan`, `msgrcv` to `address`, `received`, `sync`, publish, `strike`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.pending: Record | None = None  # taken out, and perhaps not published
+        self._name = ""  # under which the store counts
+        self._last = 0  # number
+        self._fd = -1
+        self._map: mmap.mmap | None = None
+        self._view: memoryview = memoryview(b"")
+
+    # life
+
+    def open(self, room: int) -> None:
+        """`room`: octets for a body. Raises JournalError: in_use, no_journal."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._fd = self._locked()
+            found = self._read()
+            self._reserve(room)
+        except OSError as error:
+            text = f"the journal {self.path} cannot be used: {error.strerror}"
+            raise JournalError("no_journal", text) from None
+        if isinstance(found, Record):
+            self.pending, self._name, self._last = found, found.journal, found.number
+        else:
+            self._name, self._last = found.journal, found.last
+
+    def _locked(self) -> int:
+        """The file, which is nobody else's. Raises JournalError."""
+        while True:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.exists(self.path) and os.path.samestat(os.fstat(fd), os.stat(self.path)):
+                    return fd
+            except BlockingIOError:
+                os.close(fd)
+                text = f"the journal {self.path} is in use: another `penstock sysv` has this mapping"
+                raise JournalError("in_use", text) from None
+            os.close(fd)  # somebody put it aside between the two
+
+    def _read(self) -> Record | Empty:
+        """What it holds. One that cannot be trusted is put aside, and a new one begins, under a new name."""
+        size = os.fstat(self._fd).st_size
+        data = os.pread(self._fd, size, 0)
+        try:
+            if any(data):  # else nothing was ever planned in it
+                return parse(data)
+        except Damaged as error:
+            self._put_aside(error)
+        return Empty(secrets.token_hex(16), 0)
+
+    def _put_aside(self, why: Damaged) -> None:
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        aside = self.path.with_name(f"{self.path.name}.damaged-{moment}")
+        os.rename(self.path, aside)
+        text = "the journal %s is damaged: %s; a message may be lost; it was put aside as %s"
+        log.error(text, self.path, why, aside.name, extra={"action": "journal_damaged"})
+        os.close(self._fd)
+        self._fd = self._locked()
+
+    def _reserve(self, room: int) -> None:
+        """Disk space for a body of so many octets, and the mapping of it."""
+        size = max(BODY_AT + room, os.fstat(self._fd).st_size)
+        os.posix_fallocate(self._fd, 0, size)
+        os.fsync(self._fd)
+        _sync_folder(self.path.parent)
+        self._map = mmap.mmap(self._fd, size)
+        self._view = memoryview(self._map)
+
+    def close(self) -> None:
+        """What is pending stays so."""
+        self._unmap()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _unmap(self) -> None:
+        self._view.release()
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+
+    # work
+
+    @property
+    def room(self) -> int:
+        """Octets that a body may have."""
+        return len(self._view) - BODY_AT
+
+    def grow(self, room: int) -> None:
+        """More room; nothing may be pending. Raises JournalError, and then it is as before."""
+        try:
+            os.posix_fallocate(self._fd, 0, BODY_AT + room)
+        except OSError as error:
+            text = f"the journal {self.path} has no room for {room:,} octets: {error.strerror}"
+            raise JournalError("no_space", text) from None
+        self._unmap()
+        self._reserve(room)
+
+    def plan(self, queue: str, kind: Format, seen_length: int = UNSEEN, seen_crc: int = 0) -> None:
+        """The next message may be taken now. Raises JournalError where a disk has no room after all.
+
+        Written as a file first: a full disk is an error then, where through the mapping it would end the process.
+        Then through the mapping, so that every page of it is there when the kernel writes.
+        """
+        head = encode_plan(Plan(self._name, self._last + 1, kind, queue, seen_length, seen_crc))
+        blank = head + bytes(self.room)
+        try:
+            _write(self._fd, blank)
+        except OSError as error:
+            text = f"the journal {self.path} cannot be written: {error.strerror}"
+            raise JournalError("no_space", text) from None
+        self._view[:] = blank
+
+    @property
+    def address(self) -> int:
+        """Where `msgrcv` has to write: mtype and body."""
+        return ctypes.addressof(ctypes.c_char.from_buffer(self._view, MTYPE_AT))
+
+    def received(self, length: int) -> Record:
+        """`msgrcv` has written a body of so many octets."""
+        self._view[RECEIPT_AT:STRUCK_AT] = encode_receipt(self._view, length)
+        found = parse(bytes(self._view[: BODY_AT + length]))
+        assert isinstance(found, Record)
+        self._last, self.pending = found.number, found
+        return found
+
+    def renew(self) -> Record:
+        """Begins anew under another name, with what is pending: this file is older than what the store has seen."""
+        old = self.pending
+        assert old is not None
+        self._name, self._last = secrets.token_hex(16), 0
+        self.plan(old.queue, old.format)
+        self._view[MTYPE_AT : BODY_AT + len(old.body)] = KERNEL_LONG.pack(old.mtype) + old.body
+        return self.received(len(old.body))
+
+    def sync(self) -> None:
+        """On the disk when it returns; may be called in another thread. Raises OSError."""
+        os.fdatasync(self._fd)
+
+    def strike(self) -> None:
+        """What was pending is durable in the store. If this is lost, the store knows that it has it."""
+        self._view[STRUCK_AT:MTYPE_AT] = STRUCK
+        self.pending = None
+
+
+def _write(fd: int, data: bytes) -> None:
+    """All of it, from the file's beginning. A disk that is full takes a part, and says so only when asked again."""
+    done = 0
+    while done < len(data):
+        done += os.pwrite(fd, data[done:], done)
+
+
+def _sync_folder(folder: Path) -> None:
+    """The file is there after a crash, too."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

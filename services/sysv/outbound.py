@@ -1,0 +1,193 @@
+"""Out of a local queue, into a Penstock queue: once each, whatever dies on the way (docs/sysv.md 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from zlib import crc32
+
+from services.store import Source, Store, StoreError
+from services.store.errors import MessageTooLarge, OutcomeUnknown
+from services.store.operations import Outcome
+from services.sysv.answers import answered
+from services.sysv.condition import Condition, Pause
+from services.sysv.journal import Journal, JournalError
+from services.sysv.kernel import LARGEST_BODY, MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
+from services.sysv.places import Place, Places
+from services.sysv.record import UNSEEN, Record
+from services.sysv.settings import Mapping, format_key
+
+log = logging.getLogger(__name__)
+
+
+class Outbound:
+    """One mapping with direction `out`. At any time at most one message is on its way: the store goes by the highest
+    number that it has seen, so a later one must not pass an earlier one."""
+
+    def __init__(
+        self,
+        mapping: Mapping,
+        local: LocalQueue,
+        journal: Journal,
+        store: Store,
+        condition: Condition,
+        idle_s: float,
+        retry_s: float,
+    ) -> None:
+        self._mapping = mapping
+        self._local = local
+        self._journal = journal
+        self._store = store
+        self._condition = condition
+        self._places = Places(store)
+        self._idle = Pause(idle_s)
+        self._retry = Pause(retry_s)
+        self._source = Source()
+        self._seen = ctypes.create_string_buffer(MTYPE)  # the next message, as it was looked at
+        self._stopping = asyncio.Event()
+        self._origin = f"sysv {format_key(mapping.key)}"
+
+    def stop_taking(self) -> None:
+        """What was taken out is still brought to its end; if that fails, it stays in the journal."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        if self._journal.pending is not None:
+            await self._finish(self._journal.pending, is_replay=True)
+        while not self._stopping.is_set():
+            record = await self._next()
+            if record is not None:
+                await self._finish(record, is_replay=False)
+
+    # taking
+
+    async def _next(self) -> Record | None:
+        """A message that is safe in the journal; None if there was none, after a pause."""
+        try:
+            record = self._take()
+        except Gone as error:
+            self._reopen(error)
+            await self._sleep(self._retry)
+        except TooLarge:
+            await self._make_room()
+        except (LocalQueueError, JournalError) as error:
+            self._condition.tell(error.reason, str(error))
+            await self._sleep(self._retry)
+        else:
+            if record is None:
+                self._condition.clear()
+                await self._sleep(self._idle)
+                return None
+            self._idle.reset()
+            await self._sync()
+            return record
+        return None
+
+    async def _sync(self) -> None:
+        """In a thread: a slow disk must not keep the heartbeats from the store."""
+        try:
+            await asyncio.to_thread(self._journal.sync)
+        except OSError as error:  # the sooner it is published, the sooner it is safe
+            self._condition.tell(
+                "no_sync", f"the journal {self._journal.path} did not reach the disk: {error}"
+            )
+
+    def _take(self) -> Record | None:
+        """Nothing may come between `msgrcv` and the receipt but the end of the process."""
+        room = self._journal.room
+        if len(self._seen) < MTYPE + room:
+            self._seen = ctypes.create_string_buffer(MTYPE + room)
+        size = self._local.look(ctypes.addressof(self._seen), room)
+        if size is None and not self._local.waiting():
+            return None
+        length, crc = (UNSEEN, 0) if size is None else (size, crc32(memoryview(self._seen)[: MTYPE + size]))
+        self._journal.plan(self._mapping.queue, self._mapping.format, length, crc)
+        taken = self._local.receive(self._journal.address, room)
+        return None if taken is None else self._journal.received(taken)
+
+    async def _make_room(self) -> None:
+        """Somebody has made msgmax larger."""
+        room = min(2 * self._journal.room, LARGEST_BODY)
+        try:
+            if room == self._journal.room:
+                raise JournalError("too_large", "the next message is larger than any that the store can hold")
+            self._journal.grow(room)
+        except JournalError as error:
+            self._condition.tell(error.reason, str(error))
+            await self._sleep(self._retry)
+
+    def _reopen(self, error: Gone) -> None:
+        try:
+            self._local.open()
+        except LocalQueueError as worse:
+            self._condition.tell(worse.reason, str(worse))
+        else:
+            log.info("%s: opened again", error, extra={"action": "sysv_reopened"})
+
+    # publishing
+
+    async def _finish(self, record: Record, *, is_replay: bool) -> None:
+        """Returns once it is durable in the store, and struck out; until then nothing else is taken out (3.4).
+
+        Told to stop meanwhile, it leaves the message in the journal.
+        """
+        may_be_there = is_replay
+        place: Place | None = None
+        while True:
+            try:
+                place = place or await self._places.place_of(record)
+                outcome = await self._publish(record, place)
+            except MessageTooLarge as error:  # it would wait for ever
+                assert place is not None
+                place = replace(place, reason=error.reason, error=str(error))
+            except StoreError as error:
+                may_be_there = may_be_there or isinstance(error, OutcomeUnknown)
+                self._condition.tell(error.reason, str(error))
+                await self._sleep(self._retry)
+                if self._stopping.is_set():
+                    return
+                self._places.forget()  # documents change
+                place = None
+            else:
+                if outcome is Outcome.STORED or may_be_there:
+                    self._done(place)
+                    return
+                record = self._begin_anew(record)
+
+    async def _publish(self, record: Record, place: Place) -> Outcome:
+        """Raises StoreError."""
+        ask = partial(
+            self._store.domain(place.queue.domain).pipe.publish_numbered,
+            *(self._source, record.journal, record.number, place.queue, place.record, self._origin),
+            reason=place.reason,
+            error=place.error,
+        )
+        outcome: Outcome = await answered(ask)
+        return outcome
+
+    def _done(self, place: Place) -> None:
+        self._journal.strike()
+        self._retry.reset()
+        if place.reason:
+            self._condition.buried(place.reason)
+        else:
+            self._condition.carried()
+
+    def _begin_anew(self, record: Record) -> Record:
+        """The store has this number already, and it was another message: the journal is a copy from before."""
+        log.error(
+            "the journal %s is older than what the store has seen of it: it goes on under a new name",
+            self._journal.path,
+            extra={"action": "journal_stale", "mapping": self._condition.mapping, "number": record.number},
+        )
+        return self._journal.renew()
+
+    async def _sleep(self, pause: Pause) -> None:
+        """Until it is over, or it is told to stop."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause.next()):
+                await self._stopping.wait()

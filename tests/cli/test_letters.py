@@ -1,0 +1,131 @@
+"""penstock dead export, penstock dead import: GARBAGE_MSGs (rqp_cast.md 2.1, docs/cli.md)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.cli.test_dead import bury
+from tests.servers import eventually
+
+GARBAGE = "--garbage-msg"
+INJURED, PARTIALLY_RECEIVED, ZOMBIE = range(3)
+
+
+def garbage(body: bytes, reason: int) -> bytes:
+    """As the document has it: message_size, data, reason."""
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", reason)
+
+
+def letters(shell: Shell, queue: str) -> list[tuple[str, str]]:
+    found = shell.run("dead", "list", queue, "-n", "0", "--json").objects
+    return [(letter["reason"], letter["body"]) for letter in found]
+
+
+def test_what_is_exported_is_garbage_msgs(shell: Shell, queue: str) -> None:
+    bury(shell, queue, ("injured", b"a"), ("partially_received", b"\x00b"), ("zombie", b""))
+    done = shell.run("dead", "export", queue, GARBAGE)
+    assert done.out == garbage(b"a", INJURED) + garbage(b"\x00b", PARTIALLY_RECEIVED) + garbage(b"", ZOMBIE)
+    assert done.err == f"exported 3 dead letters of {queue}\n"
+    assert shell.stats(queue)["dead_letters"] == 3  # they stay
+
+
+def test_reasons_that_the_document_does_not_name_are_the_nearest(shell: Shell, queue: str) -> None:
+    reasons = {
+        "unencodable": INJURED,
+        "too_large_for_peers": INJURED,
+        "expired": ZOMBIE,
+        "max_deliveries": ZOMBIE,
+        "rejected_full": ZOMBIE,
+        "no_receiver": ZOMBIE,
+        "unconfirmed": ZOMBIE,
+        "whatever_comes": ZOMBIE,
+    }
+    bury(shell, queue, *((reason, b"x") for reason in reasons))
+    assert shell.run("dead", "export", queue, GARBAGE).out == b"".join(
+        garbage(b"x", number) for number in reasons.values()
+    )
+
+
+def test_only_those_that_are_meant(shell: Shell, queue: str) -> None:
+    first, *_ = bury(shell, queue, ("expired", b"a 1"), ("expired", b"b 2"), ("injured", b"b 3"))
+    for options, bodies in (
+        (("--reason", "injured"), [b"b 3"]),
+        (("--match", "^b"), [b"b 2", b"b 3"]),
+        ((first,), [b"a 1"]),
+    ):
+        exported = shell.run("dead", "export", queue, GARBAGE, *options).out
+        assert [body for body in (b"a 1", b"b 2", b"b 3") if body in exported] == bodies
+
+
+def test_they_come_back(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
+    """From a file and from standard input, thousands of them, in their order."""
+    kinds = ("injured", "partially_received", "zombie")
+    wanted = [(kinds[number % 3], f"{number} " + "x" * (number % 300)) for number in range(1000)]
+    bury(shell, queue, *((reason, body.encode()) for reason, body in wanted))
+    exported = shell.run("dead", "export", queue, GARBAGE).out
+    target = new_queue()
+    told = shell.run("dead", "import", target, GARBAGE, "--json", stdin=exported).object
+    assert told == {"queue": target, "imported": 1000}
+    assert letters(shell, target) == wanted
+    shell.write("dead.bin", "").write_bytes(exported)
+    assert shell.run("dead", "import", target, GARBAGE, "--file", "dead.bin", "--skip", "998").text == (
+        f"imported 2 dead letters into those of {target}\n"
+    )
+    assert letters(shell, target) == [*wanted, *wanted[-2:]]
+    one = shell.run("dead", "list", target, "--json", "-n", "1").object
+    assert one["origin"].startswith("cli ")
+    assert one["error"] == "imported"
+
+
+@pytest.mark.parametrize(
+    ("rest", "says"),
+    [
+        (b"\0", "truncated at byte 18: the file ends 1 bytes later"),
+        (garbage(b"cut", ZOMBIE)[:-1], "truncated at byte 18: the file ends 10 bytes later"),
+        (garbage(b"odd", 3) + garbage(b"good", ZOMBIE), "unknown_reason at byte 18: reason 3"),
+        (
+            b"\xff\xff\xff\xff",
+            "message_too_large at byte 18: 4,294,967,295 bytes, and 16,777,215 are allowed",
+        ),
+    ],
+)
+def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: str) -> None:
+    """What stands before the damage is imported, once: --skip goes on behind it."""
+    whole = garbage(b"1", INJURED) + garbage(b"2", ZOMBIE)
+    error = shell.fails("dead", "import", queue, GARBAGE, code=2, stdin=whole + rest)
+    assert error == f"bad_file: {says} (2 dead letters imported; go on behind them with --skip 2)"
+    assert letters(shell, queue) == [("injured", "1"), ("zombie", "2")]
+    again = shell.run("dead", "import", queue, GARBAGE, "--skip", "2", stdin=whole + garbage(b"3", ZOMBIE))
+    assert again.text == f"imported 1 dead letter into those of {queue}\n"
+    assert [body for _, body in letters(shell, queue)] == ["1", "2", "3"]
+
+
+def test_an_empty_file_has_no_letters(shell: Shell, queue: str) -> None:
+    assert (
+        shell.run("dead", "import", queue, GARBAGE).text == f"imported 0 dead letters into those of {queue}\n"
+    )
+
+
+def test_the_largest_body(shell: Shell, queue: str) -> None:
+    body = b"x" * ((1 << 24) - 1)
+    assert shell.run("dead", "import", queue, GARBAGE, stdin=garbage(body, ZOMBIE)).code == 0
+    assert shell.run("dead", "export", queue, GARBAGE).out == garbage(body, ZOMBIE)
+
+
+def test_wrong_use(shell: Shell, queue: str, tmp_path: Path) -> None:
+    for command in ("export", "import"):
+        assert "say in which format: one of --garbage-msg" in shell.fails("dead", command, queue, code=2)
+        assert shell.fails("dead", command, "nowhere", GARBAGE, code=4).startswith("queue_unknown: ")
+    missing = ("dead", "import", queue, GARBAGE, "--file", str(tmp_path / "none"))
+    assert "cannot be read: No such file" in shell.fails(*missing, code=2)
+    with shell.terminal("dead", "export", queue, GARBAGE) as terminal:
+        assert terminal.end() == 2
+        eventually(lambda: terminal.sees("this is not for a terminal"))
+    with shell.terminal("dead", "import", queue, GARBAGE) as terminal:
+        assert terminal.end() == 2
+        assert terminal.sees("name a file with --file")

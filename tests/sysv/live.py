@@ -1,0 +1,108 @@
+"""A bridge in the running loop: real local queues, a real store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+from services.kit.metrics import Metrics
+from services.store import DeadLetter, DeadLetters, Queue, QueueSpec, Source, Store, records
+from services.store.asking import Asker
+from services.store.domain import Timing
+from services.sysv.bridge import Bridge
+from services.sysv.settings import SysvSettings
+from tests.live import Log
+
+FAST: dict[str, Any] = {"retry_s": 0.05, "idle_s": 0.01}
+
+
+class LiveBridge:
+    """`tools` is how a test looks at the store behind its back."""
+
+    def __init__(self, url: str, journal: Path) -> None:
+        self.url = url
+        self.journal = journal
+        self.log = Log()
+        self.tools = Store(url, "test", timing=Timing(beat_s=0.3))  # whatever silence bridges allow
+        self.metrics = Metrics("sysv")  # of the bridge that was opened last
+        self.bridge: Bridge | None = None
+        logging.getLogger().addHandler(self.log)
+        logging.getLogger("services.sysv").setLevel(logging.INFO)
+
+    async def open(self, mappings: dict[str, dict[str, Any]], **settings: Any) -> Bridge:
+        """Runs until `stop`. Raises what the bridge says at its start."""
+        said = {"mappings": mappings, "journal": self.journal, **FAST, **settings}
+        checked = SysvSettings.model_validate(said)
+        self.metrics = Metrics("sysv")
+        store = checked.store.store(
+            self.url, "sysv", checked.request_timeout_s, self.metrics.count_store_event
+        )
+        store.look_after()
+        bridge = Bridge(checked, store, self.metrics)
+        try:
+            await bridge.open()
+        except BaseException:
+            await bridge.close()
+            raise
+        bridge.start()
+        self.bridge = bridge
+        return bridge
+
+    async def stop(self) -> None:
+        """In order."""
+        if self.bridge is not None:
+            bridge, self.bridge = self.bridge, None
+            await bridge.stop_taking()
+            await bridge.close()
+
+    async def close(self) -> None:
+        await self.stop()
+        await self.tools.close()
+        logging.getLogger("services.sysv").setLevel(logging.NOTSET)
+        logging.getLogger().removeHandler(self.log)
+
+    def check_no_fault_of_ours(self) -> None:
+        assert [line.getMessage() for line in self.log.lines if line.exc_info] == []
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, {"edge": "sysv", **labels}) or 0.0
+
+    # the store
+
+    async def queue(self, name: str, **spec: Any) -> Queue:
+        queue, _ = await self.tools.declare(name, QueueSpec.model_validate(spec), "test", replace=True)
+        return queue
+
+    async def put(self, queue: Queue, *bodies: bytes, **attributes: Any) -> None:
+        pipe = self.tools.domain(queue.domain).pipe
+        await pipe.ready()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        encoded = [records.encode(body, attributes) for body in bodies]
+        pipe.publish(Source(), queue, encoded, "test", future.set_result)
+        assert await future == []
+
+    async def contents(self, queue: Queue) -> list[records.Content]:
+        """What waits in it."""
+        found = await self.tools.look_at(queue.domain).peek(queue, 1000)
+        return [records.decode(record) for delivery in found for record in delivery.records()]
+
+    async def bodies(self, queue: Queue) -> list[bytes]:
+        return [content.body for content in await self.contents(queue)]
+
+    async def dead(self, queue: Queue) -> list[DeadLetter]:
+        return [letter async for letter in DeadLetters(self.tools.look_at(queue.domain), queue).matching()]
+
+    async def stats(self, queue: Queue) -> dict[str, Any]:
+        return await self.tools.stats(queue)
+
+    async def take_all(self, queue: Queue) -> list[bytes]:
+        """Takes and settles everything that is ready."""
+        pipe = self.tools.domain(queue.domain).pipe
+        await pipe.ready()
+        asker, found = Asker(pipe), []
+        while got := await asker.take(queue, 1000):
+            found += [records.decode(record).body for delivery in got for record in delivery.records()]
+            await asker.settle(got)
+        return found

@@ -1,0 +1,232 @@
+"""Out of Penstock, into a local queue (docs/sysv.md 2)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from services.store import Store
+from services.sysv.inbound import WINDOW, mtype_of
+from services.sysv.kernel import msgmax
+from tests.live import until
+from tests.servers import Server
+from tests.sysv.live import LiveBridge
+from tests.sysv.local import Keys, existing, find, make, take_all
+from tests.sysv.program import Program
+
+CARRIED = "penstock_sysv_messages_total"
+
+
+def into(key: int, queue: str = "orders", **more: Any) -> dict[str, dict[str, Any]]:
+    return {"orders": {"key": key, "queue": queue, "direction": "in", **more}}
+
+
+async def settled(bridge: LiveBridge, number: int) -> None:
+    queue = await bridge.tools.find("orders")
+
+    async def is_so() -> bool:
+        return bool((await bridge.stats(queue))["acked"] == number)
+
+    await until(is_so)
+
+
+async def test_an_old_program_gets_what_was_put_in(bridge: LiveBridge, key: int, program: Program) -> None:
+    """2.1: in order; 2.5: with its priority as mtype; also what comes while the bridge waits."""
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, b"one", b"two", b"")
+    await bridge.put(queue, b"urgent", priority=9, colour="red")
+    await bridge.open(into(key))
+    await until(lambda: bridge.value(CARRIED, mapping="orders") == 4)
+    await bridge.put(queue, b"later")
+    found = await asyncio.to_thread(program.receive, key, 5)
+    assert found == [(b"one", 1), (b"two", 1), (b"", 1), (b"urgent", 9), (b"later", 1)]
+    await settled(bridge, 5)
+
+
+@pytest.mark.parametrize(
+    ("priority", "mtype"),
+    [
+        *((1, 1), (2**31 - 1, 2**31 - 1), ("42", 42)),
+        *((other, 1) for other in (0, -5, 2**31, "high", "²", None, True, 3.0, b"7")),
+    ],
+)
+def test_mtype_is_the_priority_if_it_can_be(priority: object, mtype: int) -> None:
+    """2.5"""
+    assert mtype_of({"priority": priority}) == mtype
+    assert mtype_of({"mtype": 5}) == 1
+
+
+async def test_a_full_local_queue_waits(bridge: LiveBridge, key: int, program: Program) -> None:
+    """2.3: nothing is lost, nothing passes another; what waits is leased and not settled."""
+    queue = await bridge.queue("orders")
+    bodies = [b"%04d" % number + bytes(4000) for number in range(3 * WINDOW)]
+    await bridge.put(queue, *bodies)
+    await bridge.open(into(key))
+    await until(lambda: bridge.log.events("sysv_waits", reason="local_queue_full"))
+    inside = existing(key).current_messages
+    await settled(bridge, inside)
+    stats = await bridge.stats(queue)
+    assert stats["in_flight"] == WINDOW - inside
+    found = await asyncio.to_thread(program.receive, key, len(bodies))
+    assert [body for body, _ in found] == bodies
+    await settled(bridge, len(bodies))
+    assert bridge.log.events("sysv_goes_on", reason="local_queue_full")
+
+
+async def test_what_is_held_goes_back_at_the_end(bridge: LiveBridge, key: int) -> None:
+    """2.3, 4.4: at once, to its place, unharmed."""
+    queue = await bridge.queue("orders")
+    bodies = [b"%d" % number + bytes(8000) for number in range(5)]
+    await bridge.put(queue, *bodies)
+    await bridge.open(into(key))
+    await until(lambda: bridge.log.events("sysv_waits", reason="local_queue_full"))
+    await bridge.stop()
+    assert await bridge.bodies(queue) == bodies[2:]
+    assert [body for body, _ in take_all(key)] == bodies[:2]
+    stats = await bridge.stats(queue)
+    assert (stats["in_flight"], stats["acked"]) == (0, 2)
+
+
+@pytest.mark.parametrize("bound", ["msgmax", "msg_qbytes"])
+async def test_what_can_never_be_taken_is_a_dead_letter(bridge: LiveBridge, key: int, bound: str) -> None:
+    """2.4"""
+    limit = msgmax()
+    if bound == "msg_qbytes":
+        limit = 100
+        make(key).max_size = limit
+    queue = await bridge.queue("orders")
+    bodies = [b"a" * limit, b"b" * (limit + 1), b"c"]
+    await bridge.put(queue, *bodies)
+    await bridge.open(into(key))
+    await until(lambda: existing(key).current_messages)
+    found = take_all(key)
+    (letter,) = await until(lambda: bridge.dead(queue))
+    assert (letter.reason, letter.body) == ("unencodable", bodies[1])
+    assert letter.error == f"{limit + 1:,} octets, and the local queue takes {limit:,}"
+    await settled(bridge, 2)
+    assert [body for body, _ in found + take_all(key)] == [bodies[0], bodies[2]]
+    assert bridge.value("penstock_sysv_dead_total", mapping="orders", reason="unencodable") == 1
+
+
+async def test_a_limit_that_shrinks_while_a_message_waits(bridge: LiveBridge, key: int) -> None:
+    """2.4: it would seem full for ever."""
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, *[b"x" * 8000] * 3)
+    await bridge.open(into(key))
+    await until(lambda: bridge.log.events("sysv_waits", reason="local_queue_full"))
+    existing(key).max_size = 7999
+    (letter,) = await until(lambda: bridge.dead(queue))
+    assert letter.reason == "unencodable"
+
+
+async def test_a_queue_that_delivers_at_most_once_is_leased_all_the_same(
+    bridge: LiveBridge, key: int
+) -> None:
+    """2.1"""
+    queue = await bridge.queue("orders", delivery="at-most-once")
+    bodies = [b"%d" % number + bytes(8000) for number in range(4)]
+    await bridge.put(queue, *bodies)
+    await bridge.open(into(key))
+    await until(lambda: bridge.log.events("sysv_waits", reason="local_queue_full"))
+    await bridge.stop()
+    assert await bridge.bodies(queue) == bodies[2:]
+
+
+async def test_what_waits_for_a_local_queue_is_not_held(bridge: LiveBridge, key: int) -> None:
+    """2.6: others can have it meanwhile."""
+    queue = await bridge.queue("orders")
+    make(key)
+    await bridge.open(into(key, create=False), retry_s=60)
+    existing(key).remove()
+    await bridge.put(queue, b"1", b"2", b"3")
+    await until(lambda: bridge.log.events("sysv_waits", reason="missing"))
+    assert await bridge.take_all(queue) == [b"1", b"2", b"3"]
+
+
+async def test_a_local_queue_that_is_removed_is_opened_again(bridge: LiveBridge, key: int) -> None:
+    """2.6: with `create`, made."""
+    queue = await bridge.queue("orders")
+    await bridge.open(into(key))
+    existing(key).remove()
+    await bridge.put(queue, b"after")
+    await until(lambda: find(key) and existing(key).current_messages)
+    assert take_all(key) == [(b"after", 1)]
+
+
+async def test_without_create_it_waits_until_somebody_makes_it(bridge: LiveBridge, key: int) -> None:
+    """2.6, 4.2: the message is not held meanwhile."""
+    queue = await bridge.queue("orders")
+    make(key)
+    await bridge.open(into(key, create=False))
+    existing(key).remove()
+    await bridge.put(queue, b"after")
+    await until(lambda: bridge.log.events("sysv_waits", reason="missing"))
+    make(key)
+    await until(lambda: existing(key).current_messages)
+    assert take_all(key) == [(b"after", 1)]
+    await settled(bridge, 1)
+
+
+async def test_several_queues_into_one(bridge: LiveBridge, key: int) -> None:
+    """1.2"""
+    first, second = await bridge.queue("orders"), await bridge.queue("others")
+    await bridge.open(
+        {**into(key), "others": {"key": key, "queue": "others", "direction": "in"}},
+    )
+    await bridge.put(first, b"1")
+    await bridge.put(second, b"2")
+    await until(lambda: existing(key).current_messages == 2)
+    assert sorted(take_all(key)) == [(b"1", 1), (b"2", 1)]
+
+
+async def test_there_and_back(bridge: LiveBridge, keys: Keys) -> None:
+    """1.2: two mappings of one program, whose queues may be of two domains."""
+    requests, replies = await bridge.queue("requests", domain="far"), await bridge.queue("replies")
+    into_key, out_key = keys.new(), keys.new()
+    await bridge.open(
+        {
+            "requests": {"key": into_key, "queue": "requests", "direction": "in"},
+            "replies": {"key": out_key, "queue": "replies", "direction": "out"},
+        }
+    )
+    await bridge.put(requests, b"what?")
+    await until(lambda: existing(into_key).current_messages)
+    ((body, _),) = take_all(into_key)
+    existing(out_key).send(b"answer to " + body, type=4)
+    await until(lambda: bridge.bodies(replies))
+    assert await bridge.bodies(replies) == [b"answer to what?"]
+
+
+async def test_a_store_that_goes_away_and_comes_back(
+    own_server: Server, own_bridge: LiveBridge, keys: Keys
+) -> None:
+    """2.6, 3.4: both ways; nothing is received from the program meanwhile but what was on its way."""
+    bridge = own_bridge
+    requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
+    into_key, out_key = keys.new(), keys.new()
+    opened = await bridge.open(
+        {
+            "requests": {"key": into_key, "queue": "requests", "direction": "in"},
+            "replies": {"key": out_key, "queue": "replies", "direction": "out"},
+        },
+        store={"patience_s": 0.2},
+    )
+    await bridge.put(requests, b"before")
+    await until(lambda: existing(into_key).current_messages)
+    own_server.kill9()
+    await until(lambda: opened.ready() is not None)
+    for number in range(5):
+        existing(out_key).send(b"%d" % number)
+    await until(lambda: bridge.log.events("sysv_waits", reason="store_unavailable", mapping="replies"))
+    assert existing(out_key).current_messages == 4
+    own_server.restart()
+    await until(lambda: opened.ready() is None)
+    tools = Store(own_server.url, "test")
+    await until(lambda: bridge.value(CARRIED, mapping="replies") == 5)
+    assert await bridge.bodies(replies) == [b"%d" % number for number in range(5)]
+    await bridge.put(requests, b"after")
+    await until(lambda: existing(into_key).current_messages == 2)
+    assert take_all(into_key) == [(b"before", 1), (b"after", 1)]
+    await tools.close()

@@ -1,0 +1,166 @@
+"""Local queues as the bridge has them (docs/sysv.md 1.3, 2, 4)."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+from collections.abc import Callable
+
+import pytest
+
+from services.sysv.kernel import MTYPE, READ, WRITE, Gone, LocalQueue, LocalQueueError, TooLarge, msgmax
+from tests.sysv.local import existing, find, make, shown_by_ipcs, take_all
+
+NOBODY = 65_534
+
+
+def opened(key: int, rights: int = READ | WRITE) -> LocalQueue:
+    queue = LocalQueue(key, rights)
+    queue.open()
+    return queue
+
+
+def received(queue: LocalQueue, room: int = 8192, *, look: bool = False) -> tuple[bytes, int] | None:
+    buffer = ctypes.create_string_buffer(MTYPE + room)
+    size = (queue.look if look else queue.receive)(ctypes.addressof(buffer), room)
+    if size is None:
+        return None
+    return buffer.raw[MTYPE : MTYPE + size], int.from_bytes(buffer.raw[:MTYPE], "little")
+
+
+def test_a_missing_one_is_made_with_its_mode(key: int) -> None:
+    """4.2"""
+    queue = LocalQueue(key, READ, 0o640)
+    queue.open()
+    assert queue.is_ours
+    shown = shown_by_ipcs(key)
+    assert shown is not None
+    assert shown[2] == "640"
+    again = opened(key)
+    assert not again.is_ours
+
+
+def test_without_create_a_missing_one_is_an_error(key: int) -> None:
+    with pytest.raises(LocalQueueError, match="no local queue with key") as caught:
+        LocalQueue(key, READ, create=False).open()
+    assert caught.value.reason == "missing"
+    assert find(key) is None
+
+
+def test_messages_come_as_they_were_sent(key: int) -> None:
+    queue = opened(key)
+    for body, mtype in ((b"one", 7), (b"", 1), (bytes(range(256)), (1 << 31) - 1)):
+        assert queue.send(body, mtype)
+    assert received(queue, look=True) == (b"one", 7)
+    assert [received(queue) for _ in range(4)] == [
+        (b"one", 7),
+        (b"", 1),
+        (bytes(range(256)), (1 << 31) - 1),
+        None,
+    ]
+    assert received(queue, look=True) is None
+
+
+def test_what_is_sent_is_the_body_and_nothing_else(key: int) -> None:
+    opened(key).send(b"abc", 5)
+    assert take_all(key) == [(b"abc", 5)]
+
+
+def test_a_full_queue_says_so(key: int) -> None:
+    """2.3: without waiting."""
+    queue = opened(key)
+    body = bytes(8192)
+    assert queue.send(body, 1)
+    assert queue.send(body, 1)
+    assert not queue.send(body, 1)
+    assert queue.waiting() == 2
+
+
+def test_the_limit_is_the_smaller_of_two(key: int) -> None:
+    """2.4"""
+    queue = opened(key)
+    assert queue.limit() == min(msgmax(), existing(key).max_size)
+    existing(key).max_size = 100
+    assert queue.limit() == 100
+    assert not queue.send(bytes(101), 1)  # EAGAIN, for ever: nobody may wait for that
+    assert queue.send(bytes(100), 1)
+
+
+def test_one_that_was_removed_is_opened_again(key: int) -> None:
+    """2.6"""
+    queue = opened(key)
+    uses: list[Callable[[], object]] = [
+        lambda: queue.send(b"x", 1),
+        lambda: received(queue),
+        queue.limit,
+        queue.waiting,
+    ]
+    for use in uses:
+        existing(key).remove()
+        with pytest.raises(Gone):
+            use()
+        queue.open()
+        assert queue.send(b"x", 1)
+    existing(key).remove()
+    queue.remove()  # gone is gone
+
+
+def test_a_message_that_has_no_room_stays(key: int) -> None:
+    queue = opened(key)
+    queue.send(bytes(101), 1)
+    with pytest.raises(TooLarge):
+        received(queue, 100)
+    assert received(queue, 101) == (bytes(101), 1)
+
+
+def _as_nobody(work: Callable[[int], None], key: int) -> None:
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+    work(key)
+
+
+def in_a_process_of_nobody(work: Callable[[int], None], key: int) -> int:
+    child = multiprocessing.get_context("fork").Process(target=_as_nobody, args=(work, key))
+    child.start()
+    child.join(60)
+    assert child.exitcode is not None
+    return child.exitcode
+
+
+def _may_only_send(key: int) -> None:
+    queue = opened(key, WRITE)
+    assert queue.send(b"x", 1)
+    assert queue.limit() == msgmax()
+    with pytest.raises(
+        LocalQueueError, match=r"may not be read by uid 65534: it belongs to uid 0 and has mode 0602"
+    ):
+        opened(key, READ)
+    with pytest.raises(LocalQueueError) as caught:
+        queue.waiting()
+    assert caught.value.reason == "denied"
+    with pytest.raises(LocalQueueError, match="may not be"):
+        queue.remove()
+    assert find(key) is not None
+
+
+def test_rights_are_asked_for_as_they_are_needed(key: int) -> None:
+    """4.3: somebody else's queue is used as far as its mode lets us, and one line says whose it is."""
+    make(key, 0o602)
+    assert in_a_process_of_nobody(_may_only_send, key) == 0
+    assert take_all(key) == [(b"x", 1)]
+
+
+def _loses_its_rights(key: int) -> None:
+    queue = opened(key)
+    existing(key).mode = 0
+    for use in (lambda: queue.send(b"x", 1), lambda: received(queue), queue.waiting, queue.open):
+        with pytest.raises(LocalQueueError) as caught:
+            use()
+        assert caught.value.reason == "denied"
+
+
+def test_rights_that_are_taken_away(key: int) -> None:
+    """2.6"""
+    assert in_a_process_of_nobody(_loses_its_rights, key) == 0

@@ -1,0 +1,198 @@
+"""`penstock sysv`: its options, its ends, its pages (docs/sysv.md 4, 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.cli.main import run
+from services.store import QueueSpec, Store
+from services.sysv.settings import format_key
+from tests.live import until
+from tests.servers import Server
+from tests.sysv.live import LiveBridge
+from tests.sysv.local import Keys, existing, find, make, shown_by_ipcs
+from tests.sysv.process import BridgeProgram
+from tests.sysv.program import Program
+
+NOBODY = 65_534
+Start = Callable[..., BridgeProgram]
+
+
+@pytest.fixture
+def start(server: Server, keys: Keys, tmp_path: Path) -> Iterator[Start]:
+    started: list[BridgeProgram] = []
+
+    def make(*options: str) -> BridgeProgram:
+        started.append(BridgeProgram(server.url, tmp_path, *options))
+        return started[-1]
+
+    yield make
+    for program in started:
+        program.kill9()
+
+
+def page(program: BridgeProgram, path: str) -> str:
+    (event,) = program.events("health_listening")
+    with urllib.request.urlopen(f"http://{event['host']}:{event['port']}{path}", timeout=10) as reply:
+        return str(reply.read().decode())
+
+
+async def test_what_the_command_line_joins(
+    bridge: LiveBridge, start: Start, keys: Keys, program: Program, tmp_path: Path
+) -> None:
+    """Both ways, with pages, and an end in order that removes what it made."""
+    requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
+    into, out = keys.new(), keys.new()
+    options = ("--in", f"{hex(into)}:requests", "--out", f"{out}:replies", "--mode", "0640")
+    running = start(*options, "--remove-on-exit")
+    await asyncio.to_thread(running.started)
+    shown = shown_by_ipcs(into)
+    assert shown is not None
+    assert shown[2] == "640"
+    await bridge.put(requests, b"what?", priority=3)
+    assert await asyncio.to_thread(program.receive, into, 1) == [(b"what?", 3)]
+    await asyncio.to_thread(program.send, out, 4, b"that")
+    await until(lambda: bridge.bodies(replies))
+    assert await bridge.bodies(replies) == [b"that"]
+    assert (tmp_path / "penstock-sysv" / f"{format_key(out)}.journal").exists()
+    metrics = await asyncio.to_thread(page, running, "/metrics")
+    assert f'penstock_sysv_messages_total{{edge="sysv",mapping="out-{out}-replies"}} 1.0' in metrics
+    assert await asyncio.to_thread(page, running, "/readyz") == "ok\n"
+    assert await asyncio.to_thread(running.stop) == 0
+    assert (find(into), find(out)) == (None, None)
+
+
+async def test_what_the_settings_join(bridge: LiveBridge, start: Start, key: int, tmp_path: Path) -> None:
+    orders = await bridge.queue("orders")
+    (tmp_path / "penstock.yaml").write_text(
+        f"sysv:\n  journal: elsewhere\n  mappings:\n"
+        f"    mine: {{key: {hex(key)}, queue: orders, direction: out, mode: 0606}}\n"
+    )
+    running = start()
+    await asyncio.to_thread(running.started)
+    existing(key).send(b"x")
+    await until(lambda: bridge.bodies(orders))
+    assert list((tmp_path / "elsewhere").iterdir()) == [tmp_path / "elsewhere" / f"{format_key(key)}.journal"]
+    assert existing(key).mode & 0o777 == 0o606
+    assert await asyncio.to_thread(running.stop) == 0
+    assert find(key) is not None
+
+
+async def failed(program: BridgeProgram, code: int) -> str:
+    """The line that it ended with; no other may be a traceback."""
+    assert await asyncio.to_thread(program.wait) == code, program.text
+    assert "Traceback" not in program.text
+    return program.text.splitlines()[-1]
+
+
+def as_nobody(arguments: list[str], log: Path) -> int:
+    """The command in a process forked from this one, which has read all of its code: nobody else may. Its status."""
+    importlib.import_module("services.sysv.process")
+    child = os.fork()
+    if not child:
+        status = 99
+        try:
+            with log.open("wb") as written:
+                os.dup2(written.fileno(), 2)
+            sys.stderr = os.fdopen(2, "w")
+            logging.getLogger().handlers.clear()
+            os.chdir("/")
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            status = run(arguments)
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+async def _declare(url: str) -> None:
+    store = Store(url, "test")
+    await store.declare("orders", QueueSpec(), "test")
+    await store.close()
+
+
+def test_permissions_are_one_line(server: Server, key: int, tmp_path: Path) -> None:
+    """4.3"""
+    asyncio.run(_declare(server.url))
+    make(key, 0o600)
+    log = tmp_path / "log"
+    options = ["--store", server.url, "--set", "health.port=0", "--in", f"{key}:orders"]
+    assert as_nobody(["sysv", *options], log) == 2
+    assert log.read_text().splitlines()[-1] == (
+        f"penstock: denied: mapping in-{key}-orders: the local queue with key {format_key(key)} may not be written "
+        f"by uid {NOBODY}: it belongs to uid 0 and has mode 0600"
+    )
+    assert "Traceback" not in log.read_text()
+
+
+async def test_other_things_that_cannot_be_used(bridge: LiveBridge, start: Start, key: int) -> None:
+    await bridge.queue("orders")
+    both = ("--in", f"{key}:orders", "--out", f"{key}:orders")
+    assert (await failed(start(*both), 2)).startswith("penstock: loop: messages would go round for ever: ")
+    assert (await failed(start("--out", f"{key}:nowhere"), 4)).startswith("penstock: queue_unknown: ")
+    assert (await failed(start(), 2)).startswith("penstock: no_mappings: ")
+    assert (await failed(start("--in", "orders"), 2)).startswith("penstock: usage: write KEY:QUEUE")
+    assert (await failed(start("--in", "zero:orders"), 2)).startswith(
+        "penstock: bad_settings: sysv.mappings."
+    )
+    assert (await failed(start("--mode", "0600"), 2)).startswith("penstock: usage: --mode goes with")
+    assert (await failed(start("--set", "sysv.idle_s=-1"), 2)).startswith(
+        "penstock: bad_settings: sysv.idle_s"
+    )
+    first = start("--out", f"{key}:orders")
+    await asyncio.to_thread(first.started)
+    assert (await failed(start("--out", f"{key}:orders"), 2)).startswith("penstock: in_use: ")
+
+
+async def test_it_may_be_told_to_end_while_it_waits_for_the_store(key: int, tmp_path: Path) -> None:
+    running = BridgeProgram("redis://127.0.0.1:1", tmp_path, "--in", f"{key}:orders")
+    try:
+        await until(lambda: running.events("sysv_waits_for_store"))
+        assert await asyncio.to_thread(running.stop) == 0
+    finally:
+        running.kill9()
+
+
+NAMESPACE = """
+set -e
+[ "$(ipcs -q | grep -c 0x)" = 0 ]
+echo 65536 > /proc/sys/kernel/msgmax
+ipcmk -Q > /dev/null
+key=$(ipcs -q | grep -o '0x[0-9a-f]*')
+head -c 12000 /dev/zero | tr '\\0' x | "$1" send $key 6 > /dev/null
+echo 8192 > /proc/sys/kernel/msgmax
+shift
+exec "$@" --out $key:orders
+"""
+
+
+async def test_a_message_larger_than_msgmax_is_now(
+    bridge: LiveBridge, server: Server, program: Program, tmp_path: Path
+) -> None:
+    """3.2, 3.7: the kernel does not let us look at it, and the journal has too little room for it at first.
+
+    In an IPC namespace of its own, as msgmax is the whole machine's.
+    """
+    orders = await bridge.queue("orders")
+    running = BridgeProgram(
+        server.url, tmp_path, wrapper=["unshare", "--ipc", "sh", "-c", NAMESPACE, "sh", str(program.path)]
+    )
+    try:
+        await asyncio.to_thread(running.started)
+        await until(lambda: bridge.bodies(orders))
+        (content,) = await bridge.contents(orders)
+        assert (content.body, content.attributes) == (b"x" * 12000, {"mtype": 6})
+        assert await asyncio.to_thread(running.stop) == 0
+    finally:
+        running.kill9()

@@ -1,0 +1,170 @@
+"""A journal's file: whatever becomes of it, nothing else is read out of it than was written (docs/sysv.md 3.2, 3.7)."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.sysv.record import (
+    BODY_AT,
+    KERNEL_LONG,
+    MAGIC,
+    MTYPE_AT,
+    RECEIPT_AT,
+    STRUCK,
+    STRUCK_AT,
+    UNSEEN,
+    Damaged,
+    Empty,
+    Plan,
+    Record,
+    encode_plan,
+    encode_receipt,
+    parse,
+)
+from services.sysv.settings import Format
+
+JOURNAL = "00112233445566778899aabbccddeeff"
+ROOM = 64  # octets for bodies
+
+records = st.builds(
+    Record,
+    journal=st.binary(min_size=16, max_size=16).map(bytes.hex),
+    number=st.integers(1, (1 << 64) - 1),
+    format=st.sampled_from(Format),
+    queue=st.text(max_size=60),
+    mtype=st.integers(1, (1 << 63) - 1),
+    body=st.binary(max_size=ROOM),
+)
+
+
+def planned(record: Record, *, seen: bool = False) -> bytearray:
+    """Before `msgrcv`."""
+    taken = KERNEL_LONG.pack(record.mtype) + record.body
+    look = (len(record.body), crc32(taken)) if seen else (UNSEEN, 0)
+    plan = Plan(record.journal, record.number, record.format, record.queue, *look)
+    return bytearray(encode_plan(plan) + bytes(ROOM))
+
+
+def taken(record: Record, *, seen: bool = False) -> bytearray:
+    """After `msgrcv`, before the receipt."""
+    data = planned(record, seen=seen)
+    data[MTYPE_AT : BODY_AT + len(record.body)] = KERNEL_LONG.pack(record.mtype) + record.body
+    return data
+
+
+def live(record: Record) -> bytearray:
+    data = taken(record)
+    data[RECEIPT_AT:STRUCK_AT] = encode_receipt(data, len(record.body))
+    return data
+
+
+def struck(record: Record) -> bytearray:
+    data = live(record)
+    data[STRUCK_AT:MTYPE_AT] = STRUCK
+    return data
+
+
+@given(records)
+def test_each_state_is_told_apart(record: Record) -> None:
+    assert parse(bytes(planned(record))) == Empty(record.journal, record.number - 1)
+    assert parse(bytes(live(record))) == record
+    assert parse(bytes(struck(record))) == Empty(record.journal, record.number)
+
+
+@given(records)
+def test_a_kill_right_after_msgrcv_loses_nothing(record: Record) -> None:
+    """3.2: what was looked at before tells the length."""
+    assert parse(bytes(taken(record, seen=True))) == record
+
+
+@given(records)
+def test_a_message_of_unknown_length_is_not_guessed(record: Record) -> None:
+    """3.7: nobody could look, or somebody else took the message that was looked at."""
+    with pytest.raises(Damaged):
+        parse(bytes(taken(record)))
+    data = taken(record, seen=True)
+    data[MTYPE_AT] ^= 1
+    if any(data[MTYPE_AT:BODY_AT]):
+        with pytest.raises(Damaged):
+            parse(bytes(data))
+
+
+@given(records, st.data())
+def test_a_cut_file_holds_the_message_or_is_damaged(record: Record, data: st.DataObject) -> None:
+    whole = bytes(live(record))
+    end = data.draw(st.integers(0, len(whole)))
+    if end >= BODY_AT + len(record.body):
+        assert parse(whole[:end]) == record
+    else:
+        with pytest.raises(Damaged):
+            parse(whole[:end])
+
+
+@given(records, st.data())
+def test_an_octet_of_a_message_that_changed(record: Record, data: st.DataObject) -> None:
+    """It is read as it was, or not at all; never is it taken for one that is struck out."""
+    whole = live(record)
+    at = data.draw(st.integers(0, len(whole) - 1))
+    whole[at] ^= data.draw(st.integers(1, 255))
+    matters = (
+        len(MAGIC) <= at < RECEIPT_AT - 4
+        or RECEIPT_AT <= at < STRUCK_AT
+        or MTYPE_AT <= at < BODY_AT + len(record.body)
+    )
+    if matters:
+        with pytest.raises(Damaged):
+            parse(bytes(whole))
+    else:
+        assert parse(bytes(whole)) == record
+
+
+@given(records, st.data())
+def test_an_octet_of_a_struck_message_that_changed(record: Record, data: st.DataObject) -> None:
+    """At worst it is published again, under its own number, which the store knows: no number is used twice."""
+    whole = struck(record)
+    at = data.draw(st.integers(0, len(whole) - 1))
+    whole[at] ^= data.draw(st.integers(1, 255))
+    try:
+        found = parse(bytes(whole))
+    except Damaged:
+        return  # a new journal, with another name
+    assert found in (record, Empty(record.journal, record.number))
+
+
+@given(records, st.data())
+def test_an_octet_of_a_plan_that_changed(record: Record, data: st.DataObject) -> None:
+    """Nothing had been received: nothing is made up."""
+    whole = planned(record, seen=data.draw(st.booleans()))
+    at = data.draw(st.integers(0, BODY_AT - 1))
+    whole[at] ^= data.draw(st.integers(1, 255))
+    try:
+        found = parse(bytes(whole))
+    except Damaged:
+        return
+    assert found == Empty(record.journal, record.number - 1)
+
+
+@given(records, records, st.integers(0, BODY_AT + ROOM))
+def test_a_plan_that_was_half_written_over_a_struck_message(old: Record, new: Record, end: int) -> None:
+    """The process was killed while it wrote: numbers of both names go on behind what was used."""
+    torn = bytes(planned(new)[:end] + struck(old)[end:])
+    try:
+        found = parse(torn)
+    except Damaged:
+        return
+    assert found in (old, Empty(old.journal, old.number), Empty(new.journal, new.number - 1))
+
+
+def test_what_is_no_journal_is_damaged() -> None:
+    for data in (b"", b"x", MAGIC, bytes(4096), b"\xff" * 4096):
+        with pytest.raises(Damaged):
+            parse(data)
+
+
+def test_names_keep_their_octets() -> None:
+    record = Record(JOURNAL, 1, Format.RAW, "caf\udce9", 1, b"")
+    assert parse(bytes(live(record))) == record

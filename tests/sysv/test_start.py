@@ -1,0 +1,248 @@
+"""What a bridge looks at before it begins, and what it leaves behind (docs/sysv.md 1.1, 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from protos.rqp_cast import Quality, TMsg, encode_t_msg
+from services.kit.settings import SettingsError, load
+from services.store.errors import QueueUnknown
+from services.store.rights import acl_rules
+from services.sysv.bridge import Unusable
+from services.sysv.settings import Mapping, SysvSettings, format_key
+from tests.live import until
+from tests.servers import Server
+from tests.sysv.live import LiveBridge
+from tests.sysv.local import Keys, existing, find, make
+
+Mappings = dict[str, dict[str, Any]]
+
+
+def mapping(direction: str, key: int, queue: str, **more: Any) -> dict[str, Any]:
+    return {"direction": direction, "key": key, "queue": queue, **more}
+
+
+# Settings
+
+
+def test_keys_as_people_write_them() -> None:
+    for said, meant in ((42, 42), ("42", 42), ("0x2a", 42), (0xDEADBEEF, 0xDEADBEEF - (1 << 32)), (-1, -1)):
+        assert Mapping(**mapping("in", said, "q")).key == meant  # type: ignore[arg-type]
+    assert format_key(-1) == "0xffffffff"
+    for said in (0, 1 << 32, -(1 << 31) - 1, "key", True, None, 1.5):
+        with pytest.raises(ValidationError):
+            Mapping(**mapping("in", said, "q"))  # type: ignore[arg-type]
+
+
+def test_modes_as_people_write_them() -> None:
+    for said in ("0640", "640", 0o640):  # YAML reads 0640 as an octal number
+        assert Mapping(**mapping("in", 1, "q", mode=said)).permissions == 0o640
+    for said in (640, "0888", "rw", -1, True):
+        with pytest.raises(ValidationError, match="octal"):
+            Mapping(**mapping("in", 1, "q", mode=said))
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(ValidationError, match="direction out only"):
+        Mapping(**mapping("in", 1, "q", format="t_msg"))
+    two = {"a": mapping("out", 1, "q"), "b": mapping("out", "0x1", "r")}  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match="'a' and 'b' both take out of the local queue 0x00000001"):
+        SysvSettings.model_validate({"mappings": two})
+
+
+def test_the_environment_may_say_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As every setting; what is wrong is told with who said it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    for name, value in (("KEY", "0x2a"), ("QUEUE", "orders"), ("DIRECTION", "out"), ("MODE", "0660")):
+        monkeypatch.setenv(f"PENSTOCK_SYSV__MAPPINGS__MINE__{name}", value)
+    settings = load().part(SysvSettings, "sysv", {"idle_s": 0.5})
+    assert settings.mappings == {"mine": Mapping(**mapping("out", 42, "orders", mode="0660"))}
+    assert settings.idle_s == 0.5
+    monkeypatch.setenv("PENSTOCK_SYSV__MAPPINGS__MINE__KEY", "0")
+    with pytest.raises(
+        SettingsError, match=r"sysv.mappings.mine.key: a key has 32 bits .* \(from PENSTOCK_SYSV__"
+    ):
+        load().part(SysvSettings, "sysv", {})
+    with pytest.raises(SettingsError, match=r"sysv.mapings: unknown; allowed: mappings, journal"):
+        load(flags={"sysv": {"mapings": {}, "mappings": {}}}).part(SysvSettings, "sysv", {"mappings": {}})
+
+
+# Loops (4.1)
+
+
+async def refused(bridge: LiveBridge, mappings: Mappings) -> str:
+    with pytest.raises(Unusable) as caught:
+        await bridge.open(mappings)
+    assert caught.value.reason == "loop"
+    return str(caught.value)
+
+
+async def test_in_and_out_of_the_same_queue(bridge: LiveBridge, key: int) -> None:
+    await bridge.queue("orders")
+    told = await refused(bridge, {"a": mapping("in", key, "orders"), "b": mapping("out", key, "orders")})
+    local = f"local queue {format_key(key)}"
+    assert told == f"messages would go round for ever: queue orders -> {local} -> queue orders"
+    assert find(key) is None  # nothing was made
+
+
+async def test_round_by_way_of_others(bridge: LiveBridge, keys: Keys) -> None:
+    for name in ("a", "b"):
+        await bridge.queue(name)
+    first, second = keys.new(), keys.new()
+    ring = {
+        "1": mapping("in", first, "a"),
+        "2": mapping("out", first, "b"),
+        "3": mapping("in", second, "b"),
+        "4": mapping("out", second, "a"),
+    }
+    assert "queue b" in await refused(bridge, ring)
+    del ring["4"]
+    await bridge.open(ring)
+
+
+@pytest.mark.parametrize(
+    ("remote", "binding"),
+    [
+        ({"protocol": "rqp-cast", "key": 7}, {"rqpCast": {"key": 7}}),
+        ({"protocol": "rqp-mca", "queueId": 7}, {"rqpMca": {"queueId": 7}}),
+    ],
+)
+async def test_out_into_a_remote_queue_that_leads_back(
+    bridge: LiveBridge, keys: Keys, remote: dict[str, Any], binding: dict[str, Any]
+) -> None:
+    await bridge.queue("away", remote=remote)
+    await bridge.queue("home", bindings=binding)
+    key, other = keys.new(), keys.new()
+    round_ = {"in": mapping("in", key, "home"), "out": mapping("out", key, "away")}
+    assert "queue away -> queue home" in await refused(bridge, round_)
+    apart = {"in": mapping("in", key, "home"), "out": mapping("out", other, "away")}
+    await bridge.open(apart)
+
+
+async def test_a_number_of_another_protocol_leads_nowhere(bridge: LiveBridge, key: int) -> None:
+    await bridge.queue("away", remote={"protocol": "rqp-cast", "key": 7})
+    await bridge.queue("home", bindings={"rqpMca": {"queueId": 7}, "rqpCast": {"key": 8}})
+    await bridge.open({"in": mapping("in", key, "home"), "out": mapping("out", key, "away")})
+
+
+async def test_t_msgs_may_name_any_key(bridge: LiveBridge, key: int) -> None:
+    for name, spec in (("transmission", {}), ("home", {"bindings": {"rqpCast": {"key": 7}}})):
+        await bridge.queue(name, **spec)
+    out = mapping("out", key, "transmission", format="t_msg")
+    assert "queue home" in await refused(bridge, {"in": mapping("in", key, "home"), "out": out})
+
+
+# What cannot be used (4.2, 4.3)
+
+
+async def test_a_queue_that_is_not_there(bridge: LiveBridge, key: int) -> None:
+    with pytest.raises(QueueUnknown, match="'nowhere'"):
+        await bridge.open({"a": mapping("in", key, "nowhere")})
+    assert find(key) is None
+
+
+async def test_nothing_to_join(bridge: LiveBridge) -> None:
+    with pytest.raises(Unusable, match="name mappings"):
+        await bridge.open({})
+
+
+async def test_a_local_queue_that_is_missing(bridge: LiveBridge, key: int) -> None:
+    await bridge.queue("orders")
+    with pytest.raises(Unusable, match=f"mapping a: there is no local queue with key {format_key(key)}") as e:
+        await bridge.open({"a": mapping("out", key, "orders", create=False)})
+    assert e.value.reason == "missing"
+
+
+async def test_a_second_bridge_of_the_same_mapping(bridge: LiveBridge, key: int) -> None:
+    """3.2"""
+    await bridge.queue("orders")
+    await bridge.open({"a": mapping("out", key, "orders")})
+    other = LiveBridge(bridge.url, bridge.journal)
+    with pytest.raises(Unusable, match="in use") as caught:
+        await other.open({"b": mapping("out", key, "orders")})
+    assert caught.value.reason == "in_use"
+    await other.close()
+
+
+async def test_a_folder_that_cannot_be_used(bridge: LiveBridge, key: int, tmp_path: Path) -> None:
+    await bridge.queue("orders")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unusable) as caught:
+        await bridge.open({"a": mapping("out", key, "orders")}, journal=tmp_path / "file")
+    assert caught.value.reason == "no_journal"
+
+
+async def test_it_waits_for_the_store(own_server: Server, own_bridge: LiveBridge, key: int) -> None:
+    """1.1"""
+    await own_bridge.queue("orders")
+    own_server.kill9()
+    opening = asyncio.create_task(own_bridge.open({"a": mapping("in", key, "orders")}))
+    await until(lambda: own_bridge.log.events("sysv_waits_for_store"))
+    own_server.restart()
+    await opening
+    assert find(key) is not None
+
+
+async def test_the_rights_of_the_edges_user_are_enough(
+    bridge: LiveBridge, server: Server, keys: Keys
+) -> None:
+    """`penstock store rights`: both ways, T_MSGs, and dead letters."""
+    requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
+    into, out, damaged = keys.new(), keys.new(), keys.new()
+    server.call("ACL", "SETUSER", "sysv", *acl_rules(), ">secret")
+    user = LiveBridge(server.url.replace("//", "//sysv:secret@"), bridge.journal)
+    try:
+        await user.open(
+            {
+                "in": mapping("in", into, "requests"),
+                "out": mapping("out", out, "replies"),
+                "t_msg": mapping("out", damaged, "replies", format="t_msg"),
+            }
+        )
+        await bridge.put(requests, b"1", bytes(10_000))
+        existing(out).send(b"2")
+        existing(damaged).send(b"no T_MSG")
+        existing(damaged).send(encode_t_msg(TMsg(Quality.HIGH_QUALITY, 0, 404, b"")))
+        await until(lambda: bridge.bodies(replies))
+        await until(lambda: existing(into).current_messages)
+
+        async def are_dead() -> bool:
+            return len(await bridge.dead(replies)) == 2 and len(await bridge.dead(requests)) == 1
+
+        await until(are_dead)
+        assert not user.log.events("sysv_waits")
+    finally:
+        await user.close()
+        server.call("ACL", "DELUSER", "sysv")
+
+
+# The end (4.2)
+
+
+async def test_local_queues_stay(bridge: LiveBridge, key: int) -> None:
+    await bridge.queue("orders")
+    await bridge.open({"a": mapping("in", key, "orders")})
+    await bridge.stop()
+    assert find(key) is not None
+
+
+async def test_remove_on_exit_removes_what_it_made(bridge: LiveBridge, keys: Keys) -> None:
+    ours, full, theirs = keys.new(), keys.new(), keys.new()
+    make(theirs)
+    await bridge.queue("orders")
+    mappings = {str(key): mapping("in", key, "orders") for key in (ours, full, theirs)}
+    await bridge.open(mappings, remove_on_exit=True)
+    existing(full).send(b"unread")
+    await bridge.stop()
+    assert [find(key) is None for key in (ours, full, theirs)] == [True, True, False]
+    told = bridge.log.events("sysv_removed")
+    assert {(getattr(line, "mapping", ""), getattr(line, "messages", 0)) for line in told} == {
+        (str(ours), 0),
+        (str(full), 1),
+    }
