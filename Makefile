@@ -33,7 +33,7 @@ bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/
 lock: $(READY)   ## write the pinned, hashed requirement files anew
 	tools/lock
 
-system:          # what the tests need beside Python: Debian's Redis, a C compiler
+system:          # what the tests need beside Python: Debian's Redis, a C compiler, `ip`
 	tools/system test
 
 $(READY): requirements/dev.txt pyproject.toml
