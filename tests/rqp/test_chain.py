@@ -1,19 +1,24 @@
 """TMQ, RQP/MCA, RQP/cast and a program in C that knows System V queues only, in one chain over two systems.
 
-Nothing is by hand: two `penstock up`, a `penstock sysv`, the compiled program, and TMQ clients. A queue that others fill
-is never a transmission queue (rqp_mca.md 2.4), so whoever wants a message passed on says so with a program of his own:
-here one that takes it out of one queue and puts it into another in one transaction of TMQ (docs/rqp.md, "Passing on").
+Nothing is by hand: two `penstock up`, a `penstock sysv`, the compiled program, a TMQ client, and the program of
+docs/rqp.md, "Passing on": a queue that others fill is never a transmission queue (rqp_mca.md 2.4), so whoever wants a
+message passed on says so.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from services.kit.parent import die_with_parent
 from tests.cli.shell import Shell, Up, running
 from tests.live import until
 from tests.rqp.cast_net import HERE, THERE, port_range
@@ -22,7 +27,9 @@ from tests.sysv.local import Keys
 from tests.sysv.process import BridgeProgram
 from tests.sysv.program import Program
 from tests.tmq.client import Client
+from tests.tmq.process import ROOT
 
+PASS_ON = ROOT / "docs" / "examples" / "rqp" / "pass_on.py"
 BODIES = [b"first", bytes(range(32, 127)), b"x" * 8000, b"last"]
 
 QUEUE = """
@@ -105,28 +112,28 @@ async def near(systems: Systems) -> AsyncIterator[Client]:
         yield client
 
 
-@pytest.fixture
-async def far(systems: Systems) -> AsyncIterator[Client]:
-    async with await Client.connect(systems.far.place()) as client:
-        yield client
+class PassOn:
+    """docs/examples/rqp/pass_on.py at work at a system. `with`."""
+
+    def __init__(self, up: Up, source: str, goal: str) -> None:
+        place = str(up.place()[1])
+        self._process = subprocess.Popen(
+            [sys.executable, PASS_ON, place, source, goal],
+            start_new_session=True,
+            preexec_fn=partial(die_with_parent, os.getpid()),
+        )
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.poll() is None, "it ended by itself"
+        self._process.kill()
+        self._process.wait()
 
 
-async def pass_on(client: Client, source: bytes, goal: bytes, count: int) -> None:
-    """One message after the other, each in a transaction: it stands in one of the two queues, whatever happens."""
-    source_id, goal_id = await client.open(source), await client.open(goal)
-    assert source_id is not None and goal_id is not None
-    for _ in range(count):
-        await until(lambda: client.select(source_id))
-        assert await client.ts()
-        body = await client.dnq(source_id)
-        assert body is not None
-        assert await client.enq(goal_id, body)
-        assert await client.te()
-
-
-@pytest.mark.timeout(180)
 async def test_from_tmq_by_mca_and_by_cast_to_msgrcv(
-    systems: Systems, near: Client, far: Client, keys: Keys, program: Program, tmp_path: Path
+    systems: Systems, near: Client, keys: Keys, program: Program, tmp_path: Path
 ) -> None:
     """TMQ, MCA (3), a second system, TMQ, cast (3), sysv.md 2, msgrcv: each message once, in order, octet for octet."""
     key = keys.new()
@@ -136,16 +143,15 @@ async def test_from_tmq_by_mca_and_by_cast_to_msgrcv(
         requests = await near.open(b"requests")
         assert requests is not None
         await near.put(requests, *BODIES)
-        await pass_on(far, b"requests-in", b"requests-back", len(BODIES))
-        arrived = await asyncio.to_thread(program.receive, key, len(BODIES))
+        with PassOn(systems.far, "requests-in", "requests-back"):
+            arrived = await asyncio.to_thread(program.receive, key, len(BODIES))
     finally:
         bridge.kill9()
     assert arrived == [(body, 1) for body in BODIES]
 
 
-@pytest.mark.timeout(180)
 async def test_from_msgsnd_by_cast_and_by_mca_to_tmq(
-    systems: Systems, near: Client, far: Client, keys: Keys, program: Program, tmp_path: Path
+    systems: Systems, near: Client, keys: Keys, program: Program, tmp_path: Path
 ) -> None:
     """The way round: msgsnd, sysv.md 3, cast (3), a second system, TMQ, MCA (3), DNQ."""
     key = keys.new()
@@ -153,10 +159,10 @@ async def test_from_msgsnd_by_cast_and_by_mca_to_tmq(
     try:
         await asyncio.to_thread(bridge.started)
         await asyncio.to_thread(program.send, key, 5, *BODIES)
-        await pass_on(far, b"answers-in", b"answers-back", len(BODIES))
         answers = await near.open(b"answers")
         assert answers is not None
-        await until(lambda: _holds(near, answers, len(BODIES)))
+        with PassOn(systems.far, "answers-in", "answers-back"):
+            await until(lambda: _holds(near, answers, len(BODIES)))
         assert await near.drain(answers) == BODIES
     finally:
         bridge.kill9()
