@@ -25,6 +25,7 @@ lint: $(READY)   ## ruff, mypy --strict, import contracts
 faults: $(READY) system  ## kill everything at random, SEEDS=10 times; FAULT_SEED= says the first seed
 	$(PYTHON) -m tests.faults $(SEEDS)
 	$(PYTHON) -m tests.faults.text $(SEEDS)
+	$(PYTHON) -m tests.faults.rqp $(SEEDS)
 
 bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/results
 	tools/system bench

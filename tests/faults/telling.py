@@ -24,15 +24,17 @@ class Judged:
     report: str  # '' if all was well
 
 
-def report(
+def judged(
     seed: int, summary: str, began: float, faults: Sequence[Fault], violations: Sequence[Violation]
-) -> str:
+) -> Judged:
+    if not violations:
+        return Judged(summary, "")
     lines = [f"FAULT_SEED={seed}: {len(violations)} violations", summary, "", "Faults:"]
     lines += [_tell_fault(began, fault) for fault in faults]
     lines += [f"[{violation.rule}] {violation.text}" for violation in violations[:SHOWN]]
     if len(violations) > SHOWN:
         lines.append(f"... and {len(violations) - SHOWN} more")
-    return "\n".join(lines)
+    return Judged(summary, "\n".join(lines))
 
 
 def _at(began: float, moment: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.faults.rqp.checker import check, count
 from tests.faults.rqp.run import Outcome
-from tests.faults.telling import Judged, Violation, report
+from tests.faults.telling import Judged, Violation, judged
 
 
 def judge(outcome: Outcome) -> list[Violation]:
@@ -37,7 +37,5 @@ def summary(outcome: Outcome) -> str:
 
 
 def verdict(outcome: Outcome) -> Judged:
-    line = summary(outcome)
-    if not (violations := judge(outcome)):
-        return Judged(line, "")
-    return Judged(line, report(outcome.seed, line, outcome.history.began, outcome.faults, violations))
+    began = outcome.history.began
+    return judged(outcome.seed, summary(outcome), began, outcome.faults, judge(outcome))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from tests.faults.telling import Judged, Violation, report
+from tests.faults.telling import Judged, Violation, judged
 from tests.faults.text.checker import check
 from tests.faults.text.run import Outcome
 
@@ -43,7 +43,5 @@ def summary(outcome: Outcome) -> str:
 
 
 def verdict(outcome: Outcome) -> Judged:
-    line = summary(outcome)
-    if not (violations := judge(outcome)):
-        return Judged(line, "")
-    return Judged(line, report(outcome.seed, line, outcome.history.began, outcome.faults, violations))
+    began = outcome.history.began
+    return judged(outcome.seed, summary(outcome), began, outcome.faults, judge(outcome))
