@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
 
 from services.pubsub.backlogs import Backlogs
+from services.pubsub.fanout import Fanout
 from services.pubsub.render import for_client, render, runs
 from services.pubsub.router import Router
 from services.pubsub.subscriber import Subscriber, Subscription, by_number
 from services.store.log import Entry, Place
 
-TURN_BYTES = 128 << 10  # of output before the others have their turn
+OWN_TABLE = 1000  # subscriptions; a table of more would take too long to make whenever somebody falls behind
 
 
 class Overtaken(Exception):
@@ -26,37 +26,56 @@ class CatchUp:
     """It goes on at `place`, line by line if it must: a message may match very many subscriptions of one connection."""
 
     def __init__(
-        self, subscriber: Subscriber, subscriptions: Iterable[Subscription], place: Place, backlogs: Backlogs
+        self,
+        subscriber: Subscriber,
+        late: Subscription | None,
+        place: Place,
+        backlogs: Backlogs,
+        fanout: Fanout,
     ) -> None:
+        """late: it alone; None: all of the subscriber's that are not late."""
         self.subscriber = subscriber
+        self._late = late
         self._backlogs = backlogs
         self.place = place  # every line up to here has been dealt with
         self.delivered = 0  # MESSAGE lines since somebody last looked
         self.rests_until = 0.0  # in the loop's time: the log could not be read for it
         self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
-        self._left = TURN_BYTES
-        self._long = 0  # octets of a line that has to wait for room
-        self._router: Router[Subscription] = Router()
-        self._subscriptions: set[Subscription] = set()
-        self._youngest = place  # what no subscription began behind
-        self._matched: tuple[bytes, list[Subscription]] = (b"", [])  # the last tag's, in order
-        for subscription in subscriptions:
-            self.add(subscription)
+        self._turn = self._left = (
+            0  # octets of output: at most, and still to come before the others have their turn
+        )
+        self._long = 0  # octets of the line that comes next and has to wait for room
+        self._fanout = fanout
+        self._own: Router[Subscription] | None = None
+        self._youngest = place  # what no subscription of the own table began behind
+        self._matched: tuple[bytes, int, list[Subscription]] = (b"", 0, [])  # the last tag's, in order
+        if late is not None or len(subscriber.by_identifier) <= OWN_TABLE:
+            self._own = Router()
+            for subscription in self._subscriptions():
+                self.add(subscription)
+
+    def _subscriptions(self) -> list[Subscription]:
+        if self._late is not None:
+            return [self._late]
+        return [s for s in self.subscriber.by_identifier.values() if s.since is not None and not s.is_late]
 
     def add(self, subscription: Subscription) -> None:
-        self._router.add(subscription.tag, subscription.is_prefix, subscription)
-        self._subscriptions.add(subscription)
-        self._matched = (b"", [])
+        if self._own is not None:
+            self._own.add(subscription.tag, subscription.is_prefix, subscription)
+        self._matched = (b"", 0, [])
         if subscription.since is not None:
             self._youngest = max(self._youngest, subscription.since)
 
     def remove(self, subscription: Subscription) -> None:
-        self._matched = (b"", [])
-        self._router.remove(subscription.tag, subscription.is_prefix, subscription)
-        self._subscriptions.discard(subscription)
+        self._matched = (b"", 0, [])
+        self._long = 0  # perhaps it was for this one
+        if self._own is not None:
+            self._own.remove(subscription.tag, subscription.is_prefix, subscription)
 
     def may_go_on(self) -> bool:
-        """False while there is no room for the long line that comes next: nothing else need be looked at."""
+        """False while there is no room, for anything or for the long line that comes next."""
+        if self.subscriber.wire.backlog() > self._backlogs.turn().room:
+            return False
         return not self._long or self._backlogs.takes_line(self.subscriber, self._long)
 
     def take(self, entries: list[Entry], until: Place) -> bool:
@@ -65,7 +84,7 @@ class CatchUp:
         False if it is where it was: there was nothing more, or no room for a long line. Raises Overtaken.
         """
         before = (self.place, self._sent_of_next)
-        self._left = TURN_BYTES
+        self._turn = self._left = self._backlogs.turn().most
         if not entries:
             self._skip_to(until)
         for entry in entries:
@@ -91,21 +110,29 @@ class CatchUp:
         if place == self.place:
             return
         if place.serial > self.place.serial:
-            began = [s.since for s in self._subscriptions if s.since is not None]
+            began = [s.since for s in self._subscriptions() if s.since is not None]
             lost = place.serial - max(self.place, min(began, default=place)).serial
             if lost > 0:
                 raise Overtaken(lost)
         self.place = place
-        self._sent_of_next = 0
+        self._sent_of_next = self._long = 0
 
     def _wanted(self, tag: bytes, place: Place) -> list[Subscription]:
         """In the order in which they were made. There may be very many of them, and a turn for each few."""
-        if self._matched[0] != tag:
-            self._matched = (tag, sorted(self._router.match(tag), key=by_number))
-        matched = self._matched[1]
-        if self._youngest < place:
+        if self._matched[:2] != (tag, self._version()):
+            self._matched = (tag, self._version(), sorted(self._match(tag), key=by_number))
+        matched = self._matched[2]
+        if self._own is not None and self._youngest < place:
             return matched
         return [s for s in matched if s.since is not None and s.since < place]
+
+    def _version(self) -> int:
+        return 0 if self._own is not None else self._fanout.version
+
+    def _match(self, tag: bytes) -> list[Subscription]:
+        if self._own is not None:
+            return self._own.match(tag)
+        return [each for each in self._fanout.match(tag) if each.subscriber is self.subscriber]
 
     def _send(self, tag: bytes, run: bytes, wanted: list[Subscription]) -> bool:
         lines = run.count(b"\n")
@@ -132,20 +159,21 @@ class CatchUp:
         return True
 
     def _may_send(self, line: bytes) -> bool:
-        """A line that is longer than a turn waits until there is room for it beside what others have waiting."""
-        self._long = len(line) if len(line) > TURN_BYTES else 0
-        return self.may_go_on()
+        """A line that is longer than a turn waits until there is room for it beside other long ones."""
+        self._long = len(line) if len(line) > self._turn else 0
+        return not self._long or self._backlogs.takes_line(self.subscriber, self._long)
 
     def _write(self, rendered: bytes, lines: int) -> None:
         subscriber = self.subscriber
         data = for_client(rendered, subscriber.crlf, subscriber.ascii_only)
         subscriber.wire.write(data)
+        self._backlogs.written(subscriber)
         self._left -= len(data)
         self.delivered += lines
 
     def _forward(self, lines: int) -> None:
         self.place = Place(self.place.era, self.place.serial + lines)
-        self._sent_of_next = 0
+        self._sent_of_next = self._long = 0
 
 
 def _without(block: bytes, lines: int) -> bytes:

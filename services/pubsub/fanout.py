@@ -34,6 +34,7 @@ class Fanout:
     def __init__(self, backlogs: Backlogs, fall_behind: FallBehind) -> None:
         self.place: Place | None = None
         self.delivered = 0  # MESSAGE lines
+        self.version = 0  # of what `match` finds
         self._backlogs = backlogs
         self._fall_behind = fall_behind
         self._router: Router[Subscription] = Router()
@@ -65,11 +66,16 @@ class Fanout:
         else:
             self._forget_groups(subscription)
 
+    def match(self, tag: bytes) -> list[Subscription]:
+        """All whose time has come, of those that keep up and of those that do not."""
+        return self._router.match(tag)
+
     def _activate(self, subscription: Subscription) -> None:
         self._router.add(subscription.tag, subscription.is_prefix, subscription)
         self._forget_groups(subscription)
 
     def _forget_groups(self, subscription: Subscription) -> None:
+        self.version += 1
         if subscription.is_prefix:
             self._groups.clear()
             self._cached = 0

@@ -17,7 +17,6 @@ from services.store.log import Entry, Log, Place
 
 log = logging.getLogger(__name__)
 
-ROOM_BYTES = 64 << 10  # who has less than this waiting is sent more
 PAUSE_S = 0.02  # between two looks whether anybody has room
 AGAIN_S = 0.5  # after the log could not be read
 
@@ -56,18 +55,17 @@ class Laggards:
     def add(self, subscriber: Subscriber, place: Place) -> None:
         """From now on it is served from the log, from `place` on."""
         subscriber.place = place
-        on_time = [s for s in subscriber.by_identifier.values() if s.since is not None and not s.is_late]
-        self._behind[subscriber] = CatchUp(subscriber, on_time, place, self._backlogs)
+        self._behind[subscriber] = CatchUp(subscriber, None, place, self._backlogs, self._fanout)
         self._some.set()
 
     def add_late(self, subscription: Subscription, since: Place) -> None:
         """Subscribed at a place that everybody here has passed already."""
         subscription.is_late = True
         catch_up = self._behind[subscription] = CatchUp(
-            subscription.subscriber, [subscription], since, self._backlogs
+            subscription.subscriber, subscription, since, self._backlogs, self._fanout
         )
         entries, until = self._recent.after(since), self._fanout.place
-        if entries is not None and until is not None:
+        if entries is not None and until is not None and catch_up.may_go_on():
             self._step(catch_up, subscription, entries, until)
         self._some.set()
 
@@ -123,7 +121,7 @@ class Laggards:
         until = self._fanout.place
         if until is None or now < catch_up.rests_until:
             return False
-        if catch_up.subscriber.wire.backlog() > ROOM_BYTES or not catch_up.may_go_on():
+        if not catch_up.may_go_on():
             return False
         entries = self._in_memory(catch_up, until, now)
         if entries is None:

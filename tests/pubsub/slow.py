@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from services.pubsub.laggards import ROOM_BYTES
+from services.pubsub.backlogs import PLENTY
 from services.pubsub.subscriber import Subscription
 from services.store import Source, StoreError
 from services.store.operations import Placed
@@ -39,7 +39,7 @@ async def stuck(edge: LiveEdge) -> None:
     async def stays() -> bool:
         before = {connection: connection.backlog() for connection in edge.connections()}
         await asyncio.sleep(0.02)
-        return any(ROOM_BYTES < size == connection.backlog() for connection, size in before.items())
+        return any(PLENTY.room < size == connection.backlog() for connection, size in before.items())
 
     await until(stays)
 

@@ -134,7 +134,7 @@ async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server,
     sender = await edge.client()
     text = b"y" * (3 << 20)
     await sender.publish(b"t", text)
-    await until(lambda: len(edge.service.laggards) == len(clients) - 1)  # one has it
+    await until(lambda: 0 < len(edge.service.laggards) < len(clients))  # one has it, perhaps in the kernel
     spent_s = time.process_time()
     await asyncio.sleep(0.5)
     assert time.process_time() - spent_s < 0.25, "those that wait for room are looked at all the time"

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.pubsub import catchup
-from services.pubsub.backlogs import Backlogs
+from services.pubsub.backlogs import Backlogs, Turn
 from services.pubsub.fanout import Fanout
 from services.pubsub.laggards import Laggards
 from services.pubsub.recent import Recent
@@ -37,7 +36,7 @@ async def test_whoever_ends_while_another_is_read_for_gets_nothing_more(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the same round: one waits for the log, and the next, who could be served from memory, ends meanwhile."""
-    log, recent, backlogs = SlowLog(), Recent(), Backlogs(8 << 20, 128 << 20)
+    log, recent, backlogs = SlowLog(), Recent(), Backlogs(8 << 20, 128 << 20, lambda *_: None)
     fanout = Fanout(backlogs, lambda subscriber, place: laggards.add(subscriber, place))
     laggards = Laggards(log, fanout, recent, backlogs, lambda *_: None)  # type: ignore[arg-type]
 
@@ -53,7 +52,7 @@ async def test_whoever_ends_while_another_is_read_for_gets_nothing_more(
     fanout.place = Place(1, 10)
     laggards.add(slow, Place(1, 0))
     with monkeypatch.context() as patch:
-        patch.setattr(catchup, "TURN_BYTES", 0)  # more is due than one turn gives
+        patch.setattr(backlogs, "turn", lambda: Turn(1, 0))  # more is due than one turn gives
         laggards.add_late(wanted, Place(1, 6))
     laggards.start()
     try:

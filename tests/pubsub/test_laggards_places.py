@@ -6,7 +6,8 @@ import pytest
 
 from services.pubsub import readings
 from services.pubsub.backlogs import Backlogs
-from services.pubsub.catchup import CatchUp, Overtaken
+from services.pubsub.catchup import OWN_TABLE, CatchUp, Overtaken
+from services.pubsub.fanout import Fanout
 from services.pubsub.readings import IDLE_S, Readings
 from services.pubsub.recent import Recent
 from services.pubsub.subscriber import Subscriber, Subscription
@@ -17,14 +18,21 @@ from tests.pubsub.paper import Paper, entry, subscribe
 class Laggard:
     def __init__(self, *since: int) -> None:
         """At the log's beginning, with a subscription made at each of these serials."""
+        self.number = 0
         self.paper = Paper()
         self.subscriber = Subscriber(self.paper, True)  # type: ignore[arg-type]
-        self.catch_up = CatchUp(self.subscriber, [], Place(1, 0), Backlogs(8 << 20, 128 << 20))
+        backlogs = Backlogs(8 << 20, 128 << 20, lambda *_: None)
+        self.fanout = Fanout(backlogs, lambda *_: None)
+        self.catch_up = CatchUp(self.subscriber, None, Place(1, 0), backlogs, self.fanout)
         self.made = [self.subscribe(serial) for serial in since]
 
+    def unsubscribe(self, made: Subscription) -> None:
+        del self.subscriber.by_identifier[made.identifier]
+        self.catch_up.remove(made)
+
     def subscribe(self, since: int) -> Subscription:
-        number = len(self.subscriber.by_identifier) + 1
-        made = subscribe(self.subscriber, b"%d" % number, Place(1, since), number)
+        self.number += 1
+        made = subscribe(self.subscriber, b"%d" % self.number, Place(1, since), self.number)
         self.catch_up.add(made)
         return made
 
@@ -44,7 +52,7 @@ class TestWhatIsLost:
     def test_is_nothing_before_the_first_subscription(self, trimmed_all: bool) -> None:
         """Behind at 0, then UNSUBSCRIBE, and SUBSCRIBE again at 8: it never wanted what was trimmed."""
         laggard = Laggard(0)
-        laggard.catch_up.remove(laggard.made[0])
+        laggard.unsubscribe(laggard.made[0])
         laggard.subscribe(8)
         if trimmed_all:
             laggard.catch_up.take([], Place(1, 8))
@@ -102,3 +110,50 @@ class TestReadings:
             assert kept.after(used, 0.0)
             kept.next_round(0.0)
         assert not kept.after(idle, 0.0)
+
+
+class TestVeryManySubscriptions:
+    """Of one connection: no table of its own is made for it, everybody's serves."""
+
+    def behind(self, fanout: Fanout, backlogs: Backlogs) -> tuple[Paper, Subscriber, CatchUp]:
+        paper = Paper()
+        subscriber = Subscriber(paper, True)  # type: ignore[arg-type]
+        for number in range(OWN_TABLE + 1):
+            made = subscribe(subscriber, b"i%d" % number, Place(1, 0), 0)
+            made.tag = b"t" if number in (5, 700) else b"idle.%d" % number
+            fanout.number(made)
+            fanout.add(made, Place(1, 0))
+        stranger = subscribe(Subscriber(Paper(), True), b"other", Place(1, 0), 0)  # type: ignore[arg-type]
+        fanout.number(stranger)
+        fanout.add(stranger, Place(1, 0))
+        return paper, subscriber, CatchUp(subscriber, None, Place(1, 0), backlogs, fanout)
+
+    def test_get_what_is_theirs_in_their_order(self) -> None:
+        backlogs = Backlogs(8 << 20, 128 << 20, lambda *_: None)
+        fanout = Fanout(backlogs, lambda *_: None)
+        fanout.begin(Place(1, 0))
+        paper, _, catch_up = self.behind(fanout, backlogs)
+        assert catch_up._own is None
+        catch_up.take([entry(1, 2, 2)], Place(1, 2))
+        assert b"".join(paper.written) == b"".join(
+            b"MESSAGE %b m%d\n" % (identifier, serial) for serial in (1, 2) for identifier in (b"i5", b"i700")
+        )
+
+    def test_come_and_go_meanwhile(self) -> None:
+        backlogs = Backlogs(8 << 20, 128 << 20, lambda *_: None)
+        fanout = Fanout(backlogs, lambda *_: None)
+        fanout.begin(Place(1, 0))
+        paper, subscriber, catch_up = self.behind(fanout, backlogs)
+        subscriber.place = Place(1, 0)
+        catch_up.take([entry(1, 1)], Place(1, 1))
+        late = subscribe(subscriber, b"late", Place(1, 2), 0)
+        fanout.number(late)
+        fanout.add(late, Place(1, 2))
+        catch_up.add(late)
+        fanout.deliver([entry(1, 1), entry(1, 2), entry(1, 3)])
+        gone = subscriber.by_identifier.pop(b"i5")
+        fanout.remove(gone)
+        catch_up.remove(gone)
+        paper.written.clear()
+        catch_up.take([entry(1, 2), entry(1, 3)], Place(1, 3))
+        assert b"".join(paper.written) == b"MESSAGE i700 m2\nMESSAGE i700 m3\nMESSAGE late m3\n"

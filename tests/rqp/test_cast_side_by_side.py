@@ -121,3 +121,20 @@ async def test_workers_of_one_machine(new_server: NewServer, machines: Machines,
     for goal in goals:
         found = await there.bodies(goal)
         assert sorted(found) == sorted(b"%d" % number for number in range(20))
+
+
+async def test_a_queue_is_handed_over_in_its_order(machines: Machines, receiver: HandReceiver) -> None:
+    """4.4: what one had taken ahead is back in its places before another may own the queue."""
+    first = await machines.sender()
+    second = await machines.sender()
+    queue = await remote(first)
+    await first.put(queue, *(b"%03d" % number for number in range(60)))
+    for number in range(5):
+        assert await receiver.receive() == b"%03d" % number
+    await agent(first).stop_taking()
+    assert (await first.bodies(queue))[:5] == [b"%03d" % number for number in range(5, 10)]
+    await agent(first).close()
+    receiver.asked()
+    for number in range(5, 12):
+        assert await receiver.receive() == b"%03d" % number
+    await until(lambda: got_through(second) == 7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -77,6 +78,10 @@ class CastSending:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._give_back()
+        if not lost:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GONE_S):
+                    await self._stock.is_quiet()
 
     async def _run(self) -> None:
         while not self._stopping:
@@ -108,7 +113,7 @@ class CastSending:
         self._shared.means.counts.held.dec(self._stock.held)
         self._stock.release()
         if self._current is not None:
-            self._pipe.release(self._source, [self._current.delivery], failed=False)
+            self._stock.give_back([self._current.delivery])
             self._current = None
 
     async def _rest(self) -> None:

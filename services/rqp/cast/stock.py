@@ -81,6 +81,9 @@ class Stock:
         self._waiting: list[tuple[float, int, Message]] = []  # a heap: (not before, number, message)
         self._held: list[Delivery] = []
         self._numbers = itertools.count()
+        self._under_way = 0  # takes and returns that the store has not answered
+        self._quiet = asyncio.Event()  # none are
+        self._quiet.set()
 
     @property
     def held(self) -> int:
@@ -123,8 +126,26 @@ class Stock:
         self._ready.clear()
         self._waiting.clear()
         self._held.clear()
+        self.give_back(deliveries)
+
+    def give_back(self, deliveries: list[Delivery]) -> None:
+        """These return to their places."""
         if deliveries:
-            self._pipe.release(self._source, deliveries, failed=False)
+            self._begin()
+            self._pipe.release(self._source, deliveries, failed=False, done=lambda _error: self._end())
+
+    async def is_quiet(self) -> None:
+        """Returns once the store has all that went back: whoever has the queue next finds it in its order."""
+        await self._quiet.wait()
+
+    def _begin(self) -> None:
+        self._under_way += 1
+        self._quiet.clear()
+
+    def _end(self) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self._quiet.set()
 
     # taking
 
@@ -138,8 +159,7 @@ class Stock:
             await self._prepare(singles)
         except BaseException:
             self._ready.clear()
-            if singles:
-                self._pipe.release(self._source, singles, failed=False)
+            self.give_back(singles)
             raise
         return bool(singles)
 
@@ -148,17 +168,19 @@ class Stock:
         answer: asyncio.Future[list[Delivery]] = asyncio.get_running_loop().create_future()
 
         def taken(got: list[Delivery] | StoreError, more: bool) -> None:
+            if more and not got and not answer.done():  # those looked at had expired, or were others'
+                self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
+                return
             if isinstance(got, StoreError):
                 if not answer.done():
                     answer.set_exception(got)
             elif answer.done():
-                if got:
-                    self._pipe.give_back(got)
-            elif more and not got:  # those looked at had expired, or were others'
-                self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
+                self.give_back(got)
             else:
                 answer.set_result(got)
+            self._end()
 
+        self._begin()
         self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
         return await answer
 
