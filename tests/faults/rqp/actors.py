@@ -13,7 +13,8 @@ from tests.faults.rqp.system import System
 SIZES = (0,) * 90 + (600,) * 6 + (5_000,) * 3 + (60_000,)  # octets beyond the head
 PACE_S = 0.05  # after a call that failed
 RUNS = {"rqp-mca": (1, 1, 5, 20), "rqp-cast": (1, 1, 2, 5)}  # messages in one call
-PAUSES_S = {"rqp-mca": 0.1, "rqp-cast": 0.3}  # between two calls, at most
+PAUSE_S = 0.15  # between two calls, at most
+PAUSE_ONCE_S = 0.05  # the same where each message must arrive once: some of them shall always be under way
 
 
 class Producer:
@@ -26,10 +27,11 @@ class Producer:
         self._rng = random.Random(f"{seed} {book.way}")
 
     async def play(self, stopping: asyncio.Event) -> None:
-        protocol = self._book.way.protocol
+        way = self._book.way
+        pause_s = PAUSE_ONCE_S if way.is_once else PAUSE_S
         while not stopping.is_set():
-            if await self.put(self._rng.choice(RUNS[protocol])):
-                await asyncio.sleep(self._rng.uniform(0, PAUSES_S[protocol]))
+            if await self.put(self._rng.choice(RUNS[way.protocol])):
+                await asyncio.sleep(self._rng.uniform(0, pause_s))
             else:
                 await asyncio.sleep(PACE_S)
 
