@@ -61,9 +61,10 @@ class Disturbance:
         end = time.monotonic() + seconds
         while not is_over() and time.monotonic() < end:
             await asyncio.sleep(self._rng.uniform(0, CALM_S))
-            await self._episode(next(self._plan))
+            await self.episode(next(self._plan))
 
-    async def _episode(self, episode: Episode) -> None:
+    async def episode(self, episode: Episode) -> None:
+        """One that was planned, or made up by the run. Raises Stuck."""
         first = len(self.faults)
         targets = dict.fromkeys(step.target for step in episode)
         lanes = [[step for step in episode if step.target == target] for target in targets]

@@ -2,7 +2,7 @@
 
 foreign    arrived, or dead, though nobody put it in, or it was refused; or on another way than its own
 lost       certain, stored, and never arrived; or uncertain, neither arrived nor dead, and nothing had happened
-uncounted  the same, and something had happened to stores only: edges that live count what they lose
+uncounted  the same, and it was put in when stores alone died: edges that live count what they lose
 doubled    arrived twice: certain by RQP/cast, or by any other way though nothing had happened in between
 order      overtaken by a later one, though nothing had happened since it was put in
 
@@ -13,28 +13,30 @@ arrived. A fault lasts until all edges serve again, and somewhat longer: for wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from tests.faults.disturbance import Fault
-from tests.faults.rqp.history import HEAD, Arrival, Book, Put
+from tests.faults.rqp.history import HEAD, Alone, Arrival, Book, Put
 from tests.faults.telling import Violation
 
 AFTERWARDS_S = 5.0  # sessions, reservations, pauses: whatever ran when it was over has ended by then
 FOR_EVER = float("inf")
 
 
-def check(books: Iterable[Book], faults: Sequence[Fault], counted: Mapping[str, int]) -> list[Violation]:
-    """counted: by protocol, how many uncertain messages the edges say that they lost."""
+def check(books: Iterable[Book], faults: Sequence[Fault], alone: Alone | None = None) -> list[Violation]:
     checks = [Check(book, faults) for book in books]
     found = [violation for one in checks for violation in one.violations()]
-    for protocol, told in counted.items():
-        gone = sum(len(one.gone_by_stores()) for one in checks if one.book.way.protocol == protocol)
-        if gone > told:
-            text = f"{protocol}: {gone} messages are gone while edges lived, but {told} are counted as lost"
-            found.append(Violation("uncounted", text))
-    return found
+    return found if alone is None else [*found, *_uncounted(checks, alone)]
+
+
+def _uncounted(checks: Iterable[Check], alone: Alone) -> Iterator[Violation]:
+    gone = Counter(one.book.way.protocol for one in checks for _ in one.gone(alone))
+    for protocol, number in gone.items():
+        if number > (told := alone.counted[protocol]):
+            text = f"{protocol}: {number} messages are gone while edges lived, but {told} are counted as lost"
+            yield Violation("uncounted", text)
 
 
 @dataclass(frozen=True)
@@ -98,18 +100,17 @@ class Check:
                 continue
             if self.book.way.is_certain:
                 yield self._say("lost", f"{put} was stored and never arrived")
-            elif put.body[:HEAD] not in self.dead and not self.what_happened(put.began, self._passed(put)):
+            elif put.body[:HEAD] not in self.dead and not self.something_happened(
+                put.began, self._passed(put)
+            ):
                 yield self._say("lost", f"{put} neither arrived nor is dead, and nothing had happened")
 
-    def gone_by_stores(self) -> list[Put]:
-        """Uncertain ones that are nowhere, and nothing had happened but to stores."""
-        gone = [
-            put
-            for put in self.book.puts
-            if put.is_stored and not self.times[put.body] and put.body[:HEAD] not in self.dead
-        ]
-        happened = [(put, self.what_happened(put.began, self._passed(put))) for put in gone]
-        return [put for put, kinds in happened if kinds == {"store"} and not self.book.way.is_certain]
+    def gone(self, alone: Alone) -> list[Put]:
+        """Uncertain ones that are nowhere, of those that were put in then."""
+        if self.book.way.is_certain:
+            return []
+        puts = [put for put in self.book.puts if put.is_stored and alone.began <= put.began <= alone.ended]
+        return [put for put in puts if not self.times[put.body] and put.body[:HEAD] not in self.dead]
 
     def _passed(self, put: Put) -> float:
         """When a later one arrived: by then it had been sent."""
@@ -124,7 +125,7 @@ class Check:
             last = max(arrival.at for arrival in self.book.arrivals if arrival.body == body)
             if self.book.way.is_once:
                 yield self._say("doubled", f"{put} arrived {count} times")
-            elif not self.what_happened(put.began, last):
+            elif not self.something_happened(put.began, last):
                 yield self._say("doubled", f"{put} arrived {count} times, and nothing had happened")
 
     def _order(self) -> Iterator[Violation]:
@@ -136,7 +137,7 @@ class Check:
                 continue
             if highest is None or self._number(highest.body) < self._number(arrival.body):
                 highest = arrival
-            elif not self.what_happened(put.began, arrival.at):
+            elif not self.something_happened(put.began, arrival.at):
                 text = f"{put} came after {self.by_body[highest.body]}, and nothing had happened since it was put"
                 yield self._say("order", text)
 
@@ -147,15 +148,13 @@ class Check:
     def _number(self, body: bytes) -> int:
         return self._numbers[body]
 
-    def what_happened(self, first: float, last: float) -> set[str]:
-        """To what on this way, between these moments: store, edge, cable."""
-        return {
-            fault.target.partition(" ")[0]
+    def something_happened(self, first: float, last: float) -> bool:
+        """On this way, between these moments."""
+        return any(
+            fault.began <= last and first <= _end(fault) + AFTERWARDS_S
             for fault in self.faults
             if self.book.way.is_on(fault.target)
-            and fault.began <= last
-            and first <= _end(fault) + AFTERWARDS_S
-        }
+        )
 
     def _say(self, rule: str, text: str) -> Violation:
         return Violation(rule, f"{self.book.way}: {text}")

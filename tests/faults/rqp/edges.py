@@ -55,17 +55,7 @@ class RqpEdge(EdgeProcess):
             "request_timeout_s": 3.0,
         }
         super().__init__(name.replace(" ", "-"), directory, store_url, "rqp", settings)
-        self._of_before: Counter[str] = Counter()
 
     def lost(self) -> Counter[str]:
-        """By protocol, what it counted as lost, in all its lives."""
-        now = {protocol: int(self.sample(metric)) for protocol, metric in LOST.items()}
-        return self._of_before + Counter(now)
-
-    def kill9(self) -> None:
-        self._of_before = self.lost()
-        super().kill9()
-
-    def terminate(self) -> None:
-        self._of_before = self.lost()
-        super().terminate()
+        """By protocol, what it counted as lost since it was started."""
+        return Counter({protocol: int(self.sample(metric)) for protocol, metric in LOST.items()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.faults.rqp.plan import WAYS, Way
@@ -45,6 +46,15 @@ class Letter:
 
     body: bytes
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """When nothing was hit but stores: messages that were put in then may be lost, if edges have counted it."""
+
+    began: float
+    ended: float
+    counted: Mapping[str, int]  # lost, by protocol
 
 
 @dataclass(slots=True, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from tests.faults.episodes import Scene
+from tests.faults.episodes import Kind, Scene, Step
 
 SYSTEMS = 2
 HOSTS = {  # of edges; all of a system say the first one's as their `address` (rqp_cast.md 2.3)
@@ -23,6 +23,10 @@ SCENE = Scene(
     cables=tuple(f"cable {name[5:]}" for name in EDGES),  # from the other system to this edge's RQP/MCA
     pair=("edge 0", "edge 0b"),
     silence_s=SILENCE_S,
+)
+# one after the other, so that what edges lose without being hit themselves can be held against what they count
+STORES_ALONE = tuple(
+    Step(store, Kind.KILL, after_s, 1.5) for store, after_s in zip(SCENE.stores, (0.5, 4.0), strict=True)
 )
 
 

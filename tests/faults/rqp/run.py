@@ -1,19 +1,25 @@
-"""One run: two systems joined by RQP/MCA and by RQP/cast, faults for a while, then peace until all has arrived."""
+"""One run: two systems joined by RQP/MCA and by RQP/cast, faults for a while, then peace until all has arrived.
+
+Then the stores alone die once more; and in the end twenty messages are put in on each way while nothing happens.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from services.store import StoreError
 from tests.faults.disturbance import Disturbance, Fault, Target
 from tests.faults.rqp.actors import Producer
+from tests.faults.rqp.checker import AFTERWARDS_S
 from tests.faults.rqp.edges import RqpEdge
-from tests.faults.rqp.history import History
-from tests.faults.rqp.plan import EDGES, SCENE, SYSTEMS
+from tests.faults.rqp.history import Alone, History
+from tests.faults.rqp.plan import EDGES, SCENE, STORES_ALONE, SYSTEMS
 from tests.faults.rqp.system import System
 from tests.faults.waiting import Stuck, eventually, together
 from tests.pubsub.cable import Cable
@@ -23,7 +29,7 @@ from tests.servers import free_port
 SECONDS = 45.0
 RESUME_S = 30.0  # everything runs again: so long may it take until all edges are ready
 HEAL_S = 60.0  # after the last fault, until everything has left
-CALM = 20  # messages on each way after the last fault
+CALM = 20  # messages on each way, when nothing happens any more
 ACCOUNTED = {"rqp_message_lost"}  # errors that edges log, and count: the checker looks at the counters
 QUIET_S = 1.5  # nothing more arrives
 
@@ -38,7 +44,7 @@ class Outcome:
     kills: int = 0
     seconds: float = 0.0
     healed_s: float | None = None  # after the last fault
-    counted: Counter[str] = field(default_factory=Counter)  # as lost, by edges; by protocol
+    alone: Alone | None = None
     failures: list[str] = field(default_factory=list)  # what could not even be brought to an end
     logged: list[str] = field(default_factory=list)  # what an edge must never have to log
 
@@ -65,7 +71,6 @@ class Run:
             **{f"store {system.number}": system.server for system in self._systems},
             **{f"cable {name[5:]}": cable for name, cable in self._cables.items()},
         }
-        self._stopping = asyncio.Event()
         self._disturbance = Disturbance(seed, SCENE, targets, self._resumed, time.time)
         self._producers: list[Producer] = []
         self.outcome = Outcome(seed, History(), self._disturbance.faults)
@@ -75,8 +80,11 @@ class Run:
         out = self.outcome
         try:
             await self._set_up()
-            await self._disturb()
-            await self._heal()
+            await self._while_they_put(self._disturbance.go_on(self._seconds, lambda: False))
+            out.healed_s = await self._heal()
+            await asyncio.sleep(AFTERWARDS_S)
+            out.alone = await self._kill_stores_alone()
+            await self._put_in_peace()
         except Stuck as error:
             out.failures.append(str(error))
         finally:
@@ -104,11 +112,13 @@ class Run:
 
         await together(*(ready(edge) for edge in self._edges.values()))
 
-    async def _disturb(self) -> None:
-        putting = [asyncio.create_task(producer.play(self._stopping)) for producer in self._producers]
+    async def _while_they_put(self, work: Coroutine[Any, Any, None]) -> None:
+        """Raises Stuck."""
+        stopping = asyncio.Event()
+        putting = [asyncio.create_task(producer.play(stopping)) for producer in self._producers]
         try:
-            await self._disturbance.go_on(self._seconds, self._stopping.is_set)
-            self._stopping.set()
+            await work
+            stopping.set()
             await asyncio.wait_for(asyncio.gather(*putting), RESUME_S)
         except TimeoutError as error:
             raise Stuck("a producer did not come to its end") from error
@@ -117,16 +127,33 @@ class Run:
                 task.cancel()
             await asyncio.gather(*putting, return_exceptions=True)
 
-    async def _heal(self) -> None:
-        """What is there leaves, and arrives; so does more, while nothing happens. Raises Stuck."""
+    async def _kill_stores_alone(self) -> Alone:
+        """Raises Stuck."""
+        before, began = await self._lost(), time.time()
+        await self._while_they_put(self._disturbance.episode(STORES_ALONE))
+        ended = time.time()
+        await self._heal()
+        await asyncio.sleep(AFTERWARDS_S)
+        return Alone(began, ended, await self._lost() - before)
+
+    async def _lost(self) -> Counter[str]:
+        """As the edges count it, by protocol."""
+        found = [await asyncio.to_thread(edge.lost) for edge in self._edges.values()]
+        return sum(found, Counter())
+
+    async def _heal(self) -> float:
+        """Everything leaves; how long that took, s. Raises Stuck."""
         began = time.time()
         await eventually(self._have_sent_all, HEAL_S, "all has been sent")
-        self.outcome.healed_s = time.time() - began
+        return time.time() - began
+
+    async def _put_in_peace(self) -> None:
+        """All of this must arrive, once and in its order. Raises Stuck."""
         for producer in self._producers:
             for _ in range(CALM):
                 if not await producer.put(1):
                     raise Stuck("a store does not store, though nothing happens any more")
-        await eventually(self._have_sent_all, HEAL_S, "all has been sent, while nothing happened")
+        await self._heal()
         await self._nothing_arrives()
 
     async def _have_sent_all(self) -> bool:
@@ -142,7 +169,6 @@ class Run:
     async def _end(self) -> None:
         out = self.outcome
         for edge in self._edges.values():
-            out.counted += await asyncio.to_thread(edge.lost)
             edge.end()
         for cable in self._cables.values():
             await cable.close()

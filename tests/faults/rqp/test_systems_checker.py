@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.disturbance import Fault
 from tests.faults.rqp.checker import AFTERWARDS_S, check, count
-from tests.faults.rqp.history import HEAD, Arrival, Letter, Put
+from tests.faults.rqp.history import HEAD, Alone, Arrival, Letter, Put
 from tests.faults.rqp.history import History as Books
 from tests.faults.rqp.plan import WAYS, Way
 
@@ -25,7 +25,7 @@ class Case:
     def __init__(self) -> None:
         self.books = Books().books
         self.faults: list[Fault] = []
-        self.counted = {"rqp-mca": 0, "rqp-cast": 0}
+        self.alone: Alone | None = None
         for book in self.books.values():
             for number in range(COUNT):
                 began = number * STEP_S
@@ -34,7 +34,7 @@ class Case:
                 book.arrivals.append(Arrival(put.body, began + DELAY_S))
 
     def rules(self) -> set[str]:
-        return {violation.rule for violation in check(self.books.values(), self.faults, self.counted)}
+        return {violation.rule for violation in check(self.books.values(), self.faults, self.alone)}
 
     def happens(self, target: str, began: float, resumed: float | None = None) -> None:
         self.faults.append(Fault(target, "kill", began, began, began if resumed is None else resumed))
@@ -117,10 +117,13 @@ def test_what_edges_counted_accounts_for_what_dead_stores_did_not_take() -> None
     case.happens("store 1", 30.1)
     case.lose(MCA_UNSURE, 3)
     case.lose(CAST_UNSURE, 3)
+    assert case.rules() == set()
+    case.alone = Alone(30.0, 39.0, {"rqp-mca": 1, "rqp-cast": 0})
     assert case.rules() == {"uncounted"}
-    case.counted = {"rqp-mca": 1, "rqp-cast": 0}
-    assert case.rules() == {"uncounted"}
-    case.counted = {"rqp-mca": 1, "rqp-cast": 1}
+    case.alone = Alone(30.0, 39.0, {"rqp-mca": 1, "rqp-cast": 1})
+    assert case.rules() == set()
+    case.lose(MCA_UNSURE, 2)  # put in before, and then the fault explains it
+    case.happens("edge 1", 20.1)
     assert case.rules() == set()
 
 

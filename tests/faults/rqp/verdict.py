@@ -10,7 +10,7 @@ from tests.faults.telling import Judged, Violation, judged
 def judge(outcome: Outcome) -> list[Violation]:
     found = [Violation("stuck", text) for text in outcome.failures]
     found += [Violation("logged", text) for text in outcome.logged]
-    return found + check(outcome.history.books.values(), outcome.faults, outcome.counted)
+    return found + check(outcome.history.books.values(), outcome.faults, outcome.alone)
 
 
 def summary(outcome: Outcome) -> str:
@@ -29,8 +29,9 @@ def summary(outcome: Outcome) -> str:
             parts.append(
                 f"{kind}: {n.put} put, {n.unknown} unknown, {n.arrived} arrived, {n.again} again, "
                 f"{n.dead} dead, {n.gone} gone"
-                + ("" if is_certain else f" ({outcome.counted[protocol]} counted)")
             )
+    if outcome.alone is not None:
+        parts.append(f"while stores alone died, edges counted {dict(outcome.alone.counted)} as lost")
     if outcome.healed_s is not None:
         parts.append(f"healed after {outcome.healed_s:.1f} s")
     return "; ".join(parts)
