@@ -25,6 +25,7 @@ lint: $(READY)   ## ruff, mypy --strict, import contracts
 faults: $(READY) system  ## kill everything at random, SEEDS=10 times; FAULT_SEED= says the first seed
 	$(PYTHON) -m tests.faults $(SEEDS)
 	$(PYTHON) -m tests.faults.text $(SEEDS)
+	$(PYTHON) -m tests.faults.rqp $(SEEDS)
 
 bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/results
 	tools/system bench
@@ -33,7 +34,7 @@ bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/
 lock: $(READY)   ## write the pinned, hashed requirement files anew
 	tools/lock
 
-system:          # what the tests need beside Python: Debian's Redis, a C compiler
+system:          # what the tests need beside Python: Debian's Redis, a C compiler, `ip`
 	tools/system test
 
 $(READY): requirements/dev.txt pyproject.toml

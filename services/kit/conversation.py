@@ -9,7 +9,7 @@ from services.kit.session import Wire
 class Conversation:
     """One connection's replies, in the order of its requests. An edge adds what its own protocol needs."""
 
-    __slots__ = ("answers", "closing", "drained", "gone", "wire")
+    __slots__ = ("answers", "closing", "drained", "gone", "held", "wire")
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -17,6 +17,7 @@ class Conversation:
         self.closing = False  # no further request is handled; what is owed is still answered
         self.drained = False  # no new work is taken
         self.gone = False  # nobody is there any more
+        self.held = False  # replies wait: something else is being written that must not be cut
 
     def expect(self) -> Slot:
         """The place of the reply to the request at hand."""
@@ -25,6 +26,12 @@ class Conversation:
     def fill(self, slot: Slot, reply: bytes) -> None:
         """The reply is known now; it is sent once all before it are."""
         slot.reply = reply
+        if not self.held and (known := self.answers.take_known()):
+            self.wire.write(known)
+
+    def write_held(self) -> None:
+        """What `held` was set for is over."""
+        self.held = False
         if known := self.answers.take_known():
             self.wire.write(known)
 

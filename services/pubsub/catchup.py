@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 
 from services.pubsub.backlogs import Backlogs
-from services.pubsub.fanout import Fanout
-from services.pubsub.render import for_client, render, runs
-from services.pubsub.router import Router
+from services.pubsub.render import for_client, message_bytes, render, runs
 from services.pubsub.subscriber import Subscriber, Subscription, by_number
+from services.pubsub.table import Table
 from services.store.log import Entry, Place
 
-OWN_TABLE = 1000  # subscriptions; a table of more would take too long to make whenever somebody falls behind
+TURN_RUNS = 2_000  # of lines of one tag that a turn looks at, whether anybody wants them or not
+PIECES = 16  # at most, of one line: it is read again for each
 
 
 class Overtaken(Exception):
@@ -22,37 +23,37 @@ class Overtaken(Exception):
         self.lost = lost  # messages, whether they would have matched or not
 
 
+@dataclass(slots=True)
+class _Begun:
+    """A MESSAGE line that has been sent in part."""
+
+    identifier: bytes
+    number: int  # of the subscription, which may have ended meanwhile
+    crlf: bool
+    sent: int  # octets
+
+
 class CatchUp:
-    """It goes on at `place`, line by line if it must: a message may match very many subscriptions of one connection."""
+    """It goes on at `place`, line by line if it must: a message may match very many subscriptions of one connection.
+
+    A line that is too long for a turn goes in pieces, so that nobody has much waiting, and nobody waits for room.
+    """
 
     def __init__(
-        self,
-        subscriber: Subscriber,
-        late: Subscription | None,
-        place: Place,
-        backlogs: Backlogs,
-        fanout: Fanout,
+        self, subscriber: Subscriber, late: Subscription | None, place: Place, backlogs: Backlogs
     ) -> None:
         """late: it alone; None: all of the subscriber's that are not late."""
         self.subscriber = subscriber
-        self._late = late
-        self._backlogs = backlogs
         self.place = place  # every line up to here has been dealt with
         self.delivered = 0  # MESSAGE lines since somebody last looked
         self.rests_until = 0.0  # in the loop's time: the log could not be read for it
+        self.is_over = False  # nothing more is wanted, but the end of a line that is on its way
+        self._backlogs = backlogs
+        self._late = late
         self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
-        self._turn = self._left = (
-            0  # octets of output: at most, and still to come before the others have their turn
-        )
-        self._long = 0  # octets of the line that comes next and has to wait for room
-        self._fanout = fanout
-        self._own: Router[Subscription] | None = None
-        self._youngest = place  # what no subscription of the own table began behind
-        self._matched: tuple[bytes, int, list[Subscription]] = (b"", 0, [])  # the last tag's, in order
-        if late is not None or len(subscriber.by_identifier) <= OWN_TABLE:
-            self._own = Router()
-            for subscription in self._subscriptions():
-                self.add(subscription)
+        self._begun: _Begun | None = None  # of that line
+        self._turn = self._left = self._runs_left = 0  # octets, the same of this turn, and runs
+        self._table = Table(self._subscriptions())
 
     def _subscriptions(self) -> list[Subscription]:
         if self._late is not None:
@@ -60,37 +61,39 @@ class CatchUp:
         return [s for s in self.subscriber.by_identifier.values() if s.since is not None and not s.is_late]
 
     def add(self, subscription: Subscription) -> None:
-        if self._own is not None:
-            self._own.add(subscription.tag, subscription.is_prefix, subscription)
-        self._matched = (b"", 0, [])
-        if subscription.since is not None:
-            self._youngest = max(self._youngest, subscription.since)
+        self._table.add(subscription)
 
     def remove(self, subscription: Subscription) -> None:
-        self._matched = (b"", 0, [])
-        self._long = 0  # perhaps it was for this one
-        if self._own is not None:
-            self._own.remove(subscription.tag, subscription.is_prefix, subscription)
+        self._table.remove(subscription)
+
+    def prepare(self) -> bool:
+        """True once it can go on; as long as it is False, something was done for that."""
+        return self._table.fill()
 
     def may_go_on(self) -> bool:
-        """False while there is no room, for anything or for the long line that comes next."""
-        if self.subscriber.wire.backlog() > self._backlogs.turn().room:
+        """False while there is no room, or a line of another part of the connection is on its way."""
+        if self.subscriber.unfinished and self._begun is None:
             return False
-        return not self._long or self._backlogs.takes_line(self.subscriber, self._long)
+        return self.subscriber.wire.backlog() <= self._backlogs.turn().room
+
+    @property
+    def is_within_a_line(self) -> bool:
+        return self._begun is not None
 
     def take(self, entries: list[Entry], until: Place) -> bool:
         """Sends what matches, a turn's worth of it. `entries` follow `place`; there are no others up to `until`.
 
-        False if it is where it was: there was nothing more, or no room for a long line. Raises Overtaken.
+        False if there was nothing more. Raises Overtaken.
         """
-        before = (self.place, self._sent_of_next)
+        before = (self.place, self._sent_of_next, self._begun and self._begun.sent)
         self._turn = self._left = self._backlogs.turn().most
+        self._runs_left = TURN_RUNS
         if not entries:
             self._skip_to(until)
         for entry in entries:
             if not self._take(entry):
                 break
-        return (self.place, self._sent_of_next) != before
+        return (self.place, self._sent_of_next, self._begun and self._begun.sent) != before
 
     def _take(self, entry: Entry) -> bool:
         """False once the turn is over."""
@@ -101,8 +104,9 @@ class CatchUp:
             skip = 0  # the store's data went back in time: serials begin again
         self._skip_to(Place(entry.place.era, first + skip))
         for tag, run in runs(_without(entry.block, skip)):
-            if not self._send(tag, run, self._wanted(tag, entry.place)):
+            if not self._runs_left or not self._send(tag, run, entry.place):
                 return False
+            self._runs_left -= 1
         return True
 
     def _skip_to(self, place: Place) -> None:
@@ -112,68 +116,101 @@ class CatchUp:
         if place.serial > self.place.serial:
             began = [s.since for s in self._subscriptions() if s.since is not None]
             lost = place.serial - max(self.place, min(began, default=place)).serial
-            if lost > 0:
-                raise Overtaken(lost)
+            if lost > 0 or self._begun is not None:
+                raise Overtaken(max(lost, 1))
         self.place = place
-        self._sent_of_next = self._long = 0
+        self._sent_of_next = 0
 
-    def _wanted(self, tag: bytes, place: Place) -> list[Subscription]:
-        """In the order in which they were made. There may be very many of them, and a turn for each few."""
-        if self._matched[:2] != (tag, self._version()):
-            self._matched = (tag, self._version(), sorted(self._match(tag), key=by_number))
-        matched = self._matched[2]
-        if self._own is not None and self._youngest < place:
-            return matched
-        return [s for s in matched if s.since is not None and s.since < place]
+    # one run of lines
 
-    def _version(self) -> int:
-        return 0 if self._own is not None else self._fanout.version
-
-    def _match(self, tag: bytes) -> list[Subscription]:
-        if self._own is not None:
-            return self._own.match(tag)
-        return [each for each in self._fanout.match(tag) if each.subscriber is self.subscriber]
-
-    def _send(self, tag: bytes, run: bytes, wanted: list[Subscription]) -> bool:
+    def _send(self, tag: bytes, run: bytes, place: Place) -> bool:
+        """False once the turn is over."""
         lines = run.count(b"\n")
-        if not wanted:
-            self._forward(lines)
-            return True
-        if not self._sent_of_next and len(run) * len(wanted) <= self._left:
-            self._write(render(run, tag, tuple(s.identifier for s in wanted)), lines * len(wanted))
-            self._forward(lines)
-            return True
+        wanted = self._table.wanted(tag, place)
+        if self._begun is None and not self._sent_of_next:
+            if not wanted:
+                self._forward(lines)
+                return True
+            size = message_bytes(run, lines, [s.identifier for s in wanted], self.subscriber.ascii_only)
+            if size <= self._left:
+                self._write(render(run, tag, tuple(s.identifier for s in wanted)), lines * len(wanted))
+                self._forward(lines)
+                return True
         return all(self._send_line(tag, line, wanted) for line in run.splitlines(keepends=True))
 
     def _send_line(self, tag: bytes, line: bytes, wanted: list[Subscription]) -> bool:
         """One message to each that has not got it yet; some at a time, so that output stays within bounds."""
+        if self._begun is not None and not self._send_piece(tag, line):
+            return False
+        if self.is_over:
+            return False
         at = bisect_right(wanted, self._sent_of_next, key=by_number)
         while at < len(wanted):
-            if self._left <= 0 or not self._may_send(line):
+            if self._left <= 0:
                 return False
-            part = wanted[at : at + max(1, self._left // len(line))]
+            part = self._fitting(line, wanted, at)
+            if not part:
+                self._begin(wanted[at])
+                if not self._send_piece(tag, line):
+                    return False
+                at += 1
+                continue
             at += len(part)
             self._write(render(line, tag, tuple(s.identifier for s in part)), len(part))
             self._sent_of_next = part[-1].number
         self._forward(1)
         return True
 
-    def _may_send(self, line: bytes) -> bool:
-        """A line that is longer than a turn waits until there is room for it beside other long ones."""
-        self._long = len(line) if len(line) > self._turn else 0
-        return not self._long or self._backlogs.takes_line(self.subscriber, self._long)
+    def _fitting(self, line: bytes, wanted: list[Subscription], at: int) -> list[Subscription]:
+        """Of those from `at` on whose MESSAGEs are not too long for a turn: as many as there is room for, or one."""
+        part: list[Subscription] = []
+        size = 0
+        for subscription in wanted[at : at + 1 + self._left // len(line)]:
+            more = message_bytes(line, 1, [subscription.identifier], self.subscriber.ascii_only)
+            if more > self._turn or (part and size + more > self._left):
+                break
+            part.append(subscription)
+            size += more
+        return part
+
+    # a line in pieces
+
+    def _begin(self, subscription: Subscription) -> None:
+        """Nothing else may be written to the connection until its end."""
+        self.subscriber.begin_line()
+        self._begun = _Begun(subscription.identifier, subscription.number, self.subscriber.crlf, 0)
+
+    def _send_piece(self, tag: bytes, line: bytes) -> bool:
+        """True once it was the last one."""
+        begun = self._begun
+        assert begun is not None
+        if self._left <= 0:
+            return False
+        rendered = render(line, tag, (begun.identifier,))
+        data = for_client(rendered, begun.crlf, self.subscriber.ascii_only)
+        piece = data[begun.sent : begun.sent + max(self._left, len(data) // PIECES)]
+        begun.sent += len(piece)
+        self._put(piece)
+        if begun.sent < len(data):
+            return False
+        self.delivered += 1
+        self._sent_of_next = begun.number
+        self._begun = None
+        self.subscriber.end_line()
+        return True
 
     def _write(self, rendered: bytes, lines: int) -> None:
-        subscriber = self.subscriber
-        data = for_client(rendered, subscriber.crlf, subscriber.ascii_only)
-        subscriber.wire.write(data)
-        self._backlogs.written(subscriber)
-        self._left -= len(data)
+        self._put(for_client(rendered, self.subscriber.crlf, self.subscriber.ascii_only))
         self.delivered += lines
+
+    def _put(self, data: bytes) -> None:
+        self.subscriber.wire.write(data)
+        self._backlogs.written(self.subscriber)
+        self._left -= len(data)
 
     def _forward(self, lines: int) -> None:
         self.place = Place(self.place.era, self.place.serial + lines)
-        self._sent_of_next = self._long = 0
+        self._sent_of_next = 0
 
 
 def _without(block: bytes, lines: int) -> bytes:

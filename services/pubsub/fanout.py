@@ -18,8 +18,8 @@ CACHED = 1_000_000  # identifiers in the groups of tags seen lately, all togethe
 TAG_COST = 32  # what a tag without any counts, and what so many octets of it do
 TAG_OCTETS = 1024
 
-# Whose subscriptions have these identifiers, in the order in which they were made (pubsub.md 3.3).
-Group = tuple[tuple[bytes, ...], list[Subscriber]]
+# Identifiers in the order in which their subscriptions were made (pubsub.md 3.3), their octets, and who has them.
+Group = tuple[tuple[bytes, ...], int, list[Subscriber]]
 FallBehind = Callable[[Subscriber, Place], None]
 
 
@@ -34,7 +34,6 @@ class Fanout:
     def __init__(self, backlogs: Backlogs, fall_behind: FallBehind) -> None:
         self.place: Place | None = None
         self.delivered = 0  # MESSAGE lines
-        self.version = 0  # of what `match` finds
         self._backlogs = backlogs
         self._fall_behind = fall_behind
         self._router: Router[Subscription] = Router()
@@ -66,16 +65,11 @@ class Fanout:
         else:
             self._forget_groups(subscription)
 
-    def match(self, tag: bytes) -> list[Subscription]:
-        """All whose time has come, of those that keep up and of those that do not."""
-        return self._router.match(tag)
-
     def _activate(self, subscription: Subscription) -> None:
         self._router.add(subscription.tag, subscription.is_prefix, subscription)
         self._forget_groups(subscription)
 
     def _forget_groups(self, subscription: Subscription) -> None:
-        self.version += 1
         if subscription.is_prefix:
             self._groups.clear()
             self._cached = 0
@@ -135,8 +129,8 @@ class Fanout:
         found = self._groups.get(tag)
         if found is None:
             found = self._find_groups(tag)
-        for identifiers, subscribers in found:
-            self._give(run, lines or run.count(b"\n"), tag, identifiers, subscribers)
+        for group in found:
+            self._give(run, lines or run.count(b"\n"), tag, group)
 
     def _find_groups(self, tag: bytes) -> list[Group]:
         found = self._router.match(tag)
@@ -152,23 +146,18 @@ class Fanout:
         if self._cached > CACHED:
             self._groups.clear()
             self._cached = cost
-        groups = self._groups[tag] = list(alike.items())
+        groups = self._groups[tag] = [(names, sum(map(len, names)), whose) for names, whose in alike.items()]
         return groups
 
-    def _give(
-        self,
-        run: bytes,
-        lines: int,
-        tag: bytes,
-        identifiers: tuple[bytes, ...],
-        subscribers: list[Subscriber],
-    ) -> None:
-        too_much = len(run) * len(identifiers) > BATCH_BYTES
+    def _give(self, run: bytes, lines: int, tag: bytes, group: Group) -> None:
+        identifiers, octets, subscribers = group
+        keep_up = [subscriber for subscriber in subscribers if subscriber.place is None]
+        if not keep_up:
+            return
+        too_much = len(run) * len(identifiers) + lines * octets > BATCH_BYTES
         rendered = b"" if too_much else render(run, tag, identifiers)
         forms: dict[tuple[bool, bool], bytes] = {}
-        for subscriber in subscribers:
-            if subscriber.place is not None:
-                continue
+        for subscriber in keep_up:
             form = (subscriber.crlf, subscriber.ascii_only)
             data = forms.get(form)
             if data is None:
@@ -185,7 +174,8 @@ class Fanout:
             out, subscriber.out = subscriber.out, None
             if out is None:
                 continue
-            if subscriber.size > BATCH_BYTES or not self._backlogs.takes(subscriber, subscriber.size):
+            too_much = subscriber.size > BATCH_BYTES or subscriber.unfinished
+            if too_much or not self._backlogs.takes(subscriber, subscriber.size):
                 self._fall_behind(subscriber, start)
             else:
                 self.delivered += subscriber.lines

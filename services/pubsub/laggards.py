@@ -36,6 +36,8 @@ class Laggards:
         self._lost = lost
         # subscribers with all they have, and single subscriptions of subscribers that may well keep up
         self._behind: dict[Subscriber | Subscription, CatchUp] = {}
+        # not wanted any more, but a line of it has been begun: one of each subscriber at most
+        self._ending: dict[Subscriber, Subscription] = {}
         self._away_until = 0.0  # the store, in the loop's time
         self._some = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -55,14 +57,14 @@ class Laggards:
     def add(self, subscriber: Subscriber, place: Place) -> None:
         """From now on it is served from the log, from `place` on."""
         subscriber.place = place
-        self._behind[subscriber] = CatchUp(subscriber, None, place, self._backlogs, self._fanout)
+        self._behind[subscriber] = CatchUp(subscriber, None, place, self._backlogs)
         self._some.set()
 
     def add_late(self, subscription: Subscription, since: Place) -> None:
         """Subscribed at a place that everybody here has passed already."""
         subscription.is_late = True
         catch_up = self._behind[subscription] = CatchUp(
-            subscription.subscriber, subscription, since, self._backlogs, self._fanout
+            subscription.subscriber, subscription, since, self._backlogs
         )
         entries, until = self._recent.after(since), self._fanout.place
         if entries is not None and until is not None and catch_up.may_go_on():
@@ -74,7 +76,12 @@ class Laggards:
             catch_up.add(subscription)
 
     def unsubscribed(self, subscription: Subscription) -> None:
-        if self._end(subscription):
+        if (late := self._behind.get(subscription)) is not None:
+            if late.is_within_a_line:
+                late.is_over = True
+                self._ending[subscription.subscriber] = subscription
+            else:
+                self._end(subscription)
             return
         if (catch_up := self._behind.get(subscription.subscriber)) is not None:
             catch_up.remove(subscription)
@@ -82,6 +89,8 @@ class Laggards:
     def forget(self, subscriber: Subscriber) -> None:
         """Its connection has gone."""
         self._end(subscriber)
+        if (ending := self._ending.get(subscriber)) is not None:
+            self._end(ending)
         for subscription in subscriber.by_identifier.values():
             if subscription.is_late:
                 self._end(subscription)
@@ -121,6 +130,8 @@ class Laggards:
         until = self._fanout.place
         if until is None or now < catch_up.rests_until:
             return False
+        if not catch_up.prepare():
+            return True
         if not catch_up.may_go_on():
             return False
         entries = self._in_memory(catch_up, until, now)
@@ -151,6 +162,9 @@ class Laggards:
             return True
         self.delivered += catch_up.delivered
         catch_up.delivered = 0
+        if catch_up.is_over and not catch_up.is_within_a_line:
+            self._end(whose)
+            return True
         if catch_up.place == self._fanout.place:
             self._arrived(catch_up, whose)
             return True
@@ -173,4 +187,6 @@ class Laggards:
         if catch_up is None:
             return False
         self._readings.drop(catch_up)
+        if catch_up.is_over:
+            del self._ending[catch_up.subscriber]
         return True

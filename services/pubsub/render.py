@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+ESCAPED = 4  # octets for one, at most
+_LONGER = 5  # a MESSAGE's line than a SEND's, at most: the verb, the space behind the identifier, CR
+
 _SEND = b"SEND "
 _MESSAGE = b"MESSAGE "
 
@@ -46,6 +49,12 @@ def render(run: bytes, tag: bytes, identifiers: tuple[bytes, ...]) -> bytes:
     pieces = [b"%bMESSAGE %b " % (b"\n" if index else b"", each) for index, each in enumerate(identifiers)]
     pieces.append(b"\n")
     return b"".join([text.join(pieces) for text in run[len(head) : -1].split(b"\n" + head)])
+
+
+def message_bytes(run: bytes, lines: int, identifiers: list[bytes], ascii_only: bool) -> int:
+    """How long the MESSAGE lines of a run are at most, for all of these identifiers."""
+    texts = len(run) * (ESCAPED if ascii_only and not run.isascii() else 1) + lines * _LONGER
+    return texts * len(identifiers) + lines * sum(map(len, identifiers))
 
 
 def for_client(rendered: bytes, crlf: bool, ascii_only: bool) -> bytes:

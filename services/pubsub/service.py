@@ -38,9 +38,7 @@ class PubsubService:
         self.domain = store.domain(LOG_DOMAIN)
         self.log = Log(self.domain, LogSpec(settings.log.ack_level or "fsync"))
         self.recent = Recent()
-        self.backlogs = Backlogs(
-            settings.subscriber_bytes, settings.subscribers_bytes // settings.workers, self._stands_still
-        )
+        self.backlogs = Backlogs(settings.subscriber_bytes, settings.subscribers_bytes // settings.workers)
         self.fanout = Fanout(self.backlogs, self._fall_behind)
         self.laggards = Laggards(self.log, self.fanout, self.recent, self.backlogs, self._overtaken)
         self.bridge = Bridge(self.log)
@@ -159,13 +157,11 @@ class PubsubService:
         self._subscribers.discard(subscriber)
         wire = subscriber.wire
         wire.refuse("slow_subscriber", f"{lost} messages lost")
+        if subscriber.unfinished:  # its end is lost, too
+            wire.abort()
+            return
         wire.write(encode_error(f"slow subscriber: {lost} messages lost", b"\r\n" if subscriber.crlf else LF))
         wire.close()
-
-    def _stands_still(self, subscriber: Subscriber, seconds: float) -> None:
-        """Others who read would have to wait for one who does not (pubsub.md 3.6)."""
-        subscriber.wire.refuse("unread_long_lines", f"took nothing for {seconds:.1f} s")
-        subscriber.wire.abort()
 
     def _all_overtaken(self, first: Place) -> None:
         """This process was away from the store for longer than the log goes back: now it goes on behind `first`.

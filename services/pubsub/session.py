@@ -61,7 +61,7 @@ class TextSession:
         self._inflow: Inflow[pubsub.Event] = Inflow(self._talk, parser, self)
         self._source = Source()
         self._origin = f"text {wire.peer.certificate or wire.peer.address}"
-        self._subscriber = Subscriber(wire, listener.charset is Charset.ASCII)
+        self._subscriber = Subscriber(wire, listener.charset is Charset.ASCII, self._line)
 
     # what the kit tells
 
@@ -95,6 +95,17 @@ class TextSession:
         self._inflow.lost()
         self._service.gone(self._subscriber)
 
+    # what the subscriber tells
+
+    def _line(self, begun: bool) -> None:
+        """Replies wait for the end of a line that goes in pieces (3.5)."""
+        if begun:
+            self._talk.held = True
+            return
+        self._talk.write_held()
+        self._inflow.run_answered()
+        self.end_if_done()
+
     # what the input tells
 
     def handle(self, event: pubsub.Event) -> None:
@@ -127,7 +138,7 @@ class TextSession:
     def end_if_done(self) -> None:
         """Closes once everything owed has been answered."""
         talk, inflow = self._talk, self._inflow
-        if talk.gone or inflow.pumping or talk.answers:
+        if talk.gone or inflow.pumping or talk.answers or self._subscriber.unfinished:
             return
         if not (talk.closing or talk.drained or inflow.eof_parsed):
             return

@@ -157,7 +157,7 @@ class PubsubSettings(EdgeSettings):
     subscribers_bytes: int = Field(
         default=128 << 20,
         ge=1 << 20,
-        description="[3.6] the same of all together, all workers; then each has 64 KiB; as much again for long lines",
+        description="[3.6] the same of all together, all workers; then 64 KiB each, or a sixteenth of a longer line",
     )
     store: StoreWaits = StoreWaits()
     log: LogSettings = LogSettings()

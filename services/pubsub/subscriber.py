@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
 
 from services.kit.session import Wire
@@ -29,10 +30,16 @@ by_number = attrgetter("number")  # the order in which they were made
 class Subscriber:
     """While `place` is None it is served from memory with all others; else from the log, from there on (3.6)."""
 
-    __slots__ = ("ascii_only", "by_identifier", "crlf", "lines", "octets", "out", "place", "size", "wire")
+    __slots__ = (
+        *("_line", "ascii_only", "by_identifier", "crlf", "lines", "octets", "out", "place", "size"),
+        *("unfinished", "wire"),
+    )
 
-    def __init__(self, wire: Wire, ascii_only: bool) -> None:
+    def __init__(self, wire: Wire, ascii_only: bool, line: Callable[[bool], None] = lambda _: None) -> None:
+        """line(begun): told when a line that goes in pieces is begun, and when it has been written to its end."""
         self.wire = wire
+        self.unfinished = False  # a line has been begun: nothing else may be written
+        self._line = line
         self.ascii_only = ascii_only
         self.crlf = False  # how its last line ended (1.1)
         self.by_identifier: dict[bytes, Subscription] = {}
@@ -41,6 +48,15 @@ class Subscriber:
         self.size = 0  # octets of it
         self.lines = 0  # MESSAGEs in it
         self.octets = 0  # of patterns and identifiers
+
+    def begin_line(self) -> None:
+        """What is written from now on is one line."""
+        self.unfinished = True
+        self._line(True)
+
+    def end_line(self) -> None:
+        self.unfinished = False
+        self._line(False)
 
     def put(self, data: bytes, lines: int, most: int) -> bool:
         """Adds to the batch at hand, unless it is too much; True if it is the first of it."""

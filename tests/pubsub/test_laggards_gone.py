@@ -36,7 +36,7 @@ async def test_whoever_ends_while_another_is_read_for_gets_nothing_more(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the same round: one waits for the log, and the next, who could be served from memory, ends meanwhile."""
-    log, recent, backlogs = SlowLog(), Recent(), Backlogs(8 << 20, 128 << 20, lambda *_: None)
+    log, recent, backlogs = SlowLog(), Recent(), Backlogs(8 << 20, 128 << 20)
     fanout = Fanout(backlogs, lambda subscriber, place: laggards.add(subscriber, place))
     laggards = Laggards(log, fanout, recent, backlogs, lambda *_: None)  # type: ignore[arg-type]
 

@@ -6,12 +6,12 @@ import pytest
 
 from services.pubsub import readings
 from services.pubsub.backlogs import Backlogs
-from services.pubsub.catchup import OWN_TABLE, CatchUp, Overtaken
-from services.pubsub.fanout import Fanout
+from services.pubsub.catchup import TURN_RUNS, CatchUp, Overtaken
 from services.pubsub.readings import IDLE_S, Readings
 from services.pubsub.recent import Recent
 from services.pubsub.subscriber import Subscriber, Subscription
-from services.store.log import Place
+from services.pubsub.table import STEP
+from services.store.log import Entry, Place
 from tests.pubsub.paper import Paper, entry, subscribe
 
 
@@ -21,9 +21,7 @@ class Laggard:
         self.number = 0
         self.paper = Paper()
         self.subscriber = Subscriber(self.paper, True)  # type: ignore[arg-type]
-        backlogs = Backlogs(8 << 20, 128 << 20, lambda *_: None)
-        self.fanout = Fanout(backlogs, lambda *_: None)
-        self.catch_up = CatchUp(self.subscriber, None, Place(1, 0), backlogs, self.fanout)
+        self.catch_up = CatchUp(self.subscriber, None, Place(1, 0), Backlogs(8 << 20, 128 << 20))
         self.made = [self.subscribe(serial) for serial in since]
 
     def unsubscribe(self, made: Subscription) -> None:
@@ -113,47 +111,41 @@ class TestReadings:
 
 
 class TestVeryManySubscriptions:
-    """Of one connection: no table of its own is made for it, everybody's serves."""
+    """Of one connection: its table is filled step by step, and others are served in between."""
 
-    def behind(self, fanout: Fanout, backlogs: Backlogs) -> tuple[Paper, Subscriber, CatchUp]:
+    def behind(self) -> tuple[Paper, Subscriber, CatchUp]:
         paper = Paper()
         subscriber = Subscriber(paper, True)  # type: ignore[arg-type]
-        for number in range(OWN_TABLE + 1):
-            made = subscribe(subscriber, b"i%d" % number, Place(1, 0), 0)
-            made.tag = b"t" if number in (5, 700) else b"idle.%d" % number
-            fanout.number(made)
-            fanout.add(made, Place(1, 0))
-        stranger = subscribe(Subscriber(Paper(), True), b"other", Place(1, 0), 0)  # type: ignore[arg-type]
-        fanout.number(stranger)
-        fanout.add(stranger, Place(1, 0))
-        return paper, subscriber, CatchUp(subscriber, None, Place(1, 0), backlogs, fanout)
+        for number in range(1, 2 * STEP + 2):
+            made = subscribe(subscriber, b"i%d" % number, Place(1, 0), number)
+            made.tag = b"t" if number in (5, 1700) else b"idle.%d" % number
+        return paper, subscriber, CatchUp(subscriber, None, Place(1, 0), Backlogs(8 << 20, 128 << 20))
 
     def test_get_what_is_theirs_in_their_order(self) -> None:
-        backlogs = Backlogs(8 << 20, 128 << 20, lambda *_: None)
-        fanout = Fanout(backlogs, lambda *_: None)
-        fanout.begin(Place(1, 0))
-        paper, _, catch_up = self.behind(fanout, backlogs)
-        assert catch_up._own is None
+        paper, _, catch_up = self.behind()
+        assert [catch_up.prepare(), catch_up.prepare()] == [False, True]
         catch_up.take([entry(1, 2, 2)], Place(1, 2))
         assert b"".join(paper.written) == b"".join(
-            b"MESSAGE %b m%d\n" % (identifier, serial) for serial in (1, 2) for identifier in (b"i5", b"i700")
+            b"MESSAGE %b m%d\n" % (identifier, serial)
+            for serial in (1, 2)
+            for identifier in (b"i5", b"i1700")
         )
 
     def test_come_and_go_meanwhile(self) -> None:
-        backlogs = Backlogs(8 << 20, 128 << 20, lambda *_: None)
-        fanout = Fanout(backlogs, lambda *_: None)
-        fanout.begin(Place(1, 0))
-        paper, subscriber, catch_up = self.behind(fanout, backlogs)
-        subscriber.place = Place(1, 0)
-        catch_up.take([entry(1, 1)], Place(1, 1))
-        late = subscribe(subscriber, b"late", Place(1, 2), 0)
-        fanout.number(late)
-        fanout.add(late, Place(1, 2))
-        catch_up.add(late)
-        fanout.deliver([entry(1, 1), entry(1, 2), entry(1, 3)])
-        gone = subscriber.by_identifier.pop(b"i5")
-        fanout.remove(gone)
-        catch_up.remove(gone)
-        paper.written.clear()
-        catch_up.take([entry(1, 2), entry(1, 3)], Place(1, 3))
-        assert b"".join(paper.written) == b"MESSAGE i700 m2\nMESSAGE i700 m3\nMESSAGE late m3\n"
+        paper, subscriber, catch_up = self.behind()
+        for identifier in (b"i5", b"i1700"):  # one of them is in already, the other is not
+            catch_up.remove(subscriber.by_identifier.pop(identifier))
+        catch_up.add(subscribe(subscriber, b"new", Place(1, 1), 9_999))
+        while not catch_up.prepare():
+            pass
+        catch_up.take([entry(1, 1), entry(1, 2)], Place(1, 2))
+        assert b"".join(paper.written) == b"MESSAGE new m2\n"
+
+    def test_a_turn_ends_though_nobody_wants_any_of_it(self) -> None:
+        catch_up = Laggard(0).catch_up
+        lines = b"".join(b"SEND a%d x\n" % (number % 2) for number in range(TURN_RUNS + 10))
+        long = Entry(Place(1, TURN_RUNS + 10), TURN_RUNS + 10, b"s i", 1, False, lines)
+        assert catch_up.take([long], long.place)
+        assert catch_up.place == Place(1, TURN_RUNS)
+        assert catch_up.take([long], long.place)
+        assert catch_up.place == long.place

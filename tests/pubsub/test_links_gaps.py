@@ -79,7 +79,8 @@ async def test_a_restored_store_gets_back_what_is_trimmed_but_still_in_memory(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
     """4.5: from the log's beginning on, so that the neighbour's place there need not be in the era of what followed."""
-    forgetful = await start(await store(new_server), log=SMALL_LOG)
+    seldom = {**SMALL_LOG, "trim_s": 3.0}  # not before it has followed its own log so far
+    forgetful = await start(await store(new_server), log=seldom)
     server = await store(new_server)
     restored = await start(server, neighbours=[forgetful.link_address])
     for edge in (forgetful, restored):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
-from services.pubsub import backlogs
+from services.pubsub.catchup import PIECES
 from services.store import records
 from services.store.asking import Asker
 from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
-from tests.pubsub.slow import SMALL, behind, publish
+from tests.pubsub.slow import SMALL, LateAnswers, behind, publish
 from tests.servers import Server
 
 LONG = {"max_line_bytes": 4 << 20, "link": {"max_line_bytes": 8 << 20}}
@@ -50,13 +48,10 @@ async def test_what_others_do_not_read_keeps_no_long_line_from_who_reads(
     assert await reader.lines(2) == [b"MESSAGE 1 " + body + b"\n", b"MESSAGE 2 short\n"]
 
 
-async def test_one_that_holds_a_long_line_and_takes_nothing_makes_way(
-    server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those who read get each line; it is counted why the other was closed."""
-    monkeypatch.setattr(backlogs, "STALLED_S", 0.3)
+async def test_who_reads_waits_for_nobody_who_does_not(server: Server, start: Start) -> None:
+    """Many that read nothing came before, and each line alone is longer than all that may wait."""
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
-    (stuck,) = await stuck_clients(edge, 1, b"t")
+    stuck = await stuck_clients(edge, 8, b"t")
     readers = [await edge.client() for _ in range(4)]
     for reader in readers:
         await reader.subscribe(b"1", b"t")
@@ -65,54 +60,91 @@ async def test_one_that_holds_a_long_line_and_takes_nothing_makes_way(
         await sender.publish(b"t", TEXT)
         for line in await asyncio.gather(*(reader.line() for reader in readers)):
             assert line == b"MESSAGE 1 " + TEXT + b"\n"
-    assert edge.refusals()["unread_long_lines"] == 1
-    await until(lambda: edge.value("penstock_subscriptions") == len(readers))
-    stuck.close()
+    waiting = sum(connection.backlog() for connection in edge.connections())
+    assert waiting < len(stuck) * ((64 << 10) + len(TEXT) // PIECES)
+    assert edge.value("penstock_subscriptions") == len(stuck) + len(readers)
 
 
-async def test_who_takes_some_of_his_is_not_closed(
-    server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However slowly, and though another waits all the time."""
-    monkeypatch.setattr(backlogs, "STALLED_S", 0.5)
+async def test_it_goes_in_pieces_and_nothing_comes_between(server: Server, start: Start) -> None:
+    """3.5: neither replies nor other messages; then they come, in their order, and what was asked meanwhile is done."""
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
-    slow, other = await stuck_clients(edge, 2, b"t")
+    client = await edge.client(receive_buffer=SMALL)
+    for identifier in (b"1", b"2"):
+        await client.subscribe(identifier, b"t")
+    await client.subscribe(b"3", b"other")
+    client.stop_reading()
     sender = await edge.client()
     await sender.publish(b"t", TEXT)
-    whole = b"MESSAGE 1 " + TEXT + b"\n"
-    got = [await taken_slowly(client) for client in (slow, other)]
-    assert got == [whole, whole]
-    assert "unread_long_lines" not in edge.refusals()
-
-
-async def taken_slowly(client: Client) -> bytes:
-    """A line, in pieces, with a pause after each that alone would be no stall."""
-    client.read_on()
-    got = b""
-    while not got.endswith(b"\n"):
-        got += await client.reader.read(400_000)
-        await asyncio.sleep(0.1)
-    return got
-
-
-async def test_unsubscribed_nobody_waits_for_a_long_line(server: Server, start: Start) -> None:
-    """The other tags of a subscriber whose long line found no room go on at once when it does not want it any more."""
-    edge = await start(server, subscribers_bytes=1 << 20, **LONG)
-    stuck = await stuck_clients(edge, 2, b"t")
-    client, sender = await edge.client(), await edge.client()
-    await sender.publish(b"t", TEXT)
-    await until(
-        lambda: behind(edge) == 1
-    )  # one stuck client has it, the other waits for room, as the client will
-    await client.subscribe(b"1", b"t")
-    await client.subscribe(b"2", b"other")
-    await sender.publish(b"t", TEXT)
-    await until(lambda: behind(edge) == 3)
-    assert await client.ask(b"UNSUBSCRIBE 1\n") == b"OK\n"
+    await until(lambda: within_a_line(edge))
+    await client.send(b"PING\nUNSUBSCRIBE 1\nSEND mine x\nSUBSCRIBE 4 t\nBAD\n")
     await sender.publish(b"other", b"short")
-    assert await client.line() == b"MESSAGE 2 short\n"
-    for one in stuck:
-        one.close()
+    await sender.publish(b"mine", b"x")
+    client.read_on()
+    assert await client.line() == b"MESSAGE 1 " + TEXT + b"\n"
+    rest = [await client.line() for _ in range(7)]
+    replies = [line for line in rest if not line.startswith(b"MESSAGE")]
+    assert [line[:5] for line in replies] == [b"OK\n"] * 4 + [b"ERROR"]
+    messages = [line for line in rest if line.startswith(b"MESSAGE")]
+    assert messages == [b"MESSAGE 2 " + TEXT + b"\n", b"MESSAGE 3 short\n"]
+    await sender.publish(b"t", b"end")
+    assert {await client.line(), await client.line()} == {b"MESSAGE 2 end\n", b"MESSAGE 4 end\n"}
+    await client.nothing_more()
+
+
+async def test_a_client_that_quits_in_the_middle_gets_the_line_to_its_end(
+    server: Server, start: Start
+) -> None:
+    edge = await start(server, subscribers_bytes=1 << 20, **LONG)
+    client = await edge.client(receive_buffer=SMALL)
+    await client.subscribe(b"1", b"t")
+    client.stop_reading()
+    await (await edge.client()).publish(b"t", TEXT)
+    await until(lambda: within_a_line(edge))
+    await client.send(b"QUIT\n")
+    client.read_on()
+    assert await client.lines(2) == [b"MESSAGE 1 " + TEXT + b"\n", b"OK\n"]
+    await client.closed()
+
+
+async def test_a_late_subscription_that_ends_in_the_middle_is_sent_to_the_end_of_its_line(
+    server: Server, start: Start
+) -> None:
+    edge = await start(server, subscribers_bytes=1 << 20, **LONG)
+    answers = LateAnswers(edge)
+    client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
+    await client.send(b"SUBSCRIBE 1 t\n")
+    await answers.given()
+    await sender.publish(b"t", TEXT)
+    client.stop_reading()
+    await answers.let_through()
+    await until(lambda: within_a_line(edge))
+    await client.send(b"UNSUBSCRIBE 1\nPING\n")
+    await sender.publish(b"t", b"not any more")
+    client.read_on()
+    assert sorted(await client.lines(4)) == [b"MESSAGE 1 " + TEXT + b"\n", b"OK\n", b"OK\n", b"OK\n"]
+    await client.nothing_more()
+    assert not edge.service.laggards._behind
+
+
+async def test_long_identifiers_count_too(server: Server, start: Start) -> None:
+    """A few kilobytes of SENDs may become very much for who has long identifiers."""
+    edge = await start(server)
+    client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
+    identifiers = [b"%d%b" % (number, b"0" * 60_000) for number in range(1, 6)]
+    for identifier in identifiers:
+        await client.subscribe(identifier, b"t")
+    client.stop_reading()
+    await sender.send(b"SEND t x\n" * 1000)
+    assert await sender.lines(1000) == [b"OK\n"] * 1000
+    await until(lambda: behind(edge) == 1)
+    assert sum(connection.backlog() for connection in edge.connections()) < 1 << 20
+    client.read_on()
+    for _ in range(200):
+        assert await client.lines(5) == [b"MESSAGE %b x\n" % identifier for identifier in identifiers]
+
+
+def within_a_line(edge: LiveEdge) -> bool:
+    return any(catch_up.is_within_a_line for catch_up in edge.service.laggards._behind.values())
 
 
 async def test_what_waits_for_those_served_from_the_log_is_counted(server: Server, start: Start) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -38,10 +37,7 @@ def key(keys: Keys) -> int:
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    path = tmp_path_factory.mktemp("program") / "program"
-    source = Path(__file__).with_name("program.c")
-    subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", path, source], check=True)
-    return Program(path)
+    return Program.compiled(tmp_path_factory.mktemp("program"))
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
 
@@ -191,31 +192,30 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     assert caught.value.reason == "no_journal"
 
 
-@pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
-    """Files of this process may not be longer from now on."""
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Those of this process: a full disk. Over before the test is, for pytest's own output may be a file, too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_without_space_nothing_may_be_taken(
-    open_journal: Callable[..., Journal], full_disk: Callable[[int], None]
-) -> None:
+def test_without_space_nothing_may_be_taken(open_journal: Callable[..., Journal]) -> None:
     """3.2: the space is reserved before `msgrcv`, at the start, for larger messages, and for each message."""
     journal = open_journal()
     receive(journal, b"first")
     journal.strike()
-    full_disk(BODY_AT + ROOM + 100)
-    with pytest.raises(JournalError, match="no room") as caught:
+    with files_of_at_most(BODY_AT + ROOM + 100), pytest.raises(JournalError, match="no room") as caught:
         journal.grow(2 * ROOM)
     assert caught.value.reason == "no_space"
     assert receive(journal, b"second").number == 2  # as before
     journal.strike()
-    full_disk(100)
-    with pytest.raises(JournalError, match="cannot be written") as caught:
+    with files_of_at_most(100), pytest.raises(JournalError, match="cannot be written") as caught:
         journal.plan(QUEUE, Format.RAW)
     assert caught.value.reason == "no_space"
 

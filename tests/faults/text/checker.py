@@ -14,16 +14,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from tests.faults.telling import Violation
 from tests.faults.text.history import Book, Entry, Life, Sent, Subscription
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    rule: str
-    text: str
 
 
 def check(sent: Sequence[Sent], books: Sequence[Book], lives: Iterable[Life]) -> list[Violation]:

@@ -1,36 +1,21 @@
-"""A text edge as a process of its own: `python -m services.pubsub`, with time-outs short enough to see them expire."""
+"""A text edge as a process of its own, with time-outs short enough to see them expire."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from services.kit.parent import die_with_parent
+from tests.faults.process import EdgeProcess
 from tests.servers import free_port
 
-ROOT = Path(__file__).parents[3]
 LINK = {"beat_s": 0.3, "silence_s": 2.0, "reconnect_s": 0.5, "lease_s": 1.5}
 WAITS = {"patience_s": 1.0, "reply_timeout_s": 1.5, "call_deadline_s": 3.0}
 REQUEST_TIMEOUT_S = 6.0
 
 
-class TextEdge:
-    """One process; its ports are the same after each start, and each start writes a log of its own.
-
-    link: settings of links other than the usual ones. neighbours: `host:port` of others' links.
-    """
+class TextEdge(EdgeProcess):
+    """link: settings of links other than the usual ones. neighbours: `host:port` of others' links."""
 
     def __init__(
         self,
@@ -40,113 +25,18 @@ class TextEdge:
         neighbours: Sequence[str] = (),
         link: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name = name
-        self.port, self.link_port, self.health_port = free_port(), free_port(), free_port()
-        self.process: subprocess.Popen[bytes] | None = None
-        self.starts = 0
-        self._directory = directory
-        self._config = directory / f"{name}.yaml"
-        directory.mkdir(parents=True, exist_ok=True)
-        settings = self._settings(store_url, list(neighbours), {**LINK, **(link or {})})
-        self._config.write_text(yaml.safe_dump(settings))
+        self.port, self.link_port = free_port(), free_port()
+        listeners = {"text": {"port": self.port}, "link": {"port": self.link_port, "serves": "links"}}
+        settings = {
+            "listeners": listeners,
+            "neighbours": list(neighbours),
+            "request_timeout_s": REQUEST_TIMEOUT_S,
+            "subscriber_bytes": 64 << 10,
+            "store": WAITS,
+            "link": {**LINK, **(link or {})},
+        }
+        super().__init__(name, directory, store_url, "pubsub", settings)
 
     @property
     def link_address(self) -> str:
         return f"127.0.0.1:{self.link_port}"
-
-    def _settings(self, store_url: str, neighbours: list[str], link: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "store": {"url": store_url},
-            "health": {"port": self.health_port},
-            "drain": {"spread_s": 0.2, "timeout_s": 2.0},
-            "edges": {
-                "pubsub": {
-                    "listeners": {
-                        "text": {"port": self.port},
-                        "link": {"port": self.link_port, "serves": "links"},
-                    },
-                    "neighbours": neighbours,
-                    "request_timeout_s": REQUEST_TIMEOUT_S,
-                    "subscriber_bytes": 64 << 10,
-                    "store": WAITS,
-                    "link": link,
-                }
-            },
-        }
-
-    def spawn(self) -> None:
-        """Starts the process without waiting for it."""
-        self.starts += 1
-        with self._log(self.starts).open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "services.pubsub", "--config", str(self._config)],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=partial(die_with_parent, os.getpid()),
-                start_new_session=True,
-            )
-
-    @property
-    def running(self) -> subprocess.Popen[bytes]:
-        assert self.process is not None, "it was never started"
-        return self.process
-
-    def kill9(self) -> None:
-        self.running.kill()
-        self.running.wait()
-
-    def stop(self) -> None:
-        os.kill(self.running.pid, signal.SIGSTOP)
-
-    def cont(self) -> None:
-        os.kill(self.running.pid, signal.SIGCONT)
-
-    def terminate(self) -> None:
-        """SIGTERM; the end is not waited for."""
-        self.running.terminate()
-
-    @property
-    def has_ended(self) -> bool:
-        return self.running.poll() is not None
-
-    def end(self) -> None:
-        if self.process is not None and not self.has_ended:
-            self.kill9()
-
-    # what it says of itself; to be asked beside the loop
-
-    def is_ready(self) -> bool:
-        return self._page("/readyz") is not None
-
-    def sample(self, name: str) -> float:
-        """The sum of a metric's samples; 0 while nobody answers."""
-        lines = (self._page("/metrics") or "").splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + "{"))
-
-    def _page(self, path: str) -> str | None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}{path}", timeout=1.0) as page:
-                return str(page.read().decode())
-        except (OSError, urllib.error.URLError):
-            return None
-
-    def log(self) -> list[dict[str, Any]]:
-        """Every event of every start; a line that is not JSON (a crash of the interpreter) is an error."""
-        events: list[dict[str, Any]] = []
-        for start in range(1, self.starts + 1):
-            lines = self._log(start).read_text("utf-8", "replace").split("\n")
-            events += [_event(line) for line in lines[:-1]]  # the last one is empty, or was cut by SIGKILL
-        return events
-
-    def _log(self, start: int) -> Path:
-        return self._directory / f"{self.name}.{start}.log"
-
-
-def _event(line: str) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(line)
-    except ValueError:
-        return {"level": "ERROR", "action": "not_json", "message": line, "at": 0.0}
-    return found | {"at": datetime.fromisoformat(found["time"]).timestamp()}

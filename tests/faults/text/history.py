@@ -88,17 +88,6 @@ class Book:
     gaps: int = 0
 
 
-@dataclass(slots=True)
-class Fault:
-    """Something that was done to a process or a cable."""
-
-    target: str
-    kind: str
-    began: float
-    ended: float | None = None  # None: not yet
-    resumed: float | None = None  # when all edges served again
-
-
 class History:
     """Everything that was sent and received."""
 
@@ -106,7 +95,6 @@ class History:
         self.began = time.monotonic()
         self.sent: list[Sent] = []
         self.lives: list[Life] = []
-        self.faults: list[Fault] = []
         self._connections = 0
 
     def connection(self) -> int:

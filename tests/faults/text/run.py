@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 
 from services.store import StoreError
+from tests.faults.disturbance import Disturbance, Fault, Target
 from tests.faults.text.actors import SUBSCRIBERS, TAGS, Publisher, Silent, World, cast
 from tests.faults.text.edges import TextEdge
-from tests.faults.text.history import Book, Fault, History, Life, Sent
-from tests.faults.text.plan import CABLES, EDGES, STORES, Episode, Kind, Step, episodes
+from tests.faults.text.history import Book, History, Life, Sent
+from tests.faults.text.plan import CABLES, EDGES, SCENE, STORES
 from tests.faults.text.reader import Reader
-from tests.faults.text.waiting import LOOK_S, Stuck, eventually, together
+from tests.faults.waiting import LOOK_S, Stuck, eventually, together
 from tests.pubsub.cable import Cable
 from tests.servers import Server, free_port
 
 SECONDS = 45.0
 RESUME_S = 30.0  # everything runs again: so long may it take until each edge stores again
-TERM_S = 20.0  # an edge's drain
 HEAL_S = 30.0  # after the last fault: until all logs hold the same, and all subscribers have it
 REACH_S = 10.0  # of it, until a message has reached everybody
-CALM_S = 1.0  # at most, between two episodes
-Target = Server | TextEdge | Cable
 
 
 @dataclass(slots=True, repr=False)
@@ -36,6 +33,7 @@ class Outcome:
 
     seed: int
     history: History
+    faults: list[Fault]
     books: list[Book] = field(default_factory=list)
     kills: int = 0
     seconds: float = 0.0
@@ -46,7 +44,6 @@ class Outcome:
 
 class Run:
     def __init__(self, seed: int, directory: Path, seconds: float = SECONDS) -> None:
-        self._rng = random.Random(f"{seed} the run itself")
         self._seconds = seconds
         self._servers = [Server("valkey", directory / f"store{i}") for i in range(STORES)]
         ports = [free_port() for _ in range(STORES)]
@@ -62,7 +59,7 @@ class Run:
         self._cables = [
             Cable(names[f"edge {(i + 1) % STORES}"].link_port, port) for i, port in enumerate(ports)
         ]
-        self._targets: dict[str, Target] = {
+        targets: dict[str, Target] = {
             **names,
             **{f"store {i}": server for i, server in enumerate(self._servers)},
             **dict(zip(CABLES, self._cables, strict=True)),
@@ -71,7 +68,8 @@ class Run:
         self._world = World(seed, self._edges, {names[name].name: store for name, store in EDGES.items()})
         self._readers = [Reader(server.url) for server in self._servers]
         self._last = Publisher(self._world, "last", self._edges)
-        self.outcome = Outcome(seed, self._world.history)
+        self._disturbance = Disturbance(seed, SCENE, targets, self._resumed)
+        self.outcome = Outcome(seed, self._world.history, self._disturbance.faults)
 
     async def go(self) -> Outcome:
         """Never raises for what the servers did: that is in the outcome."""
@@ -122,10 +120,9 @@ class Run:
             await reader.close()
         for server in self._servers:
             server.end()
+        out.kills = self._disturbance.kills
         out.seconds = time.monotonic() - self._world.history.began
-        for edge in self._edges:
-            bad = [event for event in edge.log() if event["level"] in ("ERROR", "CRITICAL")]
-            out.logged += [f"{edge.name}: {str(event)[:2000]}" for event in bad]
+        out.logged = [complaint for edge in self._edges for complaint in edge.complaints()]
 
     # disturbance
 
@@ -144,65 +141,10 @@ class Run:
             await asyncio.gather(faults, *sending, return_exceptions=True)
 
     async def _faults(self) -> None:
-        end = time.monotonic() + self._seconds
-        plan = episodes(self.outcome.seed)
         try:
-            while not self._world.stopping.is_set() and time.monotonic() < end:
-                await asyncio.sleep(self._rng.uniform(0, CALM_S))
-                await self._episode(next(plan))
+            await self._disturbance.go_on(self._seconds, self._world.stopping.is_set)
         finally:
             self._world.stopping.set()
-
-    async def _episode(self, episode: Episode) -> None:
-        faults = self._world.history.faults
-        first = len(faults)
-        targets = dict.fromkeys(step.target for step in episode)
-        lanes = [[step for step in episode if step.target == target] for target in targets]
-        await together(*(self._lane(lane) for lane in lanes))
-        await self._resumed()
-        now = time.monotonic()
-        for fault in faults[first:]:
-            fault.resumed = now
-
-    async def _lane(self, steps: list[Step]) -> None:
-        for step in steps:
-            await asyncio.sleep(step.after_s)
-            fault = Fault(step.target, step.kind.value, time.monotonic())
-            self._world.history.faults.append(fault)
-            self.outcome.kills += step.kind is Kind.KILL
-            await self._do(step, self._targets[step.target])
-            fault.ended = time.monotonic()
-
-    async def _do(self, step: Step, target: Target) -> None:
-        match step.kind, target:
-            case Kind.KILL, Server() | TextEdge():
-                target.kill9()
-                await asyncio.sleep(step.lasts_s)
-                target.spawn()
-            case Kind.STOP, Server() | TextEdge():
-                target.stop()
-                await asyncio.sleep(step.lasts_s)
-                target.cont()
-            case Kind.TERM, TextEdge():
-                target.terminate()
-                await eventually(lambda: _ended(target), TERM_S, f"{target.name} ends after SIGTERM")
-                await asyncio.sleep(step.lasts_s)
-                target.spawn()
-            case Kind.REWRITE, Server():
-                with contextlib.suppress(ResponseError):  # it does so already
-                    target.call("BGREWRITEAOF")
-            case Kind.BREAK, Cable():
-                target.break_all()
-            case Kind.PULL, Cable():
-                target.pull_out()
-                await asyncio.sleep(step.lasts_s)
-                target.plug_in()
-            case Kind.PINCH, Cable():
-                target.pinch()
-                await asyncio.sleep(step.lasts_s)
-                target.release()
-            case _:
-                raise AssertionError(step)
 
     async def _resumed(self) -> None:
         """Returns once every edge stores again. Raises Stuck."""
@@ -261,7 +203,3 @@ def _has(life: Life, sent: list[Sent]) -> bool:
     return all(
         (s.identifier, send.text) in got for s in life.subscriptions for send in sent if s.matches(send.tag)
     )
-
-
-async def _ended(edge: TextEdge) -> bool:
-    return edge.has_ended

@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.seeds import first_seed
 from tests.faults.text.run import Run
-from tests.faults.text.verdict import judge, report, summary
+from tests.faults.text.verdict import verdict
 
 SECONDS = 10.0  # of faults; the start, and healing, come on top
 LONGEST_S = 300
@@ -23,8 +23,8 @@ async def test_each_message_once_and_in_order_at_every_store(tmp_path: Path) -> 
     seed = first_seed()
     print(f"FAULT_SEED={seed}")
     outcome = await Run(seed, tmp_path, SECONDS).go()
-    violations = judge(outcome)
-    if violations:  # not an assert: pytest would print the whole history
-        pytest.fail(report(outcome, violations), pytrace=False)
-    print(summary(outcome))
-    assert outcome.history.faults
+    judged = verdict(outcome)
+    if judged.report:  # not an assert: pytest would print the whole history
+        pytest.fail(judged.report, pytrace=False)
+    print(judged.summary)
+    assert outcome.faults

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import statistics
 
-from tests.faults.text.checker import Violation, check
-from tests.faults.text.history import Fault
+from tests.faults.telling import Judged, Violation, judged
+from tests.faults.text.checker import check
 from tests.faults.text.run import Outcome
-
-SHOWN = 20  # violations told
 
 
 def judge(outcome: Outcome) -> list[Violation]:
@@ -31,12 +29,12 @@ def summary(outcome: Outcome) -> str:
     origins = {entry.origin for book in outcome.books for entry in book.entries}
     parts = [f"seed {outcome.seed}", f"{outcome.seconds:.0f} s", f"{outcome.kills} kills"]
     parts += [
-        f"{len(history.faults)} faults",
+        f"{len(outcome.faults)} faults",
         f"{certain} messages certain, {unknown} unknown, {refused} refused",
     ]
     parts += [f"{len(history.lives)} lives of subscribers, {through} to the end", f"{lines} lines"]
     parts += [f"{len(origins)} incarnations"]
-    resumed = [f.resumed - f.ended for f in history.faults if f.resumed is not None and f.ended is not None]
+    resumed = [f.resumed - f.ended for f in outcome.faults if f.resumed is not None and f.ended is not None]
     if resumed:
         parts.append(f"served again after {statistics.median(resumed):.1f} s, at most {max(resumed):.1f} s")
     if outcome.healed_s is not None:
@@ -44,19 +42,6 @@ def summary(outcome: Outcome) -> str:
     return ", ".join(parts)
 
 
-def report(outcome: Outcome, violations: list[Violation]) -> str:
-    lines = [f"FAULT_SEED={outcome.seed}: {len(violations)} violations", summary(outcome), "", "Faults:"]
-    lines += [_tell_fault(outcome, fault) for fault in outcome.history.faults]
-    lines += [f"[{violation.rule}] {violation.text}" for violation in violations[:SHOWN]]
-    if len(violations) > SHOWN:
-        lines.append(f"... and {len(violations) - SHOWN} more")
-    return "\n".join(lines)
-
-
-def _at(outcome: Outcome, moment: float | None) -> str:
-    return "never" if moment is None else f"{moment - outcome.history.began:8.3f} s"
-
-
-def _tell_fault(outcome: Outcome, fault: Fault) -> str:
-    there, served = _at(outcome, fault.ended), _at(outcome, fault.resumed)
-    return f"  {_at(outcome, fault.began)}  {fault.kind:8}{fault.target:8} there {there}  all serve {served}"
+def verdict(outcome: Outcome) -> Judged:
+    began = outcome.history.began
+    return judged(outcome.seed, summary(outcome), began, outcome.faults, judge(outcome))

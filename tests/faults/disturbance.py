@@ -1,0 +1,120 @@
+"""Episodes carried out on processes and cables, and written down."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from redis.exceptions import ResponseError
+
+from tests.faults.episodes import Episode, Kind, Scene, Step, episodes
+from tests.faults.process import EdgeProcess
+from tests.faults.waiting import eventually, together
+from tests.pubsub.cable import Cable
+from tests.servers import Server
+
+TERM_S = 20.0  # an edge's drain
+CALM_S = 1.0  # at most, between two episodes
+Target = Server | EdgeProcess | Cable
+
+
+@dataclass(slots=True)
+class Fault:
+    """Something that was done to a process or a cable. Times in s of the clock that the run uses."""
+
+    target: str
+    kind: str
+    began: float
+    ended: float | None = None  # None: not yet
+    resumed: float | None = None  # when all edges served again
+
+
+class Disturbance:
+    """`faults` has what was done so far."""
+
+    def __init__(
+        self,
+        seed: int,
+        scene: Scene,
+        targets: Mapping[str, Target],
+        resumed: Callable[[], Awaitable[None]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """resumed: returns once all is well again, raises Stuck."""
+        self.faults: list[Fault] = []
+        self._rng = random.Random(f"{seed} the run itself")
+        self._plan = episodes(seed, scene)
+        self._targets = targets
+        self._resumed = resumed
+        self._clock = clock
+
+    @property
+    def kills(self) -> int:
+        return sum(fault.kind == Kind.KILL.value for fault in self.faults)
+
+    async def go_on(self, seconds: float, is_over: Callable[[], bool]) -> None:
+        """Episodes until it is over, or so long. Raises Stuck."""
+        end = time.monotonic() + seconds
+        while not is_over() and time.monotonic() < end:
+            await asyncio.sleep(self._rng.uniform(0, CALM_S))
+            await self.episode(next(self._plan))
+
+    async def episode(self, episode: Episode) -> None:
+        """One that was planned, or made up by the run. Raises Stuck."""
+        first = len(self.faults)
+        targets = dict.fromkeys(step.target for step in episode)
+        lanes = [[step for step in episode if step.target == target] for target in targets]
+        await together(*(self._lane(lane) for lane in lanes))
+        await self._resumed()
+        now = self._clock()
+        for fault in self.faults[first:]:
+            fault.resumed = now
+
+    async def _lane(self, steps: list[Step]) -> None:
+        for step in steps:
+            await asyncio.sleep(step.after_s)
+            fault = Fault(step.target, step.kind.value, self._clock())
+            self.faults.append(fault)
+            await do(step, self._targets[step.target])
+            fault.ended = self._clock()
+
+
+async def do(step: Step, target: Target) -> None:
+    """Raises Stuck."""
+    match step.kind, target:
+        case Kind.KILL, Server() | EdgeProcess():
+            target.kill9()
+            await asyncio.sleep(step.lasts_s)
+            target.spawn()
+        case Kind.STOP, Server() | EdgeProcess():
+            target.stop()
+            await asyncio.sleep(step.lasts_s)
+            target.cont()
+        case Kind.TERM, EdgeProcess():
+            target.terminate()
+            await eventually(lambda: _ended(target), TERM_S, f"{target.name} ends after SIGTERM")
+            await asyncio.sleep(step.lasts_s)
+            target.spawn()
+        case Kind.REWRITE, Server():
+            with contextlib.suppress(ResponseError):  # it does so already
+                target.call("BGREWRITEAOF")
+        case Kind.BREAK, Cable():
+            target.break_all()
+        case Kind.PULL, Cable():
+            target.pull_out()
+            await asyncio.sleep(step.lasts_s)
+            target.plug_in()
+        case Kind.PINCH, Cable():
+            target.pinch()
+            await asyncio.sleep(step.lasts_s)
+            target.release()
+        case _:
+            raise AssertionError(step)
+
+
+async def _ended(edge: EdgeProcess) -> bool:
+    return edge.has_ended

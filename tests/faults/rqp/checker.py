@@ -1,0 +1,191 @@
+"""What must hold after a run, whatever was killed or cut when (docs/rqp.md, "What is promised", "What it promises").
+
+foreign    arrived, or dead, though nobody put it in, or it was refused; or on another way than its own
+lost       certain, stored, and never arrived; or uncertain, neither arrived nor dead, and nothing had happened
+uncounted  the same, and it was put in when stores alone died: edges that live count what they lose
+doubled    arrived twice: certain by RQP/cast, or by any other way though nothing had happened in between
+order      overtaken by a later one, though nothing had happened since it was put in
+
+"Nothing had happened" means: no fault of a process or cable of this way from when the message was put in until it
+arrived. A fault lasts until all edges serve again, and somewhat longer: for what dead processes hold is given up late.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tests.faults.disturbance import Fault
+from tests.faults.rqp.history import HEAD, Alone, Arrival, Book, Put
+from tests.faults.telling import Violation
+
+AFTERWARDS_S = 5.0  # sessions, reservations, pauses: whatever ran when it was over has ended by then
+FOR_EVER = float("inf")
+
+
+def check(books: Iterable[Book], faults: Sequence[Fault], alone: Alone | None = None) -> list[Violation]:
+    checks = [Check(book, faults) for book in books]
+    found = [violation for one in checks for violation in one.violations()]
+    return found if alone is None else [*found, *_uncounted(checks, alone)]
+
+
+def _uncounted(checks: Iterable[Check], alone: Alone) -> Iterator[Violation]:
+    gone = Counter(one.book.way.protocol for one in checks for _ in one.gone(alone))
+    for protocol, number in gone.items():
+        if number > (told := alone.counted[protocol]):
+            text = f"{protocol}: {number} messages are gone while edges lived, but {told} are counted as lost"
+            yield Violation("uncounted", text)
+
+
+@dataclass(frozen=True)
+class Check:
+    """Of one way."""
+
+    book: Book
+    faults: Sequence[Fault]
+
+    @cached_property
+    def by_body(self) -> dict[bytes, Put]:
+        return {put.body: put for put in self.book.puts}
+
+    @cached_property
+    def times(self) -> Counter[bytes]:
+        return Counter(arrival.body for arrival in self.book.arrivals)
+
+    @cached_property
+    def dead(self) -> set[bytes]:
+        """Heads of bodies: of a message that was not received whole, not more may be there."""
+        return {letter.body[:HEAD] for letter in self.book.letters}
+
+    @cached_property
+    def firsts(self) -> list[Arrival]:
+        """Each message's first arrival, of those that were put in."""
+        found: dict[bytes, Arrival] = {}
+        for arrival in self.book.arrivals:
+            if arrival.body in self.by_body:
+                found.setdefault(arrival.body, arrival)
+        return list(found.values())
+
+    def violations(self) -> Iterator[Violation]:
+        yield from self._foreign()
+        yield from self._lost()
+        yield from self._doubled()
+        yield from self._order()
+
+    def _foreign(self) -> Iterator[Violation]:
+        for body in self.times:
+            put = self.by_body.get(body)
+            if put is None or put.was_refused:
+                yield self._say("foreign", f"{body[:HEAD]!r} arrived, though nobody put it in")
+        for letter in self.book.letters:
+            if not any(put.body.startswith(letter.body) for put in self._like(letter.body)):
+                yield self._say(
+                    "foreign", f"{letter.body[:HEAD]!r} is dead ({letter.reason}), but was never put in"
+                )
+
+    def _like(self, body: bytes) -> list[Put]:
+        if len(body) < HEAD:  # cut within its head
+            return self.book.puts
+        return self._by_head.get(body[:HEAD], [])
+
+    @cached_property
+    def _by_head(self) -> dict[bytes, list[Put]]:
+        return {put.body[:HEAD]: [put] for put in self.book.puts if not put.was_refused}
+
+    def _lost(self) -> Iterator[Violation]:
+        for put in self.book.puts:
+            if not put.is_stored or self.times[put.body]:
+                continue
+            if self.book.way.is_certain:
+                yield self._say("lost", f"{put} was stored and never arrived")
+            elif put.body[:HEAD] not in self.dead and not self.something_happened(
+                put.began, self._passed(put)
+            ):
+                yield self._say("lost", f"{put} neither arrived nor is dead, and nothing had happened")
+
+    def gone(self, alone: Alone) -> list[Put]:
+        """Uncertain ones that are nowhere, of those that were put in then."""
+        if self.book.way.is_certain:
+            return []
+        puts = [put for put in self.book.puts if put.is_stored and alone.began <= put.began <= alone.ended]
+        return [put for put in puts if not self.times[put.body] and put.body[:HEAD] not in self.dead]
+
+    def _passed(self, put: Put) -> float:
+        """When a later one arrived: by then it had been sent."""
+        later = (each.at for each in self.firsts if self._number(each.body) > self._number(put.body))
+        return min(later, default=FOR_EVER)
+
+    def _doubled(self) -> Iterator[Violation]:
+        for body, count in self.times.items():
+            if count == 1 or body not in self.by_body:
+                continue
+            put = self.by_body[body]
+            last = max(arrival.at for arrival in self.book.arrivals if arrival.body == body)
+            if self.book.way.is_once:
+                yield self._say("doubled", f"{put} arrived {count} times")
+            elif not self.something_happened(put.began, last):
+                yield self._say("doubled", f"{put} arrived {count} times, and nothing had happened")
+
+    def _order(self) -> Iterator[Violation]:
+        """Of those that were stored for certain: the others' puts may have taken effect late."""
+        highest: Arrival | None = None
+        for arrival in self.firsts:
+            put = self.by_body[arrival.body]
+            if not put.is_stored:
+                continue
+            if highest is None or self._number(highest.body) < self._number(arrival.body):
+                highest = arrival
+            elif not self.something_happened(put.began, arrival.at):
+                text = f"{put} came after {self.by_body[highest.body]}, and nothing had happened since it was put"
+                yield self._say("order", text)
+
+    @cached_property
+    def _numbers(self) -> dict[bytes, int]:
+        return {put.body: number for number, put in enumerate(self.book.puts)}
+
+    def _number(self, body: bytes) -> int:
+        return self._numbers[body]
+
+    def something_happened(self, first: float, last: float) -> bool:
+        """On this way, between these moments."""
+        return any(
+            fault.began <= last and first <= _end(fault) + AFTERWARDS_S
+            for fault in self.faults
+            if self.book.way.is_on(fault.target)
+        )
+
+    def _say(self, rule: str, text: str) -> Violation:
+        return Violation(rule, f"{self.book.way}: {text}")
+
+
+def _end(fault: Fault) -> float:
+    return FOR_EVER if fault.resumed is None else fault.resumed
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of ways of one kind, for the summary."""
+
+    put: int  # stored, for sure
+    unknown: int  # nobody knows
+    arrived: int  # different ones
+    again: int  # arrivals beyond the first ones
+    dead: int
+    gone: int  # uncertain ones that were sent and lost
+
+
+def count(books: Sequence[Book]) -> Counts:
+    puts = [put for book in books for put in book.puts]
+    arrived = {arrival.body for book in books for arrival in book.arrivals}
+    dead = {letter.body[:HEAD] for book in books for letter in book.letters}
+    gone = [put for put in puts if put.is_stored and not {put.body, put.body[:HEAD]} & (arrived | dead)]
+    return Counts(
+        sum(put.is_stored for put in puts),
+        sum(put.ended is None for put in puts),
+        len(arrived),
+        sum(len(book.arrivals) for book in books) - len(arrived),
+        len(dead),
+        len(gone),
+    )

@@ -1,0 +1,67 @@
+"""Two systems, the ways between them, and what may happen to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from tests.faults.episodes import Kind, Scene, Step
+
+SYSTEMS = 2
+HOSTS = {  # of edges; all of a system say the first one's as their `address` (rqp_cast.md 2.3)
+    "edge 0": "127.0.0.1",
+    "edge 0b": "127.0.0.3",
+    "edge 1": "127.0.0.2",
+    "edge 1b": "127.0.0.4",
+}
+EDGES = {name: int(name[5]) for name in HOSTS}  # name: its system
+ADDRESSES = tuple(HOSTS[f"edge {system}"] for system in range(SYSTEMS))
+SILENCE_S = 1.0  # an owner of queues that is silent for longer has lost them
+SCENE = Scene(
+    stores=tuple(f"store {system}" for system in range(SYSTEMS)),
+    edges=tuple(EDGES),
+    cables=tuple(f"cable {name[5:]}" for name in EDGES),  # from the other system to this edge's RQP/MCA
+    pair=("edge 0", "edge 0b"),
+    silence_s=SILENCE_S,
+)
+# one after the other, so that what edges lose without being hit themselves can be held against what they count
+STORES_ALONE = tuple(
+    Step(store, Kind.KILL, after_s, 1.5) for store, after_s in zip(SCENE.stores, (0.5, 4.0), strict=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A transmission queue of one system, and the queue of the other one that it leads to."""
+
+    source: int  # system
+    protocol: str  # rqp-mca, rqp-cast
+    is_certain: bool
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.protocol[4:]}-{'certain' if self.is_certain else 'uncertain'}"
+
+    @property
+    def goal(self) -> int:
+        return 1 - self.source
+
+    @property
+    def number(self) -> int:
+        return 7 if self.is_certain else 8
+
+    @property
+    def is_once(self) -> bool:
+        """What arrives by this way arrives exactly once, whatever happens (rqp_cast.md 5.4)."""
+        return self.is_certain and self.protocol == "rqp-cast"
+
+    def is_on(self, target: str) -> bool:
+        """Whether what happens to it may be felt here."""
+        if target.startswith("cable "):
+            return self.protocol == "rqp-mca" and int(target[6]) == self.goal
+        return True
+
+
+WAYS = tuple(
+    Way(source, protocol, is_certain)
+    for source, protocol, is_certain in product(range(SYSTEMS), ("rqp-mca", "rqp-cast"), (True, False))
+)

@@ -1,0 +1,185 @@
+"""One run: two systems joined by RQP/MCA and by RQP/cast, faults for a while, then peace until all has arrived.
+
+Then the stores alone die once more; and in the end twenty messages are put in on each way while nothing happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from services.store import StoreError
+from tests.faults.disturbance import Disturbance, Fault, Target
+from tests.faults.rqp.actors import Producer
+from tests.faults.rqp.checker import AFTERWARDS_S
+from tests.faults.rqp.edges import RqpEdge
+from tests.faults.rqp.history import Alone, History
+from tests.faults.rqp.plan import EDGES, SCENE, STORES_ALONE, SYSTEMS
+from tests.faults.rqp.system import System
+from tests.faults.waiting import Stuck, eventually, together
+from tests.pubsub.cable import Cable
+from tests.rqp.cast_net import Net
+from tests.servers import free_port
+
+SECONDS = 45.0
+RESUME_S = 30.0  # everything runs again: so long may it take until all edges are ready
+HEAL_S = 60.0  # after the last fault, until everything has left
+CALM = 20  # messages on each way, when nothing happens any more
+ACCOUNTED = {"rqp_message_lost"}  # errors that edges log, and count: the checker looks at the counters
+QUIET_S = 1.5  # nothing more arrives
+
+
+@dataclass(slots=True, repr=False)
+class Outcome:
+    """All that a run leaves to be judged."""
+
+    seed: int
+    history: History
+    faults: list[Fault]
+    kills: int = 0
+    seconds: float = 0.0
+    healed_s: float | None = None  # after the last fault
+    alone: Alone | None = None
+    failures: list[str] = field(default_factory=list)  # what could not even be brought to an end
+    logged: list[str] = field(default_factory=list)  # what an edge must never have to log
+
+
+class Run:
+    def __init__(self, seed: int, directory: Path, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._systems = [System(number, directory) for number in range(SYSTEMS)]
+        ports = {name: free_port() for name in EDGES}
+        net = Net()
+        self._edges = {
+            name: RqpEdge(
+                name,
+                directory / "edges",
+                self._systems[system].server.url,
+                net,
+                [port for other, port in ports.items() if EDGES[other] != system],
+            )
+            for name, system in EDGES.items()
+        }
+        self._cables = {name: Cable(edge.port, ports[name]) for name, edge in self._edges.items()}
+        targets: dict[str, Target] = {
+            **self._edges,
+            **{f"store {system.number}": system.server for system in self._systems},
+            **{f"cable {name[5:]}": cable for name, cable in self._cables.items()},
+        }
+        self._disturbance = Disturbance(seed, SCENE, targets, self._resumed, time.time)
+        self._producers: list[Producer] = []
+        self.outcome = Outcome(seed, History(), self._disturbance.faults)
+
+    async def go(self) -> Outcome:
+        """Never raises for what the servers did: that is in the outcome."""
+        out = self.outcome
+        try:
+            await self._set_up()
+            await self._while_they_put(self._disturbance.go_on(self._seconds, lambda: False))
+            out.healed_s = await self._heal()
+            await asyncio.sleep(AFTERWARDS_S)
+            out.alone = await self._kill_stores_alone()
+            await self._put_in_peace()
+        except Stuck as error:
+            out.failures.append(str(error))
+        finally:
+            await self._end()
+        return out
+
+    async def _set_up(self) -> None:
+        for system in self._systems:
+            await asyncio.to_thread(system.server.start)
+            await system.open()
+        for cable in self._cables.values():
+            await cable.open()
+        for edge in self._edges.values():
+            edge.spawn()
+        await self._resumed()
+        for book in self.outcome.history.books.values():
+            self._producers.append(Producer(self.outcome.seed, book, self._systems[book.way.source]))
+
+    async def _resumed(self) -> None:
+        """Returns once every edge is ready, which needs its store. Raises Stuck."""
+
+        async def ready(edge: RqpEdge) -> None:
+            what = f"{edge.name} is ready again"
+            await eventually(lambda: asyncio.to_thread(edge.is_ready), RESUME_S, what)
+
+        await together(*(ready(edge) for edge in self._edges.values()))
+
+    async def _while_they_put(self, work: Coroutine[Any, Any, None]) -> None:
+        """Raises Stuck."""
+        stopping = asyncio.Event()
+        putting = [asyncio.create_task(producer.play(stopping)) for producer in self._producers]
+        try:
+            await work
+            stopping.set()
+            await asyncio.wait_for(asyncio.gather(*putting), RESUME_S)
+        except TimeoutError as error:
+            raise Stuck("a producer did not come to its end") from error
+        finally:
+            for task in putting:
+                task.cancel()
+            await asyncio.gather(*putting, return_exceptions=True)
+
+    async def _kill_stores_alone(self) -> Alone:
+        """Raises Stuck."""
+        before, began = await self._lost(), time.time()
+        await self._while_they_put(self._disturbance.episode(STORES_ALONE))
+        ended = time.time()
+        await self._heal()
+        await asyncio.sleep(AFTERWARDS_S)
+        return Alone(began, ended, await self._lost() - before)
+
+    async def _lost(self) -> Counter[str]:
+        """As the edges count it, by protocol."""
+        found = [await asyncio.to_thread(edge.lost) for edge in self._edges.values()]
+        return sum(found, Counter())
+
+    async def _heal(self) -> float:
+        """Everything leaves; how long that took, s. Raises Stuck."""
+        began = time.time()
+        await eventually(self._have_sent_all, HEAL_S, "all has been sent")
+        return time.time() - began
+
+    async def _put_in_peace(self) -> None:
+        """All of this must arrive, once and in its order. Raises Stuck."""
+        for producer in self._producers:
+            for _ in range(CALM):
+                if not await producer.put(1):
+                    raise Stuck("a store does not store, though nothing happens any more")
+        await self._heal()
+        await self._nothing_arrives()
+
+    async def _have_sent_all(self) -> bool:
+        return all([await system.has_sent_all() for system in self._systems])
+
+    async def _nothing_arrives(self) -> None:
+        """What is uncertain may be on its way when its sender has nothing more to do with it."""
+        before = -1
+        while (now := sum([await system.arrived() for system in self._systems])) != before:
+            before = now
+            await asyncio.sleep(QUIET_S)
+
+    async def _end(self) -> None:
+        out = self.outcome
+        for edge in self._edges.values():
+            edge.end()
+        for cable in self._cables.values():
+            await cable.close()
+        try:
+            for system in self._systems:
+                await system.read(out.history.books)
+        except (StoreError, OSError) as error:
+            out.failures.append(f"what arrived could not be read: {error!r}")
+        for system in self._systems:
+            await system.close()
+            system.server.end()
+        out.kills = self._disturbance.kills
+        out.seconds = time.time() - out.history.began
+        out.logged = [complaint for edge in self._edges.values() for complaint in edge.complaints(ACCOUNTED)]

@@ -1,0 +1,90 @@
+"""One of the two systems: its store, its queues, and how a run looks at them beside the edges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from services.store import DeadLetters, Delivery, Queue, QueueSpec, Store, StoreError, records
+from services.store.asking import Asker
+from services.store.domain import Timing
+from tests.faults.rqp.edges import STORE
+from tests.faults.rqp.history import Arrival, Book, Letter
+from tests.faults.rqp.plan import WAYS, Way
+from tests.servers import Server
+
+DOMAIN = "main"
+AT_ONCE = 1000  # messages taken out with one request
+
+
+class System:
+    def __init__(self, number: int, directory: Path) -> None:
+        self.number = number
+        self.server = Server("valkey", directory / f"store{number}")
+        # edges sweep whoever is silent for their time-out
+        self._store = Store(self.server.url, "faults", timing=Timing(beat_s=STORE["heartbeat_s"]))
+        self._queues: dict[Way, Queue] = {}
+
+    async def open(self) -> None:
+        """The server runs."""
+        await self._store.initialise()
+        for way in WAYS:
+            here = way.source == self.number
+            spec = QueueSpec.model_validate(_leaving(way) if here else _arriving(way))
+            name = f"{way}-{'out' if here else 'in'}"
+            self._queues[way], _ = await self._store.declare(name, spec, "faults")
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    def asker(self) -> Asker:
+        return Asker(self._store.domain(DOMAIN).pipe)
+
+    def queue(self, way: Way) -> Queue:
+        return self._queues[way]
+
+    async def has_sent_all(self) -> bool:
+        """False too while the store cannot be asked."""
+        try:
+            for way, queue in self._queues.items():
+                stats = await self._store.stats(queue)
+                if way.source == self.number and stats["ready"] + stats["in_flight"]:
+                    return False
+        except StoreError:
+            return False
+        return True
+
+    async def arrived(self) -> int:
+        """So many stand in the queues that others fill."""
+        return sum(
+            [(await self._store.stats(q))["ready"] for w, q in self._queues.items() if w.goal == self.number]
+        )
+
+    async def read(self, books: dict[Way, Book]) -> None:
+        """Takes out what arrived, and reads dead letters of both ends. Raises StoreError."""
+        await self._store.domain(DOMAIN).pipe.ready()
+        asker = self.asker()
+        for way, queue in self._queues.items():
+            book = books[way]
+            letters = DeadLetters(self._store.look_at(DOMAIN), queue)
+            book.letters += [Letter(letter.body, letter.reason) async for letter in letters.matching()]
+            while way.goal == self.number and (got := await asker.take(queue, AT_ONCE)):
+                book.arrivals += [arrival for delivery in got for arrival in _arrivals(delivery)]
+                await asker.settle(got)
+
+
+def _arrivals(delivery: Delivery) -> list[Arrival]:
+    at = delivery.enqueued_ms / 1000
+    return [Arrival(records.decode(record).body, at) for record in delivery.records()]
+
+
+def _leaving(way: Way) -> dict[str, object]:
+    number = "queueId" if way.protocol == "rqp-mca" else "key"
+    remote = {"protocol": way.protocol, number: way.number, "reliable": way.is_certain}
+    return {"remote": remote, "visibilityTimeout": "200ms"}
+
+
+def _arriving(way: Way) -> dict[str, object]:
+    binding = (
+        {"rqpMca": {"queueId": way.number}} if way.protocol == "rqp-mca" else {"rqpCast": {"key": way.number}}
+    )
+    return {"bindings": binding}
