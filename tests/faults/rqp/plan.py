@@ -16,7 +16,7 @@ HOSTS = {  # of edges; all of a system say the first one's as their `address` (r
 }
 EDGES = {name: int(name[5]) for name in HOSTS}  # name: its system
 ADDRESSES = tuple(HOSTS[f"edge {system}"] for system in range(SYSTEMS))
-SILENCE_S = 1.0  # an owner of queues that is silent for longer has lost them
+SILENCE_S = 2.0  # an owner of queues that is silent for longer has lost them
 SCENE = Scene(
     stores=tuple(f"store {system}" for system in range(SYSTEMS)),
     edges=tuple(EDGES),
