@@ -14,7 +14,7 @@ SIZES = (0,) * 90 + (600,) * 6 + (5_000,) * 3 + (60_000,)  # octets beyond the h
 PACE_S = 0.05  # after a call that failed, or a queue that was full
 RUNS = {"rqp-mca": (1, 1, 5, 20), "rqp-cast": (1, 1, 2, 5)}  # messages in one call
 PAUSE_S = 0.15  # between two calls, at most
-PAUSE_ONCE_S = 0.05  # the same where each message must arrive once: some of them shall always be under way
+PAUSE_ONCE_S = 0.1  # the same where each message must arrive once: some of them shall always be under way
 
 
 class Producer:
