@@ -21,7 +21,7 @@ from tests.faults.disturbance import Fault
 from tests.faults.rqp.history import HEAD, Alone, Arrival, Book, Put
 from tests.faults.telling import Violation
 
-AFTERWARDS_S = 5.0  # sessions, reservations, pauses: whatever ran when it was over has ended by then
+AFTERWARDS_S = 8.0  # sessions, reservations, pauses: whatever ran when it was over has ended by then
 FOR_EVER = float("inf")
 
 

@@ -1,4 +1,4 @@
-"""An RQP edge as a process of its own, with time-outs short enough to see them expire."""
+"""An RQP edge as a process of its own."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from tests.faults.rqp.plan import ADDRESSES, EDGES, HOSTS, SILENCE_S
 from tests.rqp.cast_net import Net
 from tests.servers import free_port
 
+# short enough to see them expire, long enough that a busy machine is not taken for a fault
 STORE = {
-    "session_timeout_s": 1.0,
-    "heartbeat_s": 0.2,
-    "sweep_s": 0.2,
-    "patience_s": 0.5,
-    "reply_timeout_s": 0.5,
-    "call_deadline_s": 1.0,
+    "session_timeout_s": 2.0,
+    "heartbeat_s": 0.3,
+    "sweep_s": 0.3,
+    "patience_s": 1.0,
+    "reply_timeout_s": 1.5,
+    "call_deadline_s": 3.0,
 }
 MCA = {
-    "availability_timeout_s": 0.5,
-    "request_timeout_s": 0.5,
-    "data_timeout_s": 1.0,
+    "availability_timeout_s": 1.0,
+    "request_timeout_s": 1.0,
+    "data_timeout_s": 3.0,
     "max_pause_s": 0.5,
-    "reservation_ttl_s": 1.0,  # an edge that is killed frees nothing
+    "reservation_ttl_s": 2.0,  # an edge that is killed frees nothing
 }
-CAST = {"t_wait2_s": 0.5, "t_wait3_s": 0.5, "t_wait4_s": 1.0, "reservation_s": 1.0}
+CAST = {"t_wait1_s": 2.0, "t_wait2_s": 2.0, "t_wait3_s": 2.0, "t_wait4_s": 3.0, "reservation_s": 2.0}
 WINDOW = 50
 LOST = {  # metrics that count uncertain messages that neither a queue nor its dead letters took
     "rqp-mca": "penstock_rqp_lost_messages_total",
@@ -50,9 +51,9 @@ class RqpEdge(EdgeProcess):
             "listeners": {"mca": {"port": self.port}},
             "mca": {**MCA, "peers": {"others": links}},
             "cast": net.machine(HOSTS[name], address=ADDRESSES[system], peers=peers, **CAST),
-            "outbox": {"lease_s": 0.9 * SILENCE_S, "renew_s": 0.2, "look_s": 0.5},
+            "outbox": {"lease_s": 0.9 * SILENCE_S, "renew_s": 0.3, "look_s": 0.5},
             "store": STORE,
-            "request_timeout_s": 3.0,
+            "request_timeout_s": 6.0,
         }
         super().__init__(name.replace(" ", "-"), directory, store_url, "rqp", settings)
 

@@ -16,7 +16,7 @@ HOSTS = {  # of edges; all of a system say the first one's as their `address` (r
 }
 EDGES = {name: int(name[5]) for name in HOSTS}  # name: its system
 ADDRESSES = tuple(HOSTS[f"edge {system}"] for system in range(SYSTEMS))
-SILENCE_S = 1.0  # an owner of queues that is silent for longer has lost them
+SILENCE_S = 2.0  # an owner of queues that is silent for longer has lost them
 SCENE = Scene(
     stores=tuple(f"store {system}" for system in range(SYSTEMS)),
     edges=tuple(EDGES),
@@ -37,9 +37,10 @@ class Way:
     source: int  # system
     protocol: str  # rqp-mca, rqp-cast
     is_certain: bool
+    lane: int = 0  # others like it, side by side (rqp_cast.md 4.4)
 
     def __str__(self) -> str:
-        return f"{self.source}-{self.protocol[4:]}-{'certain' if self.is_certain else 'uncertain'}"
+        return f"{self.source}-{self.protocol[4:]}-{'certain' if self.is_certain else 'uncertain'}{self.lane or ''}"
 
     @property
     def goal(self) -> int:
@@ -47,7 +48,7 @@ class Way:
 
     @property
     def number(self) -> int:
-        return 7 if self.is_certain else 8
+        return 7 + 10 * self.lane if self.is_certain else 8
 
     @property
     def is_once(self) -> bool:
@@ -61,7 +62,8 @@ class Way:
         return True
 
 
-WAYS = tuple(
-    Way(source, protocol, is_certain)
-    for source, protocol, is_certain in product(range(SYSTEMS), ("rqp-mca", "rqp-cast"), (True, False))
+WAYS = (
+    *(Way(*each) for each in product(range(SYSTEMS), ("rqp-mca", "rqp-cast"), (True, False))),
+    # a kill shall meet several messages that must arrive once
+    *(Way(source, "rqp-cast", True, lane) for source, lane in product(range(SYSTEMS), (1, 2))),
 )

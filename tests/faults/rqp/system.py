@@ -13,6 +13,7 @@ from tests.faults.rqp.plan import WAYS, Way
 from tests.servers import Server
 
 DOMAIN = "main"
+BACKLOG = 500  # messages of a transmission queue; more are refused: what waits must leave in time on slow machines too
 AT_ONCE = 1000  # messages taken out with one request
 
 
@@ -80,7 +81,7 @@ def _arrivals(delivery: Delivery) -> list[Arrival]:
 def _leaving(way: Way) -> dict[str, object]:
     number = "queueId" if way.protocol == "rqp-mca" else "key"
     remote = {"protocol": way.protocol, number: way.number, "reliable": way.is_certain}
-    return {"remote": remote, "visibilityTimeout": "200ms"}
+    return {"remote": remote, "visibilityTimeout": "200ms", "maxLength": BACKLOG}
 
 
 def _arriving(way: Way) -> dict[str, object]:
