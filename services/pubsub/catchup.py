@@ -89,6 +89,8 @@ class CatchUp:
         self._turn = self._left = self._backlogs.turn().most
         self._runs_left = TURN_RUNS
         if not entries:
+            if self._begun is not None:  # the data went back: the rest of the line is not there any more
+                raise Overtaken(1)
             self._skip_to(until)
         for entry in entries:
             if not self._take(entry):
@@ -113,11 +115,13 @@ class CatchUp:
         """There is nothing in the log up to `place`. Raises Overtaken if what was there was somebody's."""
         if place == self.place:
             return
+        if self._begun is not None:
+            raise Overtaken(max(place.serial - self.place.serial, 1))
         if place.serial > self.place.serial:
             began = [s.since for s in self._subscriptions() if s.since is not None]
             lost = place.serial - max(self.place, min(began, default=place)).serial
-            if lost > 0 or self._begun is not None:
-                raise Overtaken(max(lost, 1))
+            if lost > 0:
+                raise Overtaken(lost)
         self.place = place
         self._sent_of_next = 0
 

@@ -165,7 +165,7 @@ class Laggards:
         if catch_up.is_over and not catch_up.is_within_a_line:
             self._end(whose)
             return True
-        if catch_up.place == self._fanout.place:
+        if catch_up.place == self._fanout.place and not catch_up.is_within_a_line:
             self._arrived(catch_up, whose)
             return True
         return moved

@@ -103,7 +103,10 @@ class TextSession:
             self._talk.held = True
             return
         self._talk.write_held()
-        self._inflow.run_answered()
+        self._talk.wire.soon(self._go_on)  # not now: who sends the line is still at work
+
+    def _go_on(self) -> None:
+        self._inflow.proceed()
         self.end_if_done()
 
     # what the input tells
@@ -170,6 +173,8 @@ class TextSession:
         """What cannot be learnt is not answered (3.1)."""
         if isinstance(error, OutcomeUnknown):
             self._talk.close_unanswered(error.reason, str(error))
+            if self._subscriber.unfinished:  # a line without its end must not look as if it were whole
+                self._talk.wire.abort()
             return
         self._talk.wire.refuse(error.reason, str(error))
         self._error(slot, event, explain(error))

@@ -67,6 +67,35 @@ class TestWhatIsLost:
         assert overtaken.value.lost == 5
 
 
+class TestWithinALine:
+    """Of 300,000 octets, of which one turn sends a part."""
+
+    def test_data_that_goes_back_ends_it(self) -> None:
+        """What comes in its place has places of a later era: it must not become the end of the line."""
+        laggard = Laggard(0)
+        laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
+        assert laggard.catch_up.is_within_a_line
+        with pytest.raises(Overtaken):
+            laggard.catch_up.take([long_entry(2, 1)], Place(2, 1))
+
+    def test_data_that_ends_before_it_does_too(self) -> None:
+        laggard = Laggard(0)
+        laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
+        with pytest.raises(Overtaken):
+            laggard.catch_up.take([], Place(1, 0))
+
+    def test_the_rest_comes_in_the_next_turns(self) -> None:
+        laggard = Laggard(0)
+        while laggard.catch_up.place != Place(1, 1):
+            assert laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
+        assert len(laggard.paper.written) > 2
+        assert b"".join(laggard.paper.written) == b"MESSAGE 1 " + b"y" * 300_000 + b"\n"
+
+
+def long_entry(era: int, serial: int) -> Entry:
+    return Entry(Place(era, serial), 1, b"s i", serial, False, b"SEND t " + b"y" * 300_000 + b"\n")
+
+
 class TestRecent:
     def test_knows_what_follows_the_end_of_an_era(self) -> None:
         """An era ends after 1 MiB: the first entry of the next one follows the last place of the one before."""

@@ -91,6 +91,30 @@ async def test_it_goes_in_pieces_and_nothing_comes_between(server: Server, start
     await client.nothing_more()
 
 
+async def test_what_is_unsubscribed_within_a_line_of_another_gets_nothing_after_its_ok(
+    server: Server, start: Start
+) -> None:
+    """Though so many replies wait that requests wait, too, until the line has its end."""
+    edge = await start(server, subscribers_bytes=1 << 20, **LONG)
+    client = await edge.client(receive_buffer=SMALL)
+    for identifier in (b"1", b"2"):
+        await client.subscribe(identifier, b"t")
+    client.stop_reading()
+    sender = await edge.client()
+    await sender.publish(b"t", TEXT)
+    await until(lambda: within_a_line(edge))
+    await client.send(b"PING\n" * 100 + b"UNSUBSCRIBE 2\nUNSUBSCRIBE 1\nPING\n")
+    client.read_on()
+    got = [await client.line()]
+    while got.count(b"OK\n") < 103:
+        got.append(await client.line())
+    assert got[0] == b"MESSAGE 1 " + TEXT + b"\n"
+    await sender.publish(b"t", b"not any more")
+    await client.nothing_more()
+    assert got[-1] == b"OK\n"
+    assert not len(edge.service.fanout._router)
+
+
 async def test_a_client_that_quits_in_the_middle_gets_the_line_to_its_end(
     server: Server, start: Start
 ) -> None:
