@@ -60,6 +60,12 @@ class Wire(Protocol):
         Cheap: it may be asked after every write.
         """
 
+    def watch_output(self) -> None:
+        """More waits for the peer than it takes: if it takes nothing for the listener's `write_timeout_s`, close.
+
+        Ends once all that was written has been taken. May be asked for again and again.
+        """
+
     def is_reset(self) -> bool:
         """True if the connection cannot carry our bytes any more: reset, timed out, or gone."""
 

@@ -41,7 +41,7 @@ class Stream(asyncio.Protocol):
         self._eof = False  # the peer's FIN has come
         self._reset = False  # we broke it off
         self._holds = 0  # HELD_BY_ flags
-        self._watch: OutputWatch | None = None  # while output is held up, and while closing
+        self._watch: OutputWatch | None = None  # while output is held up or looked after, and while closing
 
     def attach(self, transport: asyncio.Transport) -> None:
         """The loop has a transport; TLS may come before the session."""
@@ -97,6 +97,10 @@ class Stream(asyncio.Protocol):
 
     def backlog(self) -> int:
         return 0 if self._phase is Phase.GONE else self._transport.get_write_buffer_size()
+
+    def watch_output(self) -> None:
+        if self._phase is Phase.OPEN and self._watch is None and self.unsent():
+            self._watch_output()
 
     def is_reset(self) -> bool:
         return self._phase is Phase.GONE or not sockets.carries_data(self._sock)
@@ -158,11 +162,18 @@ class Stream(asyncio.Protocol):
             return
         now = self._host.now()
         if now >= watch.next_check:
-            if self._phase is Phase.CLOSING and not self.unsent():
-                self._transport.abort()  # all of it has arrived, FIN too: the peer had its time to close
-            elif watch.is_stalled(now):
+            if not self.unsent():
+                self._all_arrived()
+                return
+            if watch.is_stalled(now):
                 self._on_stalled()
         self._alarm.set(watch.next_check, now)
+
+    def _all_arrived(self) -> None:
+        if self._phase is Phase.CLOSING:
+            self._transport.abort()  # FIN too: the peer had its time to close
+        else:
+            self._unwatch()
 
     def _on_released(self) -> None:
         """Nothing holds the reading up any more."""

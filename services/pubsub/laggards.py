@@ -133,6 +133,7 @@ class Laggards:
         if not catch_up.prepare():
             return True
         if not catch_up.may_go_on():
+            catch_up.subscriber.wire.watch_output()
             return False
         entries = self._in_memory(catch_up, until, now)
         if entries is None:

@@ -134,6 +134,35 @@ async def test_a_reader_that_is_slow_but_reads_is_not_reset() -> None:
         assert server.refusals("write_timeout") == 0
 
 
+async def test_a_session_may_have_less_output_looked_after_than_holds_it_up() -> None:
+    async with Server(write_timeout_s=0.3, write_buffer_bytes=64 << 20) as server:
+        client = await server.client()
+        client.stop_reading()
+        client.send(frame(b"F", b"20000000"))
+        session = await server.session()
+        await until(lambda: session.wire.backlog() > 0)
+        assert not session.wire.is_blocked()
+        session.wire.watch_output()
+        await until(lambda: session.lost_with is not None)
+        assert server.refusals("write_timeout") == 1
+
+
+async def test_output_is_looked_after_until_it_has_been_taken() -> None:
+    async with Server(write_timeout_s=0.3, write_buffer_bytes=64 << 20) as server:
+        client = await server.client()
+        client.stop_reading()
+        client.send(frame(b"F", b"20000000"))
+        session = await server.session()
+        await until(lambda: session.wire.backlog() > 0)
+        session.wire.watch_output()
+        client.read_on()
+        assert len(await client.answer()) == 20_000_000
+        await until(lambda: session.wire._watch is None)  # type: ignore[attr-defined]
+        await asyncio.sleep(0.4)  # longer than the limit: nothing is owed, so silence is nobody's fault
+        assert session.lost_with is None
+        assert server.refusals("write_timeout") == 0
+
+
 async def taken(client: Client, at_least: int) -> int:
     """Read so many bytes, then no more."""
     client.read_on()

@@ -15,6 +15,7 @@ from tests.pubsub.slow import SMALL, LateAnswers, behind, publish
 from tests.servers import Server
 
 LONG = {"max_line_bytes": 4 << 20, "link": {"max_line_bytes": 8 << 20}}
+IMPATIENT = {"text": {"port": 0, "write_timeout_s": 0.5}}
 TEXT = b"y" * (3 << 20)
 
 
@@ -181,3 +182,23 @@ async def test_what_waits_for_those_served_from_the_log_is_counted(server: Serve
     assert waiting < (1 << 20) + 60 * (64 << 10), f"{waiting} octets wait"
     edge.service.backlogs.refresh()
     assert edge.service.backlogs.total == sum(connection.backlog() for connection in edge.connections())
+
+
+async def test_a_client_that_quits_in_the_middle_and_reads_nothing_is_closed(
+    server: Server, start: Start
+) -> None:
+    """What waits for it is little, but it is not kept for ever."""
+    edge = await start(server, listeners=IMPATIENT, subscribers_bytes=1 << 20, **LONG)
+    for goodbye in (b"QUIT\n", None):
+        client = await edge.client(receive_buffer=SMALL)
+        await client.subscribe(b"1", b"t")
+        client.stop_reading()
+        await (await edge.client()).publish(b"t", TEXT)
+        await until(lambda: within_a_line(edge))
+        if goodbye:
+            await client.send(goodbye)
+        else:
+            client.writer.write_eof()
+        refused = edge.value("penstock_refusals_total", reason="write_timeout")
+        await until(lambda: edge.value("penstock_refusals_total", reason="write_timeout") == refused + 1)
+        assert not edge.service.laggards._behind

@@ -129,3 +129,31 @@ async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server
     assert line == b"ERROR slow subscriber: %d messages lost\n" % (first_left - len(seen))
     await slow.closed()
     assert edge.refusals()["slow_subscriber"] == 1
+
+
+async def test_who_reads_nothing_at_all_is_closed(server: Server, start: Start) -> None:
+    """Though what waits for it is too little to hold its own requests up."""
+    edge = await start(server, listeners={"text": {"port": 0, "write_timeout_s": 0.5}}, **TIGHT)
+    slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
+    await slow.subscribe(b"1", b"t")
+    slow.stop_reading()
+    await publish(sender, 0, 8000)
+    assert behind(edge) == 1
+    await until(lambda: edge.refusals()["write_timeout"] == 1)
+    assert behind(edge) == 0
+    await sender.send(b"PING\n")
+    assert await sender.line() == b"OK\n"
+
+
+async def test_who_reads_slowly_is_not_closed(server: Server, start: Start) -> None:
+    edge = await start(server, listeners={"text": {"port": 0, "write_timeout_s": 0.5}}, **TIGHT)
+    slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
+    await slow.subscribe(b"1", b"t")
+    slow.stop_reading()
+    await publish(sender, 0, 8000)
+    for number in range(0, 8000, 800):
+        slow.read_on()
+        assert await numbers(slow, 800) == list(range(number, number + 800))
+        slow.stop_reading()
+        await asyncio.sleep(0.1)  # the pace of this reader: shorter than the limit, all of it longer
+    assert edge.refusals()["write_timeout"] == 0
