@@ -133,7 +133,7 @@ async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server
 
 async def test_who_reads_nothing_at_all_is_closed(server: Server, start: Start) -> None:
     """Though what waits for it is too little to hold its own requests up."""
-    edge = await start(server, listeners={"text": {"port": 0, "write_timeout_s": 0.5}}, **TIGHT)
+    edge = await start(server, listeners={"text": {"port": 0, "write_timeout_s": 3.0}}, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
     slow.stop_reading()
@@ -146,14 +146,14 @@ async def test_who_reads_nothing_at_all_is_closed(server: Server, start: Start) 
 
 
 async def test_who_reads_slowly_is_not_closed(server: Server, start: Start) -> None:
-    edge = await start(server, listeners={"text": {"port": 0, "write_timeout_s": 0.5}}, **TIGHT)
+    edge = await start(server, listeners={"text": {"port": 0, "write_timeout_s": 1.0}}, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")
     slow.stop_reading()
     await publish(sender, 0, 8000)
-    for number in range(0, 8000, 800):
+    for number in range(0, 8000, 400):
         slow.read_on()
-        assert await numbers(slow, 800) == list(range(number, number + 800))
+        assert await numbers(slow, 400) == list(range(number, number + 400))
         slow.stop_reading()
         await asyncio.sleep(0.1)  # the pace of this reader: shorter than the limit, all of it longer
     assert edge.refusals()["write_timeout"] == 0
