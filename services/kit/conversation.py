@@ -9,7 +9,7 @@ from services.kit.session import Wire
 class Conversation:
     """One connection's replies, in the order of its requests. An edge adds what its own protocol needs."""
 
-    __slots__ = ("answers", "closing", "drained", "gone", "held", "wire")
+    __slots__ = ("answers", "closing", "drained", "gone", "held", "held_bytes", "wire")
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -18,6 +18,7 @@ class Conversation:
         self.drained = False  # no new work is taken
         self.gone = False  # nobody is there any more
         self.held = False  # replies wait: something else is being written that must not be cut
+        self.held_bytes = 0  # of them
 
     def expect(self) -> Slot:
         """The place of the reply to the request at hand."""
@@ -26,12 +27,15 @@ class Conversation:
     def fill(self, slot: Slot, reply: bytes) -> None:
         """The reply is known now; it is sent once all before it are."""
         slot.reply = reply
-        if not self.held and (known := self.answers.take_known()):
+        if self.held:
+            self.held_bytes += len(reply)
+        elif known := self.answers.take_known():
             self.wire.write(known)
 
     def write_held(self) -> None:
         """What `held` was set for is over."""
         self.held = False
+        self.held_bytes = 0
         if known := self.answers.take_known():
             self.wire.write(known)
 

@@ -10,61 +10,35 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 from services.pubsub.bindings import NO_COPIES, Bindings, Copies
+from services.pubsub.render import runs
+from services.pubsub.turns import Part, Run, Turns
 from services.store import Source, StoreError, StoreUnavailable
-from services.store.errors import BindingsChanged, OutcomeUnknown
+from services.store.errors import BindingsChanged
 from services.store.log import NO_SUBSCRIPTIONS, Log
-from services.store.operations import Published, Refusals, Send
+from services.store.operations import Published, Send
 
 log = logging.getLogger(__name__)
 
 AGAIN_S = 0.1
 PATIENCE_S = 2.0  # how long sends wait for a table that cannot be read
-
-
-@dataclass(slots=True)
-class Run:
-    """What one client sent in one go; its parts are answered one by one."""
-
-    source: Source
-    origin: str
-    done: Published
-    unanswered: int  # lines
-    refusals: Refusals = field(default_factory=list)
-
-    def answered(self, first: int, count: int, error: StoreError | None) -> None:
-        """Lines `first` and so on have their outcome."""
-        self.unanswered -= count
-        if isinstance(error, OutcomeUnknown):
-            self.unanswered = -1  # whatever the others say: the whole run has no answer
-            self.done(error)
-        elif error is not None:
-            self.refusals += [(index, error) for index in range(first, first + count)]
-        if self.unanswered == 0:
-            self.done(self.refusals)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Lines of a run that wait for the table."""
-
-    run: Run
-    first: int
-    count: int
-    block: bytes
+MAX_WAITING = 100_000  # lines that wait for their copies; who has sent them is read no further then
+MAX_UNDER_WAY = 2_000  # lines with copies that are with the store at a time
+SLICE = 32  # lines of one client that are taken apart, then the next one has its turn
+TURN_SLICES = 8  # then everything else in this process has its
 
 
 class Bridge:
     def __init__(self, target: Log) -> None:
         self.bindings = Bindings(NO_SUBSCRIPTIONS)
         self._log = target
-        self._refused: list[Part] = []  # to be asked anew
-        self._held_back: list[Part] = []  # came meanwhile: behind those, whichever are still under way
-        self._held_bytes = 0  # of lines that came meanwhile
-        self._resumes: list[Callable[[], None]] = []  # of those that wait for them to be gone
+        self._refused: list[Part] = []  # to be asked anew, before what waits
+        self._turns = Turns()  # waits for its copies, or for the table
+        self._resumes: list[Callable[[], None]] = []  # of those that wait for room
+        self._copied = 0  # lines with copies that the store has not answered
+        self._pumps = False  # the next turn has been asked for
         self._under_way = 0  # parts that the store has not answered
         self._all_back = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
@@ -90,11 +64,17 @@ class Bridge:
         self._send(Part(Run(source, origin, done, count), 0, count, block))
 
     def _send(self, part: Part) -> None:
-        if self._is_open and self._reading is None:
-            self._submit(part)
-        else:
-            self._held_back.append(part)
-            self._held_bytes += len(part.block)
+        if self._may_ask() and not self._turns.has(part.run.source) and not self._wants_copies(part):
+            self._ask(part, NO_COPIES)
+            return
+        self._turns.append(part)
+        self._pump()
+
+    def _may_ask(self) -> bool:
+        return self._is_open and self._reading is None
+
+    def _wants_copies(self, part: Part) -> bool:
+        return bool(self.bindings) and any(self.bindings.queues(tag) for tag, _ in runs(part.block))
 
     # how much
 
@@ -102,7 +82,7 @@ class Bridge:
     def congested(self) -> bool:
         """Too much waits, here or for the store: whoever sends should read no more before there is room."""
         waiting = self._log.domain.pipe.waiting
-        return waiting.congested or self._held_bytes > waiting.max_bytes
+        return waiting.congested or self._turns.lines > MAX_WAITING or self._turns.bytes > waiting.max_bytes
 
     def when_clear(self, resume: Callable[[], None]) -> None:
         """Calls back once, when there is room again."""
@@ -114,23 +94,43 @@ class Bridge:
 
     # to the store
 
-    def _submit(self, part: Part) -> None:
-        if not self.bindings:
-            self._ask(part, part.block, part.count, part.first, NO_COPIES)
+    def _pump(self) -> None:
+        """Some of what waits is taken apart, and asked."""
+        if self._pumps:
             return
+        for _ in range(TURN_SLICES):
+            if self._may_go_on():
+                self._submit(self._turns.take(SLICE if self.bindings else MAX_WAITING))
+        self._resume_if_clear()
+        if self._may_go_on():
+            self._pumps = True
+            asyncio.get_running_loop().call_soon(self._pump_again)
+
+    def _may_go_on(self) -> bool:
+        return bool(self._turns) and self._may_ask() and self._copied < MAX_UNDER_WAY
+
+    def _pump_again(self) -> None:
+        self._pumps = False
+        self._pump()
+
+    def _submit(self, part: Part) -> None:
         first = part.first
         for block, count, copies in self.bindings.split(part.block):
-            self._ask(part, block, count, first, copies)
+            self._ask(Part(part.run, first, count, block), copies)
             first += count
 
-    def _ask(self, part: Part, block: bytes, count: int, first: int, copies: Copies) -> None:
+    def _ask(self, part: Part, copies: Copies) -> None:
         run = part.run
         self._under_way += 1
-        done = partial(self._answered, Part(run, first, count, block))
-        self._log.send(run.source, Send(block, count, copies, run.origin, self.bindings.version, done))
+        self._copied += len(copies)
+        done = partial(self._answered, part, len(copies))
+        self._log.send(
+            run.source, Send(part.block, part.count, copies, run.origin, self.bindings.version, done)
+        )
 
-    def _answered(self, part: Part, error: StoreError | None) -> None:
+    def _answered(self, part: Part, copies: int, error: StoreError | None) -> None:
         self._under_way -= 1
+        self._copied -= copies
         if not self._under_way:
             self._all_back.set()
         if isinstance(error, BindingsChanged):
@@ -138,6 +138,8 @@ class Bridge:
             self._begin_reading()
         elif part.run.unanswered > 0:
             part.run.answered(part.first, part.count, error)
+        if self._resumes or (self._turns and self._copied <= MAX_UNDER_WAY // 2):
+            self._pump()
 
     # the table
 
@@ -163,20 +165,17 @@ class Bridge:
         self._ask_again()
 
     def _ask_again(self) -> None:
-        for part in self._take_waiting():
-            self._send(part)
-        self._resume()
+        """The refused ones first: they came before those that wait."""
+        refused, self._refused = self._refused, []
+        self._turns.put_back(refused)
+        self._pump()
+        self._resume_if_clear()
 
-    def _take_waiting(self) -> list[Part]:
-        """The refused ones first: they came before those that were held back."""
-        waiting = self._refused + self._held_back
-        self._refused, self._held_back, self._held_bytes = [], [], 0
-        return waiting
-
-    def _resume(self) -> None:
-        resumes, self._resumes = self._resumes, []
-        for resume in resumes:
-            resume()
+    def _resume_if_clear(self) -> None:
+        if self._resumes and not self.congested:
+            resumes, self._resumes = self._resumes, []
+            for resume in resumes:
+                resume()
 
     async def _read(self) -> None:
         """The table as it is now. Raises StoreError after some time of trying."""
@@ -196,6 +195,8 @@ class Bridge:
 
     def refuse_waiting(self, error: StoreError) -> None:
         """None of it was stored."""
-        for part in self._take_waiting():
+        waiting = self._refused + self._turns.take_all()
+        self._refused = []
+        for part in waiting:
             part.run.answered(part.first, part.count, error)
-        self._resume()
+        self._resume_if_clear()

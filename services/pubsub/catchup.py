@@ -6,13 +6,13 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from services.pubsub.backlogs import Backlogs
-from services.pubsub.render import for_client, message_bytes, render, runs
+from services.pubsub.render import LongLine, for_client, message_bytes, render, runs
 from services.pubsub.subscriber import Subscriber, Subscription, by_number
 from services.pubsub.table import Table
 from services.store.log import Entry, Place
 
 TURN_RUNS = 2_000  # of lines of one tag that a turn looks at, whether anybody wants them or not
-PIECES = 16  # at most, of one line: it is read again for each
+PIECES = 16  # at most, of one line
 
 
 class Overtaken(Exception):
@@ -40,15 +40,22 @@ class CatchUp:
     """
 
     def __init__(
-        self, subscriber: Subscriber, late: Subscription | None, place: Place, backlogs: Backlogs
+        self,
+        subscriber: Subscriber,
+        late: Subscription | None,
+        place: Place,
+        backlogs: Backlogs,
+        long_line: LongLine,
     ) -> None:
-        """late: it alone; None: all of the subscriber's that are not late."""
+        """late: it alone; None: all of the subscriber's that are not late. backlogs, long_line: of all together."""
         self.subscriber = subscriber
         self.place = place  # every line up to here has been dealt with
         self.delivered = 0  # MESSAGE lines since somebody last looked
         self.rests_until = 0.0  # in the loop's time: the log could not be read for it
         self.is_over = False  # nothing more is wanted, but the end of a line that is on its way
+        self.is_ended = False  # nobody serves it any more
         self._backlogs = backlogs
+        self._long_line = long_line
         self._late = late
         self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
         self._begun: _Begun | None = None  # of that line
@@ -146,7 +153,7 @@ class CatchUp:
         """One message to each that has not got it yet; some at a time, so that output stays within bounds."""
         if self._begun is not None and not self._send_piece(tag, line):
             return False
-        if self.is_over:
+        if self.is_over or self.is_ended:
             return False
         at = bisect_right(wanted, self._sent_of_next, key=by_number)
         while at < len(wanted):
@@ -155,7 +162,7 @@ class CatchUp:
             part = self._fitting(line, wanted, at)
             if not part:
                 self._begin(wanted[at])
-                if not self._send_piece(tag, line):
+                if not self._send_piece(tag, line) or self.is_ended:
                     return False
                 at += 1
                 continue
@@ -190,8 +197,7 @@ class CatchUp:
         assert begun is not None
         if self._left <= 0:
             return False
-        rendered = render(line, tag, (begun.identifier,))
-        data = for_client(rendered, begun.crlf, self.subscriber.ascii_only)
+        data = self._long_line.of(line, tag, begun.identifier, begun.crlf, self.subscriber.ascii_only)
         piece = data[begun.sent : begun.sent + max(self._left, len(data) // PIECES)]
         begun.sent += len(piece)
         self._put(piece)

@@ -11,6 +11,7 @@ from services.pubsub.catchup import CatchUp, Overtaken
 from services.pubsub.fanout import Fanout
 from services.pubsub.readings import Readings
 from services.pubsub.recent import Recent
+from services.pubsub.render import LongLine
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store import StoreError, StoreUnavailable
 from services.store.log import Entry, Log, Place
@@ -18,6 +19,7 @@ from services.store.log import Entry, Log, Place
 log = logging.getLogger(__name__)
 
 PAUSE_S = 0.02  # between two looks whether anybody has room
+REST = 20  # times as long as a look took that found nothing: those that are stuck cost little, however many
 AGAIN_S = 0.5  # after the log could not be read
 
 Lost = Callable[[Subscriber, int], None]
@@ -33,6 +35,7 @@ class Laggards:
         self._recent = recent
         self._readings = Readings()
         self._backlogs = backlogs
+        self._long_line = LongLine()
         self._lost = lost
         # subscribers with all they have, and single subscriptions of subscribers that may well keep up
         self._behind: dict[Subscriber | Subscription, CatchUp] = {}
@@ -57,14 +60,14 @@ class Laggards:
     def add(self, subscriber: Subscriber, place: Place) -> None:
         """From now on it is served from the log, from `place` on."""
         subscriber.place = place
-        self._behind[subscriber] = CatchUp(subscriber, None, place, self._backlogs)
+        self._behind[subscriber] = CatchUp(subscriber, None, place, self._backlogs, self._long_line)
         self._some.set()
 
     def add_late(self, subscription: Subscription, since: Place) -> None:
         """Subscribed at a place that everybody here has passed already."""
         subscription.is_late = True
         catch_up = self._behind[subscription] = CatchUp(
-            subscription.subscriber, subscription, since, self._backlogs
+            subscription.subscriber, subscription, since, self._backlogs, self._long_line
         )
         entries, until = self._recent.after(since), self._fanout.place
         if entries is not None and until is not None and catch_up.may_go_on():
@@ -101,13 +104,16 @@ class Laggards:
         now = asyncio.get_running_loop().time
         while True:
             if not self._behind:
+                self._long_line.forget()
                 self._some.clear()
                 await self._some.wait()
             self._readings.next_round(now())
-            moved = False
+            began, moved = now(), False
             for whose, catch_up in list(self._behind.items()):
-                moved = await self._serve_safely(catch_up, whose, now()) or moved
-            await asyncio.sleep(0 if moved else PAUSE_S)
+                if await self._serve_safely(catch_up, whose, now()):
+                    moved = True
+                    await asyncio.sleep(0)  # a turn may cost much: others that keep up have theirs
+            await asyncio.sleep(0 if moved else max(PAUSE_S, (now() - began) * REST))
 
     async def _serve_safely(self, catch_up: CatchUp, whose: Subscriber | Subscription, now: float) -> bool:
         """Whose stretch of the log cannot be read waits; the others go on."""
@@ -143,6 +149,8 @@ class Laggards:
             if self._behind.get(whose) is not catch_up:
                 return False  # it has gone meanwhile
             self._readings.keep(catch_up, entries, asyncio.get_running_loop().time())
+            if not catch_up.may_go_on():
+                return True  # meanwhile another part of the connection has begun a line
         return self._step(catch_up, whose, entries, until)
 
     def _in_memory(self, catch_up: CatchUp, until: Place, now: float) -> list[Entry] | None:
@@ -163,6 +171,8 @@ class Laggards:
             return True
         self.delivered += catch_up.delivered
         catch_up.delivered = 0
+        if self._behind.get(whose) is not catch_up:
+            return True  # its connection ended with a line
         if catch_up.is_over and not catch_up.is_within_a_line:
             self._end(whose)
             return True
@@ -187,6 +197,7 @@ class Laggards:
         catch_up = self._behind.pop(whose, None)
         if catch_up is None:
             return False
+        catch_up.is_ended = True
         self._readings.drop(catch_up)
         if catch_up.is_over:
             del self._ending[catch_up.subscriber]

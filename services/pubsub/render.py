@@ -64,6 +64,27 @@ def for_client(rendered: bytes, crlf: bool, ascii_only: bool) -> bytes:
     return rendered.replace(b"\n", b"\r\n") if crlf else rendered
 
 
+class LongLine:
+    """The MESSAGE line that was rendered last: many go in pieces at a time, and each piece would render it anew."""
+
+    __slots__ = ("_asked", "_data")
+
+    def __init__(self) -> None:
+        self._asked: tuple[bytes, bytes, bytes, bool, bool] | None = None
+        self._data = b""
+
+    def of(self, line: bytes, tag: bytes, identifier: bytes, crlf: bool, ascii_only: bool) -> bytes:
+        """What one subscription's client reads of a line of the log."""
+        asked = (identifier, tag, line, crlf, ascii_only)
+        if asked != self._asked:
+            self._data = for_client(render(line, tag, (identifier,)), crlf, ascii_only)
+            self._asked = asked
+        return self._data
+
+    def forget(self) -> None:
+        self._asked, self._data = None, b""
+
+
 def _escaped(line: bytes) -> bytes:
     r"""A backslash as `\\`, bytes >= 128 as `\xNN`. The line's head has neither, so the text alone changes."""
     doubled = line.replace(b"\\", rb"\\")

@@ -140,7 +140,7 @@ class PubsubService:
         self.laggards.unsubscribed(subscription)
 
     def gone(self, subscriber: Subscriber) -> None:
-        """Its connection is no more."""
+        """Its connection is no more, or is closing. May be told twice."""
         self.subscriptions -= len(subscriber.by_identifier)
         self._subscribers.discard(subscriber)
         self.laggards.forget(subscriber)
@@ -148,6 +148,7 @@ class PubsubService:
         for subscription in subscriber.by_identifier.values():
             if subscription.since is not None and not subscription.is_late:
                 self.fanout.remove(subscription)
+        subscriber.by_identifier.clear()
 
     def _fall_behind(self, subscriber: Subscriber, place: Place) -> None:
         self.laggards.add(subscriber, place)

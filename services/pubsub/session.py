@@ -70,8 +70,8 @@ class TextSession:
 
     @property
     def buffered(self) -> int:
-        """Unfinished input, and what a client has us remember: patterns may be as long as lines."""
-        return self._inflow.buffered + self._subscriber.octets
+        """Unfinished input, and what a client has us remember: patterns may be as long as lines, and held replies."""
+        return self._inflow.buffered + self._subscriber.octets + self._talk.held_bytes
 
     def resumed(self, now: float) -> None:
         self._inflow.restart_clock(now)
@@ -93,7 +93,7 @@ class TextSession:
     def lost(self, reset: bool) -> None:
         self._talk.gone = True
         self._inflow.lost()
-        self._service.gone(self._subscriber)
+        self._service.gone(self._subscriber)  # if it has not ended in order
 
     # what the subscriber tells
 
@@ -103,6 +103,7 @@ class TextSession:
             self._talk.held = True
             return
         self._talk.write_held()
+        self.end_if_done()  # now: nothing comes behind the last reply
         self._talk.wire.soon(self._go_on)  # not now: who sends the line is still at work
 
     def _go_on(self) -> None:
@@ -151,6 +152,7 @@ class TextSession:
             violation, inflow.violation = inflow.violation, None
             talk.wire.refuse(violation.reason, violation.detail)
         talk.wire.close()
+        self._service.gone(self._subscriber)  # whatever else would come is not even looked for
 
     # replies
 
@@ -172,9 +174,9 @@ class TextSession:
     def _failed(self, slot: Slot, event: pubsub.Event, error: StoreError) -> None:
         """What cannot be learnt is not answered (3.1)."""
         if isinstance(error, OutcomeUnknown):
-            self._talk.close_unanswered(error.reason, str(error))
             if self._subscriber.unfinished:  # a line without its end must not look as if it were whole
                 self._talk.wire.abort()
+            self._talk.close_unanswered(error.reason, str(error))
             return
         self._talk.wire.refuse(error.reason, str(error))
         self._error(slot, event, explain(error))

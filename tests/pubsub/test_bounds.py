@@ -167,7 +167,7 @@ async def test_what_waits_for_the_table_of_bindings_is_bounded(server: Server, s
         client.writer.write(block * number)
     await until(lambda: edge.service.bridge.congested)
     for _ in range(50):
-        assert edge.service.bridge._held_bytes < (1 << 20) + len(clients) * (512 << 10)
+        assert edge.service.bridge._turns.bytes < (1 << 20) + len(clients) * (512 << 10)
         await asyncio.sleep(0.01)
     for client in clients:
         assert (await client.line()).startswith(b"ERROR ")

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from services.pubsub.bridge import Bridge
+from services.pubsub.bridge import MAX_UNDER_WAY, MAX_WAITING, SLICE, Bridge
 from services.store import Queue, QueueSpec, Source, StoreError
 from services.store.errors import BindingsChanged, OutcomeUnknown, QueueFull
 from services.store.log import Log, Subscription, Subscriptions
@@ -27,7 +27,9 @@ class SlowLog:
     def __init__(self) -> None:
         self.asked: list[Send] = []
         self.looks: list[asyncio.Future[Subscriptions]] = []
-        self.domain = SimpleNamespace(pipe=SimpleNamespace(waiting=SimpleNamespace(congested=False)))
+        self.domain = SimpleNamespace(
+            pipe=SimpleNamespace(waiting=SimpleNamespace(congested=False, max_bytes=64 << 20))
+        )
 
     def send(self, source: Source, send: Send) -> None:
         self.asked.append(send)
@@ -147,3 +149,46 @@ async def test_a_run_that_is_unknown_in_part_is_answered_once(order: tuple[int, 
     assert answers == [unknown]
     await bridge.close()
     assert answers == [unknown]
+
+
+async def test_who_floods_a_tag_with_copies_waits_and_keeps_nobody_waiting() -> None:
+    """5.1: few lines at a time are taken apart, each client's in its turn; what needs no copies passes at once."""
+    log = SlowLog()
+    bridge = await opened(log, "a*")
+    flood = [send(bridge, b"SEND a %d\n" % number * 1000) for number in range(20)]
+    await until(lambda: len(log.asked) >= MAX_UNDER_WAY)
+    assert len(log.asked) < MAX_UNDER_WAY + SLICE
+    plain, one = send(bridge, b"SEND b 1\n"), send(bridge, b"SEND a one\n")
+    assert log.asked[-1].block == b"SEND b 1\n"
+    asked: list[bytes] = []
+    while len(asked) < 20_002:
+        await until(lambda: log.asked)
+        for each in log.take():
+            asked.append(each.block)
+            each.done(None)
+    assert plain == one == [[]]
+    assert flood == [[[]]] * 20
+    assert asked.index(b"SEND a one\n") < MAX_UNDER_WAY + 40 * SLICE
+    assert [asked.count(b"SEND a %d\n" % number) for number in range(20)] == [1000] * 20
+    await bridge.close()
+
+
+async def test_too_much_that_waits_for_its_copies_is_told() -> None:
+    """5.1: whoever sends is read no further until there is room."""
+    log = SlowLog()
+    bridge = await opened(log, "a*")
+    run = b"SEND a x\n" * 1000
+    source, answers = Source(), list[Outcome]()
+    sent = 0
+    while not bridge.congested:
+        bridge.send(source, run, 1000, "test", answers.append)
+        sent += 1000
+    assert MAX_WAITING < sent < MAX_WAITING + 2 * MAX_UNDER_WAY
+    cleared = asyncio.Event()
+    bridge.when_clear(cleared.set)
+    while not cleared.is_set():
+        await until(lambda: log.asked or cleared.is_set())
+        for each in log.take():
+            each.done(None)
+    assert not bridge.congested
+    await bridge.close()

@@ -9,6 +9,7 @@ from services.pubsub.backlogs import Backlogs
 from services.pubsub.catchup import TURN_RUNS, CatchUp, Overtaken
 from services.pubsub.readings import IDLE_S, Readings
 from services.pubsub.recent import Recent
+from services.pubsub.render import LongLine
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.pubsub.table import STEP
 from services.store.log import Entry, Place
@@ -21,7 +22,7 @@ class Laggard:
         self.number = 0
         self.paper = Paper()
         self.subscriber = Subscriber(self.paper, True)  # type: ignore[arg-type]
-        self.catch_up = CatchUp(self.subscriber, None, Place(1, 0), Backlogs(8 << 20, 128 << 20))
+        self.catch_up = CatchUp(self.subscriber, None, Place(1, 0), Backlogs(8 << 20, 128 << 20), LongLine())
         self.made = [self.subscribe(serial) for serial in since]
 
     def unsubscribe(self, made: Subscription) -> None:
@@ -148,7 +149,11 @@ class TestVeryManySubscriptions:
         for number in range(1, 2 * STEP + 2):
             made = subscribe(subscriber, b"i%d" % number, Place(1, 0), number)
             made.tag = b"t" if number in (5, 1700) else b"idle.%d" % number
-        return paper, subscriber, CatchUp(subscriber, None, Place(1, 0), Backlogs(8 << 20, 128 << 20))
+        return (
+            paper,
+            subscriber,
+            CatchUp(subscriber, None, Place(1, 0), Backlogs(8 << 20, 128 << 20), LongLine()),
+        )
 
     def test_get_what_is_theirs_in_their_order(self) -> None:
         paper, _, catch_up = self.behind()

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from services.pubsub.backlogs import PLENTY
 from services.pubsub.catchup import PIECES
 from services.store import records
 from services.store.asking import Asker
+from services.store.errors import OutcomeUnknown
+from services.store.log import Entry, Place
+from services.store.operations import Published
 from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start
@@ -131,6 +137,95 @@ async def test_a_client_that_quits_in_the_middle_gets_the_line_to_its_end(
     await client.closed()
 
 
+async def test_nothing_comes_behind_the_ok_to_quit(server: Server, start: Start) -> None:
+    """2.2: though more lines wait, of which a turn sends several; and nobody looks for them any more."""
+    edge = await start(server, subscribers_bytes=1 << 20, **LONG)
+    client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
+    await client.subscribe(b"1", b"t")
+    client.stop_reading()
+    text = b"y" * 200_000
+    for number in range(40):
+        await sender.publish(b"t", b"%d " % number + text)
+    got = b""
+    while not within_a_line(edge):
+        client.read_on()
+        got += await client.reader.read(1 << 15)
+        client.stop_reading()
+        await asyncio.sleep(0.01)
+    await client.send(b"PING\nQUIT\n")
+    client.read_on()
+    *lines, ping, end = (got + await client.reader.read()).splitlines(keepends=True)
+    assert (ping, end) == (b"OK\n", b"OK\n")
+    assert lines == [b"MESSAGE 1 %d %b\n" % (number, text) for number in range(len(lines))]
+    assert not edge.service.laggards._behind
+
+
+async def test_a_line_whose_end_cannot_come_does_not_look_whole(
+    server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.1: what cannot be learnt is not answered; the connection is reset, although it has taken all so far."""
+    edge = await start(server, subscribers_bytes=1 << 20, **LONG)
+    client = await edge.client(receive_buffer=SMALL)
+    await client.subscribe(b"1", b"t")
+    client.stop_reading()
+    unanswered: list[Published] = []
+    monkeypatch.setattr(edge.service.bridge, "send", lambda *arguments: unanswered.append(arguments[-1]))
+    await client.send(b"SEND mine x\n")
+    await until(lambda: unanswered)
+    monkeypatch.undo()
+    await (await edge.client()).publish(b"t", TEXT)
+    await until(lambda: within_a_line(edge))
+    behind = next(iter(edge.service.laggards._behind.values()))
+    monkeypatch.setattr(behind, "may_go_on", lambda: False)  # the rest never comes
+    connection = next(each for each in edge.connections() if each.unsent())
+    client.read_on()
+    await until(lambda: not connection.unsent())
+    unanswered[0](OutcomeUnknown())
+    with pytest.raises(ConnectionResetError):
+        await client.reader.read()
+
+
+async def test_a_late_line_that_was_begun_while_the_log_was_read_is_not_cut(
+    server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.5: two parts of one connection; one waits for the store when the other begins a line."""
+    edge = await start(server, subscriber_bytes=64 << 10, **LONG)
+    client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
+    await client.subscribe(b"1", b"t")
+    client.stop_reading()
+    total = 12_000  # more than is recent
+    await publish(sender, 0, total)
+    answers, log = LateAnswers(edge), edge.service.log
+    await client.send(b"SUBSCRIBE 2 u\n")
+    await answers.given()
+    await sender.publish(b"u", TEXT)
+    read, asked, gate = log.read, asyncio.Event(), asyncio.Event()
+
+    async def read_late(after: Place, until: Place | None = None) -> list[Entry]:
+        entries = await read(after, until)
+        asked.set()
+        await gate.wait()
+        return entries
+
+    monkeypatch.setattr(log, "read", read_late)
+    got = b""
+    while not asked.is_set() or any(each.backlog() > PLENTY.room for each in edge.connections()):
+        client.read_on()
+        got += await client.reader.read(1 << 20)
+        client.stop_reading()
+        await asyncio.sleep(0)
+    await answers.let_through()
+    assert within_a_line(edge)
+    gate.set()
+    client.read_on()
+    while got.count(b"\n") < total + 2:
+        got += await client.reader.read(1 << 20)
+    messages = got.split(b"\n")[:-1]
+    messages.remove(b"OK")
+    messages.remove(b"MESSAGE 2 " + TEXT)
+    assert [int(line.split()[2]) for line in messages] == list(range(total))
+
+
 async def test_a_late_subscription_that_ends_in_the_middle_is_sent_to_the_end_of_its_line(
     server: Server, start: Start
 ) -> None:
@@ -189,7 +284,7 @@ async def test_a_client_that_quits_in_the_middle_and_reads_nothing_is_closed(
 ) -> None:
     """What waits for it is little, but it is not kept for ever."""
     edge = await start(server, listeners=IMPATIENT, subscribers_bytes=1 << 20, **LONG)
-    for number, goodbye in enumerate((b"QUIT\n", None), 1):
+    for goodbye in (b"QUIT\n", None):
         client = await edge.client(receive_buffer=SMALL)
         await client.subscribe(b"1", b"t")
         client.stop_reading()
@@ -199,5 +294,5 @@ async def test_a_client_that_quits_in_the_middle_and_reads_nothing_is_closed(
             await client.send(goodbye)
         else:
             client.writer.write_eof()
-        await until(lambda number=number: edge.refusals()["write_timeout"] == number)
-        assert not edge.service.laggards._behind
+        await until(lambda: not edge.service.laggards._behind)
+    assert edge.refusals()["write_timeout"] == 2

@@ -1,0 +1,53 @@
+"""Example files that are run side by side on one machine: nothing of theirs has the same address."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import ANY_PORT, Shell
+from tests.tmq.process import ROOT
+
+TOGETHER = [
+    ("pubsub", ("ring-a", "ring-b", "ring-c")),
+    ("pubsub", ("tls-east", "tls-west")),
+    ("rqp", ("east", "west")),
+    ("rqp", ("shop", "depot")),
+]
+
+
+def places(file: Path, tmp_path: Path) -> set[tuple[str, int]]:
+    """Every address that `penstock up --config file` listens on."""
+    shell = Shell(tmp_path)
+    for name in ANY_PORT:
+        del shell.environment[name]
+    settings = json.loads(shell.run("config", "--json", "--config", str(file)).out)["settings"]
+    first = settings["health"]["port"]  # of the first edge's pages; the others' follow
+    found = {(settings["health"]["host"], first + number) for number in range(len(settings["edges"]))}
+    return found | set(ports(settings["edges"]))
+
+
+def ports(section: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, value in section.items():
+        if isinstance(value, dict):
+            yield from ports(value)
+        elif name.endswith(("port", "ports")):
+            low, _, high = str(value).partition("-")
+            for port in range(int(low), int(high or low) + 1):
+                yield section["host"], port
+
+
+@pytest.mark.parametrize(("folder", "files"), TOGETHER)
+def test_they_do_not_meet(folder: str, files: tuple[str, ...], tmp_path: Path) -> None:
+    """docs/pubsub.md, docs/rqp.md: these examples are started one beside the other."""
+    all_of_them = {
+        name: places(ROOT / "docs" / "examples" / folder / f"{name}.yaml", tmp_path) for name in files
+    }
+    for one, other in combinations(files, 2):
+        assert not all_of_them[one] & all_of_them[other], (one, other)
+        assert len(all_of_them[one]) > 70  # the edges with all their ports
