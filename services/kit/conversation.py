@@ -29,6 +29,7 @@ class Conversation:
         slot.reply = reply
         if self.held:
             self.held_bytes += len(reply)
+            self.wire.reschedule()  # it counts as what the peer has us hold
         elif known := self.answers.take_known():
             self.wire.write(known)
 

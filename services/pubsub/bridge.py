@@ -28,6 +28,7 @@ MAX_WAITING = 100_000  # lines that wait for their copies; who has sent them is 
 MAX_UNDER_WAY = 2_000  # lines with copies that are with the store at a time
 SLICE = 32  # lines of one client that are taken apart, then the next one has its turn
 TURN_SLICES = 8  # then everything else in this process has its
+STOPPING = StoreUnavailable("this process is stopping")
 
 
 class Bridge:
@@ -38,7 +39,8 @@ class Bridge:
         self._turns = Turns()  # waits for its copies, or for the table
         self._resumes: list[Callable[[], None]] = []  # of those that wait for room
         self._copied = 0  # lines with copies that the store has not answered
-        self._pumps = False  # the next turn has been asked for
+        self._pumps = False  # lines are being taken apart, or the next turn has been asked for
+        self._closed = False
         self._under_way = 0  # parts that the store has not answered
         self._all_back = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
@@ -51,10 +53,11 @@ class Bridge:
         self._ask_again()
 
     async def close(self) -> None:
+        self._closed = True
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
-        self.refuse_waiting(StoreUnavailable("this process is stopping"))
+        self.refuse_waiting(STOPPING)
 
     def send(self, source: Source, block: bytes, count: int, origin: str, done: Published) -> None:
         """`count` lines `SEND tag message`; done([]) once all are stored with all their copies.
@@ -78,11 +81,13 @@ class Bridge:
 
     # how much
 
-    @property
-    def congested(self) -> bool:
-        """Too much waits, here or for the store: whoever sends should read no more before there is room."""
-        waiting = self._log.domain.pipe.waiting
-        return waiting.congested or self._turns.lines > MAX_WAITING or self._turns.bytes > waiting.max_bytes
+    def is_congested(self, source: Source) -> bool:
+        """Too much waits for the store, or here and some of it is this client's: it should be read no further."""
+        return self._log.domain.pipe.waiting.congested or (self._turns.has(source) and self._has_too_much())
+
+    def _has_too_much(self) -> bool:
+        most = self._log.domain.pipe.waiting.max_bytes
+        return self._turns.lines > MAX_WAITING or self._turns.bytes > most
 
     def when_clear(self, resume: Callable[[], None]) -> None:
         """Calls back once, when there is room again."""
@@ -98,13 +103,14 @@ class Bridge:
         """Some of what waits is taken apart, and asked."""
         if self._pumps:
             return
+        self._pumps = True  # a store that refuses answers while it is asked
         for _ in range(TURN_SLICES):
             if self._may_go_on():
                 self._submit(self._turns.take(SLICE if self.bindings else MAX_WAITING))
-        self._resume_if_clear()
-        if self._may_go_on():
-            self._pumps = True
+        self._pumps = self._may_go_on()
+        if self._pumps:
             asyncio.get_running_loop().call_soon(self._pump_again)
+        self._resume_if_clear()
 
     def _may_go_on(self) -> bool:
         return bool(self._turns) and self._may_ask() and self._copied < MAX_UNDER_WAY
@@ -133,6 +139,8 @@ class Bridge:
         self._copied -= copies
         if not self._under_way:
             self._all_back.set()
+        if isinstance(error, BindingsChanged) and self._closed:
+            error = STOPPING
         if isinstance(error, BindingsChanged):
             self._refused.append(part)
             self._begin_reading()
@@ -172,7 +180,7 @@ class Bridge:
         self._resume_if_clear()
 
     def _resume_if_clear(self) -> None:
-        if self._resumes and not self.congested:
+        if self._resumes and not self._has_too_much():
             resumes, self._resumes = self._resumes, []
             for resume in resumes:
                 resume()

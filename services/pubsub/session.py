@@ -187,7 +187,7 @@ class TextSession:
         service = self._service
         done = partial(self._sent, slot, event)
         service.bridge.send(self._source, event.block, event.count, self._origin, done)
-        if service.bridge.congested:
+        if service.bridge.is_congested(self._source):
             self._inflow.hold_until_clear(service.bridge.when_clear)
 
     def _sent(self, slot: Slot, event: pubsub.Send, outcome: Refusals | StoreError) -> None:

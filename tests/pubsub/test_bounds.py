@@ -165,7 +165,7 @@ async def test_what_waits_for_the_table_of_bindings_is_bounded(server: Server, s
     number = 2000
     for client in clients:
         client.writer.write(block * number)
-    await until(lambda: edge.service.bridge.congested)
+    await until(edge.service.bridge._has_too_much)
     for _ in range(50):
         assert edge.service.bridge._turns.bytes < (1 << 20) + len(clients) * (512 << 10)
         await asyncio.sleep(0.01)

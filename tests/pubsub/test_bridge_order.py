@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from services.pubsub.bridge import MAX_UNDER_WAY, MAX_WAITING, SLICE, Bridge
-from services.store import Queue, QueueSpec, Source, StoreError
+from services.store import Queue, QueueSpec, Source, StoreError, StoreUnavailable
 from services.store.errors import BindingsChanged, OutcomeUnknown, QueueFull
 from services.store.log import Log, Subscription, Subscriptions
 from services.store.operations import Refusals, Send
@@ -180,15 +180,32 @@ async def test_too_much_that_waits_for_its_copies_is_told() -> None:
     run = b"SEND a x\n" * 1000
     source, answers = Source(), list[Outcome]()
     sent = 0
-    while not bridge.congested:
+    while not bridge.is_congested(source):
         bridge.send(source, run, 1000, "test", answers.append)
         sent += 1000
     assert MAX_WAITING < sent < MAX_WAITING + 2 * MAX_UNDER_WAY
+    assert not bridge.is_congested(Source())  # who has nothing waiting here waits for nobody
     cleared = asyncio.Event()
     bridge.when_clear(cleared.set)
     while not cleared.is_set():
         await until(lambda: log.asked or cleared.is_set())
         for each in log.take():
             each.done(None)
-    assert not bridge.congested
+    assert not bridge.is_congested(source)
+    await bridge.close()
+
+
+async def test_a_store_that_refuses_at_once_is_asked_line_by_line_to_the_end() -> None:
+    """3.1: everything is answered, however much waits: it refuses within the step in which it is asked."""
+    log = SlowLog()
+    bridge = await opened(log, "a*")
+    answers = [send(bridge, b"SEND a %d\n" % number * 1000) for number in range(20)]
+    await until(lambda: len(log.asked) >= MAX_UNDER_WAY)
+    away = StoreUnavailable("away")
+    log.send = lambda source, send: send.done(away)  # type: ignore[method-assign]
+    for each in log.take():
+        each.done(away)
+    await until(lambda: all(answers))
+    assert [[len(cast(Refusals, refusals)) for refusals in each] for each in answers] == [[1000]] * 20
+    assert bridge._under_way == bridge._copied == bridge._turns.lines == 0
     await bridge.close()
