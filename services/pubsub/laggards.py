@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.catchup import CatchUp, Overtaken
-from services.pubsub.fanout import Fanout, before
+from services.pubsub.fanout import Fanout
 from services.pubsub.readings import Readings
 from services.pubsub.recent import Recent
 from services.pubsub.render import LongLine
@@ -19,7 +19,7 @@ from services.store.log import Entry, Log, Place
 log = logging.getLogger(__name__)
 
 PAUSE_S = 0.02  # between two looks whether anybody has room
-REST = 20  # times as long as a look took that found nothing: those that are stuck cost little, however many
+MORE_S = 50e-6  # for each who is behind: those that are stuck cost little, however many
 AGAIN_S = 0.5  # after the log could not be read
 
 Lost = Callable[[Subscriber, int], None]
@@ -39,9 +39,6 @@ class Laggards:
         self._lost = lost
         # subscribers with all they have, and single subscriptions of subscribers that may well keep up
         self._behind: dict[Subscriber | Subscription, CatchUp] = {}
-        self._late: dict[
-            Subscriber | Subscription, int
-        ] = {}  # by subscriber: how many of its subscriptions are behind alone
         # not wanted any more, but a line of it has been begun: one of each subscriber at most
         self._ending: dict[Subscriber, Subscription] = {}
         self._away_until = 0.0  # the store, in the loop's time
@@ -67,25 +64,14 @@ class Laggards:
         self._some.set()
 
     def add_late(self, subscription: Subscription, since: Place) -> None:
-        """Subscribed at a place that everybody here has passed already.
-
-        The others of its connection wait for it, or what comes from now on would lose its order (3.4).
-        """
-        subscriber = subscription.subscriber
-        others = self._behind.get(subscriber)
-        if others is not None and others.place <= since:
-            self._join(subscription, since)
-            return
+        """Subscribed at a place that everybody here has passed already."""
         subscription.is_late = True
-        self._late[subscriber] = self._late.get(subscriber, 0) + 1
         catch_up = self._behind[subscription] = CatchUp(
-            subscriber, subscription, since, self._backlogs, self._long_line
+            subscription.subscriber, subscription, since, self._backlogs, self._long_line
         )
         entries, until = self._recent.after(since), self._fanout.place
         if entries is not None and until is not None and catch_up.may_go_on():
             self._step(catch_up, subscription, entries, until)
-        if subscription.is_late and subscriber.place is None and until is not None:
-            self.add(subscriber, until)
         self._some.set()
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -122,12 +108,12 @@ class Laggards:
                 self._some.clear()
                 await self._some.wait()
             self._readings.next_round(now())
-            began, moved = now(), False
+            moved = False
             for whose, catch_up in list(self._behind.items()):
                 if await self._serve_safely(catch_up, whose, now()):
                     moved = True
                     await asyncio.sleep(0)  # a turn may cost much: others that keep up have theirs
-            await asyncio.sleep(0 if moved else max(PAUSE_S, (now() - began) * REST))
+            await asyncio.sleep(0 if moved else PAUSE_S + len(self._behind) * MORE_S)
 
     async def _serve_safely(self, catch_up: CatchUp, whose: Subscriber | Subscription, now: float) -> bool:
         """Whose stretch of the log cannot be read waits; the others go on."""
@@ -152,7 +138,7 @@ class Laggards:
             return False
         if not catch_up.prepare():
             return True
-        if not self._may_go_on(catch_up, whose):
+        if not catch_up.may_go_on():
             catch_up.subscriber.wire.watch_output()
             return False
         entries = self._in_memory(catch_up, until, now)
@@ -163,23 +149,9 @@ class Laggards:
             if self._behind.get(whose) is not catch_up:
                 return False  # it has gone meanwhile
             self._readings.keep(catch_up, entries, asyncio.get_running_loop().time())
-            if not self._may_go_on(catch_up, whose):
-                return True  # meanwhile another part of the connection has its turn
+            if not catch_up.may_go_on():
+                return True  # meanwhile another part of the connection has begun a line
         return self._step(catch_up, whose, entries, until)
-
-    def _goal(self, whose: Subscriber | Subscription) -> Place | None:
-        """Where everybody else is; for a late subscription, where the others of its connection are."""
-        if isinstance(whose, Subscription) and (others := self._behind.get(whose.subscriber)) is not None:
-            return others.place
-        return self._fanout.place
-
-    def _is_there(self, catch_up: CatchUp, whose: Subscriber | Subscription) -> bool:
-        goal = self._goal(whose)
-        return goal is not None and catch_up.place >= goal and not catch_up.is_within_a_line
-
-    def _may_go_on(self, catch_up: CatchUp, whose: Subscriber | Subscription) -> bool:
-        """There is room, and those of its subscriptions that are behind alone are no further behind."""
-        return catch_up.may_go_on() and (whose not in self._late or catch_up.is_within_a_line)
 
     def _in_memory(self, catch_up: CatchUp, until: Place, now: float) -> list[Entry] | None:
         """Entries that follow its place; None if they have to be read."""
@@ -192,7 +164,7 @@ class Laggards:
     ) -> bool:
         """Sends a turn's worth; False if it is where it was, and behind."""
         try:
-            moved = not self._is_there(catch_up, whose) and catch_up.take(self._due(whose, entries), until)
+            moved = catch_up.take(entries, until)
         except Overtaken as overtaken:
             self.forget(catch_up.subscriber)
             self._lost(catch_up.subscriber, overtaken.lost)
@@ -204,17 +176,10 @@ class Laggards:
         if catch_up.is_over and not catch_up.is_within_a_line:
             self._end(whose)
             return True
-        if self._is_there(catch_up, whose):
+        if catch_up.place == self._fanout.place and not catch_up.is_within_a_line:
             self._arrived(catch_up, whose)
             return True
         return moved
-
-    def _due(self, whose: Subscriber | Subscription, entries: list[Entry]) -> list[Entry]:
-        """A late subscription does not overtake the others of its connection. The first entry shows what is missing."""
-        goal = self._goal(whose)
-        if goal is None or not entries or entries[-1].place <= goal:
-            return entries
-        return entries[:1] + [entry for entry in entries[1:] if before(entry) < goal]
 
     def _arrived(self, catch_up: CatchUp, whose: Subscriber | Subscription) -> None:
         """Who has got as far as everybody else is served with everybody else."""
@@ -223,15 +188,9 @@ class Laggards:
             whose.place = None
         else:
             whose.is_late = False
-            self._join(whose, catch_up.place)
-
-    def _join(self, subscription: Subscription, since: Place) -> None:
-        """From now on it is served with the others of its connection, however far they are."""
-        place = self._fanout.place
-        assert place is not None  # or nobody were behind
-        subscription.since = since
-        self._fanout.add(subscription, place)
-        self.subscribed(subscription)
+            whose.since = catch_up.place
+            self._fanout.add(whose, catch_up.place)
+            self.subscribed(whose)
 
     def _end(self, whose: Subscriber | Subscription) -> bool:
         """It is not behind any more; False if it was not."""
@@ -239,14 +198,7 @@ class Laggards:
         if catch_up is None:
             return False
         catch_up.is_ended = True
-        if isinstance(whose, Subscription):
-            self._one_late_less(whose.subscriber)
         self._readings.drop(catch_up)
         if catch_up.is_over:
             del self._ending[catch_up.subscriber]
         return True
-
-    def _one_late_less(self, subscriber: Subscriber) -> None:
-        self._late[subscriber] -= 1
-        if not self._late[subscriber]:
-            del self._late[subscriber]

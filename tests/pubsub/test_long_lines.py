@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 
+from services.pubsub.backlogs import PLENTY
 from services.pubsub.catchup import PIECES
 from services.store import records
 from services.store.asking import Asker
 from services.store.errors import OutcomeUnknown
+from services.store.log import Entry, Place
 from services.store.operations import Published
 from tests.live import until
 from tests.pubsub.client import Client
@@ -181,6 +183,47 @@ async def test_a_line_whose_end_cannot_come_does_not_look_whole(
     unanswered[0](OutcomeUnknown())
     with pytest.raises(ConnectionResetError):
         await client.reader.read()
+
+
+async def test_a_late_line_that_was_begun_while_the_log_was_read_is_not_cut(
+    server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.5: two parts of one connection; one waits for the store when the other begins a line."""
+    edge = await start(server, subscriber_bytes=64 << 10, **LONG)
+    client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
+    await client.subscribe(b"1", b"t")
+    client.stop_reading()
+    total = 12_000  # more than is recent
+    await publish(sender, 0, total)
+    answers, log = LateAnswers(edge), edge.service.log
+    await client.send(b"SUBSCRIBE 2 u\n")
+    await answers.given()
+    await sender.publish(b"u", TEXT)
+    read, asked, gate = log.read, asyncio.Event(), asyncio.Event()
+
+    async def read_late(after: Place, until: Place | None = None) -> list[Entry]:
+        entries = await read(after, until)
+        asked.set()
+        await gate.wait()
+        return entries
+
+    monkeypatch.setattr(log, "read", read_late)
+    got = b""
+    while not asked.is_set() or any(each.backlog() > PLENTY.room for each in edge.connections()):
+        client.read_on()
+        got += await client.reader.read(1 << 20)
+        client.stop_reading()
+        await asyncio.sleep(0)
+    await answers.let_through()
+    assert within_a_line(edge)
+    gate.set()
+    client.read_on()
+    left = total + 2 - got.count(b"\n")
+    got += b"".join([await client.reader.readline() for _ in range(left)])
+    messages = got.split(b"\n")[:-1]
+    messages.remove(b"OK")
+    messages.remove(b"MESSAGE 2 " + TEXT)
+    assert [int(line.split()[2]) for line in messages] == list(range(total))
 
 
 async def test_a_late_subscription_that_ends_in_the_middle_is_sent_to_the_end_of_its_line(
