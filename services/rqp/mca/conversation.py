@@ -28,6 +28,12 @@ class McaConversation(Conversation):
         self.receiver.service.tally.count(operation, good, total, self.wire.loop_time() - slot.asked)
         self.fill(slot, reply)
 
+    def reply_last(self, slot: Slot, reply: bytes, operation: str, good: int, total: int) -> None:
+        """As `reply`, and nothing behind it is sent: once what stands before it is known, the connection closes."""
+        self.answers.end_with(slot)
+        self.closing = True
+        self.reply(slot, reply, operation, good, total)
+
     def decline(self, slot: Slot, reason: str, operation: str) -> None:
         """Who says no says nothing (1.3): it is only counted."""
         self.receiver.service.metrics.count_refusal(reason)
