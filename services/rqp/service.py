@@ -38,7 +38,7 @@ class RqpService:
         self.name = session_name(metrics.edge)  # of this process, for whatever it holds in the store
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
-        self.names = Names(look_up, settings.lookup_s)
+        self.names = Names(look_up, settings.lookup_s, metrics)
         self.registered = Registered(store, metrics)
         self.agents: list[Agent] = []
         labels = ("protocol",)
@@ -80,5 +80,6 @@ class RqpService:
             await agent.close()
         await self.errands.close()
         await self.registered.close()
+        await self.names.close()
         await self.store.close()
         await self.tally.close()

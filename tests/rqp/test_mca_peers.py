@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -103,6 +104,18 @@ async def test_a_file_that_is_not_there_yet(server: Server, start: Start, peer: 
     assert len(edge.log.events("rqprc_unread")) == 1
 
 
+async def test_two_lines_of_one_host_are_two_receiving_mcas(
+    server: Server, start: Start, peer: Peer, other_peer: Peer, tmp_path: Path
+) -> None:
+    file = tmp_path / ".rqprc"
+    file.write_text(f"{peer.address}\n{other_peer.address}\n")
+    edge = await start(server, mca={"rqprc": str(file)})
+    queue = await edge.remote("away", peers=[peer.host])
+    await edge.put(queue, b"one")
+    await other_peer.asked()
+    await peer.asked()
+
+
 # names
 
 
@@ -159,6 +172,54 @@ async def test_a_name_that_nobody_knows_holds_up_no_other(server: Server, start:
     await edge.put(queue, b"one")
     await take_one(await peer.reserved(), b"one")
     assert len(edge.log.events("name_not_found")) == 1
+
+
+class Hanging(Dns):
+    """Never answers for what hangs."""
+
+    hangs = True
+
+    async def __call__(self, name: str) -> list[str]:
+        if self.hangs and "hangs" in name:
+            await asyncio.Event().wait()
+        return await super().__call__(name)
+
+
+async def test_a_name_server_that_hangs_holds_up_no_other(
+    server: Server, start: Start, peer: Peer, other_peer: Peer
+) -> None:
+    """Neither addresses nor other names; and what changes meanwhile is followed."""
+    dns = Hanging(**{"mca.example": ["127.0.0.1"]})
+    peers = {
+        "lost": {"addresses": ["hangs.example", f"127.0.0.1:{peer.port}"]},
+        "found": {"addresses": [f"mca.example:{other_peer.port}"]},
+    }
+    edge = await start(server, look_up=dns, mca={"peers": peers, "availability_timeout_s": 20.0})
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    await peer.asked()
+    await other_peer.asked()
+    async with Peer() as newcomer:
+        await edge.tools.peers.apply("lost-too", registered("also.hangs.example"))
+        await edge.tools.peers.apply("newcomer", registered(newcomer.address))
+        await newcomer.asked()
+
+
+async def test_a_look_up_without_an_answer_is_given_up(
+    server: Server, start: Start, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And begun again."""
+    monkeypatch.setattr("services.rqp.names.GIVEN_UP_S", 0.05)
+    monkeypatch.setattr("services.rqp.names.AGAIN_S", 0.05)
+    dns = Hanging(**{"hangs.example": ["127.0.0.1"]})
+    peers = {"late": {"addresses": [f"hangs.example:{peer.port}"]}}
+    edge = await start(server, look_up=dns, mca={"peers": peers})
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    (line,) = await until(lambda: edge.log.events("name_not_found", name_asked="hangs.example"))
+    assert "no answer within 0.05 s" in line.getMessage()
+    dns.hangs = False
+    await take_one(await peer.reserved(), b"one")
 
 
 # the store
