@@ -8,7 +8,7 @@ from enum import StrEnum
 from services.cli.documents import Wanted
 from services.cli.exits import Exit, Failure
 from services.store import Queue, QueueSpec, Store
-from services.store.errors import AckLevelRefused, QueueUnknown
+from services.store.errors import AckLevelRefused, QueueUnknown, StoreFault
 from services.store.peer import PeerSpec
 from services.store.probe import Promises
 from services.store.registry import number_taken
@@ -60,7 +60,10 @@ class Numbers:
 
 
 async def _peer_change(store: Store, name: str, spec: PeerSpec) -> Change:
-    there = await store.peers.find(name)
+    try:
+        there = await store.peers.find(name)
+    except StoreFault:  # it cannot be read: this one takes its place
+        return Change.CHANGED
     if there is None:
         return Change.CREATED
     return Change.UNCHANGED if there.spec == spec else Change.CHANGED

@@ -10,6 +10,7 @@ import pytest
 
 from protos.rqp_mca import AvailableConfirm, Profile, QueueConfirm, QueueRequest
 from services.rqp.mca.settings import McaPeer, parse_address
+from services.store.keys import RegistryKeys
 from services.store.peer import PeerSpec
 from tests.live import until
 from tests.rqp.conftest import Start
@@ -244,6 +245,22 @@ async def test_peers_in_the_store(server: Server, start: Start, peer: Peer, othe
     await edge.tools.peers.apply("berlin", registered(other_peer.address))
     await take_one(await other_peer.reserved(), b"three")
     await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_document_that_cannot_be_read_hides_no_other(
+    server: Server, start: Start, peer: Peer
+) -> None:
+    """It is told once; who wrote it may be of a newer version."""
+    server.call("HSET", RegistryKeys().peers, "later", '{"protocol":"rqp-mca","addresses":["a"],"tls":true}')
+    edge = await start(server)
+    queue = await edge.remote("away")
+    await edge.tools.peers.apply("berlin", registered(peer.address))
+    await edge.put(queue, b"one")
+    await take_one(await peer.reserved(), b"one")
+    await edge.tools.peers.delete("berlin")
+    await until(lambda: not edge.service.registered.peers)
+    (line,) = edge.log.events("peer_unreadable", peer_name="later")
+    assert "peer later is left out" in line.getMessage()
 
 
 async def test_peers_of_the_other_protocol_are_not_asked(server: Server, start: Start, peer: Peer) -> None:
