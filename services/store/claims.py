@@ -25,7 +25,8 @@ class Claims:
     async def reserve(self, queue: Queue, holder: str, ttl_ms: int) -> int:
         """From now on `holder` alone may publish (with holder=...): a fence number, kept when it is renewed.
 
-        Raises QueueReserved (its message says by whom, and for how long), QueuePaused, QueueUnknown;
+        A paused queue is given to nobody, but whoever has it may renew. Raises QueueReserved (its message says by whom,
+        and for how long), QueuePaused, QueueUnknown;
         ValueError for a holder that is empty or begins with '?', which `publish` means something else by.
         """
         if not holder or holder.startswith("?"):

@@ -19,7 +19,7 @@ class McaConversation(Conversation):
         super().__init__(wire)
         self.receiver = receiver
         self.parser = ReceiverConnection(receiver.limits)
-        self.holder = f"mca {receiver.service.name} {wire.conn}"  # of assignments: this connection (2.3)
+        self.holder = f"mca {receiver.service.name} {wire.conn} {wire.peer}"  # of assignments (2.3)
         self.origin = f"mca {wire.peer.certificate or wire.peer.address}"
         self.source = Source()
 

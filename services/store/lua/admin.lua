@@ -42,7 +42,8 @@ end
 local function reserved_by_other(held, now) return { 'RESERVED', held.by, num(held.till - now) } end
 
 -- KEYS epoch, q; ARGV epoch holder ttl(ms). Answers the fence number, or PAUSED, or {RESERVED, by whom, for how many ms}.
--- Renewing keeps the fence number; each new holder, and each that comes back too late, has one that is higher.
+-- Renewing keeps the fence number, also while the queue is paused; each new holder, and each that comes back too late, has
+-- one that is higher.
 FUNCTIONS.reserve = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -51,7 +52,7 @@ FUNCTIONS.reserve = function(K, A)
   if not v[4] then return 'GONE' end
   local now = now_ms()
   local held = reservation(v, now)
-  if limits_of(v[5]).paused then return 'PAUSED' end
+  if limits_of(v[5]).paused and held.by ~= A[2] then return 'PAUSED' end
   if held.by and held.by ~= A[2] then return reserved_by_other(held, now) end
   if not held.by then held.fence = held.fence + 1 end
   call('HSET', K[2], 'holder', A[2], 'until', num(now + tonumber(A[3])), 'fence', num(held.fence))
