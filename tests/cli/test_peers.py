@@ -20,7 +20,7 @@ kind: Peer
 metadata: {name: warehouse}
 spec: {protocol: rqp-cast, addresses: [10.0.0.8], omitAddress: true}
 """
-QUEUE = "---\nmetadata: {name: to-shop}\nspec: {remote: {protocol: rqp-mca, queueId: 7, peers: [shop]}}\n"
+QUEUE = "---\nmetadata: {name: to-shop}\nspec: {remote: {protocol: rqp-mca, queueId: 70, peers: [shop]}}\n"
 
 
 @pytest.fixture
