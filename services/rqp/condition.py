@@ -27,6 +27,7 @@ class Condition:
         self._changed = asyncio.Event()
         self._changed.set()  # an earlier owner may have left its own
         self._told: str | None = None
+        self._errors = 0  # that the store has not been told of
         self._stuck = service.stuck.labels(service.metrics.edge, protocol)
         self._task = job(self._keep_telling, f"condition of {queue.name!r}", service.metrics)
 
@@ -41,6 +42,12 @@ class Condition:
         else:
             log.info("messages get through again", extra={"action": "rqp_recovered", **fields})
         self.text = text
+        self._changed.set()
+
+    def report(self, text: str) -> None:
+        """An attempt has failed. Told each time: somebody may wait for a message that it concerns."""
+        self.say(text)
+        self._errors += 1
         self._changed.set()
 
     async def close(self, *, lost: bool) -> None:
@@ -61,13 +68,14 @@ class Condition:
                 self._changed.set()
 
     async def _tell(self) -> bool:
-        text = self.text
-        if text == self._told:
+        text, errors = self.text, self._errors
+        if text == self._told and not errors:
             return True
         try:
-            await self._service.domain(self._queue).set_condition(self._queue, text, self._fence)
+            await self._service.domain(self._queue).set_condition(self._queue, text, self._fence, errors)
         except StoreError as error:
             log.debug("the condition was not told: %s", error, extra={"action": "condition_untold"})
             return False
         self._told = text
+        self._errors -= errors
         return True

@@ -236,7 +236,7 @@ class Carrier:
         self._count(failure)
         if unconfirmed:
             self._repeated.inc(unconfirmed)
-        self._condition.say(f"{failure.value}: {self._why(failure)}")
+        self._condition.report(f"{failure.value}: {self._why(failure)}")
 
     def _count(self, failure: Failure) -> None:
         self._service.failures.labels(self._service.metrics.edge, PROTOCOL, failure.value).inc()

@@ -97,13 +97,15 @@ FUNCTIONS.disown = function(K, A)
   return 1
 end
 
--- KEYS epoch, q; ARGV epoch text fence. Only the latest owner says it, also after its time.
+-- KEYS epoch, q; ARGV epoch text fence errors. Only the latest owner says it, also after its time. errors: how many attempts
+-- have failed since it last said something; whoever waits for a message looks at their number.
 FUNCTIONS.set_condition = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
   if call('HGET', K[2], 'own_fence') ~= A[3] then return 0 end
   if A[2] == '' then call('HDEL', K[2], 'condition') else call('HSET', K[2], 'condition', A[2]) end
+  if A[4] and A[4] ~= '0' then call('HINCRBY', K[2], 'send_errors', A[4]) end
   return 1
 end
 
