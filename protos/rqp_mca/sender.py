@@ -82,6 +82,19 @@ class Sender(Machine):
             self._await(Move.WITHDRAWN, None)
         return self._taken()
 
+    def expire(self, count: int) -> list[Action]:
+        """The first `count` of those that are not out are taken back; for the others everything goes on.
+
+        LocalError if there are not so many.
+        """
+        waiting = self._line.size - self.unconfirmed
+        if not 1 <= count <= waiting:
+            raise LocalError(f"{count} of {waiting} messages cannot be taken back")
+        if count == waiting:
+            return self.withdraw()
+        self._line.take_out(self.unconfirmed, count)
+        return self._taken()
+
     def abandon(self) -> list[Action]:
         """Everything is taken back, also what is out: the line is empty, and no confirm counts any more."""
         if self.unconfirmed:

@@ -243,6 +243,30 @@ def test_withdrawn_while_nothing_is_out_nobody_is_asked_any_more() -> None:
         assert sender.deadline() == 11.0
 
 
+def test_expired_are_the_first_that_are_not_out() -> None:
+    """3.6: for the others everything goes on."""
+    sender = sending("a", count=5, window=2)
+    assert sender.expire(2) == []
+    assert (sender.waiting, sender.unconfirmed, sender.deadline()) == (3, 2, 10.0)
+    assert sender.received("a", DataConfirm(2), 1.0) == [Remove(2), SendData("a", 0, 1)]
+    for sender, state in (
+        (asking("a", count=3), State.AWAITING_QUEUE_REQUEST),
+        (stopped("a"), State.STOPPED),
+    ):
+        sender.put(UNRELIABLE, 2, 2.5)
+        due = sender.deadline()
+        assert sender.expire(sender.waiting - 1) == []
+        assert (sender.waiting, sender.state, sender.deadline()) == (1, state, due)
+    assert sender.on_time(3.0) == [AskAvailability("a")]
+    assert sender.on_time(5.0) == [Close("a"), ToDeadLetters(Failure.NO_RECEIVER)], "the last one, UNRELIABLE"
+
+
+def test_when_all_are_expired_nobody_is_asked_any_more() -> None:
+    sender = asking("a", "b", count=3)
+    assert sender.expire(3) == [Close("a"), Close("b")]
+    assert (sender.state, sender.deadline(), sender.waiting) == (State.IDLE, None, 0)
+
+
 def test_abandoned_what_is_out_is_out_no_more() -> None:
     sender = sending("a", count=5, window=2)
     assert sender.abandon() == [Close("a")]
@@ -259,6 +283,12 @@ def test_abandoned_what_is_out_is_out_no_more() -> None:
 def test_no_messages_cannot_be_put(count: int) -> None:
     with pytest.raises(LocalError, match="cannot be put"):
         idle("a").put(RELIABLE, count, 0.0)
+
+
+@pytest.mark.parametrize("count", [0, -1, 4])
+def test_what_is_not_there_or_out_cannot_expire(count: int) -> None:
+    with pytest.raises(LocalError, match=f"{count} of 3 messages cannot"):
+        sending("a", count=5, window=2).expire(count)
 
 
 def test_a_window_below_one_is_refused() -> None:

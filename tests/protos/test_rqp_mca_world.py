@@ -44,6 +44,8 @@ MOVES_OF: dict[type, set[Move]] = {
 }
 ASKING = {Move.ASKED, Move.ASKED_NEWCOMER, Move.FAILED}  # so many as there are peers
 
+DISTURBANCES = ["peers", "lie", "too much", "lose", "lose", "withdraw", "expire", "abandon"]
+
 peers = st.sampled_from(PEERS)
 windows = st.sampled_from([1, 1, 3])
 
@@ -192,7 +194,7 @@ class World(RuleBasedStateMachine):
     def disturb(self, data: st.DataObject) -> None:
         """One rule, so that not all is disturbance: most that is begun should come to its end."""
         peer = data.draw(peers)
-        match data.draw(st.sampled_from(["peers", "lie", "too much", "lose", "lose", "withdraw", "abandon"])):
+        match data.draw(st.sampled_from(DISTURBANCES)):
             case "peers":
                 self.change_peers(data.draw(st.dictionaries(peers, windows)))
             case "lie":
@@ -203,6 +205,8 @@ class World(RuleBasedStateMachine):
                 self.lose(peer)
             case "withdraw":
                 self.withdraw()
+            case "expire":
+                self.expire(data.draw(st.integers(1, 3)))
             case "abandon":
                 self.abandon()
 
@@ -253,6 +257,15 @@ class World(RuleBasedStateMachine):
         self.carry_out(self.sender.withdraw())
         while len(self.line) > self.sender.unconfirmed:
             self.fate[self.line.pop().number] += 1
+
+    def expire(self, count: int) -> None:
+        out = self.sender.unconfirmed
+        count = min(count, len(self.line) - out)
+        if count:
+            self.carry_out(self.sender.expire(count))
+            for _ in range(count):
+                self.fate[self.line[out].number] += 1
+                del self.line[out]
 
     def abandon(self) -> None:
         self.carry_out(self.sender.abandon())

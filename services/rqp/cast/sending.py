@@ -22,9 +22,9 @@ from protos.rqp_cast import (
 )
 from services.rqp.cast.asked import asked
 from services.rqp.cast.attempt import Attempt, Fate, Load, Means
-from services.rqp.cast.clock import StoreClock
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.stock import Ids, Message, Stock
+from services.rqp.clock import StoreClock
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
 from services.store import Queue, Source, StoreError

@@ -138,6 +138,14 @@ class Carrier:
         """How many messages to have at hand: twice what may be out, so that the store is not waited for."""
         return 2 * max((endpoint.window for endpoint in self._endpoints.values()), default=1)
 
+    def expire(self, before_ms: int) -> None:
+        """What is out may still be confirmed, and stays (3.6)."""
+        old = self._feed.line.take_older(self._machine.unconfirmed, before_ms)
+        if old:
+            self._act(self._machine.expire(sum(delivery.count for delivery in old)))
+            self._give_back(old)
+            self._feed.has_room()
+
     # what happens
 
     def _peers_changed(self) -> None:
