@@ -44,7 +44,7 @@ MOVES_OF: dict[type, set[Move]] = {
 }
 ASKING = {Move.ASKED, Move.ASKED_NEWCOMER, Move.FAILED}  # so many as there are peers
 
-DISTURBANCES = ["peers", "lie", "too much", "lose", "lose", "withdraw", "expire", "abandon"]
+DISTURBANCES = ["peers", "lie", "early", "too much", "lose", "lose", "withdraw", "expire", "abandon"]
 
 peers = st.sampled_from(PEERS)
 windows = st.sampled_from([1, 1, 3])
@@ -199,6 +199,8 @@ class World(RuleBasedStateMachine):
                 self.change_peers(data.draw(st.dictionaries(peers, windows)))
             case "lie":
                 self.lie(peer, data)
+            case "early":
+                self.confirm_early(data.draw(st.integers(0, 3)))
             case "too much":
                 self.confirm_too_much(data.draw(st.integers(1, 3)))
             case "lose":
@@ -220,6 +222,15 @@ class World(RuleBasedStateMachine):
         actions = self.sender.received(peer, data.draw(st.sampled_from(lies)), self.now)
         assert actions[:1] == ([Close(peer)] if peer in self.links else [])
         self.carry_out(actions)
+
+    def confirm_early(self, awaited: int) -> None:
+        """One confirm more than there were messages out when they came; some were sent since."""
+        if awaited < self.sender.unconfirmed:
+            (peer,) = self.links
+            self.confirmed.update(list(self.links[peer].sent)[:awaited])
+            actions = self.sender.received(peer, DataConfirm(awaited + 1), self.now, awaited)
+            assert actions[: 2 if awaited else 1] == [*[Remove(awaited)] * bool(awaited), Close(peer)]
+            self.carry_out(actions)
 
     def confirm_too_much(self, more: int) -> None:
         if not self.sender.unconfirmed:
