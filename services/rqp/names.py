@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 LookUp = Callable[[str], Awaitable[list[str]]]  # the addresses of a name; raises OSError if there are none
 AGAIN_S = 5.0  # a name that could not be looked up is tried again after this long
-GIVEN_UP_S = 30.0  # a look-up without an answer; mostly the system has given it up before
+SLOW_S = 30.0  # a look-up without an answer is told; mostly the system has given it up before
 
 
 async def look_up(name: str) -> list[str]:
@@ -29,7 +29,8 @@ async def look_up(name: str) -> list[str]:
 class Names:
     """Answers are good for `keep_s`. A name that cannot be looked up keeps the addresses that it had.
 
-    Look-ups go on side by side, one of each name: one that hangs holds up nobody but who waits for this very name.
+    Look-ups go on side by side, one of each name: one that hangs holds up nobody but who waits for this very name. It
+    is not given up and repeated: the system's look-ups cannot be cancelled, and it may have room for few.
     `on_change`: who is told when one has found other addresses.
     """
 
@@ -70,13 +71,17 @@ class Names:
         return under_way
 
     async def _renew(self, name: str) -> None:
+        slow = asyncio.get_running_loop().call_later(
+            SLOW_S, self._tell, name, f"no answer within {SLOW_S:g} s"
+        )
         try:
-            async with asyncio.timeout(GIVEN_UP_S):
-                found = await self._look_up(name)
-        except (OSError, UnicodeError) as error:  # TimeoutError among them
+            found = await self._look_up(name)
+        except (OSError, UnicodeError) as error:
             self._good_until[name] = self._now() + min(self._keep_s, AGAIN_S)
-            self._tell(name, str(error) or f"no answer within {GIVEN_UP_S:g} s")
+            self._tell(name, str(error))
             return
+        finally:
+            slow.cancel()
         self._good_until[name] = self._now() + self._keep_s
         self._trouble.pop(name, None)
         addresses = tuple(sorted(found))  # servers that take turns in order change nothing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -15,30 +14,11 @@ from services.store.peer import PeerSpec
 from tests.live import until
 from tests.rqp.conftest import Start
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_peer import Call, peer_settings
 from tests.rqp.mca_peer import McaPeer as Peer
+from tests.rqp.mca_peer import registered, take_one
 from tests.servers import Server
 
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
-
-
-class Dns:
-    """Answers for names, as a test says; `addresses` may change while it runs."""
-
-    def __init__(self, **addresses: list[str]) -> None:
-        self.addresses = addresses
-        self.asked: list[str] = []
-
-    async def __call__(self, name: str) -> list[str]:
-        self.asked.append(name)
-        if name not in self.addresses:
-            raise OSError("no such name")
-        return self.addresses[name]
-
-
-async def take_one(call: Call, body: bytes) -> None:
-    assert await call.body() == body
-    call.confirm()
 
 
 def write(file: Path, text: str) -> None:
@@ -46,10 +26,6 @@ def write(file: Path, text: str) -> None:
     fresh = file.with_suffix(".new")
     fresh.write_text(text)
     os.replace(fresh, file)
-
-
-def registered(*addresses: str, **spec: object) -> PeerSpec:
-    return PeerSpec.model_validate({"protocol": "rqp-mca", "addresses": list(addresses), **spec})
 
 
 # the file
@@ -115,112 +91,6 @@ async def test_two_lines_of_one_host_are_two_receiving_mcas(
     await edge.put(queue, b"one")
     await other_peer.asked()
     await peer.asked()
-
-
-# names
-
-
-async def test_all_addresses_of_a_name_are_receiving_mcas(server: Server, start: Start) -> None:
-    async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
-        dns = Dns(**{"mca.example": ["127.0.0.1", "127.0.0.2"]})
-        peers = {"them": {"addresses": [f"mca.example:{one.port}"]}}
-        edge = await start(server, look_up=dns, mca={"peers": peers, "availability_timeout_s": 20.0})
-        queue = await edge.remote("away")
-        await edge.put(queue, b"one")
-        call, other = await one.asked(), await two.asked()
-        call.say(AVAILABLE)
-        other.say(AVAILABLE)
-        await until(lambda: call.waiting or other.waiting)
-
-
-async def test_a_name_that_comes_to_mean_another_machine(server: Server, start: Start) -> None:
-    """Looked up again every `lookup_s`."""
-    async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
-        dns = Dns(**{"mca.example": ["127.0.0.1"]})
-        peers = {"it": {"addresses": [f"mca.example:{one.port}"]}}
-        edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.1)
-        queue = await edge.remote("away")
-        await edge.put(queue, b"one")
-        call = await one.reserved()
-        await take_one(call, b"one")
-        dns.addresses["mca.example"] = ["127.0.0.2"]
-        await call.ended()
-        await edge.put(queue, b"two")
-        await take_one(await two.reserved(), b"two")
-
-
-async def test_a_name_that_is_not_found_any_more_keeps_its_addresses(
-    server: Server, start: Start, peer: Peer
-) -> None:
-    """A name server that is away must not end what works."""
-    dns = Dns(**{"mca.example": ["127.0.0.1"]})
-    peers = {"it": {"addresses": [f"mca.example:{peer.port}"]}}
-    edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.1)
-    queue = await edge.remote("away")
-    await edge.put(queue, b"one")
-    call = await peer.reserved()
-    await take_one(call, b"one")
-    del dns.addresses["mca.example"]
-    await until(lambda: edge.log.events("name_not_found", name_asked="mca.example"))
-    await edge.put(queue, b"two")
-    await take_one(call, b"two")
-
-
-async def test_a_name_that_nobody_knows_holds_up_no_other(server: Server, start: Start, peer: Peer) -> None:
-    peers = {"lost": {"addresses": ["nowhere.example"]}, **peer_settings(peer)}
-    edge = await start(server, look_up=Dns(), mca={"peers": peers})
-    queue = await edge.remote("away")
-    await edge.put(queue, b"one")
-    await take_one(await peer.reserved(), b"one")
-    assert len(edge.log.events("name_not_found")) == 1
-
-
-class Hanging(Dns):
-    """Never answers for what hangs."""
-
-    hangs = True
-
-    async def __call__(self, name: str) -> list[str]:
-        if self.hangs and "hangs" in name:
-            await asyncio.Event().wait()
-        return await super().__call__(name)
-
-
-async def test_a_name_server_that_hangs_holds_up_no_other(
-    server: Server, start: Start, peer: Peer, other_peer: Peer
-) -> None:
-    """Neither addresses nor other names; and what changes meanwhile is followed."""
-    dns = Hanging(**{"mca.example": ["127.0.0.1"]})
-    peers = {
-        "lost": {"addresses": ["hangs.example", f"127.0.0.1:{peer.port}"]},
-        "found": {"addresses": [f"mca.example:{other_peer.port}"]},
-    }
-    edge = await start(server, look_up=dns, mca={"peers": peers, "availability_timeout_s": 20.0})
-    queue = await edge.remote("away")
-    await edge.put(queue, b"one")
-    await peer.asked()
-    await other_peer.asked()
-    async with Peer() as newcomer:
-        await edge.tools.peers.apply("lost-too", registered("also.hangs.example"))
-        await edge.tools.peers.apply("newcomer", registered(newcomer.address))
-        await newcomer.asked()
-
-
-async def test_a_look_up_without_an_answer_is_given_up(
-    server: Server, start: Start, peer: Peer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And begun again."""
-    monkeypatch.setattr("services.rqp.names.GIVEN_UP_S", 0.05)
-    monkeypatch.setattr("services.rqp.names.AGAIN_S", 0.05)
-    dns = Hanging(**{"hangs.example": ["127.0.0.1"]})
-    peers = {"late": {"addresses": [f"hangs.example:{peer.port}"]}}
-    edge = await start(server, look_up=dns, mca={"peers": peers})
-    queue = await edge.remote("away")
-    await edge.put(queue, b"one")
-    (line,) = await until(lambda: edge.log.events("name_not_found", name_asked="hangs.example"))
-    assert "no answer within 0.05 s" in line.getMessage()
-    dns.hangs = False
-    await take_one(await peer.reserved(), b"one")
 
 
 # the store
