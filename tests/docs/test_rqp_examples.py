@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.kit.refusals import Refusal
-from services.rqp.mca.carrier import WHY
+from services.rqp.mca.troubles import WHY
 from tests.cli.shell import Shell, running
 from tests.docs.test_reasons import said_in, told_in
 from tests.servers import eventually, free_port

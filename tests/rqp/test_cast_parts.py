@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from protos.rqp_cast import Kept, ReceiverSettings, SenderSettings
-from services.rqp.cast.clock import StoreClock
 from services.rqp.cast.limits import ADDRESSES, Allowance
 from services.rqp.cast.notes import Note
 from services.rqp.cast.ports import Ports
 from services.rqp.cast.settings import CastSettings
+from services.rqp.clock import StoreClock
 from services.store import Store
 from services.store.verbs import NOTE
 from tests.rqp.cast_net import HERE, port_range

@@ -22,9 +22,9 @@ from protos.rqp_cast import (
 )
 from services.rqp.cast.asked import asked
 from services.rqp.cast.attempt import Attempt, Fate, Load, Means
-from services.rqp.cast.clock import StoreClock
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.stock import Ids, Message, Stock
+from services.rqp.clock import StoreClock
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
 from services.store import Queue, Source, StoreError
@@ -187,6 +187,7 @@ class CastSending:
         """The counters, and what is told of the queue."""
         service = self._shared.service
         edge = service.metrics.edge
+        tell = self._condition.say
         if isinstance(fate, Hold):
             fields = {"action": "cast_held", "queue": self._queue.name}
             log.error("a message is too old to be sent again, and is held", extra=fields)
@@ -198,9 +199,10 @@ class CastSending:
             if fate.why in (Why.NOT_CONFIRMED, Why.FAILURE):
                 service.repeated.labels(edge, PROTOCOL).inc()
             self._trouble = f"{fate.why.value}: {self._words(message, fate.why)}"
+            tell = self._condition.report
         held = self._stock.held
         held_words = f"held: {held} too old to be sent again" if held else ""
-        self._condition.say("; ".join(filter(None, (self._trouble, held_words))))
+        tell("; ".join(filter(None, (self._trouble, held_words))))
 
     def _words(self, message: Message, why: Why) -> str:
         receiver = message.outgoing.kept.receiver
