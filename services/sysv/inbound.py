@@ -12,16 +12,12 @@ from typing import Any
 from services.store import Delivery, Queue, Source, Store, StoreError, records
 from services.sysv.answers import answered
 from services.sysv.condition import Condition, Pause
-from services.sysv.kernel import MAX_MTYPE, Gone, LocalQueue, LocalQueueError
+from services.sysv.kernel import MAX_MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
 from services.sysv.settings import Mapping as SysvMapping
 
 WINDOW = 16  # messages taken together: as many may come twice after a crash
 UNENCODABLE = "unencodable"
 FULL = "local_queue_full"
-
-
-class TooLong(Exception):
-    """The local queue can never take it."""
 
 
 def mtype_of(attributes: Mapping[str, Any]) -> int:
@@ -123,10 +119,11 @@ class Inbound:
             while held and not self._stopping.is_set():
                 try:
                     done = self._send(held[0])
-                except TooLong as error:
+                except TooLarge as error:
                     await self._bury(queue, held.popleft(), str(error))
                 except Gone:
                     self._local.open()
+                    await self._sleep(self._full.next())  # it may be gone again
                 else:
                     if done:
                         sent.append(held.popleft())
@@ -141,12 +138,10 @@ class Inbound:
             await self._settle(queue, sent)
 
     def _send(self, delivery: Delivery) -> bool:
-        """False: the local queue is full. Raises TooLong, Gone, LocalQueueError."""
+        """False: the local queue is full. Raises TooLarge, Gone, LocalQueueError."""
         content = records.decode(delivery.blob)
         if len(content.body) > self._limit:
-            self._limit = self._local.limit()
-        if len(content.body) > self._limit:
-            raise TooLong(f"{len(content.body):,} octets, and the local queue takes {self._limit:,}")
+            self._limit = self._local.check(len(content.body))
         return self._local.send(content.body, mtype_of(content.attributes))
 
     async def _wait_for_room(self) -> None:

@@ -48,7 +48,7 @@ class Gone(LocalQueueError):
 
 
 class TooLarge(LocalQueueError):
-    """The next message is larger than there is room for; it stays where it is."""
+    """A message has more octets than there is room for; it stays where it is."""
 
 
 def msgmax() -> int:
@@ -129,6 +129,13 @@ class LocalQueue:
         ):  # to ask takes the right to read; what we may only fill is not asked
             return msgmax()
 
+    def check(self, size: int) -> int:
+        """The same as `limit`. Raises TooLarge for a body that has more octets, LocalQueueError."""
+        limit = self.limit()
+        if size > limit:
+            raise TooLarge("unencodable", f"{size:,} octets, and the local queue takes {limit:,}")
+        return limit
+
     def waiting(self) -> int:
         """How many messages are in it. Raises LocalQueueError."""
         try:
@@ -142,7 +149,7 @@ class LocalQueue:
         return Gone("removed", f"the local queue with key {format_key(self.key)} was removed")
 
     def send(self, body: bytes, mtype: int) -> bool:
-        """False: it is full. Raises Gone, LocalQueueError."""
+        """False: it is full. Raises Gone, TooLarge, LocalQueueError."""
         while True:
             try:
                 self._open.send(body, False, mtype)
@@ -155,7 +162,8 @@ class LocalQueue:
             except sysv_ipc.Error:  # EINTR has no class of its own
                 continue
             except OSError as error:
-                if error.errno == errno.EINVAL:  # how a queue answers that was removed before the call
+                if error.errno == errno.EINVAL:  # the body exceeds msgmax, or the queue was removed before
+                    self.check(len(body))
                     raise self._gone() from None
                 raise LocalQueueError("refused", f"msgsnd: {error.strerror or error}") from None
             return True
