@@ -12,23 +12,24 @@ import logging
 import mmap
 import os
 import secrets
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from services.sysv.record import (
     BODY_AT,
-    KERNEL_LONG,
     MTYPE_AT,
     RECEIPT_AT,
     STRUCK,
     STRUCK_AT,
     UNSEEN,
     Damaged,
-    Empty,
     Plan,
     Record,
     encode_plan,
     encode_receipt,
+    encode_record,
     parse,
 )
 from services.sysv.settings import Format
@@ -48,12 +49,15 @@ class Journal:
     """Of one mapping. Open it, publish what is `pending`, and strike it out; then, message by message:
 
     `plan`, `msgrcv` to `address`, `received`, `sync`, publish, `strike`.
+
+    What is pending has its number from the run that took it out. What this run takes out is numbered under a name of
+    its own, which nobody had: so a number says which message it is, even in a file that was restored from a copy.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.pending: Record | None = None  # taken out, and perhaps not published
-        self._name = ""  # under which the store counts
+        self._name = secrets.token_hex(16)  # of this run
         self._last = 0  # number
         self._fd = -1
         self._map: mmap.mmap | None = None
@@ -66,15 +70,11 @@ class Journal:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._fd = self._locked()
-            found = self._read()
+            self.pending = self._read()
             self._reserve(room)
         except OSError as error:
             text = f"the journal {self.path} cannot be used: {error.strerror}"
             raise JournalError("no_journal", text) from None
-        if isinstance(found, Record):
-            self.pending, self._name, self._last = found, found.journal, found.number
-        else:
-            self._name, self._last = found.journal, found.last
 
     def _locked(self) -> int:
         """The file, which is nobody else's. Raises JournalError."""
@@ -90,8 +90,8 @@ class Journal:
                 raise JournalError("in_use", text) from None
             os.close(fd)  # somebody put it aside between the two
 
-    def _read(self) -> Record | Empty:
-        """What it holds. One that cannot be trusted is put aside, and a new one begins, under a new name."""
+    def _read(self) -> Record | None:
+        """What it holds. One that cannot be trusted is put aside, and a new one begins."""
         size = os.fstat(self._fd).st_size
         data = os.pread(self._fd, size, 0)
         try:
@@ -99,7 +99,7 @@ class Journal:
                 return parse(data)
         except Damaged as error:
             self._put_aside(error)
-        return Empty(secrets.token_hex(16), 0)
+        return None
 
     def _put_aside(self, why: Damaged) -> None:
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
@@ -173,18 +173,21 @@ class Journal:
         """`msgrcv` has written a body of so many octets."""
         self._view[RECEIPT_AT:STRUCK_AT] = encode_receipt(self._view, length)
         found = parse(bytes(self._view[: BODY_AT + length]))
-        assert isinstance(found, Record)
+        assert found is not None
         self._last, self.pending = found.number, found
         return found
 
     def renew(self) -> Record:
-        """Begins anew under another name, with what is pending: this file is older than what the store has seen."""
-        old = self.pending
-        assert old is not None
-        self._name, self._last = secrets.token_hex(16), 0
-        self.plan(old.queue, old.format)
-        self._view[MTYPE_AT : BODY_AT + len(old.body)] = KERNEL_LONG.pack(old.mtype) + old.body
-        return self.received(len(old.body))
+        """Begins anew under another name, with what is pending: somebody else counts under ours, too.
+
+        All that changes stands before the body, and is one write: a kill leaves the old or the new.
+        """
+        assert self.pending is not None
+        self._name, self._last = secrets.token_hex(16), 1
+        self.pending = replace(self.pending, journal=self._name, number=self._last)
+        with suppress(OSError):  # without it only a kill before it is published would lose the message
+            os.pwrite(self._fd, encode_record(self.pending)[:STRUCK_AT], 0)
+        return self.pending
 
     def sync(self) -> None:
         """On the disk when it returns; may be called in another thread. Raises OSError."""

@@ -156,7 +156,7 @@ class Outbound:
                 if outcome is Outcome.STORED or may_be_there:
                     self._done(place)
                     return
-                record = self._begin_anew(record)
+                record = await self._begin_anew(record)
 
     async def _publish(self, record: Record, place: Place) -> Outcome:
         """Raises StoreError."""
@@ -177,14 +177,16 @@ class Outbound:
         else:
             self._condition.carried()
 
-    def _begin_anew(self, record: Record) -> Record:
-        """The store has this number already, and it was another message: the journal is a copy from before."""
+    async def _begin_anew(self, record: Record) -> Record:
+        """The store has this number already, and it was another message: we are a copy of a process (3.3)."""
         log.error(
-            "the journal %s is older than what the store has seen of it: it goes on under a new name",
+            "somebody else counts as the journal %s does: it goes on under a new name",
             self._journal.path,
             extra={"action": "journal_stale", "mapping": self._condition.mapping, "number": record.number},
         )
-        return self._journal.renew()
+        renewed = self._journal.renew()
+        await self._sync()
+        return renewed
 
     async def _sleep(self, pause: Pause) -> None:
         """Until it is over, or it is told to stop."""

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 
 from services.sysv.journal import Journal, JournalError
 from services.sysv.kernel import MTYPE, READ, LocalQueue, msgmax
-from services.sysv.record import BODY_AT, KERNEL_LONG, MAGIC, UNSEEN, Record
+from services.sysv.record import BODY_AT, KERNEL_LONG, MAGIC, UNSEEN, Record, parse
 from services.sysv.settings import Format
 from tests.sysv.local import make, take_all
 
@@ -95,9 +96,29 @@ def test_what_was_received_is_pending_until_it_is_struck(open_journal: Callable[
     assert again.pending == record
     again.strike()
     again.close()
-    third = open_journal()
-    assert third.pending is None
-    assert receive(third, b"next").number == 2  # the same journal goes on
+    assert open_journal().pending is None
+
+
+def test_each_run_counts_under_a_name_of_its_own(path: Path, open_journal: Callable[..., Journal]) -> None:
+    """3.3: whatever the file says, also one from a copy; and what is pending keeps its number."""
+    names, whole = [], []
+    for _ in range(3):
+        journal = open_journal()
+        for number in (1, 2):
+            record = receive(journal, b"hello")
+            assert record.number == number
+            names.append(record.journal)
+            whole.append((path.read_bytes(), record))
+            journal.strike()
+        journal.close()
+    assert len(set(names)) == 3
+    for copy, record in whole:
+        path.write_bytes(copy)
+        journal = open_journal()
+        assert journal.pending == record
+        journal.strike()
+        assert receive(journal, b"another").journal not in names
+        journal.close()
 
 
 def test_numbers_rise_and_bodies_do_not_mix(open_journal: Callable[..., Journal]) -> None:
@@ -124,15 +145,13 @@ def test_a_kill_right_after_the_kernel_wrote_loses_nothing(open_journal: Callabl
     assert (found.body, found.mtype, found.number) == (b"second", 3, 2)
 
 
-def test_a_kill_before_the_kernel_wrote_uses_no_number(open_journal: Callable[..., Journal]) -> None:
+def test_a_kill_before_the_kernel_wrote_leaves_nothing(open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     receive(journal, b"first")
     journal.strike()
     journal.plan(QUEUE, Format.RAW, 5, 12345)
     journal.close()
-    again = open_journal()
-    assert again.pending is None
-    assert receive(again, b"second").number == 2
+    assert open_journal().pending is None
 
 
 def test_a_message_of_unknown_length_is_put_aside(
@@ -140,7 +159,7 @@ def test_a_message_of_unknown_length_is_put_aside(
 ) -> None:
     """3.7: without MSG_COPY."""
     journal = open_journal()
-    name = receive(journal, b"first").journal
+    receive(journal, b"first")
     journal.strike()
     take(journal, b"second", seen=False)
     journal.close()
@@ -149,9 +168,6 @@ def test_a_message_of_unknown_length_is_put_aside(
     assert errors(caplog) == ["journal_damaged"]
     (aside,) = asides(path)
     assert b"second" in aside.read_bytes()
-    record = receive(again, b"third")
-    assert record.number == 1
-    assert record.journal != name  # the store has seen nothing of it
 
 
 def test_a_second_bridge_is_kept_out(open_journal: Callable[..., Journal]) -> None:
@@ -234,15 +250,57 @@ def test_more_room(path: Path, open_journal: Callable[..., Journal]) -> None:
     assert path.stat().st_size == BODY_AT + 2 * ROOM
 
 
-def test_a_copy_from_before_goes_on_under_another_name(open_journal: Callable[..., Journal]) -> None:
-    """3.3"""
+def test_what_is_pending_under_another_name(open_journal: Callable[..., Journal]) -> None:
+    """3.3: where somebody else counts as we do."""
     journal = open_journal()
+    receive(journal, b"before")
+    journal.strike()
     old = receive(journal, b"hello", 7)
     new = journal.renew()
     assert new.journal != old.journal
     assert (new.number, new.body, new.mtype) == (1, b"hello", 7)
     journal.close()
-    assert open_journal().pending == new
+    again = open_journal()
+    assert again.pending == new
+    again.strike()
+    again.close()
+    assert open_journal().pending is None
+
+
+def at_each_line(work: Callable[[], object], look: Callable[[], None]) -> None:
+    """What would be there if the process were killed at any line of `work`."""
+
+    def trace(*_: object) -> object:
+        look()
+        return trace
+
+    sys.settrace(trace)  # type: ignore[arg-type]
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+
+
+def test_a_kill_while_it_gets_another_name(path: Path, open_journal: Callable[..., Journal]) -> None:
+    """3.3: the message is in the file all the time, under the one name or the other."""
+    journal = open_journal()
+    old = receive(journal, b"hello", 7)
+    found: list[Record | None] = []
+    at_each_line(journal.renew, lambda: found.append(parse(path.read_bytes())))
+    assert found[0] == old
+    assert set(found) == {old, journal.pending}
+
+
+def test_another_name_that_cannot_be_written(open_journal: Callable[..., Journal]) -> None:
+    """3.3: it is used all the same; the file still has the message."""
+    journal = open_journal()
+    old = receive(journal, b"hello")
+    with files_of_at_most(0):
+        new = journal.renew()
+    assert journal.pending == new
+    assert new.journal != old.journal
+    journal.close()
+    assert open_journal().pending == old
 
 
 def take_and_die(path: Path, key: int) -> None:
@@ -305,6 +363,5 @@ def test_damage_at_any_octet_is_survived(
             again.strike()
         else:
             assert is_struck or asides(path) or not damaged
-        new = receive(again, b"third")
-        assert new.journal != old.journal or new.number > old.number
+        assert receive(again, b"third").journal != old.journal
         again.close()

@@ -9,10 +9,8 @@ import pytest
 
 from protos.rqp_cast import Quality, TMsg, encode_t_msg
 from services.sysv.kernel import msgmax
-from services.sysv.record import MTYPE_AT, STRUCK_AT
 from services.sysv.settings import format_key
 from tests.live import until
-from tests.servers import Server
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import existing, find, make, take_all
 from tests.sysv.program import Program
@@ -142,86 +140,6 @@ async def test_a_bridge_that_ends_while_it_waits_keeps_the_message_in_its_journa
     await carried(bridge, 2)
     contents = await bridge.contents(queue)
     assert [(content.body, content.attributes["mtype"]) for content in contents] == [(b"1", 9), (b"2", 9)]
-
-
-# Once (3.3)
-
-
-async def test_a_replay_doubles_nothing(bridge: LiveBridge, key: int, program: Program) -> None:
-    """Stored, and then the bridge dies before it has heard of that: the replay is skipped."""
-    queue = await bridge.queue("orders")
-    journal = bridge.journal / f"{format_key(key)}.journal"
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"1")
-    await until(lambda: bridge.bodies(queue))
-    await bridge.stop()
-    unstruck = bytearray(journal.read_bytes())
-    unstruck[STRUCK_AT:MTYPE_AT] = bytes(MTYPE_AT - STRUCK_AT)  # as it was before
-    journal.write_bytes(unstruck)
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"2")
-    await carried(bridge, 2)
-    assert await bridge.bodies(queue) == [b"1", b"2"]
-    assert not bridge.log.events("journal_stale")
-
-
-async def test_an_outcome_that_nobody_can_learn(own_server: Server, own_bridge: LiveBridge, key: int) -> None:
-    """The store stands still with the message in its hands; asked again, it has it, and that is no old journal."""
-    bridge = own_bridge
-    queue = await bridge.queue("orders")
-    await bridge.open(out(key), request_timeout_s=0.5)
-    existing(key).send(b"1")
-    await carried(bridge, 1)
-    for number in (2, 3):
-        own_server.stop()
-        existing(key).send(b"%d" % number)
-        existing(key).send(b"behind")
-        await until(lambda: bridge.value("penstock_sysv_waiting", mapping="orders"))
-        assert existing(key).current_messages == 1
-        own_server.cont()
-        await carried(bridge, 2 * number - 1)
-    assert await bridge.bodies(queue) == [b"1", b"2", b"behind", b"3", b"behind"]
-    assert bridge.log.events("sysv_waits", reason="outcome_unknown")
-    assert not bridge.log.events("journal_stale")
-
-
-async def test_a_journal_from_a_backup_loses_nothing(bridge: LiveBridge, key: int, program: Program) -> None:
-    """Its numbers were used already; without a look at that, the store would skip what comes now."""
-    queue = await bridge.queue("orders")
-    journal = bridge.journal / f"{format_key(key)}.journal"
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"1")
-    await carried(bridge, 1)
-    await bridge.stop()
-    backup = journal.read_bytes()
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"2", b"3")
-    await carried(bridge, 2)
-    await bridge.stop()
-    journal.write_bytes(backup)
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"4", b"5", b"6")
-    await carried(bridge, 3)
-    assert await bridge.bodies(queue) == [b"1", b"2", b"3", b"4", b"5", b"6"]
-    assert len(bridge.log.events("journal_stale")) == 1
-
-
-async def test_a_journal_that_is_gone_or_damaged_begins_anew(
-    bridge: LiveBridge, key: int, program: Program
-) -> None:
-    """3.3, 3.7: under a name of which the store has seen nothing."""
-    queue = await bridge.queue("orders")
-    journal = bridge.journal / f"{format_key(key)}.journal"
-    expected = []
-    for damage in (journal.unlink, lambda: journal.write_bytes(b"x" * 5000), lambda: None):
-        await bridge.open(out(key))
-        expected += [b"1", b"2"]
-        await sent(program, key, 1, b"1", b"2")
-        await carried(bridge, 2)
-        await bridge.stop()
-        damage()
-    assert await bridge.bodies(queue) == expected
-    assert len(bridge.log.events("journal_damaged")) == 1
 
 
 # T_MSG (3.5)
