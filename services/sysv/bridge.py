@@ -10,11 +10,12 @@ from services.kit.metrics import Metrics
 from services.store import Store, StoreUnavailable
 from services.sysv.condition import Condition, Figures
 from services.sysv.inbound import Inbound
-from services.sysv.journal import Journal, JournalError
+from services.sysv.journal import Journal
+from services.sysv.journal_file import JournalError
 from services.sysv.kernel import READ, WRITE, LocalQueue, LocalQueueError, msgmax
 from services.sysv.loops import find_loop
 from services.sysv.outbound import Outbound
-from services.sysv.settings import Direction, SysvSettings, format_key
+from services.sysv.settings import LARGEST_BODY, Direction, SysvSettings, format_key
 from services.sysv.settings import Mapping as SysvMapping
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class Bridge:
             self._workers.append(Inbound(mapping, local, self._store, condition, *waits))
             return
         journal = Journal(self._settings.journal / f"{format_key(mapping.key)}.journal")
-        journal.open(msgmax())
+        journal.open(min(msgmax(), LARGEST_BODY))
         self._journals.append(journal)
         self._workers.append(Outbound(mapping, local, journal, self._store, condition, *waits))
 

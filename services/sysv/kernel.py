@@ -16,7 +16,7 @@ from pathlib import Path
 
 import sysv_ipc
 
-from services.sysv.settings import format_key
+from services.sysv.settings import LARGEST_BODY, format_key
 
 READ, WRITE = (
     0o400,
@@ -28,7 +28,6 @@ MSGMAX = Path("/proc/sys/kernel/msgmax")
 ALL_QUEUES = Path("/proc/sysvipc/msg")
 MTYPE = ctypes.sizeof(ctypes.c_long)  # octets before the body, in the machine's own order
 MAX_MTYPE = (1 << 31) - 1  # that may be sent
-LARGEST_BODY = (1 << 24) - 1024  # octets; with its attributes no message of the store may have more
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.msgrcv.restype = ctypes.c_ssize_t

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 from zlib import crc32
 
 from services.store import Source, Store, StoreError
@@ -15,13 +17,18 @@ from services.store.errors import MessageTooLarge, OutcomeUnknown
 from services.store.operations import Outcome
 from services.sysv.answers import answered
 from services.sysv.condition import Condition, Pause
-from services.sysv.journal import Journal, JournalError
-from services.sysv.kernel import LARGEST_BODY, MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
+from services.sysv.journal import Journal
+from services.sysv.journal_file import JournalError
+from services.sysv.kernel import MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
 from services.sysv.places import Place, Places
 from services.sysv.record import UNSEEN, Record
-from services.sysv.settings import Mapping, format_key
+from services.sysv.settings import LARGEST_BODY, Mapping, format_key
 
 log = logging.getLogger(__name__)
+
+AnswerT = TypeVar("AnswerT")
+
+FIRST_ROOM = 8192  # octets offered at first: the kernel's work for a look, and ours, grows with the room
 
 
 class Outbound:
@@ -97,15 +104,34 @@ class Outbound:
             )
 
     def _take(self) -> Record | None:
-        """Nothing may come between `msgrcv` and the receipt but the end of the process."""
-        room = self._journal.room
+        """The next message, in the journal, or None. Raises TooLarge where the journal has too little room for it."""
+        size = self._with_room(self._look)
+        if size is not None:
+            with suppress(TooLarge):  # somebody else took the one that was looked at
+                return self._receive(size, size, crc32(memoryview(self._seen)[: MTYPE + size]))
+        elif self._local.waiting():
+            return self._with_room(self._receive)
+        return None
+
+    def _with_room(self, ask: Callable[[int], AnswerT]) -> AnswerT:
+        """Offers more room as long as it is too little. Raises TooLarge when that is all there is."""
+        room = min(FIRST_ROOM, self._journal.room)
+        while True:
+            try:
+                return ask(room)
+            except TooLarge:
+                if room == self._journal.room:
+                    raise
+            room = min(2 * room, self._journal.room)
+
+    def _look(self, room: int) -> int | None:
         if len(self._seen) < MTYPE + room:
             self._seen = ctypes.create_string_buffer(MTYPE + room)
-        size = self._local.look(ctypes.addressof(self._seen), room)
-        if size is None and not self._local.waiting():
-            return None
-        length, crc = (UNSEEN, 0) if size is None else (size, crc32(memoryview(self._seen)[: MTYPE + size]))
-        self._journal.plan(self._mapping.queue, self._mapping.format, length, crc)
+        return self._local.look(ctypes.addressof(self._seen), room)
+
+    def _receive(self, room: int, seen_length: int = UNSEEN, seen_crc: int = 0) -> Record | None:
+        """Nothing may come between `msgrcv` and the receipt but the end of the process."""
+        self._journal.plan(self._mapping.queue, self._mapping.format, room, seen_length, seen_crc)
         taken = self._local.receive(self._journal.address, room)
         return None if taken is None else self._journal.received(taken)
 

@@ -16,6 +16,7 @@ from services.store.waits import StoreWaits
 
 MIN_KEY, MAX_KEY = -(1 << 31), (1 << 32) - 1  # key_t has 32 bits; programs write it with a sign or without
 MAX_MODE = 0o777
+LARGEST_BODY = (1 << 24) - 1024  # octets; with its attributes no message of the store may have more
 _MODE = re.compile(r"0?[0-7]{3}", re.ASCII)
 
 

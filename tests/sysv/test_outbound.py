@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from protos.rqp_cast import Quality, TMsg, encode_t_msg
-from services.sysv.kernel import msgmax
 from services.sysv.settings import format_key
 from tests.live import until
 from tests.sysv.live import LiveBridge
@@ -62,14 +61,6 @@ async def test_what_was_sent_before_the_start_and_more_than_fits(
     await sending
     await carried(bridge, 34)
     assert await bridge.bodies(queue) == before + [b"y" * 4000] * 30
-
-
-async def test_the_largest_message_that_the_kernel_takes(bridge: LiveBridge, key: int) -> None:
-    queue = await bridge.queue("orders")
-    await bridge.open(out(key))
-    existing(key).send(b"z" * msgmax())
-    await until(lambda: bridge.bodies(queue))
-    assert await bridge.bodies(queue) == [b"z" * msgmax()]
 
 
 async def test_a_local_queue_that_is_removed_is_opened_again(

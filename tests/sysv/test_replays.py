@@ -124,7 +124,7 @@ def take_and_die(path: Path, key: int, body: bytes) -> None:
     local, journal = LocalQueue(key, READ), Journal(path)
     local.open()
     journal.open(100)
-    journal.plan("orders", Format.RAW)
+    journal.plan("orders", Format.RAW, 100)
     size = local.receive(journal.address, 100)
     assert size is not None
     journal.received(size)
