@@ -12,7 +12,7 @@ from services.sysv.condition import Condition, Figures
 from services.sysv.inbound import Inbound
 from services.sysv.journal import Journal
 from services.sysv.journal_file import JournalError
-from services.sysv.kernel import READ, WRITE, LocalQueue, LocalQueueError, msgmax
+from services.sysv.kernel import READ, WRITE, Gone, LocalQueue, LocalQueueError, msgmax
 from services.sysv.loops import find_loop
 from services.sysv.outbound import Outbound
 from services.sysv.settings import LARGEST_BODY, Direction, SysvSettings, format_key
@@ -146,6 +146,8 @@ def remove_ours(queues: Mapping[str, LocalQueue]) -> None:
         try:
             left = local.waiting()
             local.remove()
+        except Gone:
+            continue
         except LocalQueueError as error:
             log.warning("a local queue was not removed: %s", error, extra=fields)
         else:

@@ -60,7 +60,7 @@ class LocalQueue:
 
     def __init__(self, key: int, rights: int, mode: int = 0o600, *, create: bool = True) -> None:
         self.key = key
-        self.is_ours = False  # we have made it
+        self._made: int | None = None  # id of the last one that we made
         self._rights = rights
         self._mode = mode
         self._create = create
@@ -72,6 +72,11 @@ class LocalQueue:
         while self._queue is None:
             self._make()
             self._queue = self._find()
+
+    @property
+    def is_ours(self) -> bool:
+        """We have made it; with this key there may be another one since."""
+        return self._queue is not None and self._queue.id == self._made
 
     def _find(self) -> sysv_ipc.MessageQueue | None:
         try:
@@ -86,14 +91,13 @@ class LocalQueue:
         if not self._create:
             raise LocalQueueError("missing", f"there is no local queue with key {format_key(self.key)}")
         try:
-            sysv_ipc.MessageQueue(self.key, sysv_ipc.IPC_CREX, self._mode, LARGEST_BODY)
+            self._made = sysv_ipc.MessageQueue(self.key, sysv_ipc.IPC_CREX, self._mode, LARGEST_BODY).id
         except sysv_ipc.ExistentialError:
             return  # somebody was faster
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
             text = f"the local queue with key {format_key(self.key)} cannot be made: {why}"
             raise LocalQueueError("refused", text) from None
-        self.is_ours = True
 
     def _denied(self) -> LocalQueueError:
         what = "read" if self._rights == READ else "written"

@@ -246,3 +246,27 @@ async def test_remove_on_exit_removes_what_it_made(bridge: LiveBridge, keys: Key
         (str(ours), 0),
         (str(full), 1),
     }
+
+
+async def test_remove_on_exit_leaves_what_the_program_made_since(bridge: LiveBridge, keys: Keys) -> None:
+    """The key is the same. What the bridge has noticed, and what it has not; and one that it made again."""
+    noticed, unnoticed, again = keys.new(), keys.new(), keys.new()
+    queue = await bridge.queue("orders")
+    await bridge.queue("others")
+    mappings = {
+        "noticed": mapping("in", noticed, "orders"),
+        "unnoticed": mapping("in", unnoticed, "others"),
+        "again": mapping("out", again, "others"),
+    }
+    await bridge.open(mappings, remove_on_exit=True)
+    for key in (noticed, unnoticed, again):
+        existing(key).remove()
+    for key in (noticed, unnoticed):
+        make(key).send(b"precious")
+    await bridge.put(queue, b"x")
+    await until(lambda: existing(noticed).current_messages == 2)
+    await until(lambda: find(again))
+    await bridge.stop()
+    assert [find(key) is None for key in (noticed, unnoticed, again)] == [False, False, True]
+    told = [getattr(line, "mapping", "") for line in bridge.log.events("sysv_removed")]
+    assert told == ["again"]
