@@ -34,16 +34,16 @@ def test_keys_as_people_write_them() -> None:
     for said, meant in ((42, 42), ("42", 42), ("0x2a", 42), (0xDEADBEEF, 0xDEADBEEF - (1 << 32)), (-1, -1)):
         assert Mapping(**mapping("in", said, "q")).key == meant  # type: ignore[arg-type]
     assert format_key(-1) == "0xffffffff"
-    for said in (0, 1 << 32, -(1 << 31) - 1, "key", True, None, 1.5):
+    for said in (0, 0.0, 5.0, 1e12, 1 << 32, -(1 << 31) - 1, "key", "", "0.0", True, None, 1.5, [1]):
         with pytest.raises(ValidationError):
             Mapping(**mapping("in", said, "q"))  # type: ignore[arg-type]
 
 
 def test_modes_as_people_write_them() -> None:
-    for said in ("0640", "640", 0o640):  # YAML reads 0640 as an octal number
+    for said in ("0640", "640"):
         assert Mapping(**mapping("in", 1, "q", mode=said)).permissions == 0o640
-    for said in (640, "0888", "rw", -1, True):
-        with pytest.raises(ValidationError, match="octal"):
+    for said in (640, 0o640, 0o600, "0888", "rw", -1, True):  # YAML reads 0640 as 416, and 640 as 640
+        with pytest.raises(ValidationError, match="in quotes, as in '0640'"):
             Mapping(**mapping("in", 1, "q", mode=said))
 
 
