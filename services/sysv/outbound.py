@@ -13,7 +13,7 @@ from typing import TypeVar
 from zlib import crc32
 
 from services.store import Source, Store, StoreError
-from services.store.errors import MessageTooLarge, OutcomeUnknown
+from services.store.errors import MessageTooLarge, OutcomeUnknown, QueueUnknown
 from services.store.operations import Outcome
 from services.sysv.answers import answered
 from services.sysv.condition import Condition, Pause
@@ -50,7 +50,7 @@ class Outbound:
         self._journal = journal
         self._store = store
         self._condition = condition
-        self._places = Places(store)
+        self._places = Places(store, mapping.queue)
         self._idle = Pause(idle_s)
         self._retry = Pause(retry_s)
         self._source = Source()
@@ -172,7 +172,7 @@ class Outbound:
                 place = replace(place, reason=error.reason, error=str(error))
             except StoreError as error:
                 may_be_there = may_be_there or isinstance(error, OutcomeUnknown)
-                self._condition.tell(error.reason, str(error))
+                self._condition.tell(error.reason, self._explain(error, record, place))
                 await self._sleep(self._retry)
                 if self._stopping.is_set():
                     return
@@ -194,6 +194,15 @@ class Outbound:
         )
         outcome: Outcome = await answered(ask)
         return outcome
+
+    def _explain(self, error: StoreError, record: Record, place: Place | None) -> str:
+        if not isinstance(error, QueueUnknown) or (place is not None and place.queue.name != record.queue):
+            return str(error)
+        return (
+            f"there is no queue {record.queue!r}, and a message for it is in the journal {self._journal.path}: "
+            f"create it again, or start anew with key {format_key(self._mapping.key)} mapped to another queue, "
+            "then the message goes there"
+        )
 
     def _done(self, place: Place) -> None:
         self._journal.strike()

@@ -116,6 +116,48 @@ async def test_a_queue_that_is_paused_or_deleted(
     assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.parametrize("goal", ["orders", "others"])
+async def test_a_message_for_a_queue_that_was_deleted(
+    bridge: LiveBridge, key: int, program: Program, goal: str
+) -> None:
+    """Made again, or another one in the mapping: nothing is lost, and the log says what to do and what was done."""
+    queue = await bridge.queue("orders", paused=True)
+    await bridge.open(out(key))
+    await sent(program, key, 1, b"1", b"2", b"3")
+    await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
+    await bridge.tools.delete(queue)
+    (told,) = await until(lambda: bridge.log.events("sysv_waits", reason="queue_unknown"))
+    journal = bridge.journal / f"{format_key(key)}.journal"
+    assert told.getMessage() == (
+        f"there is no queue 'orders', and a message for it is in the journal {journal}: create it again, or start anew "
+        f"with key {format_key(key)} mapped to another queue, then the message goes there"
+    )
+    await bridge.stop()
+    queue = await bridge.queue(goal)
+    await bridge.open(out(key, goal))
+    await carried(bridge, 3)
+    assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
+    redirected = [line.getMessage() for line in bridge.log.events("sysv_redirected")]
+    text = "there is no queue 'orders' any more: the message in the journal that was for it goes to 'others'"
+    assert redirected == ([text] if goal == "others" else [])
+
+
+async def test_a_message_for_a_queue_that_is_there_goes_there(
+    bridge: LiveBridge, key: int, program: Program
+) -> None:
+    """3.4: whatever the mapping says now."""
+    orders, others = await bridge.queue("orders", paused=True), await bridge.queue("others")
+    await bridge.open(out(key))
+    await sent(program, key, 1, b"1", b"2")
+    await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
+    await bridge.stop()
+    await bridge.queue("orders")
+    await bridge.open(out(key, "others"))
+    await carried(bridge, 2)
+    assert await bridge.bodies(orders) == [b"1"]
+    assert await bridge.bodies(others) == [b"2"]
+
+
 async def test_a_bridge_that_ends_while_it_waits_keeps_the_message_in_its_journal(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
