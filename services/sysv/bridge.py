@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from services.kit.metrics import Metrics
 from services.store import Store, StoreUnavailable
+from services.sysv.claim import Claim
 from services.sysv.condition import Condition, Figures
 from services.sysv.inbound import Inbound
 from services.sysv.journal import Journal
@@ -41,6 +42,7 @@ class Bridge:
         self._metrics = metrics
         self._figures = Figures(metrics)
         self._locals: dict[str, LocalQueue] = {}
+        self._claims: list[Claim] = []
         self._journals: list[Journal] = []
         self._workers: list[Inbound | Outbound] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -87,9 +89,10 @@ class Bridge:
         if mapping.direction is Direction.IN:
             self._workers.append(Inbound(mapping, local, self._store, condition, *waits))
             return
+        self._claims.append(Claim(mapping.key))
         journal = Journal(self._settings.journal / f"{format_key(mapping.key)}.journal")
-        journal.open(min(msgmax(), LARGEST_BODY))
         self._journals.append(journal)
+        journal.open(min(msgmax(), LARGEST_BODY))
         self._workers.append(Outbound(mapping, local, journal, self._store, condition, *waits))
 
     def start(self) -> None:
@@ -132,6 +135,8 @@ class Bridge:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for journal in self._journals:
             journal.close()
+        for claim in self._claims:
+            claim.close()
         if self._settings.remove_on_exit:
             remove_ours(self._locals)
         await self._store.close()

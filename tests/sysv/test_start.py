@@ -13,12 +13,14 @@ from protos.rqp_cast import Quality, TMsg, encode_t_msg
 from services.kit.settings import SettingsError, load
 from services.store.errors import QueueUnknown
 from services.store.rights import acl_rules
+from services.sysv import claim
 from services.sysv.bridge import Unusable
 from services.sysv.settings import Mapping, SysvSettings, format_key
 from tests.live import until
 from tests.servers import Server
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys, existing, find, make
+from tests.sysv.namespace import own_namespace
 
 Mappings = dict[str, dict[str, Any]]
 
@@ -159,15 +161,42 @@ async def test_a_local_queue_that_is_missing(bridge: LiveBridge, key: int) -> No
     assert e.value.reason == "missing"
 
 
-async def test_a_second_bridge_of_the_same_mapping(bridge: LiveBridge, key: int) -> None:
-    """3.2"""
+async def test_a_second_bridge_of_the_same_mapping(
+    bridge: LiveBridge, key: int, keys: Keys, tmp_path: Path
+) -> None:
+    """3.2: whatever folder it has."""
+    await bridge.queue("orders")
+    await bridge.open({"a": mapping("out", key, "orders")})
+    for journal in (bridge.journal, tmp_path / "elsewhere"):
+        other = LiveBridge(bridge.url, journal)
+        with pytest.raises(Unusable, match="taken out by another `penstock sysv`") as caught:
+            await other.open({"b": mapping("out", key, "orders")})
+        assert caught.value.reason == "in_use"
+        await other.open({"b": mapping("in", key, "orders"), "c": mapping("out", keys.new(), "orders")})
+        await other.close()
+    await bridge.stop()
+    await bridge.open({"a": mapping("out", key, "orders")})
+
+
+async def test_a_second_bridge_of_the_same_journal(bridge: LiveBridge, key: int) -> None:
+    """3.2: in another namespace, where the key is another queue's."""
     await bridge.queue("orders")
     await bridge.open({"a": mapping("out", key, "orders")})
     other = LiveBridge(bridge.url, bridge.journal)
-    with pytest.raises(Unusable, match="in use") as caught:
-        await other.open({"b": mapping("out", key, "orders")})
+    with own_namespace(), pytest.raises(Unusable, match=r"the journal .* is in use") as caught:
+        await other.open({"a": mapping("out", key, "orders")})
     assert caught.value.reason == "in_use"
     await other.close()
+
+
+async def test_a_kernel_without_locks_on_keys(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: it is used all the same."""
+    monkeypatch.setattr(claim, "NAME", b"no name of a queue")
+    await bridge.queue("orders")
+    await bridge.open({"a": mapping("out", key, "orders")})
+    assert bridge.log.events("sysv_unclaimed")
 
 
 async def test_a_folder_that_cannot_be_used(bridge: LiveBridge, key: int, tmp_path: Path) -> None:
