@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 
 from services.kit.metrics import Metrics
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
 LAST_WORK_S = 5.0  # what is under way may take so long at the end; then it stays in its journal, or goes back
+LAST_WORDS_S = 0.5  # for the store to be told that, if it was too long
 
 
 class Unusable(Exception):
@@ -46,6 +48,7 @@ class Bridge:
         self._journals: list[Journal] = []
         self._workers: list[Inbound | Outbound] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._ends_at = 0.0
 
     # the start
 
@@ -123,6 +126,7 @@ class Bridge:
 
     async def stop_taking(self) -> None:
         """What is under way comes to its end, if that does not take long."""
+        self._ends_at = time.monotonic() + LAST_WORK_S
         for worker in self._workers:
             worker.stop_taking()
         if self._tasks:
@@ -139,7 +143,7 @@ class Bridge:
             claim.close()
         if self._settings.remove_on_exit:
             remove_ours(self._locals)
-        await self._store.close()
+        await self._store.close(max(LAST_WORDS_S, self._ends_at - time.monotonic()))
 
 
 def remove_ours(queues: Mapping[str, LocalQueue]) -> None:

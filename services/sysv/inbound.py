@@ -130,9 +130,13 @@ class Inbound:
                         self._condition.carried()
                         self._full.reset()
                     else:
-                        await self._settle(queue, sent)
-                        sent = []
+                        asked, sent = sent, []
+                        await self._settle(queue, asked)
                         await self._wait_for_room()
+        except asyncio.CancelledError:  # the time for the end is over: nobody waits for the answer
+            asked, sent = sent, []
+            self._ask_to_settle(queue, asked)
+            raise
         finally:
             self._give_back(queue, held)
             await self._settle(queue, sent)
@@ -152,8 +156,13 @@ class Inbound:
     async def _settle(self, queue: Queue, sent: list[Delivery]) -> None:
         """Raises StoreError: then they come once more."""
         if sent:
-            pipe = self._store.domain(queue.domain).pipe
-            await answered(partial(pipe.settle, self._source, sent))
+            await answered(partial(self._ask_to_settle, queue, sent))
+
+    def _ask_to_settle(
+        self, queue: Queue, sent: list[Delivery], done: Callable[..., None] | None = None
+    ) -> None:
+        if sent:
+            self._store.domain(queue.domain).pipe.settle(self._source, sent, done)
 
     async def _bury(self, queue: Queue, delivery: Delivery, error: str) -> None:
         pipe = self._store.domain(queue.domain).pipe

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from services.store import Store
+from services.sysv.bridge import LAST_WORK_S
 from services.sysv.inbound import WINDOW, mtype_of
 from services.sysv.kernel import Gone, LocalQueue, msgmax
 from tests.live import until
@@ -17,6 +18,7 @@ from tests.sysv.local import Keys, existing, find, make, take_all
 from tests.sysv.namespace import set_limit
 from tests.sysv.program import Program
 
+SOON = {"store": {"session_timeout_s": 1, "heartbeat_s": 0.3, "sweep_s": 0.2}}  # leases of the dead come back
 CARRIED = "penstock_sysv_messages_total"
 
 
@@ -159,6 +161,35 @@ async def test_a_local_queue_that_is_removed_again_and_again(
     await until(lambda: len(tries) > 3)
     await bridge.stop()
     assert await bridge.bodies(queue) == [b"x"]
+
+
+async def test_an_end_while_the_store_stands_still(
+    own_server: Server, own_bridge: LiveBridge, key: int
+) -> None:
+    """4.4: in 5 s, and little more. What had been sent, and could not be settled, comes again (2.2)."""
+    bridge = own_bridge
+    queue = await bridge.queue("orders", visibilityTimeout="1s")
+    bodies = [b"%d" % number + bytes(8000) for number in range(6)]
+    await bridge.put(queue, *bodies)
+    await bridge.open(into(key), **SOON)
+    await until(lambda: bridge.log.events("sysv_waits", reason="local_queue_full"))
+    await settled(bridge, 2)
+    own_server.stop()
+    found = {body for body, _ in take_all(key)}
+    await until(lambda: existing(key).current_messages == 2)
+    stopping = asyncio.create_task(bridge.stop())
+    await asyncio.wait({stopping}, timeout=LAST_WORK_S + 5)
+    has_ended = stopping.done()
+    own_server.cont()
+    await stopping
+    assert has_ended
+    await bridge.open(into(key), **SOON)
+
+    def all_were_there() -> bool:
+        found.update(body for body, _ in take_all(key))
+        return found == set(bodies)
+
+    await until(all_were_there)
 
 
 async def test_a_queue_that_delivers_at_most_once_is_leased_all_the_same(
