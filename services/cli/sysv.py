@@ -69,17 +69,17 @@ def _settings(options: Options, said: Tree) -> SysvSettings:
 def _said(given: dict[str, Any]) -> Tree:
     """What the command line says of the section."""
     mappings: Tree = {}
-    for direction, kind, texts in (
-        (Direction.IN, Format.RAW, given["into"]),
-        (Direction.OUT, Format.RAW, given["out"]),
-        (Direction.OUT, Format.T_MSG, given["out_t_msg"]),
+    for flag, direction, kind, texts in (
+        ("in", Direction.IN, Format.RAW, given["into"]),
+        ("out", Direction.OUT, Format.RAW, given["out"]),
+        ("out-t-msg", Direction.OUT, Format.T_MSG, given["out_t_msg"]),
     ):
         for text in texts:
             key, colon, queue = text.partition(":")
             if not colon:
                 raise usage(f"write KEY:QUEUE, as in 0x2a:orders, not {text!r}")
             mapping = {"key": key, "queue": queue, "direction": direction.value, "format": kind.value}
-            mappings[f"{direction}-{key}-{queue}"] = {**mapping, **_mode(given["mode"])}
+            mappings[f"{flag}-{key}-{queue}"] = {**mapping, **_mode(given["mode"])}
     if given["mode"] and not mappings:
         raise usage("--mode goes with --in and --out; the settings say the modes of their own mappings")
     said: Tree = {"mappings": mappings} if mappings else {}

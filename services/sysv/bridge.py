@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 
 from services.kit.metrics import Metrics
 from services.store import Store, StoreUnavailable
+from services.sysv.claim import Claim
 from services.sysv.condition import Condition, Figures
 from services.sysv.inbound import Inbound
-from services.sysv.journal import Journal, JournalError
-from services.sysv.kernel import READ, WRITE, LocalQueue, LocalQueueError, msgmax
+from services.sysv.journal import Journal
+from services.sysv.journal_file import JournalError
+from services.sysv.kernel import READ, WRITE, Gone, LocalQueue, LocalQueueError, msgmax
 from services.sysv.loops import find_loop
 from services.sysv.outbound import Outbound
-from services.sysv.settings import Direction, SysvSettings, format_key
+from services.sysv.settings import LARGEST_BODY, Direction, SysvSettings, format_key
 from services.sysv.settings import Mapping as SysvMapping
 
 log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
 LAST_WORK_S = 5.0  # what is under way may take so long at the end; then it stays in its journal, or goes back
+LAST_WORDS_S = 0.5  # for the store to be told that, if it was too long
 
 
 class Unusable(Exception):
@@ -40,9 +44,11 @@ class Bridge:
         self._metrics = metrics
         self._figures = Figures(metrics)
         self._locals: dict[str, LocalQueue] = {}
+        self._claims: list[Claim] = []
         self._journals: list[Journal] = []
         self._workers: list[Inbound | Outbound] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._ends_at = 0.0
 
     # the start
 
@@ -86,9 +92,10 @@ class Bridge:
         if mapping.direction is Direction.IN:
             self._workers.append(Inbound(mapping, local, self._store, condition, *waits))
             return
+        self._claims.append(Claim(mapping.key))
         journal = Journal(self._settings.journal / f"{format_key(mapping.key)}.journal")
-        journal.open(msgmax())
         self._journals.append(journal)
+        journal.open(min(msgmax(), LARGEST_BODY))
         self._workers.append(Outbound(mapping, local, journal, self._store, condition, *waits))
 
     def start(self) -> None:
@@ -119,6 +126,7 @@ class Bridge:
 
     async def stop_taking(self) -> None:
         """What is under way comes to its end, if that does not take long."""
+        self._ends_at = time.monotonic() + LAST_WORK_S
         for worker in self._workers:
             worker.stop_taking()
         if self._tasks:
@@ -131,9 +139,11 @@ class Bridge:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for journal in self._journals:
             journal.close()
+        for claim in self._claims:
+            claim.close()
         if self._settings.remove_on_exit:
             remove_ours(self._locals)
-        await self._store.close()
+        await self._store.close(max(LAST_WORDS_S, self._ends_at - time.monotonic()))
 
 
 def remove_ours(queues: Mapping[str, LocalQueue]) -> None:
@@ -145,6 +155,8 @@ def remove_ours(queues: Mapping[str, LocalQueue]) -> None:
         try:
             left = local.waiting()
             local.remove()
+        except Gone:
+            continue
         except LocalQueueError as error:
             log.warning("a local queue was not removed: %s", error, extra=fields)
         else:

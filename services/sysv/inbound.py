@@ -12,16 +12,12 @@ from typing import Any
 from services.store import Delivery, Queue, Source, Store, StoreError, records
 from services.sysv.answers import answered
 from services.sysv.condition import Condition, Pause
-from services.sysv.kernel import MAX_MTYPE, Gone, LocalQueue, LocalQueueError
+from services.sysv.kernel import MAX_MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
 from services.sysv.settings import Mapping as SysvMapping
 
 WINDOW = 16  # messages taken together: as many may come twice after a crash
 UNENCODABLE = "unencodable"
 FULL = "local_queue_full"
-
-
-class TooLong(Exception):
-    """The local queue can never take it."""
 
 
 def mtype_of(attributes: Mapping[str, Any]) -> int:
@@ -123,30 +119,33 @@ class Inbound:
             while held and not self._stopping.is_set():
                 try:
                     done = self._send(held[0])
-                except TooLong as error:
+                except TooLarge as error:
                     await self._bury(queue, held.popleft(), str(error))
                 except Gone:
                     self._local.open()
+                    await self._sleep(self._full.next())  # it may be gone again
                 else:
                     if done:
                         sent.append(held.popleft())
                         self._condition.carried()
                         self._full.reset()
                     else:
-                        await self._settle(queue, sent)
-                        sent = []
+                        asked, sent = sent, []
+                        await self._settle(queue, asked)
                         await self._wait_for_room()
+        except asyncio.CancelledError:  # the time for the end is over: nobody waits for the answer
+            asked, sent = sent, []
+            self._ask_to_settle(queue, asked)
+            raise
         finally:
             self._give_back(queue, held)
             await self._settle(queue, sent)
 
     def _send(self, delivery: Delivery) -> bool:
-        """False: the local queue is full. Raises TooLong, Gone, LocalQueueError."""
+        """False: the local queue is full. Raises TooLarge, Gone, LocalQueueError."""
         content = records.decode(delivery.blob)
         if len(content.body) > self._limit:
-            self._limit = self._local.limit()
-        if len(content.body) > self._limit:
-            raise TooLong(f"{len(content.body):,} octets, and the local queue takes {self._limit:,}")
+            self._limit = self._local.check(len(content.body))
         return self._local.send(content.body, mtype_of(content.attributes))
 
     async def _wait_for_room(self) -> None:
@@ -157,8 +156,13 @@ class Inbound:
     async def _settle(self, queue: Queue, sent: list[Delivery]) -> None:
         """Raises StoreError: then they come once more."""
         if sent:
-            pipe = self._store.domain(queue.domain).pipe
-            await answered(partial(pipe.settle, self._source, sent))
+            await answered(partial(self._ask_to_settle, queue, sent))
+
+    def _ask_to_settle(
+        self, queue: Queue, sent: list[Delivery], done: Callable[..., None] | None = None
+    ) -> None:
+        if sent:
+            self._store.domain(queue.domain).pipe.settle(self._source, sent, done)
 
     async def _bury(self, queue: Queue, delivery: Delivery, error: str) -> None:
         pipe = self._store.domain(queue.domain).pipe

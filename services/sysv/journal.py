@@ -7,53 +7,47 @@ its queue, the message is in the file. So it outlives the process at once, and t
 from __future__ import annotations
 
 import ctypes
-import fcntl
-import logging
 import mmap
 import os
 import secrets
-from datetime import UTC, datetime
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+from services.sysv.journal_file import JournalError, open_locked, put_aside, write_all
 from services.sysv.record import (
     BODY_AT,
-    KERNEL_LONG,
     MTYPE_AT,
     RECEIPT_AT,
     STRUCK,
     STRUCK_AT,
     UNSEEN,
     Damaged,
-    Empty,
     Plan,
     Record,
     encode_plan,
     encode_receipt,
+    encode_record,
     parse,
 )
-from services.sysv.settings import Format
+from services.sysv.settings import LARGEST_BODY, Format
 
-log = logging.getLogger(__name__)
-
-
-class JournalError(Exception):
-    """A journal cannot be used; `reason` is a stable label."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+LARGEST = BODY_AT + LARGEST_BODY  # octets of a journal
 
 
 class Journal:
     """Of one mapping. Open it, publish what is `pending`, and strike it out; then, message by message:
 
     `plan`, `msgrcv` to `address`, `received`, `sync`, publish, `strike`.
+
+    What is pending has its number from the run that took it out. What this run takes out is numbered under a name of
+    its own, which nobody had: so a number says which message it is, even in a file that was restored from a copy.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.pending: Record | None = None  # taken out, and perhaps not published
-        self._name = ""  # under which the store counts
+        self._name = secrets.token_hex(16)  # of this run
         self._last = 0  # number
         self._fd = -1
         self._map: mmap.mmap | None = None
@@ -65,59 +59,35 @@ class Journal:
         """`room`: octets for a body. Raises JournalError: in_use, no_journal."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._fd = self._locked()
-            found = self._read()
+            self._fd = open_locked(self.path, self._empty())
+            self.pending = self._read()
             self._reserve(room)
         except OSError as error:
             text = f"the journal {self.path} cannot be used: {error.strerror}"
             raise JournalError("no_journal", text) from None
-        if isinstance(found, Record):
-            self.pending, self._name, self._last = found, found.journal, found.number
-        else:
-            self._name, self._last = found.journal, found.last
 
-    def _locked(self) -> int:
-        """The file, which is nobody else's. Raises JournalError."""
-        while True:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.exists(self.path) and os.path.samestat(os.fstat(fd), os.stat(self.path)):
-                    return fd
-            except BlockingIOError:
-                os.close(fd)
-                text = f"the journal {self.path} is in use: another `penstock sysv` has this mapping"
-                raise JournalError("in_use", text) from None
-            os.close(fd)  # somebody put it aside between the two
-
-    def _read(self) -> Record | Empty:
-        """What it holds. One that cannot be trusted is put aside, and a new one begins, under a new name."""
-        size = os.fstat(self._fd).st_size
-        data = os.pread(self._fd, size, 0)
+    def _read(self) -> Record | None:
+        """What it holds. One that cannot be trusted is put aside, and a new one begins."""
         try:
-            if any(data):  # else nothing was ever planned in it
-                return parse(data)
+            return parse(os.pread(self._fd, min(os.fstat(self._fd).st_size, LARGEST), 0))
         except Damaged as error:
-            self._put_aside(error)
-        return Empty(secrets.token_hex(16), 0)
+            put_aside(self.path, error)
+            self.close()
+            self._fd = open_locked(self.path, self._empty())
+            return None
 
-    def _put_aside(self, why: Damaged) -> None:
-        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        aside = self.path.with_name(f"{self.path.name}.damaged-{moment}")
-        os.rename(self.path, aside)
-        text = "the journal %s is damaged: %s; a message may be lost; it was put aside as %s"
-        log.error(text, self.path, why, aside.name, extra={"action": "journal_damaged"})
-        os.close(self._fd)
-        self._fd = self._locked()
+    def _empty(self) -> bytes:
+        """A journal in which nothing was ever taken out."""
+        return encode_plan(Plan(self._name, self._last + 1, Format.RAW, ""))
 
     def _reserve(self, room: int) -> None:
-        """Disk space for a body of so many octets, and the mapping of it."""
-        size = max(BODY_AT + room, os.fstat(self._fd).st_size)
+        """Disk space for a body of so many octets, and the mapping of it. Raises OSError, and then it is as before."""
+        size = min(max(BODY_AT + room, os.fstat(self._fd).st_size), LARGEST)
         os.posix_fallocate(self._fd, 0, size)
         os.fsync(self._fd)
-        _sync_folder(self.path.parent)
-        self._map = mmap.mmap(self._fd, size)
-        self._view = memoryview(self._map)
+        larger = mmap.mmap(self._fd, size)
+        self._unmap()
+        self._map, self._view = larger, memoryview(larger)
 
     def close(self) -> None:
         """What is pending stays so."""
@@ -142,27 +112,26 @@ class Journal:
     def grow(self, room: int) -> None:
         """More room; nothing may be pending. Raises JournalError, and then it is as before."""
         try:
-            os.posix_fallocate(self._fd, 0, BODY_AT + room)
+            self._reserve(room)
         except OSError as error:
             text = f"the journal {self.path} has no room for {room:,} octets: {error.strerror}"
             raise JournalError("no_space", text) from None
-        self._unmap()
-        self._reserve(room)
 
-    def plan(self, queue: str, kind: Format, seen_length: int = UNSEEN, seen_crc: int = 0) -> None:
-        """The next message may be taken now. Raises JournalError where a disk has no room after all.
+    def plan(self, queue: str, kind: Format, room: int, seen_length: int = UNSEEN, seen_crc: int = 0) -> None:
+        """The next message may be taken now, if its body has at most `room` octets.
 
-        Written as a file first: a full disk is an error then, where through the mapping it would end the process.
-        Then through the mapping, so that every page of it is there when the kernel writes.
+        Raises JournalError where a disk has no room after all. Written as a file first: a full disk is an error then,
+        where through the mapping it would end the process. Then through the mapping, so that every page of it is there
+        when the kernel writes. What is behind stays as it was, so that a small message costs little.
         """
         head = encode_plan(Plan(self._name, self._last + 1, kind, queue, seen_length, seen_crc))
-        blank = head + bytes(self.room)
+        blank = head + bytes(room)
         try:
-            _write(self._fd, blank)
+            write_all(self._fd, blank)
         except OSError as error:
             text = f"the journal {self.path} cannot be written: {error.strerror}"
             raise JournalError("no_space", text) from None
-        self._view[:] = blank
+        self._view[: len(blank)] = blank
 
     @property
     def address(self) -> int:
@@ -173,18 +142,21 @@ class Journal:
         """`msgrcv` has written a body of so many octets."""
         self._view[RECEIPT_AT:STRUCK_AT] = encode_receipt(self._view, length)
         found = parse(bytes(self._view[: BODY_AT + length]))
-        assert isinstance(found, Record)
+        assert found is not None
         self._last, self.pending = found.number, found
         return found
 
     def renew(self) -> Record:
-        """Begins anew under another name, with what is pending: this file is older than what the store has seen."""
-        old = self.pending
-        assert old is not None
-        self._name, self._last = secrets.token_hex(16), 0
-        self.plan(old.queue, old.format)
-        self._view[MTYPE_AT : BODY_AT + len(old.body)] = KERNEL_LONG.pack(old.mtype) + old.body
-        return self.received(len(old.body))
+        """Begins anew under another name, with what is pending: somebody else counts under ours, too.
+
+        All that changes stands before the body, and is one write: a kill leaves the old or the new.
+        """
+        assert self.pending is not None
+        self._name, self._last = secrets.token_hex(16), 1
+        self.pending = replace(self.pending, journal=self._name, number=self._last)
+        with suppress(OSError):  # without it only a kill before it is published would lose the message
+            os.pwrite(self._fd, encode_record(self.pending)[:STRUCK_AT], 0)
+        return self.pending
 
     def sync(self) -> None:
         """On the disk when it returns; may be called in another thread. Raises OSError."""
@@ -194,19 +166,3 @@ class Journal:
         """What was pending is durable in the store. If this is lost, the store knows that it has it."""
         self._view[STRUCK_AT:MTYPE_AT] = STRUCK
         self.pending = None
-
-
-def _write(fd: int, data: bytes) -> None:
-    """All of it, from the file's beginning. A disk that is full takes a part, and says so only when asked again."""
-    done = 0
-    while done < len(data):
-        done += os.pwrite(fd, data[done:], done)
-
-
-def _sync_folder(folder: Path) -> None:
-    """The file is there after a crash, too."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import sysv_ipc
 
-from services.sysv.settings import format_key
+from services.sysv.settings import LARGEST_BODY, format_key
 
 READ, WRITE = (
     0o400,
@@ -28,7 +28,6 @@ MSGMAX = Path("/proc/sys/kernel/msgmax")
 ALL_QUEUES = Path("/proc/sysvipc/msg")
 MTYPE = ctypes.sizeof(ctypes.c_long)  # octets before the body, in the machine's own order
 MAX_MTYPE = (1 << 31) - 1  # that may be sent
-LARGEST_BODY = (1 << 24) - 1024  # octets; with its attributes no message of the store may have more
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.msgrcv.restype = ctypes.c_ssize_t
@@ -48,7 +47,7 @@ class Gone(LocalQueueError):
 
 
 class TooLarge(LocalQueueError):
-    """The next message is larger than there is room for; it stays where it is."""
+    """A message has more octets than there is room for; it stays where it is."""
 
 
 def msgmax() -> int:
@@ -61,7 +60,7 @@ class LocalQueue:
 
     def __init__(self, key: int, rights: int, mode: int = 0o600, *, create: bool = True) -> None:
         self.key = key
-        self.is_ours = False  # we have made it
+        self._made: int | None = None  # id of the last one that we made
         self._rights = rights
         self._mode = mode
         self._create = create
@@ -73,6 +72,11 @@ class LocalQueue:
         while self._queue is None:
             self._make()
             self._queue = self._find()
+
+    @property
+    def is_ours(self) -> bool:
+        """We have made it; with this key there may be another one since."""
+        return self._queue is not None and self._queue.id == self._made
 
     def _find(self) -> sysv_ipc.MessageQueue | None:
         try:
@@ -87,14 +91,13 @@ class LocalQueue:
         if not self._create:
             raise LocalQueueError("missing", f"there is no local queue with key {format_key(self.key)}")
         try:
-            sysv_ipc.MessageQueue(self.key, sysv_ipc.IPC_CREX, self._mode, LARGEST_BODY)
+            self._made = sysv_ipc.MessageQueue(self.key, sysv_ipc.IPC_CREX, self._mode, LARGEST_BODY).id
         except sysv_ipc.ExistentialError:
             return  # somebody was faster
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
             text = f"the local queue with key {format_key(self.key)} cannot be made: {why}"
             raise LocalQueueError("refused", text) from None
-        self.is_ours = True
 
     def _denied(self) -> LocalQueueError:
         what = "read" if self._rights == READ else "written"
@@ -129,6 +132,13 @@ class LocalQueue:
         ):  # to ask takes the right to read; what we may only fill is not asked
             return msgmax()
 
+    def check(self, size: int) -> int:
+        """The same as `limit`. Raises TooLarge for a body that has more octets, LocalQueueError."""
+        limit = self.limit()
+        if size > limit:
+            raise TooLarge("unencodable", f"{size:,} octets, and the local queue takes {limit:,}")
+        return limit
+
     def waiting(self) -> int:
         """How many messages are in it. Raises LocalQueueError."""
         try:
@@ -142,7 +152,7 @@ class LocalQueue:
         return Gone("removed", f"the local queue with key {format_key(self.key)} was removed")
 
     def send(self, body: bytes, mtype: int) -> bool:
-        """False: it is full. Raises Gone, LocalQueueError."""
+        """False: it is full. Raises Gone, TooLarge, LocalQueueError."""
         while True:
             try:
                 self._open.send(body, False, mtype)
@@ -155,7 +165,8 @@ class LocalQueue:
             except sysv_ipc.Error:  # EINTR has no class of its own
                 continue
             except OSError as error:
-                if error.errno == errno.EINVAL:  # how a queue answers that was removed before the call
+                if error.errno == errno.EINVAL:  # the body exceeds msgmax, or the queue was removed before
+                    self.check(len(body))
                     raise self._gone() from None
                 raise LocalQueueError("refused", f"msgsnd: {error.strerror or error}") from None
             return True

@@ -5,23 +5,30 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 from zlib import crc32
 
 from services.store import Source, Store, StoreError
-from services.store.errors import MessageTooLarge, OutcomeUnknown
+from services.store.errors import MessageTooLarge, OutcomeUnknown, QueueUnknown
 from services.store.operations import Outcome
 from services.sysv.answers import answered
 from services.sysv.condition import Condition, Pause
-from services.sysv.journal import Journal, JournalError
-from services.sysv.kernel import LARGEST_BODY, MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
+from services.sysv.journal import Journal
+from services.sysv.journal_file import JournalError
+from services.sysv.kernel import MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
 from services.sysv.places import Place, Places
 from services.sysv.record import UNSEEN, Record
-from services.sysv.settings import Mapping, format_key
+from services.sysv.settings import LARGEST_BODY, Mapping, format_key
 
 log = logging.getLogger(__name__)
+
+AnswerT = TypeVar("AnswerT")
+
+FIRST_ROOM = 8192  # octets offered at first: the kernel's work for a look, and ours, grows with the room
 
 
 class Outbound:
@@ -43,7 +50,7 @@ class Outbound:
         self._journal = journal
         self._store = store
         self._condition = condition
-        self._places = Places(store)
+        self._places = Places(store, mapping.queue)
         self._idle = Pause(idle_s)
         self._retry = Pause(retry_s)
         self._source = Source()
@@ -97,15 +104,34 @@ class Outbound:
             )
 
     def _take(self) -> Record | None:
-        """Nothing may come between `msgrcv` and the receipt but the end of the process."""
-        room = self._journal.room
+        """The next message, in the journal, or None. Raises TooLarge where the journal has too little room for it."""
+        size = self._with_room(self._look)
+        if size is not None:
+            with suppress(TooLarge):  # somebody else took the one that was looked at
+                return self._receive(size, size, crc32(memoryview(self._seen)[: MTYPE + size]))
+        elif self._local.waiting():
+            return self._with_room(self._receive)
+        return None
+
+    def _with_room(self, ask: Callable[[int], AnswerT]) -> AnswerT:
+        """Offers more room as long as it is too little. Raises TooLarge when that is all there is."""
+        room = min(FIRST_ROOM, self._journal.room)
+        while True:
+            try:
+                return ask(room)
+            except TooLarge:
+                if room == self._journal.room:
+                    raise
+            room = min(2 * room, self._journal.room)
+
+    def _look(self, room: int) -> int | None:
         if len(self._seen) < MTYPE + room:
             self._seen = ctypes.create_string_buffer(MTYPE + room)
-        size = self._local.look(ctypes.addressof(self._seen), room)
-        if size is None and not self._local.waiting():
-            return None
-        length, crc = (UNSEEN, 0) if size is None else (size, crc32(memoryview(self._seen)[: MTYPE + size]))
-        self._journal.plan(self._mapping.queue, self._mapping.format, length, crc)
+        return self._local.look(ctypes.addressof(self._seen), room)
+
+    def _receive(self, room: int, seen_length: int = UNSEEN, seen_crc: int = 0) -> Record | None:
+        """Nothing may come between `msgrcv` and the receipt but the end of the process."""
+        self._journal.plan(self._mapping.queue, self._mapping.format, room, seen_length, seen_crc)
         taken = self._local.receive(self._journal.address, room)
         return None if taken is None else self._journal.received(taken)
 
@@ -146,7 +172,7 @@ class Outbound:
                 place = replace(place, reason=error.reason, error=str(error))
             except StoreError as error:
                 may_be_there = may_be_there or isinstance(error, OutcomeUnknown)
-                self._condition.tell(error.reason, str(error))
+                self._condition.tell(error.reason, self._explain(error, record, place))
                 await self._sleep(self._retry)
                 if self._stopping.is_set():
                     return
@@ -156,7 +182,7 @@ class Outbound:
                 if outcome is Outcome.STORED or may_be_there:
                     self._done(place)
                     return
-                record = self._begin_anew(record)
+                record = await self._begin_anew(record)
 
     async def _publish(self, record: Record, place: Place) -> Outcome:
         """Raises StoreError."""
@@ -169,6 +195,15 @@ class Outbound:
         outcome: Outcome = await answered(ask)
         return outcome
 
+    def _explain(self, error: StoreError, record: Record, place: Place | None) -> str:
+        if not isinstance(error, QueueUnknown) or (place is not None and place.queue.name != record.queue):
+            return str(error)
+        return (
+            f"there is no queue {record.queue!r}, and a message for it is in the journal {self._journal.path}: "
+            f"create it again, or start anew with key {format_key(self._mapping.key)} mapped to another queue, "
+            "then the message goes there"
+        )
+
     def _done(self, place: Place) -> None:
         self._journal.strike()
         self._retry.reset()
@@ -177,14 +212,16 @@ class Outbound:
         else:
             self._condition.carried()
 
-    def _begin_anew(self, record: Record) -> Record:
-        """The store has this number already, and it was another message: the journal is a copy from before."""
+    async def _begin_anew(self, record: Record) -> Record:
+        """The store has this number already, and it was another message: we are a copy of a process (3.3)."""
         log.error(
-            "the journal %s is older than what the store has seen of it: it goes on under a new name",
+            "somebody else counts as the journal %s does: it goes on under a new name",
             self._journal.path,
             extra={"action": "journal_stale", "mapping": self._condition.mapping, "number": record.number},
         )
-        return self._journal.renew()
+        renewed = self._journal.renew()
+        await self._sync()
+        return renewed
 
     async def _sleep(self, pause: Pause) -> None:
         """Until it is over, or it is told to stop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from protos.rqp_cast import Quality, TMsg, parse_t_msg
@@ -11,6 +12,8 @@ from services.store.errors import QueueUnknown
 from services.store.rqp_binding import CERTAIN, Protocol
 from services.sysv.record import Record
 from services.sysv.settings import Format
+
+log = logging.getLogger(__name__)
 
 INJURED = "injured"  # rqp_cast.md 4.3
 UNKNOWN_KEY = "unknown_key"
@@ -27,10 +30,11 @@ class Place:
 
 
 class Places:
-    """Finds the queues of one mapping; `forget` what is known when the store says that it is not so."""
+    """Finds the queues of one mapping, which names `queue` now; `forget` what is known when the store denies it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, queue: str) -> None:
         self._store = store
+        self._queue = queue
         self._homes: dict[str, Queue] = {}  # mappings' own queues, by name: handles follow their documents
 
     def forget(self) -> None:
@@ -51,11 +55,23 @@ class Places:
         return Place(queue, records.encode(message.data, attributes))
 
     async def _home(self, record: Record, reason: str = "", error: str = "") -> Place:
-        """The mapping's own queue, and the body as it came."""
+        """The queue that the mapping had when the message was taken, and the body as it came."""
         queue = self._homes.get(record.queue)
         if queue is None:
-            queue = self._homes[record.queue] = await self._store.find(record.queue)
+            queue = self._homes[record.queue] = await self._find(record.queue)
         return Place(queue, records.encode(record.body, {"mtype": record.mtype}), reason, error)
+
+    async def _find(self, name: str) -> Queue:
+        """If that queue is not there any more: the one that the mapping has now. Raises QueueUnknown."""
+        try:
+            return await self._store.find(name)
+        except QueueUnknown:
+            if name == self._queue:
+                raise
+        queue = await self._store.find(self._queue)
+        text = "there is no queue %r any more: the message in the journal that was for it goes to %r"
+        log.warning(text, name, self._queue, extra={"action": "sysv_redirected", "queue": self._queue})
+        return queue
 
     async def _of_key(self, message: TMsg) -> Queue | None:
         """A transmission queue for that key, best one that sends with that certainty; else the queue here with it."""

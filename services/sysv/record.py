@@ -2,8 +2,8 @@
 
     offset  octets
          0       8  "PSJRNL1\\n"
-         8      16  id of the journal: the store counts its numbers under it
-        24       8  number of the message, from 1
+         8      16  name of the run that took the message out: the store counts its numbers under it
+        24       8  number of the message in that run, from 1
         32       4  how long the next message was when we looked at it, 0xffffffff if we could not
         36       4  CRC-32 of what we saw then: mtype and body
         40       2  format of the mapping: 0 raw, 1 t_msg
@@ -47,7 +47,7 @@ FORMATS = (Format.RAW, Format.T_MSG)
 class Plan:
     """What is known before a message is taken."""
 
-    journal: str  # 32 hexadecimal digits
+    journal: str  # the run's name, 32 hexadecimal digits
     number: int
     format: Format
     queue: str
@@ -65,14 +65,6 @@ class Record:
     queue: str
     mtype: int
     body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Empty:
-    """Nothing is on its way; `last` is the highest number that this journal may have used."""
-
-    journal: str
-    last: int
 
 
 class Damaged(ValueError):
@@ -100,33 +92,38 @@ def encode_receipt(data: bytes | memoryview, length: int) -> bytes:
     return RECEIPT.pack(length, _receipt_crc(data, length))
 
 
+def encode_record(record: Record) -> bytes:
+    """The file, with this message in it."""
+    plan = encode_plan(Plan(record.journal, record.number, record.format, record.queue))
+    data = plan[:MTYPE_AT] + KERNEL_LONG.pack(record.mtype) + record.body
+    return data[:RECEIPT_AT] + encode_receipt(data, len(record.body)) + data[STRUCK_AT:]
+
+
 def _receipt_crc(data: bytes | memoryview, length: int) -> int:
     crc = crc32(data[len(MAGIC) : PLAN.size])
     return crc32(data[MTYPE_AT : BODY_AT + length], crc32(CRC.pack(length), crc))
 
 
-def parse(data: bytes) -> Record | Empty:
-    """What a journal's file says. Raises Damaged."""
+def parse(data: bytes) -> Record | None:
+    """The message in a journal's file, None if none is on its way. Raises Damaged."""
     if len(data) < BODY_AT:
         raise Damaged(f"it has only {len(data)} octets")
     length, crc = RECEIPT.unpack_from(data, RECEIPT_AT)
     if _mtype(data) > 0 and length <= len(data) - BODY_AT and crc == _receipt_crc(data, length):
         record = _record(data, length)
-        if data[STRUCK_AT:MTYPE_AT] == STRUCK:
-            return Empty(record.journal, record.number)
-        return record
+        return None if data[STRUCK_AT:MTYPE_AT] == STRUCK else record
     if CRC.unpack_from(data, PLAN.size)[0] != crc32(data[: PLAN.size]):
         raise Damaged("its checksums are wrong")
     return _unfinished(data)
 
 
-def _unfinished(data: bytes) -> Record | Empty:
+def _unfinished(data: bytes) -> Record | None:
     """There is a plan and no receipt that is true."""
     if any(data[RECEIPT_AT:STRUCK_AT]):
         raise Damaged("the message's checksum is wrong")
     plan = _plan(data)
     if _mtype(data) == 0:
-        return Empty(plan.journal, plan.number - 1)
+        return None
     end = BODY_AT + plan.seen_length
     if plan.seen_length == UNSEEN or end > len(data) or crc32(data[MTYPE_AT:end]) != plan.seen_crc:
         raise Damaged("it was taken out of the local queue, and nothing tells how long it is")

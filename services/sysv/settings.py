@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping as AnyMapping
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
@@ -15,7 +16,7 @@ from services.store.spec import check_name
 from services.store.waits import StoreWaits
 
 MIN_KEY, MAX_KEY = -(1 << 31), (1 << 32) - 1  # key_t has 32 bits; programs write it with a sign or without
-MAX_MODE = 0o777
+LARGEST_BODY = (1 << 24) - 1024  # octets; with its attributes no message of the store may have more
 _MODE = re.compile(r"0?[0-7]{3}", re.ASCII)
 
 
@@ -33,17 +34,13 @@ class Format(StrEnum):
     T_MSG = "t_msg"  # a T_MSG of RQP/cast, which names its queue by a key
 
 
-def parse_key(value: object) -> object:
+def parse_key(value: object) -> int:
     """42, '42', '0x2a' -> 42; 0xfffffff6 -> -10, as the kernel has it."""
-    if isinstance(value, bool):
-        raise ValueError("write a key as a number, as in 42 or 0x2a")
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             value = int(value, 0)
-        except ValueError:
-            raise ValueError("write a key as a number, as in 42 or 0x2a") from None
-    if not isinstance(value, int):
-        return value
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("write a key as a whole number, as in 42 or 0x2a")
     if value == 0 or not MIN_KEY <= value <= MAX_KEY:
         raise ValueError("a key has 32 bits and is not 0, which no other program could find")
     return value - (1 << 32) if value > 0x7FFFFFFF else value
@@ -54,13 +51,11 @@ def format_key(key: int) -> str:
     return f"0x{key & 0xFFFFFFFF:08x}"
 
 
-def parse_mode(value: object) -> object:
-    """YAML reads 0600 as the number 384: both are '0600' here."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_MODE:
-        return f"{value:04o}"
+def parse_mode(value: object) -> str:
+    """'640', '0640' -> '0640'. No number: YAML reads 0640 as 416, and whoever writes 640 means another one."""
     if isinstance(value, str) and _MODE.fullmatch(value):
         return f"{int(value, 8):04o}"
-    raise ValueError("write a mode in octal, as in '0600'")
+    raise ValueError("write a mode in octal, with a 0 before it and in quotes, as in '0640'")
 
 
 class Mapping(BaseModel):
@@ -76,7 +71,7 @@ class Mapping(BaseModel):
     format: Format = Field(default=Format.RAW, description="[3.5] what bodies are; `t_msg` only with `out`")
     create: bool = Field(default=True, description="[4.2] make the local queue if it is missing")
     mode: Annotated[str, BeforeValidator(parse_mode)] = Field(
-        default="0600", description="[4.2] permissions of a local queue that is made"
+        default="0600", description="[4.2] permissions of a local queue that is made; octal, in quotes"
     )
 
     @property

@@ -13,6 +13,7 @@ from tests.live import set_up
 from tests.servers import Server
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys
+from tests.sysv.namespace import own_namespace
 from tests.sysv.program import Program
 
 
@@ -20,6 +21,13 @@ def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def own_kernel() -> Iterator[None]:
+    """The test may set limits of the kernel. To be asked for before whatever makes queues."""
+    with own_namespace():
+        yield
 
 
 @pytest.fixture

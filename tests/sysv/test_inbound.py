@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from services.store import Store
+from services.sysv.bridge import LAST_WORK_S
 from services.sysv.inbound import WINDOW, mtype_of
-from services.sysv.kernel import msgmax
+from services.sysv.kernel import Gone, LocalQueue, msgmax
 from tests.live import until
 from tests.servers import Server
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys, existing, find, make, take_all
+from tests.sysv.namespace import set_limit
 from tests.sysv.program import Program
 
+SOON = {"store": {"session_timeout_s": 1, "heartbeat_s": 0.3, "sweep_s": 0.2}}  # leases of the dead come back
 CARRIED = "penstock_sysv_messages_total"
 
 
@@ -119,6 +122,74 @@ async def test_a_limit_that_shrinks_while_a_message_waits(bridge: LiveBridge, ke
     existing(key).max_size = 7999
     (letter,) = await until(lambda: bridge.dead(queue))
     assert letter.reason == "unencodable"
+
+
+@pytest.mark.usefixtures("own_kernel")
+async def test_msgmax_that_shrinks(bridge: LiveBridge, key: int) -> None:
+    """2.4: what is larger is a dead letter; msgsnd answers as if the queue had been removed."""
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, bytes(5000))
+    await bridge.open(into(key))
+    await settled(bridge, 1)
+    set_limit("msgmax", 4000)
+    await bridge.put(queue, b"x" * 4500, b"after")
+    (letter,) = await until(lambda: bridge.dead(queue))
+    assert (letter.reason, letter.body) == ("unencodable", b"x" * 4500)
+    assert letter.error == "4,500 octets, and the local queue takes 4,000"
+    await settled(bridge, 2)
+    set_limit("msgmax", 4500)  # looked at again
+    await bridge.put(queue, b"x" * 4500)
+    await settled(bridge, 3)
+
+
+async def test_a_local_queue_that_is_removed_again_and_again(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.6: others have their turn meanwhile, and it can be ended; what is held goes back."""
+
+    tries: list[object] = []
+
+    def send(*_: object) -> bool:
+        tries.append(None)
+        assert len(tries) < 10_000, "it never pauses"
+        raise Gone("removed", "it was removed")
+
+    monkeypatch.setattr(LocalQueue, "send", send)
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, b"x")
+    await bridge.open(into(key))
+    await until(lambda: len(tries) > 3)
+    await bridge.stop()
+    assert await bridge.bodies(queue) == [b"x"]
+
+
+async def test_an_end_while_the_store_stands_still(
+    own_server: Server, own_bridge: LiveBridge, key: int
+) -> None:
+    """4.4: in 5 s, and little more. What had been sent, and could not be settled, comes again (2.2)."""
+    bridge = own_bridge
+    queue = await bridge.queue("orders", visibilityTimeout="1s")
+    bodies = [b"%d" % number + bytes(8000) for number in range(6)]
+    await bridge.put(queue, *bodies)
+    await bridge.open(into(key), **SOON)
+    await until(lambda: bridge.log.events("sysv_waits", reason="local_queue_full"))
+    await settled(bridge, 2)
+    own_server.stop()
+    found = {body for body, _ in take_all(key)}
+    await until(lambda: existing(key).current_messages == 2)
+    stopping = asyncio.create_task(bridge.stop())
+    await asyncio.wait({stopping}, timeout=LAST_WORK_S + 5)
+    has_ended = stopping.done()
+    own_server.cont()
+    await stopping
+    assert has_ended
+    await bridge.open(into(key), **SOON)
+
+    def all_were_there() -> bool:
+        found.update(body for body, _ in take_all(key))
+        return found == set(bodies)
+
+    await until(all_were_there)
 
 
 async def test_a_queue_that_delivers_at_most_once_is_leased_all_the_same(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import multiprocessing
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +17,10 @@ from zlib import crc32
 
 import pytest
 
-from services.sysv.journal import Journal, JournalError
+from services.sysv.journal import LARGEST, Journal
+from services.sysv.journal_file import JournalError
 from services.sysv.kernel import MTYPE, READ, LocalQueue, msgmax
-from services.sysv.record import BODY_AT, KERNEL_LONG, MAGIC, UNSEEN, Record
+from services.sysv.record import BODY_AT, KERNEL_LONG, MAGIC, UNSEEN, Record, parse
 from services.sysv.settings import Format
 from tests.sysv.local import make, take_all
 
@@ -53,7 +56,7 @@ def kernel_writes(journal: Journal, body: bytes, mtype: int) -> None:
 def take(journal: Journal, body: bytes, mtype: int = 1, *, seen: bool = True) -> None:
     """Up to what the kernel does."""
     look = (len(body), crc32(KERNEL_LONG.pack(mtype) + body)) if seen else (UNSEEN, 0)
-    journal.plan(QUEUE, Format.RAW, *look)
+    journal.plan(QUEUE, Format.RAW, len(body), *look)
     kernel_writes(journal, body, mtype)
 
 
@@ -85,6 +88,47 @@ def test_one_that_was_never_used_is_no_damage(path: Path, open_journal: Callable
     assert asides(path) == []
 
 
+def test_it_is_made_whole_or_not_at_all(path: Path) -> None:
+    """3.7: a kill at any time leaves nothing that the next start would take for damage."""
+    journal = Journal(path)
+    found: list[object] = []
+    at_each_line(
+        lambda: journal.open(ROOM), lambda: found.append(parse(path.read_bytes()) if path.exists() else "")
+    )
+    assert set(found) == {"", None}
+    journal.close()
+    path.rename(path.with_name(f"{path.name}.new"))  # as a kill leaves it
+    journal.open(ROOM)
+    journal.close()
+    assert [*path.parent.iterdir()] == [path]
+
+
+def test_a_large_room_costs_a_small_message_nothing(path: Path, open_journal: Callable[..., Journal]) -> None:
+    """3.2: only what it may use is written."""
+    journal = open_journal()
+    receive(journal, b"x" * ROOM)
+    journal.strike()
+    receive(journal, b"small")
+    assert path.read_bytes().endswith(b"x" * (ROOM - len(b"small")))
+
+
+def test_a_file_larger_than_any_journal(path: Path, open_journal: Callable[..., Journal]) -> None:
+    """It may be larger than the memory there is."""
+    journal = open_journal()
+    record = receive(journal, b"hello")
+    journal.close()
+    os.truncate(path, 1 << 40)
+    again = open_journal(1 << 40)
+    assert again.pending == record
+    assert again.room == LARGEST - BODY_AT
+    again.close()
+    path.unlink()
+    path.touch()
+    os.truncate(path, 1 << 40)
+    assert open_journal().pending is None
+    assert len(asides(path)) == 1
+
+
 def test_what_was_received_is_pending_until_it_is_struck(open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     record = receive(journal, b"hello", 7)
@@ -95,9 +139,29 @@ def test_what_was_received_is_pending_until_it_is_struck(open_journal: Callable[
     assert again.pending == record
     again.strike()
     again.close()
-    third = open_journal()
-    assert third.pending is None
-    assert receive(third, b"next").number == 2  # the same journal goes on
+    assert open_journal().pending is None
+
+
+def test_each_run_counts_under_a_name_of_its_own(path: Path, open_journal: Callable[..., Journal]) -> None:
+    """3.3: whatever the file says, also one from a copy; and what is pending keeps its number."""
+    names, whole = [], []
+    for _ in range(3):
+        journal = open_journal()
+        for number in (1, 2):
+            record = receive(journal, b"hello")
+            assert record.number == number
+            names.append(record.journal)
+            whole.append((path.read_bytes(), record))
+            journal.strike()
+        journal.close()
+    assert len(set(names)) == 3
+    for copy, record in whole:
+        path.write_bytes(copy)
+        journal = open_journal()
+        assert journal.pending == record
+        journal.strike()
+        assert receive(journal, b"another").journal not in names
+        journal.close()
 
 
 def test_numbers_rise_and_bodies_do_not_mix(open_journal: Callable[..., Journal]) -> None:
@@ -124,15 +188,13 @@ def test_a_kill_right_after_the_kernel_wrote_loses_nothing(open_journal: Callabl
     assert (found.body, found.mtype, found.number) == (b"second", 3, 2)
 
 
-def test_a_kill_before_the_kernel_wrote_uses_no_number(open_journal: Callable[..., Journal]) -> None:
+def test_a_kill_before_the_kernel_wrote_leaves_nothing(open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     receive(journal, b"first")
     journal.strike()
-    journal.plan(QUEUE, Format.RAW, 5, 12345)
+    journal.plan(QUEUE, Format.RAW, 5, 5, 12345)
     journal.close()
-    again = open_journal()
-    assert again.pending is None
-    assert receive(again, b"second").number == 2
+    assert open_journal().pending is None
 
 
 def test_a_message_of_unknown_length_is_put_aside(
@@ -140,7 +202,7 @@ def test_a_message_of_unknown_length_is_put_aside(
 ) -> None:
     """3.7: without MSG_COPY."""
     journal = open_journal()
-    name = receive(journal, b"first").journal
+    receive(journal, b"first")
     journal.strike()
     take(journal, b"second", seen=False)
     journal.close()
@@ -149,9 +211,6 @@ def test_a_message_of_unknown_length_is_put_aside(
     assert errors(caplog) == ["journal_damaged"]
     (aside,) = asides(path)
     assert b"second" in aside.read_bytes()
-    record = receive(again, b"third")
-    assert record.number == 1
-    assert record.journal != name  # the store has seen nothing of it
 
 
 def test_a_second_bridge_is_kept_out(open_journal: Callable[..., Journal]) -> None:
@@ -174,15 +233,19 @@ def test_a_damaged_one_is_still_locked_when_it_begins_anew(
     assert len(asides(path)) == 1
 
 
-@pytest.mark.parametrize("content", [b"x", MAGIC, b"#!/bin/sh\n" * 100, bytes(10_000) + b"x"])
+@pytest.mark.parametrize(
+    "content", [b"", b"x", MAGIC, b"#!/bin/sh\n" * 100, bytes(10_000) + b"x", bytes(10_000)]
+)
 def test_what_is_no_journal_is_put_aside_whole(
-    path: Path, open_journal: Callable[..., Journal], content: bytes
+    path: Path, open_journal: Callable[..., Journal], content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """3.7: one that is empty, too, for a journal never is."""
     path.parent.mkdir()
     path.write_bytes(content)
     assert open_journal().pending is None
     (aside,) = asides(path)
     assert aside.read_bytes() == content
+    assert errors(caplog) == ["journal_damaged"]
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
@@ -205,6 +268,10 @@ def files_of_at_most(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
+def broken(_: int) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
 def test_without_space_nothing_may_be_taken(open_journal: Callable[..., Journal]) -> None:
     """3.2: the space is reserved before `msgrcv`, at the start, for larger messages, and for each message."""
     journal = open_journal()
@@ -215,8 +282,14 @@ def test_without_space_nothing_may_be_taken(open_journal: Callable[..., Journal]
     assert caught.value.reason == "no_space"
     assert receive(journal, b"second").number == 2  # as before
     journal.strike()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", broken)
+        with pytest.raises(JournalError, match="Input/output error"):
+            journal.grow(2 * ROOM)
+    assert receive(journal, b"third").number == 3
+    journal.strike()
     with files_of_at_most(100), pytest.raises(JournalError, match="cannot be written") as caught:
-        journal.plan(QUEUE, Format.RAW)
+        journal.plan(QUEUE, Format.RAW, 0)
     assert caught.value.reason == "no_space"
 
 
@@ -234,15 +307,57 @@ def test_more_room(path: Path, open_journal: Callable[..., Journal]) -> None:
     assert path.stat().st_size == BODY_AT + 2 * ROOM
 
 
-def test_a_copy_from_before_goes_on_under_another_name(open_journal: Callable[..., Journal]) -> None:
-    """3.3"""
+def test_what_is_pending_under_another_name(open_journal: Callable[..., Journal]) -> None:
+    """3.3: where somebody else counts as we do."""
     journal = open_journal()
+    receive(journal, b"before")
+    journal.strike()
     old = receive(journal, b"hello", 7)
     new = journal.renew()
     assert new.journal != old.journal
     assert (new.number, new.body, new.mtype) == (1, b"hello", 7)
     journal.close()
-    assert open_journal().pending == new
+    again = open_journal()
+    assert again.pending == new
+    again.strike()
+    again.close()
+    assert open_journal().pending is None
+
+
+def at_each_line(work: Callable[[], object], look: Callable[[], None]) -> None:
+    """What would be there if the process were killed at any line of `work`."""
+
+    def trace(*_: object) -> object:
+        look()
+        return trace
+
+    sys.settrace(trace)  # type: ignore[arg-type]
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+
+
+def test_a_kill_while_it_gets_another_name(path: Path, open_journal: Callable[..., Journal]) -> None:
+    """3.3: the message is in the file all the time, under the one name or the other."""
+    journal = open_journal()
+    old = receive(journal, b"hello", 7)
+    found: list[Record | None] = []
+    at_each_line(journal.renew, lambda: found.append(parse(path.read_bytes())))
+    assert found[0] == old
+    assert set(found) == {old, journal.pending}
+
+
+def test_another_name_that_cannot_be_written(open_journal: Callable[..., Journal]) -> None:
+    """3.3: it is used all the same; the file still has the message."""
+    journal = open_journal()
+    old = receive(journal, b"hello")
+    with files_of_at_most(0):
+        new = journal.renew()
+    assert journal.pending == new
+    assert new.journal != old.journal
+    journal.close()
+    assert open_journal().pending == old
 
 
 def take_and_die(path: Path, key: int) -> None:
@@ -253,8 +368,8 @@ def take_and_die(path: Path, key: int) -> None:
     seen = ctypes.create_string_buffer(MTYPE + journal.room)
     size = queue.look(ctypes.addressof(seen), journal.room)
     assert size is not None
-    journal.plan(QUEUE, Format.RAW, size, crc32(seen.raw[: MTYPE + size]))
-    queue.receive(journal.address, journal.room)
+    journal.plan(QUEUE, Format.RAW, size, size, crc32(seen.raw[: MTYPE + size]))
+    queue.receive(journal.address, size)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -304,7 +419,6 @@ def test_damage_at_any_octet_is_survived(
             assert again.pending == old
             again.strike()
         else:
-            assert is_struck or asides(path) or not damaged
-        new = receive(again, b"third")
-        assert new.journal != old.journal or new.number > old.number
+            assert is_struck or asides(path)
+        assert receive(again, b"third").journal != old.journal
         again.close()

@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from protos.rqp_cast import Quality, TMsg, encode_t_msg
-from services.sysv.kernel import msgmax
-from services.sysv.record import MTYPE_AT, STRUCK_AT
 from services.sysv.settings import format_key
 from tests.live import until
-from tests.servers import Server
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import existing, find, make, take_all
 from tests.sysv.program import Program
@@ -64,14 +61,6 @@ async def test_what_was_sent_before_the_start_and_more_than_fits(
     await sending
     await carried(bridge, 34)
     assert await bridge.bodies(queue) == before + [b"y" * 4000] * 30
-
-
-async def test_the_largest_message_that_the_kernel_takes(bridge: LiveBridge, key: int) -> None:
-    queue = await bridge.queue("orders")
-    await bridge.open(out(key))
-    existing(key).send(b"z" * msgmax())
-    await until(lambda: bridge.bodies(queue))
-    assert await bridge.bodies(queue) == [b"z" * msgmax()]
 
 
 async def test_a_local_queue_that_is_removed_is_opened_again(
@@ -127,6 +116,48 @@ async def test_a_queue_that_is_paused_or_deleted(
     assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.parametrize("goal", ["orders", "others"])
+async def test_a_message_for_a_queue_that_was_deleted(
+    bridge: LiveBridge, key: int, program: Program, goal: str
+) -> None:
+    """Made again, or another one in the mapping: nothing is lost, and the log says what to do and what was done."""
+    queue = await bridge.queue("orders", paused=True)
+    await bridge.open(out(key))
+    await sent(program, key, 1, b"1", b"2", b"3")
+    await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
+    await bridge.tools.delete(queue)
+    (told,) = await until(lambda: bridge.log.events("sysv_waits", reason="queue_unknown"))
+    journal = bridge.journal / f"{format_key(key)}.journal"
+    assert told.getMessage() == (
+        f"there is no queue 'orders', and a message for it is in the journal {journal}: create it again, or start anew "
+        f"with key {format_key(key)} mapped to another queue, then the message goes there"
+    )
+    await bridge.stop()
+    queue = await bridge.queue(goal)
+    await bridge.open(out(key, goal))
+    await carried(bridge, 3)
+    assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
+    redirected = [line.getMessage() for line in bridge.log.events("sysv_redirected")]
+    text = "there is no queue 'orders' any more: the message in the journal that was for it goes to 'others'"
+    assert redirected == ([text] if goal == "others" else [])
+
+
+async def test_a_message_for_a_queue_that_is_there_goes_there(
+    bridge: LiveBridge, key: int, program: Program
+) -> None:
+    """3.4: whatever the mapping says now."""
+    orders, others = await bridge.queue("orders", paused=True), await bridge.queue("others")
+    await bridge.open(out(key))
+    await sent(program, key, 1, b"1", b"2")
+    await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
+    await bridge.stop()
+    await bridge.queue("orders")
+    await bridge.open(out(key, "others"))
+    await carried(bridge, 2)
+    assert await bridge.bodies(orders) == [b"1"]
+    assert await bridge.bodies(others) == [b"2"]
+
+
 async def test_a_bridge_that_ends_while_it_waits_keeps_the_message_in_its_journal(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
@@ -142,86 +173,6 @@ async def test_a_bridge_that_ends_while_it_waits_keeps_the_message_in_its_journa
     await carried(bridge, 2)
     contents = await bridge.contents(queue)
     assert [(content.body, content.attributes["mtype"]) for content in contents] == [(b"1", 9), (b"2", 9)]
-
-
-# Once (3.3)
-
-
-async def test_a_replay_doubles_nothing(bridge: LiveBridge, key: int, program: Program) -> None:
-    """Stored, and then the bridge dies before it has heard of that: the replay is skipped."""
-    queue = await bridge.queue("orders")
-    journal = bridge.journal / f"{format_key(key)}.journal"
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"1")
-    await until(lambda: bridge.bodies(queue))
-    await bridge.stop()
-    unstruck = bytearray(journal.read_bytes())
-    unstruck[STRUCK_AT:MTYPE_AT] = bytes(MTYPE_AT - STRUCK_AT)  # as it was before
-    journal.write_bytes(unstruck)
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"2")
-    await carried(bridge, 2)
-    assert await bridge.bodies(queue) == [b"1", b"2"]
-    assert not bridge.log.events("journal_stale")
-
-
-async def test_an_outcome_that_nobody_can_learn(own_server: Server, own_bridge: LiveBridge, key: int) -> None:
-    """The store stands still with the message in its hands; asked again, it has it, and that is no old journal."""
-    bridge = own_bridge
-    queue = await bridge.queue("orders")
-    await bridge.open(out(key), request_timeout_s=0.5)
-    existing(key).send(b"1")
-    await carried(bridge, 1)
-    for number in (2, 3):
-        own_server.stop()
-        existing(key).send(b"%d" % number)
-        existing(key).send(b"behind")
-        await until(lambda: bridge.value("penstock_sysv_waiting", mapping="orders"))
-        assert existing(key).current_messages == 1
-        own_server.cont()
-        await carried(bridge, 2 * number - 1)
-    assert await bridge.bodies(queue) == [b"1", b"2", b"behind", b"3", b"behind"]
-    assert bridge.log.events("sysv_waits", reason="outcome_unknown")
-    assert not bridge.log.events("journal_stale")
-
-
-async def test_a_journal_from_a_backup_loses_nothing(bridge: LiveBridge, key: int, program: Program) -> None:
-    """Its numbers were used already; without a look at that, the store would skip what comes now."""
-    queue = await bridge.queue("orders")
-    journal = bridge.journal / f"{format_key(key)}.journal"
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"1")
-    await carried(bridge, 1)
-    await bridge.stop()
-    backup = journal.read_bytes()
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"2", b"3")
-    await carried(bridge, 2)
-    await bridge.stop()
-    journal.write_bytes(backup)
-    await bridge.open(out(key))
-    await sent(program, key, 1, b"4", b"5", b"6")
-    await carried(bridge, 3)
-    assert await bridge.bodies(queue) == [b"1", b"2", b"3", b"4", b"5", b"6"]
-    assert len(bridge.log.events("journal_stale")) == 1
-
-
-async def test_a_journal_that_is_gone_or_damaged_begins_anew(
-    bridge: LiveBridge, key: int, program: Program
-) -> None:
-    """3.3, 3.7: under a name of which the store has seen nothing."""
-    queue = await bridge.queue("orders")
-    journal = bridge.journal / f"{format_key(key)}.journal"
-    expected = []
-    for damage in (journal.unlink, lambda: journal.write_bytes(b"x" * 5000), lambda: None):
-        await bridge.open(out(key))
-        expected += [b"1", b"2"]
-        await sent(program, key, 1, b"1", b"2")
-        await carried(bridge, 2)
-        await bridge.stop()
-        damage()
-    assert await bridge.bodies(queue) == expected
-    assert len(bridge.log.events("journal_damaged")) == 1
 
 
 # T_MSG (3.5)

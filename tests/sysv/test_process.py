@@ -75,7 +75,7 @@ async def test_what_the_settings_join(bridge: LiveBridge, start: Start, key: int
     orders = await bridge.queue("orders")
     (tmp_path / "penstock.yaml").write_text(
         f"sysv:\n  journal: elsewhere\n  mappings:\n"
-        f"    mine: {{key: {hex(key)}, queue: orders, direction: out, mode: 0606}}\n"
+        f"    mine: {{key: {hex(key)}, queue: orders, direction: out, mode: '0606'}}\n"
     )
     running = start()
     await asyncio.to_thread(running.started)
@@ -146,6 +146,10 @@ async def test_other_things_that_cannot_be_used(bridge: LiveBridge, start: Start
     assert (await failed(start("--in", "zero:orders"), 2)).startswith(
         "penstock: bad_settings: sysv.mappings."
     )
+    two = ("--out", f"{key}:orders", "--out-t-msg", f"{key}:orders")
+    assert "both take out of the local queue" in await failed(start(*two), 2)
+    mapped = f"sysv.mappings.m={{key: {key}, queue: orders, direction: in, mode: 440}}"
+    assert "in quotes, as in '0640', not 440" in await failed(start("--set", mapped), 2)
     assert (await failed(start("--mode", "0600"), 2)).startswith("penstock: usage: --mode goes with")
     assert (await failed(start("--set", "sysv.idle_s=-1"), 2)).startswith(
         "penstock: bad_settings: sysv.idle_s"

@@ -13,12 +13,14 @@ from protos.rqp_cast import Quality, TMsg, encode_t_msg
 from services.kit.settings import SettingsError, load
 from services.store.errors import QueueUnknown
 from services.store.rights import acl_rules
+from services.sysv import claim
 from services.sysv.bridge import Unusable
 from services.sysv.settings import Mapping, SysvSettings, format_key
 from tests.live import until
 from tests.servers import Server
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys, existing, find, make
+from tests.sysv.namespace import own_namespace
 
 Mappings = dict[str, dict[str, Any]]
 
@@ -34,16 +36,16 @@ def test_keys_as_people_write_them() -> None:
     for said, meant in ((42, 42), ("42", 42), ("0x2a", 42), (0xDEADBEEF, 0xDEADBEEF - (1 << 32)), (-1, -1)):
         assert Mapping(**mapping("in", said, "q")).key == meant  # type: ignore[arg-type]
     assert format_key(-1) == "0xffffffff"
-    for said in (0, 1 << 32, -(1 << 31) - 1, "key", True, None, 1.5):
+    for said in (0, 0.0, 5.0, 1e12, 1 << 32, -(1 << 31) - 1, "key", "", "0.0", True, None, 1.5, [1]):
         with pytest.raises(ValidationError):
             Mapping(**mapping("in", said, "q"))  # type: ignore[arg-type]
 
 
 def test_modes_as_people_write_them() -> None:
-    for said in ("0640", "640", 0o640):  # YAML reads 0640 as an octal number
+    for said in ("0640", "640"):
         assert Mapping(**mapping("in", 1, "q", mode=said)).permissions == 0o640
-    for said in (640, "0888", "rw", -1, True):
-        with pytest.raises(ValidationError, match="octal"):
+    for said in (640, 0o640, 0o600, "0888", "rw", -1, True):  # YAML reads 0640 as 416, and 640 as 640
+        with pytest.raises(ValidationError, match="in quotes, as in '0640'"):
             Mapping(**mapping("in", 1, "q", mode=said))
 
 
@@ -159,15 +161,42 @@ async def test_a_local_queue_that_is_missing(bridge: LiveBridge, key: int) -> No
     assert e.value.reason == "missing"
 
 
-async def test_a_second_bridge_of_the_same_mapping(bridge: LiveBridge, key: int) -> None:
-    """3.2"""
+async def test_a_second_bridge_of_the_same_mapping(
+    bridge: LiveBridge, key: int, keys: Keys, tmp_path: Path
+) -> None:
+    """3.2: whatever folder it has."""
+    await bridge.queue("orders")
+    await bridge.open({"a": mapping("out", key, "orders")})
+    for journal in (bridge.journal, tmp_path / "elsewhere"):
+        other = LiveBridge(bridge.url, journal)
+        with pytest.raises(Unusable, match="taken out by another `penstock sysv`") as caught:
+            await other.open({"b": mapping("out", key, "orders")})
+        assert caught.value.reason == "in_use"
+        await other.open({"b": mapping("in", key, "orders"), "c": mapping("out", keys.new(), "orders")})
+        await other.close()
+    await bridge.stop()
+    await bridge.open({"a": mapping("out", key, "orders")})
+
+
+async def test_a_second_bridge_of_the_same_journal(bridge: LiveBridge, key: int) -> None:
+    """3.2: in another namespace, where the key is another queue's."""
     await bridge.queue("orders")
     await bridge.open({"a": mapping("out", key, "orders")})
     other = LiveBridge(bridge.url, bridge.journal)
-    with pytest.raises(Unusable, match="in use") as caught:
-        await other.open({"b": mapping("out", key, "orders")})
+    with own_namespace(), pytest.raises(Unusable, match=r"the journal .* is in use") as caught:
+        await other.open({"a": mapping("out", key, "orders")})
     assert caught.value.reason == "in_use"
     await other.close()
+
+
+async def test_a_kernel_without_locks_on_keys(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: it is used all the same."""
+    monkeypatch.setattr(claim, "NAME", b"no name of a queue")
+    await bridge.queue("orders")
+    await bridge.open({"a": mapping("out", key, "orders")})
+    assert bridge.log.events("sysv_unclaimed")
 
 
 async def test_a_folder_that_cannot_be_used(bridge: LiveBridge, key: int, tmp_path: Path) -> None:
@@ -246,3 +275,27 @@ async def test_remove_on_exit_removes_what_it_made(bridge: LiveBridge, keys: Key
         (str(ours), 0),
         (str(full), 1),
     }
+
+
+async def test_remove_on_exit_leaves_what_the_program_made_since(bridge: LiveBridge, keys: Keys) -> None:
+    """The key is the same. What the bridge has noticed, and what it has not; and one that it made again."""
+    noticed, unnoticed, again = keys.new(), keys.new(), keys.new()
+    queue = await bridge.queue("orders")
+    await bridge.queue("others")
+    mappings = {
+        "noticed": mapping("in", noticed, "orders"),
+        "unnoticed": mapping("in", unnoticed, "others"),
+        "again": mapping("out", again, "others"),
+    }
+    await bridge.open(mappings, remove_on_exit=True)
+    for key in (noticed, unnoticed, again):
+        existing(key).remove()
+    for key in (noticed, unnoticed):
+        make(key).send(b"precious")
+    await bridge.put(queue, b"x")
+    await until(lambda: existing(noticed).current_messages == 2)
+    await until(lambda: find(again))
+    await bridge.stop()
+    assert [find(key) is None for key in (noticed, unnoticed, again)] == [False, False, True]
+    told = [getattr(line, "mapping", "") for line in bridge.log.events("sysv_removed")]
+    assert told == ["again"]

@@ -1,0 +1,135 @@
+"""How much room a journal has, and what that costs (docs/sysv.md 3.2, 3.7)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from services.sysv.journal import LARGEST
+from services.sysv.kernel import LocalQueue, msgmax
+from services.sysv.record import BODY_AT
+from services.sysv.settings import format_key
+from tests.live import until
+from tests.sysv.live import LiveBridge
+from tests.sysv.local import existing, make
+from tests.sysv.namespace import set_limit
+from tests.sysv.test_outbound import carried, out
+
+
+def journal_of(bridge: LiveBridge, key: int) -> Path:
+    return bridge.journal / f"{format_key(key)}.journal"
+
+
+async def test_the_largest_message_that_the_kernel_takes(bridge: LiveBridge, key: int) -> None:
+    """There is room for it before anything is taken."""
+    queue = await bridge.queue("orders")
+    await bridge.open(out(key))
+    assert journal_of(bridge, key).stat().st_size == BODY_AT + msgmax()
+    existing(key).send(b"z" * msgmax())
+    await until(lambda: bridge.bodies(queue))
+    assert await bridge.bodies(queue) == [b"z" * msgmax()]
+
+
+@pytest.mark.usefixtures("own_kernel")
+async def test_a_large_msgmax_costs_small_messages_nothing(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel copies as much as it is offered, and the journal is no larger than any message of the store."""
+    set_limit("msgmax", (1 << 31) - 1)
+    written: list[int] = []
+    offered: list[int] = []
+    pwrite, look = os.pwrite, LocalQueue.look
+
+    def counting_pwrite(fd: int, data: bytes, offset: int) -> int:
+        written.append(len(data))
+        return pwrite(fd, data, offset)
+
+    def counting_look(queue: LocalQueue, address: int, room: int) -> int | None:
+        offered.append(room)
+        return look(queue, address, room)
+
+    await bridge.queue("orders")
+    await bridge.open(out(key))
+    monkeypatch.setattr(os, "pwrite", counting_pwrite)
+    monkeypatch.setattr(LocalQueue, "look", counting_look)
+    assert journal_of(bridge, key).stat().st_size == LARGEST
+    for number in range(20):
+        existing(key).send(b"%02d" % number)
+    await carried(bridge, 20)
+    assert sum(written) == 20 * (BODY_AT + 2)
+    assert max(offered) <= 8192
+
+
+@pytest.mark.usefixtures("own_kernel")
+@pytest.mark.parametrize("can_look", [True, False], ids=["look", "no_look"])
+async def test_messages_of_all_sizes(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch, can_look: bool
+) -> None:
+    """Also on a kernel that shows nothing before it is taken."""
+    if not can_look:
+        monkeypatch.setattr(LocalQueue, "look", lambda *_: None)
+    set_limit("msgmax", 65_536)
+    set_limit("msgmnb", 1 << 20)
+    queue = await bridge.queue("orders")
+    await bridge.open(out(key))
+    bodies = [b"x" * size for size in (0, 8192, 1, 8193, 40_000, 65_536, 7)]
+    for body in bodies:
+        existing(key).send(body)
+    await carried(bridge, len(bodies))
+    assert await bridge.bodies(queue) == bodies
+
+
+async def test_somebody_else_takes_what_was_looked_at(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.7: and what comes instead is larger. It stays where it is, and is looked at, too."""
+    real = LocalQueue.look
+    stolen: list[object] = []
+
+    def look(queue: LocalQueue, address: int, room: int) -> int | None:
+        size = real(queue, address, room)
+        if size == len(b"small"):
+            stolen.append(existing(key).receive(block=False))
+        return size
+
+    monkeypatch.setattr(LocalQueue, "look", look)
+    queue = await bridge.queue("orders")
+    local = make(key)
+    local.send(b"small")
+    local.send(b"larger")
+    await bridge.open(out(key))
+    await carried(bridge, 1)
+    assert stolen == [(b"small", 1)]
+    assert await bridge.bodies(queue) == [b"larger"]
+
+
+@pytest.mark.usefixtures("own_kernel")
+async def test_more_room_that_cannot_be_had(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.7: it is told, and tried again; the journal goes on as it was."""
+    faults = 3
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        nonlocal faults
+        faults -= 1
+        if faults >= 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(fd)
+
+    set_limit("msgmnb", 1 << 20)
+    queue = await bridge.queue("orders")
+    await bridge.open(out(key))
+    set_limit("msgmax", 20_000)
+    monkeypatch.setattr(os, "fsync", fsync)
+    for body in (b"before", b"x" * 20_000):
+        existing(key).send(body)
+    await carried(bridge, 2)
+    assert faults < 0
+    assert await bridge.bodies(queue) == [b"before", b"x" * 20_000]
+    (told,) = bridge.log.events("sysv_waits", reason="no_space")
+    assert "has no room for 16,384 octets: Input/output error" in told.getMessage()
