@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from protos.rqp_cast import Quality, Result
+from protos.rqp_cast import Quality, Result, Sender, SenderAction
 from services.kit.sockets import reset_on_close
 from services.store import Queue
 from services.store.asking import Asker
@@ -19,13 +19,9 @@ from tests.rqp.live import LiveEdge
 
 
 async def note(edge: LiveEdge, queue: Queue) -> list[str]:
-    """failures, receiver, first whole send, not before: of the one message that is there, and not leased."""
-
-    async def found() -> list[str]:
-        got = await edge.tools.look_at(queue.domain).peek(queue, 1)
-        return got[0].note.split(":")[3:] if got and got[0].note else []
-
-    return list(await until(found))
+    """failures, receiver, first whole send, not before: of the one message that is there, leased or not."""
+    kept = await edge.tools.look_at(queue.domain).link.call("HVALS", queue.keys[4])
+    return str(kept[0].decode().split(";")[1].split(" ")[0]).split(":")[3:]
 
 
 async def test_a_receiver_that_dies_after_its_offer(machines: Machines, receiver: HandReceiver) -> None:
@@ -94,20 +90,49 @@ async def test_a_receiver_that_dies_in_the_middle(
     machines: Machines, receiver: HandReceiver, quality: Quality
 ) -> None:
     """4.1, 4.5: `cut_short`: an uncertain message counts as sent, a certain one moves to the end and is not bound."""
-    edge = await machines.sender()
+    edge = await machines.sender(connect_timeout_s=0.3)
     certain = quality is Quality.HIGH_QUALITY
     queue = await remote(edge, reliable=certain, maxMessageBytes=len(LARGE))
     await edge.put(queue, LARGE)
     await receiver.chosen()
-    sock = await receiver.accept(receiver.data_port)
-    assert await receiver.octets(sock)
-    reset_on_close(sock)
-    sock.close()
+    await begins_and_breaks(receiver)
     await until(lambda: failed(edge, "cut_short") == 1)
     if certain:
         assert (await note(edge, queue))[:3] == ["0", "-", "-"]
         assert await receiver.receive() == LARGE
     await until(lambda: edge.is_empty(queue))
+
+
+async def begins_and_breaks(receiver: HandReceiver) -> None:
+    """A receiver that closes with octets unread: the connection is reset."""
+    sock = await receiver.accept(receiver.data_port)
+    assert await receiver.octets(sock)
+    reset_on_close(sock)
+    sock.close()
+
+
+async def test_a_receiver_that_breaks_off_and_says_failure(
+    machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.2: it will not have the message; that the connection broke is found out first, and FAILURE counts."""
+    broke = asyncio.Event()
+    failed_then = Sender.failed
+
+    def failing(machine: Sender, now: float) -> list[SenderAction]:
+        broke.set()
+        return failed_then(machine, now)
+
+    monkeypatch.setattr(Sender, "failed", failing)
+    edge = await machines.sender(connect_timeout_s=10.0)
+    queue = await remote(edge, maxMessageBytes=len(LARGE))
+    await edge.put(queue, LARGE)
+    approval = await receiver.chosen()
+    await begins_and_breaks(receiver)
+    await broke.wait()
+    await receiver.confirm(approval, Result.FAILURE)
+    await until(lambda: failed(edge, "failure") == 1)
+    assert (await note(edge, queue))[:3] == ["1", "-", "-"]
+    assert failed(edge, "cut_short") == 0
 
 
 async def test_t_wait4_is_over_in_the_middle(machines: Machines, receiver: HandReceiver) -> None:

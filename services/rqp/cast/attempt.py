@@ -45,7 +45,8 @@ from services.rqp.cast.settings import CastSettings
 Fate = Remove | PutBack | MoveToEnd | Bury | Hold
 FATES = (Remove, PutBack, MoveToEnd, Bury, Hold)
 PORTS_AGAIN_S = 1.0
-_OUT = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION)  # octets have left
+# octets have left
+_OUT = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION, SenderState.BROKEN_OFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,8 @@ class Attempt:
         return self._machine.on_time(max(self._now(), deadline or 0.0))
 
     def _post(self, actions: list[SenderAction]) -> None:
-        if actions:
-            self._inbox.put_nowait(actions)
+        """Also none: the deadline may be another now."""
+        self._inbox.put_nowait(actions)
 
     # what the machine says
 
