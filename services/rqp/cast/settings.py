@@ -137,7 +137,8 @@ class CastSettings(Manners):
         description="[1.2] of each connection; [4.2, 5.2] of what is waited for after one broke off",
     )
     port_rest_s: Seconds = Field(
-        default=PORT_REST_S, description="[1.2] before the port of a session that timed out is used again"
+        default=PORT_REST_S,
+        description="[1.2] before the port of a session that timed out is used again for its peer and key",
     )
     reservation_s: Seconds = Field(
         default=RESERVATION_S, description="[3.2] of a queue, renewed by the live session"
