@@ -7,6 +7,7 @@ import socket
 import time
 
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
+from services.store.dead import DeadLetters
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
@@ -147,22 +148,28 @@ async def test_a_confirmation_before_the_data_is_not_awaited(
 async def test_a_message_that_is_too_old_to_be_repeated_is_held(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: its receiver may have forgotten it: an alarm; the other messages go on."""
+    """4.2: its receiver may have forgotten it: an alarm; the other messages go on. Put in anew, it is another one."""
     edge = await machines.sender(t_wait4_s=0.3, t_wait1_s=0.1, dedupe_window_s=1.0, hold_margin_s=0.9)
     queue = await remote(edge)
     await edge.put(queue, b"old")
-    await receiver.chosen()
+    first = await receiver.chosen()
     await receiver.data()
     await until(lambda: edge.has_condition(queue, "not_confirmed: the receiver 127.0.0.2 does not confirm"))
-    await until(lambda: edge.value("penstock_rqp_cast_held_messages") == 1)
+    await until(lambda: edge.value("penstock_rqp_cast_held_messages_total") == 1)
     assert len(edge.log.events("cast_held", queue="out")) == 1
     await edge.put(queue, b"new")
     receiver.asked()
     assert await receiver.receive() == b"new"
-    await until(lambda: edge.has_condition(queue, "held: 1 too old to be sent again"))
-    await edge.service.stop_taking()
-    assert await edge.bodies(queue) == [b"old"]
-    assert edge.value("penstock_rqp_cast_held_messages") == 0
+    (letter,) = await edge.dead(queue)
+    told = (letter.reason, letter.error, letter.body)
+    assert told == ("held", "sent to 127.0.0.2, which may have forgotten it", b"old")
+    letters = DeadLetters(edge.tools.domain(queue.domain), queue)
+    assert (await letters.redrive([letter.id])).moved == 1
+    again = await receiver.chosen()
+    assert (await receiver.data())[12:] == b"old"
+    assert again.id != first.id
+    await receiver.confirm(again, Result.SUCCESS)
+    await until(lambda: edge.is_empty(queue))
 
 
 async def test_a_confirmation_that_waited_unread_counts(machines: Machines, receiver: HandReceiver) -> None:

@@ -33,8 +33,8 @@ class Counts:
         self.clashes = metrics.counter(
             "rqp_cast_id_clashes", "Ids that came again with other content: an alarm"
         ).labels(self._edge)
-        self.held = metrics.gauge(
-            "rqp_cast_held_messages", "Too old to be repeated, and kept: an alarm"
+        self.held = metrics.counter(
+            "rqp_cast_held_messages", "Too old to be repeated, and put with the dead letters: an alarm"
         ).labels(self._edge)
         self.unconfirmed = metrics.counter(
             "rqp_cast_confirmations_lost", "END_TRANSMISSION_MSGs that could not be sent"

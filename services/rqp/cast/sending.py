@@ -27,12 +27,13 @@ from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.stock import Ids, Message, Stock
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
-from services.store import Queue, Source, StoreError
+from services.store import Delivery, Queue, Source, StoreError
 from services.store.errors import LeaseLost
 
 log = logging.getLogger(__name__)
 
 AGAIN_S = 0.5  # after a fault of the store
+HELD = "held"  # the reason of dead letters that an operator is to look into (4.2)
 GONE_S = 2.0  # for the store to take back what is given back, at the end
 
 
@@ -110,7 +111,6 @@ class CastSending:
 
     def _give_back(self) -> None:
         """All that is leased returns to its place; of what has a fate already, the store knows better."""
-        self._shared.means.counts.held.dec(self._stock.held)
         self._stock.release()
         if self._current is not None:
             self._stock.give_back([self._current.delivery])
@@ -168,13 +168,14 @@ class CastSending:
                 )
             case Bury():
                 await self._stock.keep(message, fate.kept)
-                error = f"{fate.kept.failures} times FAILURE"
-                await asked(lambda done: pipe.reject(self._source, [delivery], fate.why.value, error, done))
+                await self._bury(delivery, fate.why.value, f"{fate.kept.failures} times FAILURE")
             case Hold():
-                self._stock.hold(message)
-                self._shared.means.counts.held.inc()
+                await self._bury(delivery, HELD, f"sent to {fate.kept.receiver}, which may have forgotten it")
             case _:
                 assert_never(fate)
+
+    async def _bury(self, delivery: Delivery, reason: str, error: str) -> None:
+        await asked(lambda done: self._pipe.reject(self._source, [delivery], reason, error, done))
 
     def _removed(self, error: StoreError | None) -> None:
         """It has left, and if this cannot be noted it leaves again: its receiver knows its id."""
@@ -189,7 +190,9 @@ class CastSending:
         edge = service.metrics.edge
         if isinstance(fate, Hold):
             fields = {"action": "cast_held", "queue": self._queue.name}
-            log.error("a message is too old to be sent again, and is held", extra=fields)
+            log.error("a message is too old to be sent again: it is held in the dead letters", extra=fields)
+            self._shared.means.counts.held.inc()
+            self._trouble = f"{HELD}: too old to be sent again; it is in the dead letters"
         elif fate.why in (Why.CONFIRMED, Why.SENT):
             service.sent.labels(edge, PROTOCOL).inc()
             self._trouble = ""
@@ -198,9 +201,7 @@ class CastSending:
             if fate.why in (Why.NOT_CONFIRMED, Why.FAILURE):
                 service.repeated.labels(edge, PROTOCOL).inc()
             self._trouble = f"{fate.why.value}: {self._words(message, fate.why)}"
-        held = self._stock.held
-        held_words = f"held: {held} too old to be sent again" if held else ""
-        self._condition.say("; ".join(filter(None, (self._trouble, held_words))))
+        self._condition.say(self._trouble)
 
     def _words(self, message: Message, why: Why) -> str:
         receiver = message.outgoing.kept.receiver

@@ -1,4 +1,4 @@
-"""What a transmission queue has given out to be sent: ready, waiting for its time, or held (rqp_cast.md 4).
+"""What a transmission queue has given out to be sent: ready, or waiting for its time (rqp_cast.md 4).
 
 All of it is leased. What is kept with a message is its note in the store: it survives whoever sends, and returns.
 """
@@ -22,7 +22,6 @@ from services.store.waking import POLL_S
 
 WANTED = 32  # messages taken at once
 MAX_WAITING = 256  # whose time has not come; beyond it nothing more is taken
-MAX_HELD = 10_000  # the same of those that are not sent again; they are kept without their bodies
 IDS_AT_ONCE = 256
 
 
@@ -79,16 +78,10 @@ class Stock:
         self._news = service.store.wakes(queue.domain).event(queue)
         self._ready: deque[Message] = deque()
         self._waiting: list[tuple[float, int, Message]] = []  # a heap: (not before, number, message)
-        self._held: list[Delivery] = []
         self._numbers = itertools.count()
         self._under_way = 0  # takes and returns that the store has not answered
         self._quiet = asyncio.Event()  # none are
         self._quiet.set()
-
-    @property
-    def held(self) -> int:
-        """Messages that are not sent again."""
-        return len(self._held)
 
     async def next(self) -> Message:
         """The next message whose turn it is, waited for. Raises StoreError."""
@@ -114,18 +107,12 @@ class Stock:
             await self._write(message.delivery, note)
             message.note = note
 
-    def hold(self, message: Message) -> None:
-        """Not to be sent again, and not to be given to anybody else while this process owns the queue."""
-        message.delivery.drop_bodies()
-        self._held.append(message.delivery)
-
     def release(self) -> None:
         """Everything that is not being sent goes back to its place."""
         messages = (*self._ready, *(message for *_, message in self._waiting))
-        deliveries = [message.delivery for message in messages] + self._held
+        deliveries = [message.delivery for message in messages]
         self._ready.clear()
         self._waiting.clear()
-        self._held.clear()
         self.give_back(deliveries)
 
     def give_back(self, deliveries: list[Delivery]) -> None:
@@ -151,7 +138,7 @@ class Stock:
 
     async def _take(self) -> bool:
         """Whether there was anything."""
-        if len(self._waiting) >= MAX_WAITING or self.held >= MAX_HELD:
+        if len(self._waiting) >= MAX_WAITING:
             return False
         got: list[Delivery] = await self._taken()
         singles = [single for delivery in got for single in singly(delivery)]
