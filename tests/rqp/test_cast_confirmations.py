@@ -86,6 +86,7 @@ async def test_a_message_that_is_always_refused_is_dead(machines: Machines, rece
     (letter,) = await edge.dead(queue)
     assert (letter.reason, letter.error, letter.body) == ("unconfirmed", "3 times FAILURE", b"hello")
     await until(lambda: failed(edge, "unconfirmed") == 1)
+    await until(lambda: edge.has_no_condition(queue))
 
 
 async def test_failure_before_the_last_octet(machines: Machines, receiver: HandReceiver) -> None:

@@ -157,6 +157,17 @@ async def test_no_answer_is_no_failure(machines: Machines, receiver: HandReceive
     await until(lambda: edge.is_empty(queue))
 
 
+async def test_nothing_is_wrong_with_a_queue_in_which_nothing_waits(machines: Machines) -> None:
+    """docs/rqp.md: what did not get through has expired."""
+    edge = await machines.sender(t_wait1_s=0.1)
+    queue = await remote(edge, spec={"messageTTL": "1s"})
+    await edge.put(queue, b"hello")
+    await until(lambda: edge.has_condition(queue, "no_answer"))
+    await until(lambda: edge.has_no_condition(queue))
+    await until(lambda: edge.is_empty(queue))
+    assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-cast") == 0
+
+
 async def test_ports_rest_after_a_time_out(machines: Machines, receiver: HandReceiver) -> None:
     """1.2: a late confirmation must not be taken for another attempt's."""
     edge = await machines.sender(t_wait4_s=0.5, port_rest_s=600.0, sender_ports=port_range(2))

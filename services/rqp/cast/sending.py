@@ -66,6 +66,7 @@ class CastSending:
         self._now = asyncio.get_running_loop().time
         self._machine = Sender(self._key, shared.means.settings.sender())
         self._stock = Stock(shared.service, queue, shared.clock, shared.ids, shared.means.asker.address)
+        self._stock.on_empty = self._emptied
         self._attempt: Attempt | None = None
         self._current: Message | None = None  # what is being sent, until its fate is carried out
         self._trouble = ""  # of the last attempt
@@ -202,6 +203,11 @@ class CastSending:
                 service.repeated.labels(edge, PROTOCOL).inc()
             self._trouble = f"{fate.why.value}: {self._words(message, fate.why)}"
         self._condition.say(self._trouble)
+
+    def _emptied(self) -> None:
+        """Whatever did not get through is gone: expired, or among the dead letters."""
+        self._trouble = ""
+        self._condition.say("", "no message waits any more")
 
     def _words(self, message: Message, why: Why) -> str:
         receiver = message.outgoing.kept.receiver

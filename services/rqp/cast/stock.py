@@ -69,6 +69,7 @@ class Stock:
         self, service: RqpService, queue: Queue, clock: StoreClock, ids: Ids, address: Callable[[], str]
     ) -> None:
         """address: the stable one of this agent."""
+        self.on_empty: Callable[[], None] = lambda: None  # there is nothing to send
         self._queue = queue
         self._pipe = service.pipe(queue)
         self._source = Source()
@@ -97,6 +98,8 @@ class Stock:
                 heapq.heappush(self._waiting, (message.not_before, next(self._numbers), message))
             self._news.clear()
             if not await self._take():
+                if not self._waiting:
+                    self.on_empty()
                 await self._wait(now())
 
     async def keep(self, message: Message, kept: Kept) -> None:
