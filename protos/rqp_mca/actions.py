@@ -13,7 +13,8 @@ class Failure(Enum):
     NOT_RESERVED = "not_reserved"  # some did, but none reserved it
     DATA_TIMEOUT = "data_timeout"  # no confirm in time
     CONNECTION_LOST = "connection_lost"  # before the confirm: refused, or gone
-    UNEXPECTED_CONFIRM = "unexpected_confirm"  # something else than the confirm
+    PROTOCOL_ERROR = "protocol_error"  # before the confirm: closed by us, as what came was no RQP/MCA
+    UNEXPECTED_CONFIRM = "unexpected_confirm"  # something else than the confirm, or one before its data
 
 
 @dataclass(frozen=True, slots=True)

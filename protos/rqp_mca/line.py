@@ -45,3 +45,12 @@ class Line:
         self._runs.clear()
         if kind is not None and count:
             self._runs.append((kind, count))
+
+    def take_out(self, start: int, count: int) -> None:
+        """`count` of them, from place `start` on."""
+        runs, self._runs, self.size = self._runs, deque(), 0
+        for kind, run in runs:
+            kept = min(run, start)
+            gone = min(run - kept, count)
+            start, count = start - kept, count - gone
+            self.append(kind, run - gone)

@@ -82,6 +82,19 @@ class Sender(Machine):
             self._await(Move.WITHDRAWN, None)
         return self._taken()
 
+    def expire(self, count: int) -> list[Action]:
+        """The first `count` of those that are not out are taken back; for the others everything goes on.
+
+        LocalError if there are not so many.
+        """
+        waiting = self._line.size - self.unconfirmed
+        if not 1 <= count <= waiting:
+            raise LocalError(f"{count} of {waiting} messages cannot be taken back")
+        if count == waiting:
+            return self.withdraw()
+        self._line.take_out(self.unconfirmed, count)
+        return self._taken()
+
     def abandon(self) -> list[Action]:
         """Everything is taken back, also what is out: the line is empty, and no confirm counts any more."""
         if self.unconfirmed:
@@ -105,22 +118,26 @@ class Sender(Machine):
             self._drop(peer, now)
         return self._go_on(now)
 
-    def received(self, peer: Peer, confirm: Confirm, now: float) -> list[Action]:
-        """`peer` has confirmed something; what is not awaited from it closes its connection (3.3)."""
+    def received(self, peer: Peer, confirm: Confirm, now: float, awaited: int | None = None) -> list[Action]:
+        """`peer` has confirmed something; what is not awaited from it closes its connection (3.3).
+
+        awaited: how many messages were out when this came, if some may have been sent since; it confirms no others.
+        """
         match confirm:
             case AvailableConfirm(self.queue_id) if peer in self._search.asked:
                 self._available(peer, now)
             case QueueConfirm(self.queue_id) if self._is_requested(peer):
                 self._reserved()
             case DataConfirm(count) if peer == self.receiver and self.unconfirmed:
-                self._confirmed(count, now)
+                out = self.unconfirmed if awaited is None else min(awaited, self.unconfirmed)
+                self._confirmed(peer, count, out, now)
             case _:
                 self._break_off(peer, Failure.UNEXPECTED_CONFIRM, now)
         return self._go_on(now)
 
-    def lost(self, peer: Peer, now: float) -> list[Action]:
+    def lost(self, peer: Peer, now: float, failure: Failure = Failure.CONNECTION_LOST) -> list[Action]:
         """The connection to `peer` has gone, or could not be made: what was awaited on it will not come (3.3)."""
-        self._gone(peer, Failure.CONNECTION_LOST, now)
+        self._gone(peer, failure, now)
         return self._go_on(now)
 
     def on_time(self, now: float) -> list[Action]:
@@ -232,16 +249,23 @@ class Sender(Machine):
         self._do(SendData(peer, 0, count))
         self._remove(count)
 
-    def _confirmed(self, count: int, now: float) -> None:
-        mine = min(count, self.unconfirmed)
-        self.unconfirmed -= mine
-        self._remove(mine)
+    def _confirmed(self, peer: Peer, count: int, out: int, now: float) -> None:
+        """out: how many it can have been sent for."""
+        mine = min(count, out)
+        if mine:
+            self.unconfirmed -= mine
+            self._remove(mine)
+            self._confirm_awaited(now)
+        if count > mine and self.unconfirmed:  # before its data was sent
+            self._break_off(peer, Failure.UNEXPECTED_CONFIRM, now)
+        elif count > mine or (not self.unconfirmed and peer not in self._peers):  # 3.3, 3.4
+            self._forget()
+
+    def _confirm_awaited(self, now: float) -> None:
         if self.unconfirmed:
             self._await(Move.CONFIRMED_SOME, now + self._settings.data_timeout_s)
-            return
-        self._await(Move.CONFIRMED_ALL, None)
-        if count > mine or self.receiver not in self._peers:  # 3.3, 3.4
-            self._forget()
+        else:
+            self._await(Move.CONFIRMED_ALL, None)
 
     def _remove(self, count: int) -> None:
         """They have got through."""

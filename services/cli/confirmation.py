@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from services.cli.exits import Exit, Failure
 from services.cli.message import origin
@@ -36,10 +37,13 @@ class Confirmation:
         self._watch = Watch(store.domain(queue.domain), queue)
         self._wanted = "confirmed" if is_certain else "sent"
         self._trouble = Trouble()
+        self._errors: int | None = None  # that the sending agent had reported before
+        self._is_patient = False  # waits whatever it reports
 
     async def of(self, record: bytes, timeout_s: float | None) -> None:
         """Puts it in and waits. Raises StoreError if it is not stored, Failure for every end but the good one."""
         where = f"it may be in {self._queue.name}"
+        self._is_patient = timeout_s is not None
         try:
             await self._watch.put(record, origin())
             where = f"it was not {self._wanted} yet, and stays in {self._queue.name}"
@@ -74,6 +78,8 @@ class Confirmation:
     async def _ended(self) -> Fate:
         now = asyncio.get_running_loop().time
         pause_s, news_at = SHORTEST_S, now() + NEWS_S
+        with suppress(StoreError):
+            self._has_failed(await self._store.stats(self._queue))  # before: not with this message
         while (fate := await self._look()) is None:
             if now() >= news_at:
                 await self._look_why()
@@ -111,10 +117,18 @@ class Confirmation:
                     text = f"queue {self._queue.name!r} was deleted, and the message with it"
                     raise self._failed("deleted", QueueUnknown.reason, text, Exit.NOT_FOUND) from None
 
+    def _has_failed(self, stats: dict[str, Any]) -> bool:
+        """Whether the sending agent has reported an error since this was asked before (rqp_mca.md 3.1)."""
+        before, self._errors = self._errors, stats["send_errors"]
+        return before is not None and self._errors > before
+
     async def _why(self) -> Trouble:
         stats = await self._store.stats(self._queue)
+        has_failed = self._has_failed(stats)
         if stats["condition"]:
             label, _, text = stats["condition"].partition(": ")
+            if has_failed and not self._is_patient and await self._look() is None:
+                raise self._erred(Trouble(label, text))
             return Trouble(label, text)
         if stats["owned_by"]:
             return Trouble()
@@ -147,6 +161,11 @@ class Confirmation:
         why = f"{trouble.text}; " if trouble.text else ""
         text = f"{why}{late}: the message is still in {self._queue.name}"
         return self._failed("waits", trouble.label or "timeout", text, Exit.UNKNOWN)
+
+    def _erred(self, trouble: Trouble) -> Failure:
+        """It is tried again and again; whoever sends one message has something else to do."""
+        text = f"{trouble.text}: the message waits in {self._queue.name} and will still be sent"
+        return self._failed("waits", trouble.label, text, Exit.UNKNOWN)
 
     async def _dead(self, fate: Fate) -> Failure:
         letters = DeadLetters(self._store.look_at(self._queue.domain), self._queue)

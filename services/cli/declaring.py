@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from enum import StrEnum
 
 from services.cli.documents import Wanted
 from services.cli.exits import Exit, Failure
 from services.store import Queue, QueueSpec, Store
-from services.store.errors import AckLevelRefused, QueueUnknown
+from services.store.errors import AckLevelRefused, QueueUnknown, StoreFault
 from services.store.peer import PeerSpec
 from services.store.probe import Promises
-from services.store.registry import number_taken
+from services.store.registry import claim_taken
+from services.store.rqp_binding import split_claim
 
 OWNER = "file"
 
@@ -26,7 +28,7 @@ class Change(StrEnum):
 
 async def plan(store: Store, wanted: list[Wanted], owner: str = OWNER) -> list[Change]:
     """What each document would do. Raises Failure with a line for each that the store would refuse."""
-    promises, numbers = await store.promises(), Numbers(await store.registry.numbers())
+    promises, claims = await store.promises(), Claims(await store.registry.numbers())
     changes: list[Change] = []
     refused: list[str] = []
     for one in wanted:
@@ -35,32 +37,55 @@ async def plan(store: Store, wanted: list[Wanted], owner: str = OWNER) -> list[C
             continue
         there = await _find(store, one.name)
         changes.append(_change(one.spec, there, owner))
-        if fault := _fault(one.spec, there, promises) or numbers.claim(one.name, one.spec):
+        if fault := _fault(one.spec, there, promises) or claims.claim(one.name, one.spec):
             refused.append(f"{one.place}: {fault}")
     if refused:
         raise Failure(Exit.REFUSED, "document_refused", "\n".join(refused))
     return changes
 
 
-class Numbers:
-    """Who has which number, as it will be when the documents before are declared."""
+class Claims:
+    """Which queue has which number and leads where, as it will be when the documents before are declared."""
 
     def __init__(self, taken: dict[str, str]) -> None:
-        """taken: number -> queue, as the store has it now."""
-        self._taken = taken
+        """taken: claim -> queue, as the store has it now."""
+        self._taken: dict[str, dict[str, str]] = defaultdict(dict)  # 'to rqp-mca 7' -> peer -> queue
+        self._of: dict[str, list[str]] = defaultdict(list)  # queue -> its claims
+        for claim, name in taken.items():
+            self._add(claim, name)
 
     def claim(self, name: str, spec: QueueSpec) -> str:
-        """The queue's numbers are these from now on; or what is wrong with that."""
-        for number in spec.numbers():
-            if (by := self._taken.get(number, name)) != name:
-                return f"spec.bindings: {number_taken(number, by)}"
-        self._taken = {number: by for number, by in self._taken.items() if by != name}
-        self._taken |= dict.fromkeys(spec.numbers(), name)
+        """The queue's claims are these from now on; or what is wrong with that."""
+        for claim in spec.claims():
+            if (rival := self._rival(claim, name)) is not None:
+                field = "bindings" if spec.remote is None else "remote"
+                return f"spec.{field}: {claim_taken(*rival)}"
+        for claim in self._of.pop(name, ()):
+            what, peer = split_claim(claim)
+            del self._taken[what][peer]
+        for claim in spec.claims():
+            self._add(claim, name)
         return ""
+
+    def _add(self, claim: str, name: str) -> None:
+        what, peer = split_claim(claim)
+        self._taken[what][peer] = name
+        self._of[name].append(claim)
+
+    def _rival(self, claim: str, name: str) -> tuple[str, str] | None:
+        """Another queue's claim, and that queue; `*` is every peer (lua/registry.lua)."""
+        what, peer = split_claim(claim)
+        for its, by in self._taken[what].items():
+            if by != name and (its == peer or "*" in (its, peer)):
+                return f"{what} at {its}" if its else what, by
+        return None
 
 
 async def _peer_change(store: Store, name: str, spec: PeerSpec) -> Change:
-    there = await store.peers.find(name)
+    try:
+        there = await store.peers.find(name)
+    except StoreFault:  # it cannot be read: this one takes its place
+        return Change.CHANGED
     if there is None:
         return Change.CREATED
     return Change.UNCHANGED if there.spec == spec else Change.CHANGED

@@ -13,7 +13,7 @@ from services.cli.command import store_command
 from services.cli.exits import not_found
 from services.cli.output import Output
 from services.store import Store
-from services.store.peer import Peer, to_peer_document
+from services.store.peer import Peer, Unreadable, to_peer_document
 
 
 @click.group()
@@ -44,10 +44,21 @@ async def list_(store: Store, output: Output) -> None:
     found = await store.peers.all()
     if output.as_json:
         for one in found:
-            output.record(_description(one))
+            output.record(_listed(one))
         return
-    rows = [(one.name, one.spec.protocol.value, ", ".join(one.spec.addresses)) for one in found]
-    output.table(("peer", "protocol", "addresses"), rows)
+    output.table(("peer", "protocol", "addresses"), map(_row, found))
+
+
+def _listed(peer: Peer | Unreadable) -> dict[str, Any]:
+    if isinstance(peer, Unreadable):
+        return {"name": peer.name, "unreadable": peer.problem}
+    return _description(peer)
+
+
+def _row(peer: Peer | Unreadable) -> tuple[str, str, str]:
+    if isinstance(peer, Unreadable):
+        return peer.name, "unreadable", peer.problem
+    return peer.name, peer.spec.protocol.value, ", ".join(peer.spec.addresses)
 
 
 @peer.command()

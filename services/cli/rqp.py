@@ -43,7 +43,7 @@ def rqp() -> None:
     "--timeout",
     type=Seconds(0.1),
     metavar="SECONDS",
-    help=f"with --wait, how long  [for ever]; how long the store may take to answer  [{TIMEOUT_S:g}]",
+    help=f"with --wait, how long  [until an error is reported]; how long the store may take to answer  [{TIMEOUT_S:g}]",
 )
 @plain_command
 def send(options: Options, timeout: float | None, **given: Any) -> None:
@@ -51,7 +51,8 @@ def send(options: Options, timeout: float | None, **given: Any) -> None:
 
     That is BODY; without it, what --file or standard input holds. It is put into the transmission queue that leads to
     the queue there, best one as reliable as it is to be, and carried on by an edge. Ends with 0 once it is stored, with
-    --wait once the peer has confirmed it; with 1 if that will not come, with 5 if it did not come in time.
+    --wait once the peer has confirmed it; with 1 if that will not come, with 5 if it did not come in time, or, without
+    --timeout, when an attempt has failed: it is tried again all the same.
     """
     patience = min(timeout or TIMEOUT_S, TIMEOUT_S)
     asyncio.run(with_store(options, patience, _send, {"timeout": timeout, **given}))

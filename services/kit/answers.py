@@ -34,3 +34,8 @@ class Answers(list[Slot]):
             known.append(slot.reply)
         del self[: len(known)]
         return b"".join(known)
+
+    def end_with(self, slot: Slot) -> None:
+        """Nothing is owed behind it any more: what becomes known of that is never sent."""
+        if slot in self:  # else it stood behind another end itself
+            del self[self.index(slot) + 1 :]

@@ -27,6 +27,8 @@ class Condition:
         self._changed = asyncio.Event()
         self._changed.set()  # an earlier owner may have left its own
         self._told: str | None = None
+        self._logged: set[str] = set()  # what begins like these, since messages last got through
+        self._errors = 0  # that the store has not been told of
         self._stuck = service.stuck.labels(service.metrics.edge, protocol)
         self._task = job(self._keep_telling, f"condition of {queue.name!r}", service.metrics)
 
@@ -36,11 +38,19 @@ class Condition:
         if bool(text) != bool(self.text):
             self._stuck.inc(1 if text else -1)
         fields = {"queue": self._queue.name, "protocol": self._protocol}
-        if text:
+        if text and (label := text.partition(":")[0]) not in self._logged:  # two may come in turns for ever
+            self._logged.add(label)
             log.warning("nothing gets through: %s", text, extra={"action": "rqp_stuck", **fields})
-        else:
+        elif not text:
+            self._logged.clear()
             log.info("%s", recovered, extra={"action": "rqp_recovered", **fields})
         self.text = text
+        self._changed.set()
+
+    def report(self, text: str) -> None:
+        """An attempt has failed. Told each time: somebody may wait for a message that it concerns."""
+        self.say(text)
+        self._errors += 1
         self._changed.set()
 
     async def close(self, *, lost: bool) -> None:
@@ -61,13 +71,14 @@ class Condition:
                 self._changed.set()
 
     async def _tell(self) -> bool:
-        text = self.text
-        if text == self._told:
+        text, errors = self.text, self._errors
+        if text == self._told and not errors:
             return True
         try:
-            await self._service.domain(self._queue).set_condition(self._queue, text, self._fence)
+            await self._service.domain(self._queue).set_condition(self._queue, text, self._fence, errors)
         except StoreError as error:
             log.debug("the condition was not told: %s", error, extra={"action": "condition_untold"})
             return False
         self._told = text
+        self._errors -= errors
         return True

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from services.kit.metrics import Metrics
 from services.rqp.jobs import end, job
 from services.store import Store, StoreError
-from services.store.peer import PeerSpec
+from services.store.peer import Peer, PeerSpec, Unreadable
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,7 @@ class Registered:
     def __init__(self, store: Store, metrics: Metrics) -> None:
         self.peers: dict[str, PeerSpec] = {}
         self.on_change: list[Callable[[], None]] = []
+        self._unreadable: set[Unreadable] = set()  # told once
         self._store = store
         self._metrics = metrics
         self._stale = asyncio.Event()
@@ -51,12 +52,22 @@ class Registered:
     async def _read(self) -> bool:
         """False if the store could not be asked."""
         try:
-            peers = {peer.name: peer.spec for peer in await self._store.peers.all()}
+            found = await self._store.peers.all()
         except StoreError as error:
             log.debug("the peers cannot be read: %s", error, extra={"action": "peers_unread"})
             return False
+        self._complain({one for one in found if isinstance(one, Unreadable)})
+        peers = {one.name: one.spec for one in found if isinstance(one, Peer)}
         if peers != self.peers:
             self.peers = peers
             for tell in self.on_change:
                 tell()
         return True
+
+    def _complain(self, unreadable: set[Unreadable]) -> None:
+        for one in unreadable - self._unreadable:
+            fields = {"action": "peer_unreadable", "peer_name": one.name}
+            log.warning(
+                "peer %s is left out, its document cannot be read: %s", one.name, one.problem, extra=fields
+            )
+        self._unreadable = unreadable

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from services.kit.metrics import Metrics
 from services.kit.tally import Tally
+from services.rqp.clock import StoreClock
 from services.rqp.names import LookUp, Names
 from services.rqp.registered import Registered
 from services.rqp.settings import RqpSettings
@@ -42,7 +43,8 @@ class RqpService:
         self.name = session_name(metrics.edge)  # of this process, for whatever it holds in the store
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
-        self.names = Names(look_up, settings.lookup_s)
+        self.clock = StoreClock(store)
+        self.names = Names(look_up, settings.lookup_s, metrics)
         self.registered = Registered(store, metrics)
         self.agents: list[Agent] = []
         labels = ("protocol",)
@@ -82,5 +84,6 @@ class RqpService:
         await asyncio.gather(*(agent.close() for agent in self.agents))
         await self.errands.close()
         await self.registered.close()
+        await self.names.close()
         await self.store.close()
         await self.tally.close()

@@ -25,7 +25,8 @@ class Claims:
     async def reserve(self, queue: Queue, holder: str, ttl_ms: int) -> int:
         """From now on `holder` alone may publish (with holder=...): a fence number, kept when it is renewed.
 
-        Raises QueueReserved (its message says by whom, and for how long), QueuePaused, QueueUnknown;
+        A paused queue is given to nobody, but whoever has it may renew. Raises QueueReserved (its message says by whom,
+        and for how long), QueuePaused, QueueUnknown;
         ValueError for a holder that is empty or begins with '?', which `publish` means something else by.
         """
         if not holder or holder.startswith("?"):
@@ -55,13 +56,14 @@ class Claims:
         """The next one may own it at once. False: it was another's already."""
         return bool(await self.function("disown", [queue.keys[1]], owner, fence))
 
-    async def set_condition(self, queue: Queue, text: str, fence: int) -> bool:
+    async def set_condition(self, queue: Queue, text: str, fence: int, errors: int = 0) -> bool:
         """What is wrong with the queue, for whoever looks at it; '' = nothing. It stays until an owner says otherwise.
 
+        errors: attempts to send that have failed since it was last told, added to the queue's `send_errors`.
         False: the fence number is an owner's of before, and nothing was changed.
         """
         said = text[:MAX_CONDITION].encode("utf-8", "replace")
-        return bool(await self.function("set_condition", [queue.keys[1]], said, fence))
+        return bool(await self.function("set_condition", [queue.keys[1]], said, fence, errors))
 
     @staticmethod
     def _granted(queue: Queue, reply: Any) -> Any:

@@ -9,7 +9,7 @@ StoreError
 ├── QueueUnknown          no such queue, or the handle is of a queue deleted meanwhile
 ├── QueueExists
 ├── QueueNotEmpty
-├── NumberTaken           another queue has this number
+├── NumberTaken           another queue has this number, or leads to it
 ├── QueueFull             max_length or max_bytes reached, overflow policy reject
 ├── MessageTooLarge       larger than the peers of a transmission queue take
 ├── QueuePaused
@@ -92,7 +92,7 @@ class QueueNotEmpty(StoreError):
 
 
 class NumberTaken(StoreError):
-    """another queue has this number"""
+    """another queue has this number, or leads to it"""
 
     reason = "number_taken"
 

@@ -16,6 +16,7 @@ COUNTERS = (
     "redriven",
     "purged",
     "dead_trimmed",
+    "send_errors",
     "bytes_in",
     "bytes_out",
 )

@@ -123,6 +123,14 @@ class Peer:
     spec: PeerSpec
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A document of the catalogue that this version cannot read: a newer one may have written it."""
+
+    name: str
+    problem: str
+
+
 def to_peer_document(peer: Peer) -> dict[str, Any]:
     """The document as it would be written: only what differs from the defaults."""
     plain = peer.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)

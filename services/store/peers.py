@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from services.store.errors import StoreFault
 from services.store.outcomes import tell
-from services.store.peer import Peer, PeerSpec
+from services.store.peer import Peer, PeerSpec, Unreadable
 from services.store.registry import Registry, decode_name, encode_name
 from services.store.spec import MAX_NAME_BYTES
 
@@ -32,17 +32,21 @@ class Peers:
         await self._registry.tell(NOTICE + name)
         return bool(new)
 
-    async def all(self) -> list[Peer]:
-        """In the order of their names."""
+    async def all(self) -> list[Peer | Unreadable]:
+        """In the order of their names. One that cannot be read hides no other."""
         found = await self._registry.link.call("HGETALL", self._registry.keys.peers)
         return sorted(
-            (_parse(decode_name(found[i]), found[i + 1]) for i in range(0, len(found), 2)),
+            (_read(decode_name(found[i]), found[i + 1]) for i in range(0, len(found), 2)),
             key=lambda peer: peer.name,
         )
 
     async def find(self, name: str) -> Peer | None:
+        """None: there is none. Raises StoreFault if it cannot be read."""
         found = await self._registry.link.call("HGET", self._registry.keys.peers, encode_name(name))
-        return None if found is None else _parse(name, found)
+        peer = None if found is None else _read(name, found)
+        if isinstance(peer, Unreadable):
+            raise StoreFault(f"the document of peer {name!r} in the store cannot be read: {peer.problem}")
+        return peer
 
     async def delete(self, name: str) -> bool:
         """False: there was none."""
@@ -61,8 +65,9 @@ class Peers:
             tell(watcher, name)
 
 
-def _parse(name: str, document: bytes) -> Peer:
+def _read(name: str, document: bytes) -> Peer | Unreadable:
     try:
         return Peer(name, PeerSpec.model_validate_json(document))
     except ValidationError as error:
-        raise StoreFault(f"the document of peer {name!r} in the store cannot be read: {error}") from error
+        faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        return Unreadable(name, "; ".join(fault.removeprefix(": ") for fault in faults))

@@ -112,6 +112,7 @@ class Pipe(Verbs):
     # life
 
     def start(self) -> None:
+        self._down_since = time.monotonic()  # until now nobody has tried to reach the store
         self._task = asyncio.create_task(self._run(), name=f"pipe {self.keys.domain}")
         self._ticker = asyncio.create_task(self._watch(), name=f"pipe watch {self.keys.domain}")
 

@@ -18,6 +18,7 @@ from services.store.keys import RegistryKeys
 from services.store.library import source
 from services.store.link import Link, explain
 from services.store.queues import Queue
+from services.store.rqp_binding import split_claim
 from services.store.spec import STORED, QueueSpec
 
 READY = b"ready"
@@ -33,8 +34,17 @@ def decode_name(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def number_taken(number: str, by: str) -> str:
-    return f"{number} is the number of queue {by!r}: each number belongs to one queue"
+def claim_taken(claim: str, by: str) -> str:
+    """claim: as the other queue has it."""
+    what, peer = split_claim(claim)
+    if not peer:
+        return f"{what} is the number of queue {by!r}: each number belongs to one queue"
+    where = "every peer" if peer == "*" else f"peer {peer}"
+    return (
+        f"queue {by!r} leads {what} at {where} already, and two would keep each other out: put everything into that "
+        "one; a message may say for itself whether it is reliable, by its attribute 'certain' or `penstock rqp send "
+        "--reliable` and `--unreliable`"
+    )
 
 
 def new_dataset() -> str:
@@ -88,10 +98,10 @@ class Registry:
         mode = "apply" if replace else "create"
         text = spec.model_dump_json(by_alias=True, exclude_defaults=True)
         document = (encode_name(name), owner, spec.domain, text, mode)
-        index = (int(spec.remote is not None), *spec.numbers())
+        index = (int(spec.remote is not None), *spec.claims())
         reply = await self.link.function("register", keys, await self.epoch(), *document, *index)
         if reply[0] == b"TAKEN":
-            raise NumberTaken(number_taken(reply[1].decode(), decode_name(reply[2])))
+            raise NumberTaken(claim_taken(reply[1].decode(), decode_name(reply[2])))
         qid, domain, new, kept, fresh = reply
         return self._queue(name, qid.decode(), domain.decode(), owner, kept), bool(new), bool(fresh)
 
@@ -135,7 +145,7 @@ class Registry:
                 return
 
     async def numbers(self) -> dict[str, str]:
-        """'rqp-mca 7' -> name of the queue that has this number."""
+        """Queues by what they claim: 'rqp-mca 7' -> who has it, 'to rqp-mca 7 at shop' -> who leads there."""
         found = await self.link.call("HGETALL", self.keys.numbers)
         return {found[i].decode(): decode_name(found[i + 1]) for i in range(0, len(found), 2)}
 

@@ -41,6 +41,17 @@ def number_name(protocol: str, number: int) -> str:
     return f"{protocol} {number}"
 
 
+def destination_name(protocol: str, number: int, peer: str) -> str:
+    """How the registry names where a transmission queue leads: 'to rqp-mca 7 at warehouse'; '*' is every peer."""
+    return f"to {number_name(protocol, number)} at {peer}"
+
+
+def split_claim(claim: str) -> tuple[str, str]:
+    """('to rqp-mca 7', 'warehouse') of a destination, ('rqp-mca 7', '') of a number."""
+    what, _, peer = claim.partition(" at ")
+    return what, peer
+
+
 def check_peer_name(name: str) -> str:
     if not PEER_NAME.fullmatch(name):
         raise ValueError("a peer's name has 1 to 255 characters, no spaces and no commas")
@@ -102,6 +113,14 @@ class Remote(Document):
         """Whether a message is kept until its receipt is confirmed: as it says itself, else as its queue does."""
         told = attributes.get(CERTAIN)
         return told if isinstance(told, bool) else self.reliable
+
+    def destinations(self) -> list[str]:
+        """Where no other queue may lead, too: an RQP/MCA peer has its queue assigned to one sender (rqp_mca.md 2.3)."""
+        if self.protocol is not Protocol.MCA:
+            return []
+        return [
+            destination_name(self.protocol, self.number, peer) for peer in dict.fromkeys(self.peers or ("*",))
+        ]
 
     @property
     def number(self) -> int:

@@ -155,6 +155,10 @@ class QueueSpec(Document):
         given = {Protocol.MCA: self.bindings.rqp_mca.queue_id, Protocol.CAST: self.bindings.rqp_cast.key}
         return [number_name(protocol, number) for protocol, number in given.items() if number is not None]
 
+    def claims(self) -> list[str]:
+        """What no other queue may claim: its numbers, and where it leads ('to rqp-mca 7 at warehouse')."""
+        return [*self.numbers(), *(self.remote.destinations() if self.remote is not None else ())]
+
     def subscription(self, name: str) -> str:
         """What the log knows of a queue that subscribes to it, as JSON; '' if it does not."""
         patterns = self.bindings.text.subscribe

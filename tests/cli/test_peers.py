@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from services.store import Store
 from tests.cli.shell import Shell, running
 
 SHOP = {"protocol": "rqp-mca", "addresses": ["10.0.0.7", "shop.example.org:11311"], "window": 100}
@@ -19,7 +20,7 @@ kind: Peer
 metadata: {name: warehouse}
 spec: {protocol: rqp-cast, addresses: [10.0.0.8], omitAddress: true}
 """
-QUEUE = "---\nmetadata: {name: to-shop}\nspec: {remote: {protocol: rqp-mca, queueId: 7, peers: [shop]}}\n"
+QUEUE = "---\nmetadata: {name: to-shop}\nspec: {remote: {protocol: rqp-mca, queueId: 70, peers: [shop]}}\n"
 
 
 @pytest.fixture
@@ -44,6 +45,24 @@ def test_list_shows_them_all(shell: Shell) -> None:
     table = shell.run("peer", "list").text.splitlines()
     assert table[0].split() == ["peer", "protocol", "addresses"]
     assert table[2].split() == ["shop", "rqp-mca", "10.0.0.7,", "shop.example.org:11311"]
+
+
+@pytest.mark.usefixtures("peers")
+def test_one_that_cannot_be_read_is_listed_and_can_be_replaced(shell: Shell) -> None:
+    async def break_it(store: Store) -> None:
+        keys = store.registry.keys
+        await store.registry.link.call("HSET", keys.peers, "shop", '{"protocol":"pigeon","addresses":["a"]}')
+
+    shell.with_store(break_it)
+    told = shell.run("peer", "list", "--json").objects
+    assert [one["name"] for one in told] == ["shop", "warehouse"]
+    assert told[0]["unreadable"].startswith("protocol: ")
+    table = shell.run("peer", "list").text.splitlines()
+    assert table[2].split()[:3] == ["shop", "unreadable", "protocol:"]
+    assert shell.fails("peer", "show", "shop", code=1).startswith("store_fault: the document of peer 'shop'")
+    again = shell.run("peer", "apply", "-f", "-", stdin=DOCUMENTS.encode())
+    assert again.text == "changed: peer shop\nunchanged: peer warehouse\n"
+    assert shell.run("peer", "show", "shop", "--json").object["spec"] == SHOP
 
 
 @pytest.mark.usefixtures("peers")

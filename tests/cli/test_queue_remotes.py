@@ -12,6 +12,7 @@ from tests.cli.shell import Shell
 from tests.servers import eventually
 
 REMOTE = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "7")
+OTHER, THIRD = (*REMOTE[:-1], "71"), (*REMOTE[:-1], "72")  # each leads somewhere else
 
 
 @pytest.fixture
@@ -63,9 +64,9 @@ def test_a_queue_that_nobody_said_anything_of_leads_nowhere(
 
 
 def test_show_prints_what_apply_takes(shell: Shell, new_queue: Callable[..., str]) -> None:
-    name = new_queue(*REMOTE)
+    name = new_queue(*OTHER)
     document, _, figures = shell.run("queue", "show", name).text.partition("\n\n")
-    assert yaml.safe_load(document)["spec"] == {"remote": {"protocol": "rqp-mca", "queueId": 7}}
+    assert yaml.safe_load(document)["spec"] == {"remote": {"protocol": "rqp-mca", "queueId": 71}}
     assert "condition" in figures
     shell.run("queue", "apply", "-f", "-", stdin=document.encode())
     again = shell.run("queue", "apply", "-f", "-", stdin=document.encode())
@@ -74,7 +75,7 @@ def test_show_prints_what_apply_takes(shell: Shell, new_queue: Callable[..., str
 
 def test_show_and_list_tell_who_has_it_and_what_is_wrong(shell: Shell, new_queue: Callable[..., str]) -> None:
     """The edge of the `up` that runs here owns it, and knows no peer."""
-    name = new_queue(*REMOTE)
+    name = new_queue(*THIRD)
     shell.run("put", name, "x")
 
     async def work(store: Store) -> None:
@@ -139,3 +140,38 @@ def test_numbers_are_looked_at_before_the_first_document_is_declared(
         shell.fails("queue", "show", "n3", code=4)
     passed_on = shell.run("queue", "apply", "-f", "-", stdin=numbered(n1=103, n2=101))
     assert passed_on.text == "changed: n1\nchanged: n2\n", "what one gives up the next may have"
+
+
+def leading(**queues: str) -> bytes:
+    return "---\n".join(
+        f"metadata: {{name: {name}}}\nspec: {{remote: {{protocol: rqp-mca, queueId: 73, peers: [{peers}]}}}}\n"
+        for name, peers in queues.items()
+    ).encode()
+
+
+def test_two_queues_to_one_number_of_a_peer_are_refused(shell: Shell, gone: Callable[[str], None]) -> None:
+    """docs/rqp.md, Transmission queues; looked at before the first document is declared, too."""
+    shell.run("queue", "apply", "-f", "-", stdin=leading(r1="west", r2="south"))
+    gone("r1")
+    gone("r2")
+    for text, says in (
+        (
+            leading(r3="east", r4="north, west"),
+            "document 2 (r4): spec.remote: queue 'r1' leads to rqp-mca 73 at peer west",
+        ),
+        (
+            leading(r3="east", r4="east"),
+            "document 2 (r4): spec.remote: queue 'r3' leads to rqp-mca 73 at peer east",
+        ),
+        (leading(r3=""), "document 1 (r3): spec.remote: queue 'r"),
+        (leading(r1="", r2=""), "document 1 (r1): spec.remote: queue 'r2' leads to rqp-mca 73 at peer south"),
+    ):
+        error = shell.run("queue", "apply", "-f", "-", code=1, stdin=text).err
+        assert error.startswith("penstock: document_refused: -: ")
+        assert says in error
+        shell.fails("queue", "show", "r3", code=4)
+    options = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "73")
+    error = shell.fails("queue", "create", "r3", *options, "--remote-peers", "west", code=1)
+    assert error.startswith("number_taken: queue 'r1' leads to rqp-mca 73 at peer west already")
+    passed_on = shell.run("queue", "apply", "-f", "-", stdin=leading(r1="east", r2="west"))
+    assert passed_on.text == "changed: r1\nchanged: r2\n", "what one gives up the next may have"

@@ -69,9 +69,9 @@ def test_the_body_may_come_from_a_file_or_standard_input(shell: Shell, stays: st
 
 def test_the_best_queue_that_leads_there(shell: Shell, number: int) -> None:
     """As reliable as the message is to be; reliable if it does not say; one that is not paused before one that is."""
-    kept = declare(shell, f"kept{number}", "rqp-mca", queueId=number)
-    once = declare(shell, f"once{number}", "rqp-mca", queueId=number, reliable=False)
-    declare(shell, f"paused{number}", "rqp-mca", queueId=number, paused=True)
+    kept = declare(shell, f"kept{number}", "rqp-mca", queueId=number, peers=["a"])
+    once = declare(shell, f"once{number}", "rqp-mca", queueId=number, peers=["b"], reliable=False)
+    declare(shell, f"paused{number}", "rqp-mca", queueId=number, peers=["c"], paused=True)
     declare(shell, f"cast{number}", "rqp-cast", key=number, reliable=False)
 
     def sent(*options: str) -> str:

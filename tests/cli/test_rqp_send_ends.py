@@ -148,6 +148,33 @@ def test_why_it_waits(quiet: Shell, server: Server) -> None:
     assert fates(server) == []
 
 
+def test_an_error_that_was_reported_before_ends_nothing(quiet: Shell, server: Server) -> None:
+    """The next one does, in the same words or others."""
+
+    def report(text: str, errors: int) -> None:
+        async def tell(store: Store) -> None:
+            queue, domain = await store.find(GOAL), store.domain()
+            fence = await domain.own(queue, "rqp-test", 60_000)
+            assert fence is not None
+            assert await domain.set_condition(queue, text, fence, errors)
+
+        quiet.with_store(tell)
+
+    report("no_receiver: no peer has queue 7", 3)
+    sending = Sending(quiet, as_json=False)
+    assert sending.process.stderr is not None
+    assert sending.process.stderr.readline() == b"waiting: no_receiver: no peer has queue 7\n"
+    report("data_timeout: the peer does not confirm", 0)
+    assert sending.process.stderr.readline() == b"waiting: data_timeout: the peer does not confirm\n"
+    report("data_timeout: the peer does not confirm", 1)
+    _, said = sending.end(5)
+    assert said == (
+        "penstock: data_timeout: the peer does not confirm: the message waits in away and will still be sent"
+    )
+    assert quiet.stats(GOAL)["send_errors"] == 4
+    assert fates(server) == []
+
+
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_whoever_does_not_wait_any_longer(
     quiet: Shell, server: Server, signum: signal.Signals, code: int

@@ -35,3 +35,17 @@ def test_whenever_they_become_known(number: int, rng: random.Random) -> None:
         sent += answers.take_known()
     assert sent == bytes(range(number))
     assert not answers
+
+
+def test_behind_an_end_nothing_is_owed() -> None:
+    """What was before it still is, in its order; an end behind an end changes nothing."""
+    answers = Answers()
+    first, last, behind, far_behind = (answers.expect(0.0) for _ in range(4))
+    behind.reply = b"behind"
+    answers.end_with(last)
+    last.reply = b"last"
+    assert answers.take_known() == b""
+    answers.end_with(far_behind)
+    first.reply = b"first "
+    assert answers.take_known() == b"first last"
+    assert answers == []

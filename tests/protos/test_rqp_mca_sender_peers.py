@@ -220,36 +220,28 @@ def test_each_peer_has_its_own_window() -> None:
     assert sender.received("b", DataConfirm(3), 0.0) == [Remove(3)]
 
 
-# --- messages taken back
+# --- confirms that came before their data
 
 
-def test_withdrawn_while_idle_or_out_what_is_out_goes_on() -> None:
+def test_a_confirm_that_came_before_anything_was_out_confirms_nothing() -> None:
+    sender = requesting("a")
+    assert sender.received("a", YOURS, 1.0) == [SendData("a", 0, 1)]
+    failed = [Close("a"), ReportFailure(Failure.UNEXPECTED_CONFIRM, 1.0, 1), AskAvailability("a")]
+    assert sender.received("a", DataConfirm(1), 1.0, awaited=0) == failed
+
+
+def test_confirms_count_for_what_was_out_when_they_came() -> None:
     sender = sending("a", count=5, window=2)
-    assert sender.withdraw() == []
-    assert (sender.waiting, sender.unconfirmed, sender.state) == (2, 2, State.AWAITING_MESSAGE)
-    assert sender.received("a", DataConfirm(2), 1.0) == [Remove(2)]
-    assert sender.withdraw() == []
-    assert (sender.state, sender.receiver, sender.deadline()) == (State.IDLE, "a", None)
+    assert sender.received("a", DataConfirm(1), 1.0, awaited=2) == [Remove(1), SendData("a", 1, 1)]
+    failed = [Close("a"), ReportFailure(Failure.UNEXPECTED_CONFIRM, 1.0, 1), AskAvailability("a")]
+    assert sender.received("a", DataConfirm(2), 1.0, awaited=1) == [Remove(1), *failed]
+    assert (sender.waiting, sender.unconfirmed) == (3, 0)
 
 
-def test_withdrawn_while_nothing_is_out_nobody_is_asked_any_more() -> None:
-    assert stopped("a").withdraw() == []
-    assert asking("a", "b").withdraw() == [Close("a"), Close("b")]
-    assert requesting("a", "b").withdraw() == [Close("a"), Close("b")]
-    for sender in (stopped("a"), asking("a", "b"), requesting("a", "b")):
-        sender.withdraw()
-        assert (sender.state, sender.deadline(), sender.waiting) == (State.IDLE, None, 0)
-        sender.put(RELIABLE, 1, 9.0)
-        assert sender.deadline() == 11.0
-
-
-def test_abandoned_what_is_out_is_out_no_more() -> None:
-    sender = sending("a", count=5, window=2)
-    assert sender.abandon() == [Close("a")]
-    assert (sender.state, sender.deadline(), sender.waiting) == (State.IDLE, None, 0)
-    assert (sender.receiver, sender.unconfirmed) == (None, 0)
-    assert settled("a").abandon() == []
-    assert asking("a").abandon() == [Close("a")]
+def test_a_peer_that_broke_the_protocol_is_named_for_it() -> None:
+    sender = sending("a")
+    asked = [ReportFailure(Failure.PROTOCOL_ERROR, 1.0, 1), AskAvailability("a")]
+    assert sender.lost("a", 1.0, Failure.PROTOCOL_ERROR) == asked
 
 
 # --- misuse, and what the settings say

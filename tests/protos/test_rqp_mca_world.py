@@ -44,6 +44,8 @@ MOVES_OF: dict[type, set[Move]] = {
 }
 ASKING = {Move.ASKED, Move.ASKED_NEWCOMER, Move.FAILED}  # so many as there are peers
 
+DISTURBANCES = ["peers", "lie", "early", "too much", "lose", "lose", "withdraw", "expire", "abandon"]
+
 peers = st.sampled_from(PEERS)
 windows = st.sampled_from([1, 1, 3])
 
@@ -192,17 +194,21 @@ class World(RuleBasedStateMachine):
     def disturb(self, data: st.DataObject) -> None:
         """One rule, so that not all is disturbance: most that is begun should come to its end."""
         peer = data.draw(peers)
-        match data.draw(st.sampled_from(["peers", "lie", "too much", "lose", "lose", "withdraw", "abandon"])):
+        match data.draw(st.sampled_from(DISTURBANCES)):
             case "peers":
                 self.change_peers(data.draw(st.dictionaries(peers, windows)))
             case "lie":
                 self.lie(peer, data)
+            case "early":
+                self.confirm_early(data.draw(st.integers(0, 3)))
             case "too much":
                 self.confirm_too_much(data.draw(st.integers(1, 3)))
             case "lose":
                 self.lose(peer)
             case "withdraw":
                 self.withdraw()
+            case "expire":
+                self.expire(data.draw(st.integers(1, 3)))
             case "abandon":
                 self.abandon()
 
@@ -216,6 +222,15 @@ class World(RuleBasedStateMachine):
         actions = self.sender.received(peer, data.draw(st.sampled_from(lies)), self.now)
         assert actions[:1] == ([Close(peer)] if peer in self.links else [])
         self.carry_out(actions)
+
+    def confirm_early(self, awaited: int) -> None:
+        """One confirm more than there were messages out when they came; some were sent since."""
+        if awaited < self.sender.unconfirmed:
+            (peer,) = self.links
+            self.confirmed.update(list(self.links[peer].sent)[:awaited])
+            actions = self.sender.received(peer, DataConfirm(awaited + 1), self.now, awaited)
+            assert actions[: 2 if awaited else 1] == [*[Remove(awaited)] * bool(awaited), Close(peer)]
+            self.carry_out(actions)
 
     def confirm_too_much(self, more: int) -> None:
         if not self.sender.unconfirmed:
@@ -253,6 +268,15 @@ class World(RuleBasedStateMachine):
         self.carry_out(self.sender.withdraw())
         while len(self.line) > self.sender.unconfirmed:
             self.fate[self.line.pop().number] += 1
+
+    def expire(self, count: int) -> None:
+        out = self.sender.unconfirmed
+        count = min(count, len(self.line) - out)
+        if count:
+            self.carry_out(self.sender.expire(count))
+            for _ in range(count):
+                self.fate[self.line[out].number] += 1
+                del self.line[out]
 
     def abandon(self) -> None:
         self.carry_out(self.sender.abandon())

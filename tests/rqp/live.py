@@ -70,9 +70,12 @@ class LiveEdge(Live[RqpSettings]):
 
     async def numbered(self, name: str, number: int, **spec: Any) -> Queue:
         """A queue that others put into by its number."""
-        exclusive = spec.pop("exclusive", True)
-        bindings = {"rqpMca": {"queueId": number, "exclusive": exclusive}}
-        return await self.declare(name, bindings=bindings, **spec)
+        return await self.declare(name, **_numbered(number, **spec))
+
+    async def replace_numbered(self, name: str, number: int, **spec: Any) -> None:
+        """The document changes."""
+        document = QueueSpec.model_validate(_numbered(number, **spec))
+        await self.tools.declare(name, document, "test", replace=True)
 
     async def remote(self, name: str, number: int = 7, **remote: Any) -> Queue:
         """A transmission queue."""
@@ -140,3 +143,7 @@ class LiveEdge(Live[RqpSettings]):
         wrong = await self.tools.look_at(queue.domain).tidy(queue)
         assert wrong is None or not any(wrong.values()), f"{queue.name!r}: counters are wrong by {wrong}"
         return bool(stats["in_flight"] == 0 and stats["leases"] == 0 and stats["reserved_by"] == "")
+
+
+def _numbered(number: int, exclusive: bool = True, **spec: Any) -> dict[str, Any]:
+    return {"bindings": {"rqpMca": {"queueId": number, "exclusive": exclusive}}, **spec}

@@ -22,6 +22,7 @@ from protos.rqp_mca import (
     encode_message,
 )
 from services.kit.sockets import reset_on_close
+from services.store.peer import PeerSpec
 from tests.live import PATIENCE_S
 
 EventT = TypeVar("EventT", AvailableRequest, QueueRequest, Data)
@@ -180,3 +181,14 @@ def peer_settings(*peers: McaPeer, window: int = 1, profile: Profile = Profile.P
         f"p{number}": {"addresses": [peer.address], "window": window, "profile": profile.value}
         for number, peer in enumerate(peers)
     }
+
+
+def registered(*addresses: str, **spec: object) -> PeerSpec:
+    """As a document in the store says it."""
+    return PeerSpec.model_validate({"protocol": "rqp-mca", "addresses": list(addresses), **spec})
+
+
+async def take_one(call: Call, body: bytes) -> None:
+    """It comes, and is confirmed."""
+    assert await call.body() == body
+    call.confirm()

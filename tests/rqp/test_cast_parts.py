@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from protos.rqp_cast import Kept, ReceiverSettings, SenderSettings
 from services.rqp.cast import ports as ports_module
-from services.rqp.cast.clock import StoreClock
 from services.rqp.cast.limits import ADDRESSES, Allowance
 from services.rqp.cast.notes import Note
 from services.rqp.cast.ports import ANYBODY, Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
+from services.rqp.clock import StoreClock
 from services.store import Store
 from services.store.verbs import NOTE
 from tests.live import until

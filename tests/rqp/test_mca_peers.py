@@ -9,34 +9,16 @@ import pytest
 
 from protos.rqp_mca import AvailableConfirm, Profile, QueueConfirm, QueueRequest
 from services.rqp.mca.settings import McaPeer, parse_address
+from services.store.keys import RegistryKeys
 from services.store.peer import PeerSpec
 from tests.live import until
 from tests.rqp.conftest import Start
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_peer import Call, peer_settings
 from tests.rqp.mca_peer import McaPeer as Peer
+from tests.rqp.mca_peer import registered, take_one
 from tests.servers import Server
 
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
-
-
-class Dns:
-    """Answers for names, as a test says; `addresses` may change while it runs."""
-
-    def __init__(self, **addresses: list[str]) -> None:
-        self.addresses = addresses
-        self.asked: list[str] = []
-
-    async def __call__(self, name: str) -> list[str]:
-        self.asked.append(name)
-        if name not in self.addresses:
-            raise OSError("no such name")
-        return self.addresses[name]
-
-
-async def take_one(call: Call, body: bytes) -> None:
-    assert await call.body() == body
-    call.confirm()
 
 
 def write(file: Path, text: str) -> None:
@@ -44,10 +26,6 @@ def write(file: Path, text: str) -> None:
     fresh = file.with_suffix(".new")
     fresh.write_text(text)
     os.replace(fresh, file)
-
-
-def registered(*addresses: str, **spec: object) -> PeerSpec:
-    return PeerSpec.model_validate({"protocol": "rqp-mca", "addresses": list(addresses), **spec})
 
 
 # the file
@@ -103,62 +81,16 @@ async def test_a_file_that_is_not_there_yet(server: Server, start: Start, peer: 
     assert len(edge.log.events("rqprc_unread")) == 1
 
 
-# names
-
-
-async def test_all_addresses_of_a_name_are_receiving_mcas(server: Server, start: Start) -> None:
-    async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
-        dns = Dns(**{"mca.example": ["127.0.0.1", "127.0.0.2"]})
-        peers = {"them": {"addresses": [f"mca.example:{one.port}"]}}
-        edge = await start(server, look_up=dns, mca={"peers": peers, "availability_timeout_s": 20.0})
-        queue = await edge.remote("away")
-        await edge.put(queue, b"one")
-        call, other = await one.asked(), await two.asked()
-        call.say(AVAILABLE)
-        other.say(AVAILABLE)
-        await until(lambda: call.waiting or other.waiting)
-
-
-async def test_a_name_that_comes_to_mean_another_machine(server: Server, start: Start) -> None:
-    """Looked up again every `lookup_s`."""
-    async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
-        dns = Dns(**{"mca.example": ["127.0.0.1"]})
-        peers = {"it": {"addresses": [f"mca.example:{one.port}"]}}
-        edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.1)
-        queue = await edge.remote("away")
-        await edge.put(queue, b"one")
-        call = await one.reserved()
-        await take_one(call, b"one")
-        dns.addresses["mca.example"] = ["127.0.0.2"]
-        await call.ended()
-        await edge.put(queue, b"two")
-        await take_one(await two.reserved(), b"two")
-
-
-async def test_a_name_that_is_not_found_any_more_keeps_its_addresses(
-    server: Server, start: Start, peer: Peer
+async def test_two_lines_of_one_host_are_two_receiving_mcas(
+    server: Server, start: Start, peer: Peer, other_peer: Peer, tmp_path: Path
 ) -> None:
-    """A name server that is away must not end what works."""
-    dns = Dns(**{"mca.example": ["127.0.0.1"]})
-    peers = {"it": {"addresses": [f"mca.example:{peer.port}"]}}
-    edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.1)
-    queue = await edge.remote("away")
+    file = tmp_path / ".rqprc"
+    file.write_text(f"{peer.address}\n{other_peer.address}\n")
+    edge = await start(server, mca={"rqprc": str(file)})
+    queue = await edge.remote("away", peers=[peer.host])
     await edge.put(queue, b"one")
-    call = await peer.reserved()
-    await take_one(call, b"one")
-    del dns.addresses["mca.example"]
-    await until(lambda: edge.log.events("name_not_found", name_asked="mca.example"))
-    await edge.put(queue, b"two")
-    await take_one(call, b"two")
-
-
-async def test_a_name_that_nobody_knows_holds_up_no_other(server: Server, start: Start, peer: Peer) -> None:
-    peers = {"lost": {"addresses": ["nowhere.example"]}, **peer_settings(peer)}
-    edge = await start(server, look_up=Dns(), mca={"peers": peers})
-    queue = await edge.remote("away")
-    await edge.put(queue, b"one")
-    await take_one(await peer.reserved(), b"one")
-    assert len(edge.log.events("name_not_found")) == 1
+    await other_peer.asked()
+    await peer.asked()
 
 
 # the store
@@ -183,6 +115,22 @@ async def test_peers_in_the_store(server: Server, start: Start, peer: Peer, othe
     await edge.tools.peers.apply("berlin", registered(other_peer.address))
     await take_one(await other_peer.reserved(), b"three")
     await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_document_that_cannot_be_read_hides_no_other(
+    server: Server, start: Start, peer: Peer
+) -> None:
+    """It is told once; who wrote it may be of a newer version."""
+    server.call("HSET", RegistryKeys().peers, "later", '{"protocol":"rqp-mca","addresses":["a"],"tls":true}')
+    edge = await start(server)
+    queue = await edge.remote("away")
+    await edge.tools.peers.apply("berlin", registered(peer.address))
+    await edge.put(queue, b"one")
+    await take_one(await peer.reserved(), b"one")
+    await edge.tools.peers.delete("berlin")
+    await until(lambda: not edge.service.registered.peers)
+    (line,) = edge.log.events("peer_unreadable", peer_name="later")
+    assert "peer later is left out" in line.getMessage()
 
 
 async def test_peers_of_the_other_protocol_are_not_asked(server: Server, start: Start, peer: Peer) -> None:

@@ -38,7 +38,7 @@ async def test_it_is_followed_when_it_moves_to_the_end(
     """4.1, 4.2: nobody answers, then FAILURE: each time it goes behind the others, whose SUCCESS is not its."""
     edge = await machines.sender(t_wait1_s=0.3)
     queue = await remote(edge)
-    async with SendCommand(server, *TO_7, "mine") as command:
+    async with SendCommand(server, *TO_7, "--timeout", "60", "mine") as command:
         await receiver.question()  # not answered
         await edge.put(queue, b"another")
         assert await receiver.receive(Result.FAILURE) in (b"mine", b"another")
@@ -84,3 +84,15 @@ async def test_a_receiver_that_does_not_confirm(
     assert ended.complaint["message"].endswith("not confirmed within 4 s: the message is still in out")
     stats = await edge.stats(queue)
     assert stats["ready"] + stats["in_flight"] == 1
+
+
+async def test_an_error_ends_the_waiting(server: Server, machines: Machines, receiver: HandReceiver) -> None:
+    """4.1: nobody answers. The message stays, and is sent when somebody does."""
+    edge = await machines.sender(t_wait1_s=0.3)
+    queue = await remote(edge)
+    ended = await sent(server, *TO_7, "mine")
+    assert ended.code == 5
+    assert ended.told == {"queue": "out", "state": "waits", "reason": "no_answer"}
+    assert ended.complaint["message"].endswith(": the message waits in out and will still be sent")
+    assert await receiver.receive(Result.SUCCESS) == b"mine"
+    await until(lambda: edge.is_empty(queue))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from protos.rqp_mca import AvailableConfirm, QueueConfirm, QueueRequest
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
@@ -105,6 +106,28 @@ async def test_nobody_has_the_queue(server: Server, start: Start, peer: McaPeer)
     ended = await sent(server, *TO_7, "--timeout", "2", "kept")
     assert (ended.code, ended.told["state"], ended.complaint["error"]) == (5, "waits", "no_receiver"), ended
     assert "no peer has queue 7; not confirmed within 2 s" in ended.complaint["message"]
+
+
+async def test_an_error_ends_the_waiting(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.1: the one-shot send ends with it; the message stays first, and is sent when that is possible."""
+    edge = await sending_edge(server, start, peer, availability_timeout_s=0.3)
+    queue = await edge.remote("away")
+    for number in (1, 2):  # the second is put in when the queue's condition says so already
+        ended = await sent(server, *TO_7, f"m{number}")
+        assert ended.code == 5
+        assert ended.told == {"queue": "away", "state": "waits", "reason": "no_receiver"}
+        assert ended.complaint["message"] == (
+            "no peer has queue 7: the message waits in away and will still be sent"
+        )
+    while (call := await peer.asked()).is_over.is_set():
+        pass
+    call.say(AvailableConfirm(7))
+    await call.next(QueueRequest)
+    call.say(QueueConfirm(7))
+    for number in (1, 2):
+        assert await call.body() == b"m%d" % number
+        call.confirm()
+    await until(lambda: edge.is_empty(queue))
 
 
 async def test_the_edge_that_sends_is_killed(

@@ -65,3 +65,15 @@ async def test_an_empty_store_waits_for_its_set_up(own_server: Server) -> None:
             await until(lambda: edge.store.trouble is None)
     finally:
         await edge.close()
+
+
+async def test_a_domain_that_was_only_looked_at_is_not_away_when_it_is_first_used(desk: Desk) -> None:
+    """However long that was: nobody had tried to reach the store, and it is waited for as ever."""
+    await desk.queue(domain="elsewhere")
+    async with desk.another() as edge:
+        looked_at = edge.store.look_at("elsewhere").pipe
+        looked_at._down_since -= 60.0
+        pipe = edge.store.domain("elsewhere").pipe
+        assert pipe is looked_at
+        assert pipe.refuses() is None
+        await pipe.ready()

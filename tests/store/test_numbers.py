@@ -182,7 +182,7 @@ async def test_queues_that_lead_elsewhere_are_listed(desk: Desk) -> None:
 
     await desk.queue("here")
     await desk.queue("there", remote=REMOTE)
-    gone = await desk.queue("gone", remote=REMOTE)
+    gone = await desk.queue("gone", remote={**REMOTE, "queueId": 8})
     async with desk.another() as other:
         assert await listed(other) == ["gone", "there"]
         await desk.store.delete(gone)

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from services.store.errors import NotInitialised, StoreFault
-from services.store.peer import Peer, PeerDocument, PeerSpec, Profile, split_address, to_peer_document
+from services.store.peer import (
+    Peer,
+    PeerDocument,
+    PeerSpec,
+    Profile,
+    Unreadable,
+    split_address,
+    to_peer_document,
+)
 from services.store.registry import EVERYTHING
 from services.store.rqp_binding import DuplicateResult, Protocol
 from tests.servers import Server
@@ -138,10 +146,21 @@ async def test_an_empty_store_has_no_peers_and_takes_none(own_server: Server) ->
         await edge.close()
 
 
-async def test_a_document_that_cannot_be_read_is_named(desk: Desk) -> None:
-    await desk.domain.link.call("HSET", desk.store.registry.keys.peers, "shop", '{"protocol":"pigeon"}')
-    with pytest.raises(StoreFault, match="peer 'shop'"):
-        await desk.store.peers.all()
+async def test_a_document_that_cannot_be_read_is_named_and_hides_no_other(desk: Desk) -> None:
+    peers, keys = desk.store.peers, desk.store.registry.keys
+    await peers.apply("warehouse", CAST)
+    await desk.domain.link.call("HSET", keys.peers, "shop", '{"protocol":"pigeon"}', "broken", "{")
+    broken, shop, warehouse = await peers.all()
+    assert isinstance(shop, Unreadable)
+    assert "protocol: Input should be 'rqp-mca' or 'rqp-cast'; addresses: Field required" in shop.problem
+    assert isinstance(broken, Unreadable)
+    assert (broken.name, broken.problem[:13]) == ("broken", "Invalid JSON:")
+    assert warehouse == Peer("warehouse", CAST)
+    with pytest.raises(StoreFault, match="peer 'shop' in the store cannot be read: protocol"):
+        await peers.find("shop")
+    await peers.apply("shop", MCA)
+    assert await peers.delete("broken")
+    assert await peers.all() == [Peer("shop", MCA), warehouse]
 
 
 async def test_whoever_watches_is_told_and_queues_are_not_mistaken_for_peers(desk: Desk) -> None:

@@ -132,6 +132,10 @@ async def test_a_paused_queue_is_reserved_for_nobody(desk: Desk) -> None:
     await desk.domain.available(queue, "mca 7")
     await desk.store.declare("orders", QueueSpec(paused=True), "test", replace=True)
     with pytest.raises(QueuePaused):
+        await desk.domain.reserve(queue, "mca 8", 60_000)
+    assert await desk.domain.reserve(queue, "mca 7", 60_000) == 1, "whoever has it keeps it"
+    assert await desk.domain.release_reservation(queue, "mca 7", 1)
+    with pytest.raises(QueuePaused):
         await desk.domain.reserve(queue, "mca 7", 60_000)
 
 

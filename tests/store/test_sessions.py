@@ -138,6 +138,19 @@ async def test_what_kills_its_consumers_dies_itself(desk: Desk, client: Client) 
     assert letter.error == "the edge that held it died"
 
 
+async def test_no_message_dies_of_sending_agents_that_do(desk: Desk, client: Client) -> None:
+    """rqp_mca.md 3.1: what is in a transmission queue is never dropped, whoever held it dies."""
+    remote = {"protocol": "rqp-mca", "queueId": 7}
+    queue = await desk.queue(visibility_timeout=VISIBLE, max_deliveries=1, remote=remote)
+    await desk.put(queue, b"precious")
+    for session in ("first", "second"):
+        assert len(take(Lane(client, session, desk.pipe.epoch), queue)) == 1
+        await until(lambda name=session: swept(desk, name))
+    (again,) = await desk.take(queue)
+    assert (again.acquired, again.failed) == (3, 0)
+    assert [d async for d in desk.dead(queue).matching()] == []
+
+
 async def test_a_queue_deleted_meanwhile_does_not_hold_up_the_others(desk: Desk, mute: Lane) -> None:
     gone, kept = [await desk.queue(name, visibility_timeout=VISIBLE) for name in ("gone", "kept")]
     for queue in (gone, kept):

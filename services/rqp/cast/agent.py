@@ -6,7 +6,6 @@ import asyncio
 
 from services.rqp.cast.asker import Asker
 from services.rqp.cast.attempt import Means
-from services.rqp.cast.clock import StoreClock
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.findreceiver import FindReceiver
 from services.rqp.cast.machines import PROTOCOL, Machines
@@ -76,7 +75,7 @@ class Sending:
         self._asker = Asker(settings, machines)
         self._ports = Ports(settings.host, settings.sender_range, settings.port_rest_s)
         means = Means(settings, machines, counts, self._asker, self.findreceiver, self._ports)
-        self._shared = Shared(service, means, StoreClock(service.store), Ids(service.store))
+        self._shared = Shared(service, means, service.clock, Ids(service.store))
         self._outbox = Outbox(service, PROTOCOL, self._make)
         self._starting: asyncio.Task[None] | None = None
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from protos.rqp_cast import Kept
-from services.rqp.cast.clock import StoreClock
+from services.rqp.clock import StoreClock
 
 VERSION = "cast1"
 NOTHING = "-"

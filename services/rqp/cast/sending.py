@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -22,9 +23,9 @@ from protos.rqp_cast import (
 )
 from services.rqp.cast.asked import asked
 from services.rqp.cast.attempt import Attempt, Fate, Load, Means
-from services.rqp.cast.clock import StoreClock
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.stock import Ids, Message, Stock
+from services.rqp.clock import StoreClock
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
 from services.store import Delivery, Queue, Source, StoreError
@@ -189,6 +190,7 @@ class CastSending:
         """The counters, and what is told of the queue."""
         service = self._shared.service
         edge = service.metrics.edge
+        tell: Callable[[str], None] = self._condition.say
         if isinstance(fate, Hold):
             fields = {"action": "cast_held", "queue": self._queue.name}
             log.error("a message is too old to be sent again: it is held in the dead letters", extra=fields)
@@ -202,7 +204,8 @@ class CastSending:
             if fate.why in (Why.NOT_CONFIRMED, Why.FAILURE):
                 service.repeated.labels(edge, PROTOCOL).inc()
             self._trouble = f"{fate.why.value}: {self._words(message, fate.why)}"
-        self._condition.say(self._trouble)
+            tell = self._condition.report
+        tell(self._trouble)
 
     def _emptied(self) -> None:
         """Whatever did not get through is gone: expired, or among the dead letters."""

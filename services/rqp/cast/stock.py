@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from protos.rqp_cast import MAX_U32, ZERO_ID, Kept, Outgoing, Quality, encode_record
 from services.rqp.cast.asked import asked
-from services.rqp.cast.clock import StoreClock
 from services.rqp.cast.notes import Note
+from services.rqp.clock import StoreClock
 from services.rqp.service import RqpService
 from services.store import Delivery, Queue, Source, Store, StoreError, records
 from services.store.waking import POLL_S

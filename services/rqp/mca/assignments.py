@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from functools import partial
 
 from services.kit.session import Wire
 from services.rqp.mca.receiver import Receiver
-from services.store import Queue, StoreError, StoreUnavailable
-from services.store.errors import OutcomeUnknown
+from services.store import Queue, StoreError
+from services.store.errors import QueueReserved, QueueUnknown
+
+log = logging.getLogger(__name__)
 
 RENEWALS = 4  # within the ttl: a store call for every message would cost too much
 
@@ -20,6 +23,11 @@ class Assignment:
     fence: int
     named: float  # when a message last named it
     renewed: float  # when the lease was last prolonged
+
+    @property
+    def is_exclusive(self) -> bool:
+        """As the queue's document says now."""
+        return self.queue.spec.bindings.rqp_mca.exclusive
 
 
 class Assignments:
@@ -43,16 +51,17 @@ class Assignments:
         if not queue.spec.bindings.rqp_mca.exclusive:
             return  # many hold it at once
         fence = await domain.reserve(queue, self._holder, round(self._ttl_s * 1000))
-        if self.is_over:
+        if self.is_over or not queue.spec.bindings.rqp_mca.exclusive:  # by now
             await domain.release_reservation(queue, self._holder, fence)
             return
         now = self._wire.loop_time()
         self._held[number] = Assignment(queue, fence, now, now)
+        self._receiver.followers.add(self.follow)
 
     def named(self, number: int) -> None:
         """A message names this queue."""
         held = self._held.get(number)
-        if held is None:
+        if held is None or not held.is_exclusive:
             return
         held.named = now = self._wire.loop_time()
         if now - held.renewed >= self._ttl_s / RENEWALS:
@@ -65,7 +74,7 @@ class Assignments:
         """For the messages that renewed nothing, the rest of their ttl."""
         self._timer = None
         for number, held in self._held.items():
-            if held.named > held.renewed:
+            if held.named > held.renewed and held.is_exclusive:
                 self._renew(number, held, held.named)
 
     def _renew(self, number: int, held: Assignment, since: float) -> None:
@@ -77,24 +86,43 @@ class Assignments:
 
     def _renewed(self, number: int, held: Assignment, outcome: int | StoreError) -> None:
         """What has run out and is another's now is found out by the step that inserts, too."""
-        if isinstance(outcome, StoreUnavailable | OutcomeUnknown):
-            return
-        if self._held.get(number) is not held:
-            return  # freed meanwhile
-        if isinstance(outcome, StoreError):
+        is_held = self._held.get(number) is held
+        if isinstance(outcome, int):
+            if number not in self._held:  # freed before the store came to it
+                self._receiver.service.errands.ask(self._release(held, outcome), lambda _: None)
+            elif is_held:
+                held.fence = outcome
+        elif is_held and isinstance(outcome, QueueReserved | QueueUnknown):
+            del self._held[number]  # for any other reason it may still be ours to free
+
+    def follow(self) -> None:
+        """Documents of queues have changed: what many may hold at once now is kept for nobody any more."""
+        for number, held in self._held.items():
+            if not held.is_exclusive:
+                work = self._release(held, held.fence)
+                self._receiver.service.errands.ask(work, partial(self._released, number, held))
+
+    def _released(self, number: int, held: Assignment, outcome: bool | StoreError) -> None:
+        if self._held.get(number) is held and not isinstance(outcome, StoreError):
             del self._held[number]
-        else:
-            held.fence = outcome
 
     async def free(self) -> None:
         """The connection ends: they are free for others when this returns, or run out."""
         self.is_over = True
+        self._receiver.followers.discard(self.follow)
         if self._timer is not None:
             self._timer.cancel()
         held, self._held = self._held, {}
-        domain = self._receiver.service.domain
         for one in held.values():
-            await domain(one.queue).release_reservation(one.queue, self._holder, one.fence)
+            try:
+                await self._release(one, one.fence)
+            except StoreError as error:
+                fields = {"action": "assignment_left", "queue": one.queue.name}
+                log.info("an assignment is left to run out: %s", error, extra=fields)
+
+    async def _release(self, held: Assignment, fence: int) -> bool:
+        domain = self._receiver.service.domain(held.queue)
+        return await domain.release_reservation(held.queue, self._holder, fence)
 
     def __bool__(self) -> bool:
         return bool(self._held)

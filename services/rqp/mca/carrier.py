@@ -29,6 +29,7 @@ from protos.rqp_mca import (
     encode_message,
     encode_queue_request,
 )
+from protos.types import PeerError
 from services.kit.alarm import Alarm
 from services.kit.dialler import Dialler
 from services.rqp.condition import Condition
@@ -37,6 +38,7 @@ from services.rqp.mca.directory import Directory, Endpoints
 from services.rqp.mca.feed import Feed
 from services.rqp.mca.receiver import PROTOCOL
 from services.rqp.mca.settings import McaSettings
+from services.rqp.mca.troubles import Troubles
 from services.rqp.service import RqpService
 from services.store import Delivery, Queue, Source
 
@@ -44,13 +46,6 @@ log = logging.getLogger(__name__)
 
 GRACE_S = 0.001  # the loop counts in milliseconds; a delay of 0 would run before the next poll for input
 NO_RECEIVER = "no_receiver"  # of dead letters (3.1)
-WHY = {  # of conditions and dead letters, for people
-    Failure.NO_RECEIVER: "no peer has queue {}",
-    Failure.NOT_RESERVED: "no peer that has queue {} reserves it",
-    Failure.DATA_TIMEOUT: "the peer that reserved queue {} does not confirm",
-    Failure.CONNECTION_LOST: "the peer that reserved queue {} closes the connection instead of confirming",
-    Failure.UNEXPECTED_CONFIRM: "the peer that reserved queue {} says something else than the confirm",
-}
 
 
 def kind_of(is_certain: bool) -> MessageType:
@@ -79,6 +74,7 @@ class Carrier:
         self._condition = condition
         self._names = remote.peers
         self._number = remote.number
+        self._troubles = Troubles(remote.number)
         self._machine = Sender(remote.number, settings.times())
         self._source = Source()
         self._channels: dict[Peer, Channel] = {}
@@ -138,6 +134,14 @@ class Carrier:
         """How many messages to have at hand: twice what may be out, so that the store is not waited for."""
         return 2 * max((endpoint.window for endpoint in self._endpoints.values()), default=1)
 
+    def expire(self, before_ms: int) -> None:
+        """What is out may still be confirmed, and stays (3.6)."""
+        old = self._feed.line.take_older(self._machine.unconfirmed, before_ms)
+        if old:
+            self._act(self._machine.expire(sum(delivery.count for delivery in old)))
+            self._give_back(old)
+            self._feed.has_room()
+
     # what happens
 
     def _peers_changed(self) -> None:
@@ -146,16 +150,23 @@ class Carrier:
         self._act(self._machine.peers_changed(windows, self._loop.time()))
         self._feed.has_room()
 
-    def received(self, channel: Channel, confirm: Confirm) -> None:
-        self._act(self._machine.received(channel.endpoint.key, confirm, self._loop.time()))
+    def awaited(self, channel: Channel) -> int:
+        return self._machine.unconfirmed if channel.endpoint.key == self._machine.receiver else 0
 
-    def lost(self, channel: Channel, trouble: str) -> None:
+    def received(self, channel: Channel, confirm: Confirm, awaited: int) -> None:
+        self._act(self._machine.received(channel.endpoint.key, confirm, self._loop.time(), awaited))
+
+    def lost(self, channel: Channel, trouble: str | PeerError) -> None:
         fields = {"action": "mca_connection_lost", "queue": self._queue.name, "peer": channel.endpoint.key}
         log.debug("no connection any more: %s", trouble, extra=fields)
         key = channel.endpoint.key
         if self._channels.get(key) is channel:
             del self._channels[key]
-            self._act(self._machine.lost(key, self._loop.time()))
+            failure = Failure.CONNECTION_LOST
+            if isinstance(trouble, PeerError):
+                failure = Failure.PROTOCOL_ERROR
+                self._troubles.broke(key, trouble)
+            self._act(self._machine.lost(key, self._loop.time(), failure))
             self._feed.has_room()  # it may have been the one that did not read
 
     def has_room(self) -> None:
@@ -207,6 +218,7 @@ class Carrier:
                     self._feed.has_room()
 
     def _ask(self, peer: Peer) -> None:
+        self._troubles.asked(peer)
         endpoint = self._endpoints[peer]
         first = encode_available_request(endpoint.profile, self._number)
         limits = self._settings.limits()
@@ -236,7 +248,7 @@ class Carrier:
         self._count(failure)
         if unconfirmed:
             self._repeated.inc(unconfirmed)
-        self._condition.say(f"{failure.value}: {self._why(failure)}")
+        self._condition.report(f"{failure.value}: {self._why(failure)}")
 
     def _count(self, failure: Failure) -> None:
         self._service.failures.labels(self._service.metrics.edge, PROTOCOL, failure.value).inc()
@@ -244,4 +256,4 @@ class Carrier:
     def _why(self, failure: Failure) -> str:
         if not self._endpoints:
             return "no peer is known"
-        return WHY[failure].format(self._number)
+        return self._troubles.say(failure, self._endpoints)

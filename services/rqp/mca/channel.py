@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from protos.rqp_mca import Confirm, Limits, SenderConnection
+from protos.rqp_mca import Confirm, DataConfirm, Limits, SenderConnection
 from protos.types import PeerError
 from services.kit.dialler import Dialler
 from services.kit.session import Session, Wire
@@ -15,9 +15,14 @@ from services.rqp.mca.directory import Endpoint
 class Hearer(Protocol):
     """Whom a channel tells. Nothing is told of one that was closed, or has told its end."""
 
-    def received(self, channel: Channel, confirm: Confirm) -> None: ...
+    def awaited(self, channel: Channel) -> int:
+        """How many messages are out on it."""
 
-    def lost(self, channel: Channel, trouble: str) -> None: ...
+    def received(self, channel: Channel, confirm: Confirm, awaited: int) -> None:
+        """awaited: of the messages that were out when it came, so many are not confirmed."""
+
+    def lost(self, channel: Channel, trouble: str | PeerError) -> None:
+        """PeerError: we close it, as the peer broke the protocol."""
 
     def has_room(self) -> None:
         """The peer reads again."""
@@ -75,7 +80,7 @@ class Channel:
         else:
             self._task.cancel()
 
-    def _end(self, trouble: str) -> None:
+    def _end(self, trouble: str | PeerError) -> None:
         if not self._is_over:
             self._is_over = True
             self._hearer.lost(self, trouble)
@@ -84,13 +89,16 @@ class Channel:
 
     def received(self, data: bytes, now: float) -> None:
         """After PeerError the kit counts it and closes."""
+        awaited = self._hearer.awaited(self)
         try:
             for confirm in self._parser.receive(data, now):
                 if self._is_over:
                     return
-                self._hearer.received(self, confirm)
+                self._hearer.received(self, confirm, awaited)
+                if isinstance(confirm, DataConfirm):
+                    awaited = max(awaited - confirm.count, 0)
         except PeerError as error:
-            self._end(str(error))
+            self._end(error)
             raise
 
     def eof(self, now: float) -> None:
@@ -109,7 +117,7 @@ class Channel:
             for _ in self._parser.on_time(now):
                 pass
         except PeerError as error:
-            self._end(str(error))
+            self._end(error)
             raise
 
     def resumed(self, now: float) -> None:

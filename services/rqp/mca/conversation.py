@@ -19,7 +19,7 @@ class McaConversation(Conversation):
         super().__init__(wire)
         self.receiver = receiver
         self.parser = ReceiverConnection(receiver.limits)
-        self.holder = f"mca {receiver.service.name} {wire.conn}"  # of assignments: this connection (2.3)
+        self.holder = f"mca {receiver.service.name} {wire.conn} {wire.peer}"  # of assignments (2.3)
         self.origin = f"mca {wire.peer.certificate or wire.peer.address}"
         self.source = Source()
 
@@ -27,6 +27,12 @@ class McaConversation(Conversation):
         """The outcome of a run of `total` messages, `good` of them done; `reply` may be empty."""
         self.receiver.service.tally.count(operation, good, total, self.wire.loop_time() - slot.asked)
         self.fill(slot, reply)
+
+    def reply_last(self, slot: Slot, reply: bytes, operation: str, good: int, total: int) -> None:
+        """As `reply`, and nothing behind it is sent: once what stands before it is known, the connection closes."""
+        self.answers.end_with(slot)
+        self.closing = True
+        self.reply(slot, reply, operation, good, total)
 
     def decline(self, slot: Slot, reason: str, operation: str) -> None:
         """Who says no says nothing (1.3): it is only counted."""

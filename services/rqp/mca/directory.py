@@ -8,7 +8,7 @@ receiving MCA of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from protos.rqp_mca import RQP_PORT, Profile
@@ -51,7 +51,8 @@ class Directory:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._service.registered.on_change.append(self._stale.set)
+        for changes in (self._service.registered, self._service.names):
+            changes.on_change.append(self._stale.set)
         self._task = job(self._keep_looking, "MCA peers", self._service.metrics)
 
     async def close(self) -> None:
@@ -76,39 +77,40 @@ class Directory:
     async def _keep_looking(self) -> None:
         while True:
             self._stale.clear()
-            await self._look()
+            self._look()
             try:
                 async with asyncio.timeout(LOOK_S):
                     await self._stale.wait()
             except TimeoutError:
                 continue
 
-    async def _look(self) -> None:
-        """All names at the same time: one that nobody answers for must not keep the others."""
+    def _look(self) -> None:
+        """What is known by now; names are looked up beside, each for itself."""
         if self._file is not None:
             self._file.look()
-        peers = self._peers()
-        found = await asyncio.gather(*map(self._endpoints_of, peers.values()))
-        now = dict(zip(peers, found, strict=True))
+        now = {name: tuple(self._endpoints_of(peer)) for name, peer in self._peers().items()}
         if now != self._found:
             self._found = now
             for told in list(self._followers):
                 told()
 
     def _peers(self) -> dict[str, McaPeer]:
-        peers: dict[str, McaPeer] = {}
-        for host in self._file.hosts if self._file is not None else ():
-            peers[host.name] = McaPeer(addresses=(f"{host.name}:{host.request_port}",))
+        peers = self._peers_in_file()
         for name, spec in self._service.registered.peers.items():
             if spec.protocol is Protocol.MCA:
                 profile = Profile(spec.profile.value)
                 peers[name] = McaPeer(addresses=spec.addresses, profile=profile, window=spec.window)
         return {**peers, **self._said}
 
-    async def _endpoints_of(self, peer: McaPeer) -> tuple[Endpoint, ...]:
-        found: list[Endpoint] = []
+    def _peers_in_file(self) -> dict[str, McaPeer]:
+        """A host with several lines has several receiving MCAs."""
+        lines: dict[str, tuple[str, ...]] = {}
+        for host in self._file.hosts if self._file is not None else ():
+            lines[host.name] = (*lines.get(host.name, ()), f"{host.name}:{host.request_port}")
+        return {name: McaPeer(addresses=addresses) for name, addresses in lines.items()}
+
+    def _endpoints_of(self, peer: McaPeer) -> Iterator[Endpoint]:
         for address in peer.addresses:
             host, port = parse_address(address)
-            for each in await self._service.names.addresses(host):
-                found.append(Endpoint(each, port, peer.profile, peer.window))
-        return tuple(found)
+            for each in self._service.names.known(host):
+                yield Endpoint(each, port, peer.profile, peer.window)

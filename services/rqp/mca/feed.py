@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Protocol
 
@@ -18,6 +19,8 @@ LEAST_AHEAD = 64  # messages; what the store gives in one call costs it about as
 MOST_AHEAD = 1_000
 MAX_BYTES = 4 << 20  # of bodies in line
 AGAIN_S = 0.5
+EXPIRY_S = 1.0  # how often it is looked for what is over its time to live
+CLOCK_ERROR_MS = 100  # what went back too early would only be given out again
 TAKE_S = 5.0
 SWEEPS = 3  # until the dead have surely been swept: processes take turns
 TOO_LARGE = "too_large_for_peers"  # of dead letters: the limit was lowered after they were put in
@@ -35,6 +38,9 @@ class Machine(Protocol):
     def ahead(self) -> int:
         """How many messages it can make use of."""
 
+    def expire(self, before_ms: int) -> None:
+        """What was put in at that time of the store's or before, and is not out, goes back."""
+
 
 class Feed:
     """`line` is what is leased and not done."""
@@ -49,6 +55,7 @@ class Feed:
         self._source = Source()
         self._patience_s = 0.0  # for a take that is under way when all is to end
         self._task = job(self._fill, f"messages of {queue.name!r}", service.metrics)
+        self._expiry = job(self._keep_expiring, f"expiry of {queue.name!r}", service.metrics)
 
     def has_room(self) -> None:
         """Perhaps: messages are done, or the peer reads."""
@@ -61,6 +68,7 @@ class Feed:
         next owner's first, that one would have what comes later before what comes first.
         """
         self._patience_s = 0.0 if lost else TAKE_S
+        await end(self._expiry)
         await end(self._task)
 
     async def _fill(self) -> None:
@@ -101,6 +109,17 @@ class Feed:
             except StoreError as error:
                 log.debug("not known what is leased: %s", error, extra={"action": "rqp_stats_failed"})
             await asyncio.sleep(min(AGAIN_S, waits.sweep_s))
+
+    async def _keep_expiring(self) -> None:
+        """What is leased and not sent expires as if it were not leased: the store buries it once it is back."""
+        clock = self._service.clock
+        while True:
+            await asyncio.sleep(EXPIRY_S)
+            ttl_ms = self._queue.spec.message_ttl
+            if ttl_ms and self.line:
+                with contextlib.suppress(StoreError):  # the next time, then
+                    await clock.look()
+                    self._machine.expire(clock.now_ms() - ttl_ms - CLOCK_ERROR_MS)
 
     def _wanted(self) -> int:
         """0 while there is enough: half of it is worth a question."""

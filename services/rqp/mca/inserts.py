@@ -92,12 +92,10 @@ class Inserts:
             self._bury(slot, event, queue, refused)
 
     def _refuse_reliable(self, slot: Slot, event: Data, first: int, why: StoreError) -> None:
-        """Those before the first that is refused are confirmed. A later confirm would be taken for its own: closed."""
+        """What stands before the first that is refused is confirmed; a later confirm would be taken for its own."""
         talk = self.talk
-        talk.reply(slot, self._confirms(first), RELIABLE, first, len(event.records))
         talk.wire.refuse(why.reason, f"queue {event.queue_id}: {why}")
-        talk.closing = True
-        talk.wire.close()
+        talk.reply_last(slot, self._confirms(first), RELIABLE, first, len(event.records))
 
     def _bury(self, slot: Slot, event: Data, queue: Queue, refused: Refusals) -> None:
         talk, source = self.talk, Source()

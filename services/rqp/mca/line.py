@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import groupby, islice, repeat
+from itertools import groupby, islice
 
 from services.store import Delivery, records
 from services.store.rqp_binding import Remote
@@ -26,15 +26,29 @@ class Line:
 
     def append(self, delivery: Delivery) -> None:
         """Attributes stay behind: the protocol has no place for them."""
-        plain = records.plain(delivery.blob, delivery.count)
+        bodies, certain = self._contents(delivery)
         self._deliveries.append(delivery)
-        self._records.extend(records.split(plain, delivery.count))
+        self._records.extend(bodies)
+        self._certain.extend(certain)
+
+    def _put_before(self, deliveries: list[Delivery]) -> None:
+        """What was removed is in front again."""
+        for delivery in reversed(deliveries):
+            bodies, certain = self._contents(delivery)
+            self._deliveries.appendleft(delivery)
+            self._records.extendleft(reversed(bodies))
+            self._certain.extendleft(reversed(certain))
+
+    def _contents(self, delivery: Delivery) -> tuple[list[bytes], list[bool]]:
+        """Records without attributes, and whether each is RELIABLE; their octets are counted."""
+        plain = records.plain(delivery.blob, delivery.count)
+        self.bytes += len(plain)
         if plain is delivery.blob:
-            self._certain.extend(repeat(self._remote.reliable, delivery.count))
+            certain = [self._remote.reliable] * delivery.count
         else:
             told = (records.decode(record).attributes for record in delivery.records())
-            self._certain.extend(map(self._remote.is_certain, told))
-        self.bytes += len(plain)
+            certain = list(map(self._remote.is_certain, told))
+        return records.split(plain, delivery.count), certain
 
     def records(self, start: int, count: int) -> list[bytes]:
         """`count` of them from place `start` on."""
@@ -64,12 +78,22 @@ class Line:
                 count = 0
         return removed
 
+    def take_older(self, start: int, before_ms: int) -> list[Delivery]:
+        """From place `start` on, what was put in at that time or before, up to the first that was not: taken out."""
+        if not self._deliveries or self._deliveries[0].enqueued_ms > before_ms:
+            return []  # the oldest are first
+        kept = self.remove(start)
+        old: list[Delivery] = []
+        while self._deliveries and self._deliveries[0].enqueued_ms <= before_ms:
+            old += self.remove(self._deliveries[0].count)
+        self._put_before(kept)
+        return old
+
     def keep(self, count: int) -> list[Delivery]:
         """All but the first `count`, taken out."""
         kept, rest = self.remove(count), list(self._deliveries)
         for each in (self._deliveries, self._records, self._certain):
             each.clear()
         self.bytes = 0
-        for delivery in kept:
-            self.append(delivery)
+        self._put_before(kept)
         return rest

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from services.rqp.service import RqpService
 from services.store import Queue
 from services.store.rqp_binding import Protocol
@@ -15,6 +17,12 @@ class Receiver:
         self.settings = service.settings.mca
         self.limits = self.settings.limits()
         self.lost = service.lost.labels(service.metrics.edge, PROTOCOL)
+        self.followers: set[Callable[[], None]] = set()  # told when documents of queues have changed
+        service.store.watch(self._changed)
+
+    def _changed(self, _name: str) -> None:
+        for told in tuple(self.followers):
+            told()
 
     def known(self, number: int) -> Queue | None:
         """The queue of this number, if the store need not be asked."""

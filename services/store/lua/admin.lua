@@ -42,7 +42,8 @@ end
 local function reserved_by_other(held, now) return { 'RESERVED', held.by, num(held.till - now) } end
 
 -- KEYS epoch, q; ARGV epoch holder ttl(ms). Answers the fence number, or PAUSED, or {RESERVED, by whom, for how many ms}.
--- Renewing keeps the fence number; each new holder, and each that comes back too late, has one that is higher.
+-- Renewing keeps the fence number, also while the queue is paused; each new holder, and each that comes back too late, has
+-- one that is higher.
 FUNCTIONS.reserve = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -51,7 +52,7 @@ FUNCTIONS.reserve = function(K, A)
   if not v[4] then return 'GONE' end
   local now = now_ms()
   local held = reservation(v, now)
-  if limits_of(v[5]).paused then return 'PAUSED' end
+  if limits_of(v[5]).paused and held.by ~= A[2] then return 'PAUSED' end
   if held.by and held.by ~= A[2] then return reserved_by_other(held, now) end
   if not held.by then held.fence = held.fence + 1 end
   call('HSET', K[2], 'holder', A[2], 'until', num(now + tonumber(A[3])), 'fence', num(held.fence))
@@ -96,13 +97,15 @@ FUNCTIONS.disown = function(K, A)
   return 1
 end
 
--- KEYS epoch, q; ARGV epoch text fence. Only the latest owner says it, also after its time.
+-- KEYS epoch, q; ARGV epoch text fence errors. Only the latest owner says it, also after its time. errors: how many attempts
+-- have failed since it last said something; whoever waits for a message looks at their number.
 FUNCTIONS.set_condition = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
   if call('HGET', K[2], 'own_fence') ~= A[3] then return 0 end
   if A[2] == '' then call('HDEL', K[2], 'condition') else call('HSET', K[2], 'condition', A[2]) end
+  if A[4] and A[4] ~= '0' then call('HINCRBY', K[2], 'send_errors', A[4]) end
   return 1
 end
 

@@ -2,7 +2,8 @@
 
 -- What decides is loaded; counters are only ever added to. `limits` is one field, parsed once for all calls:
 -- "max_length max_bytes overflow ttl max_deliveries paused dead_max ack_level tag largest", 0 = no bound; tag: what it
--- publishes under, '' or * = nothing; largest: octets of a body that its peers take. Of older documents the last ones lack.
+-- publishes under, '' or * = nothing; largest: octets of a body that its peers take, only where it leads to other systems.
+-- Of older documents the last ones lack.
 local FIELDS = { 'id', 'len', 'bytes', 'leased', 'ce', 'ci', 'lot', 'moved', 'rc_at', 'watched', 'gens', 'limits', 'holder' }
 local NUMBERS = 10 -- of them, after the id
 
@@ -16,7 +17,7 @@ local function limits_of(text)
     found = { length = tonumber(length), bytes = tonumber(bytes), evict = overflow == 'dead_letter_oldest',
       ttl = tonumber(ttl), deliveries = tonumber(deliveries), paused = paused == '1', dead = tonumber(dead),
       fsync = level == 'fsync', tag = tag ~= '' and tag ~= '*' and tag or nil,
-      largest = tonumber(largest) or 0 }
+      largest = tonumber(largest) or 0, remote = (tonumber(largest) or 0) > 0 }
     parsed[text], parsed_count = found, parsed_count + 1
   end
   return found

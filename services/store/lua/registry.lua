@@ -1,25 +1,42 @@
 -- Registry
 
--- The queue's numbers are these from now on, and `remotes` says whether it leads elsewhere.
+-- The queue's numbers and destinations are these from now on, and `remotes` says whether it leads elsewhere.
 local function index_queue(numbers, remotes, name, old, new, leads_elsewhere)
   for _, number in ipairs(old or {}) do call('HDEL', numbers, number) end
   for _, number in ipairs(new) do call('HSET', numbers, number, name) end
   if leads_elsewhere then call('SADD', remotes, name) else call('SREM', remotes, name) end
 end
 
--- By which other queue a number is taken, or nil. What the index says counts if the queue's own document says so, too: an
--- older version may have written it.
-local function taken(queues, numbers, number, name)
-  local by = call('HGET', numbers, number)
-  local document = by and by ~= name and call('HGET', queues, by)
-  for _, its in ipairs(document and cjson.decode(document).numbers or {}) do
-    if its == number then return by end
+-- What stands against a claim if another queue has it: the same number; for a destination, "to rqp-mca 7 at <peer>", the
+-- same at that peer or at all of them (*), and for all of them the same at any.
+local function rivals(numbers, claim)
+  local there, peer = string.match(claim, '^(to %S+ %d+ at )(%S+)$')
+  if not there then return { claim } end
+  if peer ~= '*' then return { claim, there .. '*' } end
+  local found, cursor = {}, '0'
+  repeat
+    local page = call('HSCAN', numbers, cursor, 'MATCH', there .. '*', 'COUNT', STEP)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do found[#found + 1] = page[2][i] end
+  until cursor == '0'
+  return found
+end
+
+-- Which rival another queue has, and which queue; or nothing. What the index says counts if the queue's own document says
+-- so, too: an older version may have written it.
+local function taken(queues, numbers, claim, name)
+  for _, rival in ipairs(rivals(numbers, claim)) do
+    local by = call('HGET', numbers, rival)
+    local document = by and by ~= name and call('HGET', queues, by)
+    for _, its in ipairs(document and cjson.decode(document).numbers or {}) do
+      if its == rival then return rival, by end
+    end
   end
 end
 
 -- KEYS epoch queues domains ids numbers remotes; ARGV epoch name owner domain spec(JSON) mode(create|apply)
--- remote(0|1) number...
--- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}, or {TAKEN, number, by which
+-- remote(0|1) number|destination...
+-- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}, or {TAKEN, what, by which
 -- queue}. A queue stays in its domain: a document that names another changes nothing.
 FUNCTIONS.register = function(K, A)
   begin()
@@ -30,8 +47,8 @@ FUNCTIONS.register = function(K, A)
   if not doc or A[6] == 'apply' and doc.domain == A[4] then
     local numbers = { unpack(A, 8) }
     for _, number in ipairs(numbers) do
-      local by = taken(K[2], K[5], number, A[2])
-      if by then return { 'TAKEN', number, by } end
+      local rival, by = taken(K[2], K[5], number, A[2])
+      if rival then return { 'TAKEN', rival, by } end
     end
     index_queue(K[5], K[6], A[2], doc and doc.numbers, numbers, A[7] == '1')
     doc = { qid = doc and doc.qid or ('q' .. string.format('%x', call('INCR', K[4]))), domain = A[4],

@@ -39,7 +39,8 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:log:b          hash: qid -> JSON {patterns, level}: queues that subscribe to the log
   ps:{dom}:log:link:<store>  who follows that neighbour for all edges of this store; expires
   ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec, numbers}
-  ps:{registry}:numbers   hash: "rqp-mca 7" -> name of the queue that RQP knows by this number
+  ps:{registry}:numbers   hash: "rqp-mca 7" -> name of the queue that RQP knows by this number; "to rqp-mca 7 at <peer>"
+                          -> name of the transmission queue that leads there, * = at all peers
   ps:{registry}:remotes   SET of the names of queues that lead to other systems
   ps:{registry}:peers     hash: name -> JSON, the spec of a Peer document
   ps:{registry}:domains   hash: domain -> new | ready

@@ -63,7 +63,8 @@ local function lot_messages(Q, number)
 end
 
 -- KEYS epoch dying lots lane, 8 of the queue; ARGV epoch session lot wake-channel.
--- One lot of a dead session goes back to its queue, as failed. Answers {returned, dead, stale}.
+-- One lot of a dead session goes back to its queue, as failed; what a sending agent had is not, however many of them die:
+-- it is tried until it gets through (rqp_mca.md 3.1, rqp_cast.md 4). Answers {returned, dead, stale}.
 local function sweep(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -74,9 +75,9 @@ local function sweep(K, A)
   local Q = open_queue(C, K, 5)
   local reply = { 0, 0, 0 }
   if Q then
-    local args = {}
+    local args, failed = {}, Q.limits.remote and '0' or '1'
     for _, m in ipairs(lot_messages(Q, A[3])) do
-      for _, v in ipairs({ A[3], m[1], num(m[2]), 'front', '1', 'the edge that held it died' }) do args[#args + 1] = v end
+      for _, v in ipairs({ A[3], m[1], num(m[2]), 'front', failed, 'the edge that held it died' }) do args[#args + 1] = v end
     end
     reply = returns(Q, args, 1, #args / 6)
     local lot = lot_of(Q, A[3])

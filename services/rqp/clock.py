@@ -27,6 +27,9 @@ class StoreClock:
         self._looked_at = now()
         self._offset_ms = told_ms - (asked + self._looked_at) * 500
 
+    def now_ms(self) -> int:
+        return round(asyncio.get_running_loop().time() * 1000 + self._offset_ms)
+
     def to_ms(self, seconds: float | None) -> int | None:
         """A time of the loop's clock as the store has it."""
         return None if seconds is None else round(seconds * 1000 + self._offset_ms)
