@@ -6,7 +6,10 @@ import asyncio
 import socket
 import time
 
+import pytest
+
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
+from services.store import Store
 from services.store.dead import DeadLetters
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
@@ -171,6 +174,32 @@ async def test_a_message_that_is_too_old_to_be_repeated_is_held(
     assert again.id != first.id
     await receiver.confirm(again, Result.SUCCESS)
     await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_machine_that_slept_repeats_nothing_that_may_be_forgotten(
+    machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.2: all time counts, also that in which the machine, and the loop's clock, stood still."""
+    slept_s = 0.0
+    store_ms, gettime = Store.now_ms, time.clock_gettime
+
+    async def told_ms(store: Store) -> int:
+        return await store_ms(store) + round(slept_s * 1000)
+
+    def told_s(clock: int) -> float:
+        return gettime(clock) + (slept_s if clock == time.CLOCK_BOOTTIME else 0.0)
+
+    monkeypatch.setattr(Store, "now_ms", told_ms)
+    monkeypatch.setattr(time, "clock_gettime", told_s)
+    edge = await machines.sender(t_wait4_s=0.3)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    for _ in range(2):
+        await receiver.chosen()
+        await receiver.data()
+        slept_s += 12 * 3600.0
+    await until(lambda: edge.value("penstock_rqp_cast_held_messages_total") == 1)
+    assert [letter.reason for letter in await edge.dead(queue)] == ["held"]
 
 
 async def test_a_confirmation_that_waited_unread_counts(machines: Machines, receiver: HandReceiver) -> None:

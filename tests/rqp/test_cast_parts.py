@@ -15,7 +15,7 @@ from services.rqp.cast.limits import ADDRESSES, Allowance
 from services.rqp.cast.notes import Note
 from services.rqp.cast.ports import ANYBODY, Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
-from services.rqp.clock import StoreClock
+from services.rqp.clock import StoreClock, now
 from services.store import Store
 from services.store.verbs import NOTE
 from tests.live import until
@@ -33,11 +33,10 @@ async def test_what_is_kept_with_a_message_comes_back(server: Server) -> None:
     store = Store(server.url, "test")
     clock = StoreClock(store)
     await clock.look()
-    now = asyncio.get_running_loop().time()
     for kept in (
         Kept(),
-        Kept(failures=19, receiver="255.255.255.255", first_whole_at=now - 86_000, not_before=now + 60),
-        Kept(receiver="10.0.0.1", first_whole_at=now),
+        Kept(failures=19, receiver="255.255.255.255", first_whole_at=now() - 86_000, not_before=now() + 60),
+        Kept(receiver="10.0.0.1", first_whole_at=now()),
     ):
         text = Note(0xFFFF_FFFF, "255.255.255.255", kept).text(clock)
         assert NOTE.fullmatch(text), "the store must take it"
@@ -55,7 +54,7 @@ async def test_the_clock_is_the_stores(server: Server) -> None:
     store = Store(server.url, "test")
     clock = StoreClock(store)
     await clock.look()
-    told = clock.to_ms(asyncio.get_running_loop().time())
+    told = clock.to_ms(now())
     assert told == pytest.approx(await store.now_ms(), abs=2000)
     await store.close()
 

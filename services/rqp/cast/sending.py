@@ -25,7 +25,7 @@ from services.rqp.cast.asked import asked
 from services.rqp.cast.attempt import Attempt, Fate, Load, Means
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.stock import Ids, Message, Stock
-from services.rqp.clock import StoreClock
+from services.rqp.clock import StoreClock, now
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
 from services.store import Delivery, Queue, Source, StoreError
@@ -64,7 +64,6 @@ class CastSending:
         self._peers = tuple(remote.peers)
         self._pipe = shared.service.pipe(queue)
         self._source = Source()
-        self._now = asyncio.get_running_loop().time
         self._machine = Sender(self._key, shared.means.settings.sender())
         self._stock = Stock(shared.service, queue, shared.clock, shared.ids, shared.means.asker.address)
         self._stock.on_empty = self._emptied
@@ -123,8 +122,8 @@ class CastSending:
         while self._machine.state is not SenderState.IDLE:
             deadline = self._machine.deadline()
             assert deadline is not None
-            await asyncio.sleep(max(deadline - self._now(), 0.0))
-            self._machine.on_time(max(self._now(), deadline))
+            await asyncio.sleep(max(deadline - now(), 0.0))
+            self._machine.on_time(max(now(), deadline))
 
     async def _try(self, message: Message) -> Fate:
         async def keep(kept: Kept) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from protos.rqp_cast import MAX_U32, ZERO_ID, Kept, Outgoing, Quality, encode_record
 from services.rqp.cast.asked import asked
 from services.rqp.cast.notes import Note
-from services.rqp.clock import StoreClock
+from services.rqp.clock import StoreClock, now
 from services.rqp.service import RqpService
 from services.store import Delivery, Queue, Source, Store, StoreError, records
 from services.store.waking import POLL_S
@@ -86,7 +86,6 @@ class Stock:
 
     async def next(self) -> Message:
         """The next message whose turn it is, waited for. Raises StoreError."""
-        now = asyncio.get_running_loop().time
         while True:
             await self._clock.look()
             if self._waiting and self._waiting[0][0] <= now():
@@ -100,7 +99,7 @@ class Stock:
             if not await self._take():
                 if not self._waiting:
                     self.on_empty()
-                await self._wait(now())
+                await self._wait()
 
     async def keep(self, message: Message, kept: Kept) -> None:
         """Durably, with a certain message. Raises StoreError."""
@@ -209,9 +208,9 @@ class Stock:
     async def _write(self, delivery: Delivery, note: Note) -> None:
         await asked(lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done))
 
-    async def _wait(self, now: float) -> None:
+    async def _wait(self) -> None:
         """Until there may be something, or somebody's time has come."""
-        until_s = self._waiting[0][0] - now if self._waiting else POLL_S
+        until_s = self._waiting[0][0] - now() if self._waiting else POLL_S
         try:
             async with asyncio.timeout(max(min(until_s, POLL_S), 0.001)):
                 await self._news.wait()
