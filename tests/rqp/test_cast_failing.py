@@ -19,9 +19,14 @@ from tests.rqp.live import LiveEdge
 
 
 async def note(edge: LiveEdge, queue: Queue) -> list[str]:
-    """failures, receiver, first whole send, not before: of the one message that is there, leased or not."""
-    kept = await edge.tools.look_at(queue.domain).link.call("HVALS", queue.keys[4])
-    return str(kept[0].decode().split(";")[1].split(" ")[0]).split(":")[3:]
+    """What is kept with the one message that is there, leased or not."""
+    (kept,) = await edge.tools.look_at(queue.domain).link.call("HVALS", queue.keys[4])
+    return str(kept.decode().partition(";")[2].partition(" ")[0]).split(":")
+
+
+async def state(edge: LiveEdge, queue: Queue) -> list[str]:
+    """Of it: failures, receiver, first whole send, not before."""
+    return (await note(edge, queue))[3:]
 
 
 async def test_a_receiver_that_dies_after_its_offer(machines: Machines, receiver: HandReceiver) -> None:
@@ -98,7 +103,7 @@ async def test_a_receiver_that_dies_in_the_middle(
     await begins_and_breaks(receiver)
     await until(lambda: failed(edge, "cut_short") == 1)
     if certain:
-        assert (await note(edge, queue))[:3] == ["0", "-", "-"]
+        assert (await state(edge, queue))[:3] == ["0", "-", "-"]
         assert await receiver.receive() == LARGE
     await until(lambda: edge.is_empty(queue))
 
@@ -131,7 +136,7 @@ async def test_a_receiver_that_breaks_off_and_says_failure(
     await broke.wait()
     await receiver.confirm(approval, Result.FAILURE)
     await until(lambda: failed(edge, "failure") == 1)
-    assert (await note(edge, queue))[:3] == ["1", "-", "-"]
+    assert (await state(edge, queue))[:3] == ["1", "-", "-"]
     assert failed(edge, "cut_short") == 0
 
 
@@ -143,7 +148,7 @@ async def test_t_wait4_is_over_in_the_middle(machines: Machines, receiver: HandR
     await receiver.chosen()
     await receiver.accept(receiver.data_port)  # and nobody reads
     await until(lambda: failed(edge, "cut_short") == 1)
-    assert (await note(edge, queue))[1] == THERE
+    assert (await state(edge, queue))[1] == THERE
 
 
 async def test_no_answer_is_no_failure(machines: Machines, receiver: HandReceiver) -> None:
@@ -253,7 +258,6 @@ async def test_a_note_of_another_version_is_written_anew(machines: Machines, rec
     await machines.sender("127.0.0.4", asks=(), t_wait1_s=0.1)
 
     async def has_id() -> bool:
-        found = await edge.tools.look_at(queue.domain).peek(queue, 1)
-        return bool(found and found[0].note.startswith("cast1:"))
+        return (await note(edge, queue))[0] == "cast1"
 
     await until(has_id)
