@@ -159,7 +159,7 @@ class ReceiverSession:
             return self._damaged(damaged, ports_rest=is_time_out)
         self._move(move)
         self._deadline = None
-        return [Free(ports_rest=True)]
+        return [Free(ports_rest=is_time_out)]
 
     def _damaged(self, damaged: Damaged, ports_rest: bool) -> Actions:
         self._move(ReceiverMove.DAMAGED)

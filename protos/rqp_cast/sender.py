@@ -23,7 +23,7 @@ from protos.rqp_cast.sender_actions import (
     Why,
 )
 from protos.rqp_cast.sender_table import SENDER_TRANSITIONS, SenderMove, SenderState
-from protos.rqp_cast.wire import Result
+from protos.rqp_cast.wire import CONNECT_TIMEOUT_S, Result
 from protos.types import LocalError
 
 Actions = list[SenderAction]
@@ -35,7 +35,9 @@ _VAIN = {
     SenderState.CONNECTING: Why.NOT_BEGUN,
     SenderState.SENDING: Why.CUT_SHORT,
     SenderState.WAIT_FOR_CONFIRMATION: Why.NOT_CONFIRMED,
+    SenderState.BROKEN_OFF: Why.CUT_SHORT,
 }
+_LISTENING = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION, SenderState.BROKEN_OFF)
 _GOOD = (SenderMove.SUCCESS, SenderMove.SENT_UNCERTAIN)  # the next message may follow at once
 
 
@@ -45,6 +47,7 @@ class SenderSettings:
 
     t_wait1_s: float = 2.0  # for an answer
     t_wait4_s: float = 15.0  # for the confirmation, from when it is listened for; no attempt lasts longer
+    broken_off_s: float = CONNECT_TIMEOUT_S  # for a FAILURE that says why the connection broke
     max_attempts: int = 20  # FAILUREs before a message is given up
     first_backoff_s: float = 1.0  # after the first FAILURE; doubles with each
     max_backoff_s: float = 60.0
@@ -91,7 +94,8 @@ class Sender:
         if self._state is SenderState.PAUSING:
             self._rested()
             return []
-        return self._in_vain(SenderMove.TIME_OUT, now)
+        is_broken = self._state is SenderState.BROKEN_OFF
+        return self._in_vain(SenderMove.UNEXPLAINED if is_broken else SenderMove.TIME_OUT, now)
 
     # The message -------------------------------------------------------------------------------------------------
 
@@ -155,14 +159,19 @@ class Sender:
         return self.on_time(now)
 
     def failed(self, now: float) -> Actions:
-        """A connection could not be made or broke, or Keep failed; the last octet of DATA_MSG has surely not left."""
+        """A connection could not be made or broke, or Keep failed; the last octet of DATA_MSG has surely not left.
+
+        A certain message of which octets have left may still be answered: the deadline changes.
+        """
         if self._is_over(late := self.on_time(now)):
             return late
+        if self._state is SenderState.SENDING and self._under_way().is_certain:
+            return self._broke(now)
         return self._in_vain(SenderMove.FAILED, now)
 
     def ended(self, message: EndTransmissionMsg, source: str, now: float) -> Actions:
         """An END_TRANSMISSION_MSG (4.2); one that is late counts until it was given up. Refuse leaves the listening."""
-        if self._state not in (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION):
+        if self._state not in _LISTENING:
             return [*self.on_time(now), Refuse(Unheard.NOT_AWAITED)]
         under_way = self._under_way()
         if not under_way.is_certain:
@@ -176,6 +185,13 @@ class Sender:
         return self._end(SenderMove.FAILURE, self._after_failure(self._kept(SenderMove.FAILURE), now), now)
 
     # How it ends -------------------------------------------------------------------------------------------------
+
+    def _broke(self, now: float) -> Actions:
+        """R may have closed because it will not have the message, and be about to say so (4.2)."""
+        self._move(SenderMove.BROKEN)
+        until = now + self._settings.broken_off_s
+        self._deadline = until if self._deadline is None else min(self._deadline, until)
+        return []
 
     def _in_vain(self, move: SenderMove, now: float) -> Actions:
         """A time-out or a failed connection."""

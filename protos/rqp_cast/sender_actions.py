@@ -152,7 +152,7 @@ class Bury:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Not to be sent again, as its receiver may have forgotten it: keep it, and raise an alarm (4.2)."""
+    """Not to be sent again, as its receiver may have forgotten it: to the dead letters, and an alarm (4.2)."""
 
     kept: Kept
 

@@ -14,6 +14,7 @@ class SenderState(enum.Enum):
     WAIT_FOR_CONFIRMATION = (
         "wait_for_confirmation"  # certain and whole; T_WAIT4 since it began to listen (4.2)
     )
+    BROKEN_OFF = "broken_off"  # certain, and cut short: an END_TRANSMISSION_MSG may still say why (4.2)
     PAUSING = "pausing"  # the attempt is over, and the next one may not begin yet (4.1)
 
 
@@ -30,6 +31,8 @@ class SenderMove(enum.Enum):
     SUCCESS = "SUCCESS / remove"
     FAILURE = "FAILURE / to the end or dead"
     FAILED = "connection failed / back or to the end"
+    BROKEN = "connection failed, HIGH_QUALITY"
+    UNEXPLAINED = "nothing says why / to the end"
     TIME_OUT = "time-out / back or to the end"
     RESTED = "pause over"
 
@@ -59,12 +62,18 @@ SENDER_TRANSITIONS: dict[SenderState, dict[SenderMove, SenderState]] = {
         SenderMove.SUCCESS: SenderState.PAUSING,  # the receiver was quicker than our own kernel's word
         SenderMove.FAILURE: SenderState.PAUSING,  # it has seen enough, for example the size
         SenderMove.FAILED: SenderState.PAUSING,
+        SenderMove.BROKEN: SenderState.BROKEN_OFF,
         SenderMove.TIME_OUT: SenderState.PAUSING,
     },
     SenderState.WAIT_FOR_CONFIRMATION: {
         SenderMove.SUCCESS: SenderState.PAUSING,
         SenderMove.FAILURE: SenderState.PAUSING,
         SenderMove.TIME_OUT: SenderState.PAUSING,
+    },
+    SenderState.BROKEN_OFF: {
+        SenderMove.SUCCESS: SenderState.PAUSING,
+        SenderMove.FAILURE: SenderState.PAUSING,
+        SenderMove.UNEXPLAINED: SenderState.PAUSING,
     },
     SenderState.PAUSING: {SenderMove.RESTED: SenderState.IDLE},
 }

@@ -53,7 +53,7 @@ async def _in_order(groups: Sequence[Connections], running: RunningEdge, setting
     await asyncio.sleep(settings.grace_s)
     for group in groups:
         group.stop_opening()
-    await _bounded(running.stop_taking(), settings.timeout_s, "stop_taking")
+    await _bounded(_in_time(running.stop_taking(), settings.timeout_s), None, "stop_taking")
     await asyncio.gather(*(group.drain(settings.spread_s) for group in groups))
     await asyncio.gather(*(group.closed(settings.timeout_s) for group in groups))
 
@@ -68,7 +68,19 @@ async def _reset(groups: Sequence[Connections]) -> None:
     await asyncio.gather(*(group.closed(RESET_TIMEOUT_S) for group in groups))
 
 
-async def _bounded(step: Awaitable[None], timeout_s: float, name: str) -> None:
+async def _in_time(step: Awaitable[None], timeout_s: float) -> None:
+    """What the edge still has under way then is ended with it: no fault, as with connections that are reset."""
+    try:
+        async with asyncio.timeout(timeout_s) as waiting:
+            await step
+    except TimeoutError:
+        if not waiting.expired():
+            raise
+        fields = {"action": "drain_cut_short", "seconds": timeout_s}
+        log.warning("the edge's work did not end within %g s: it is cut short", timeout_s, extra=fields)
+
+
+async def _bounded(step: Awaitable[None], timeout_s: float | None, name: str) -> None:
     """A fault in the edge's own step must not keep the rest of the way out from being taken."""
     try:
         async with asyncio.timeout(timeout_s):

@@ -72,7 +72,7 @@ class RunningEdge(Protocol):
         """None, or in a few words why requests cannot be served now."""
 
     async def stop_taking(self) -> None:
-        """The drain has begun: take nothing new from the store."""
+        """The drain has begun: take nothing new from the store. Cancelled when the drain's time is over."""
 
     async def close(self) -> None:
         """All sessions are over: give back what is held, let go of everything."""

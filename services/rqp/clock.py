@@ -1,12 +1,17 @@
-"""The store's clock beside the loop's: what is kept with a message is in the first, the machines go by the second."""
+"""The store's clock beside this machine's: what is kept with a message is in the first, RQP/cast goes by the second."""
 
 from __future__ import annotations
 
-import asyncio
+import time
 
 from services.store import Store
 
 AGAIN_S = 60.0  # the two drift apart: the difference is looked at this often
+
+
+def now() -> float:
+    """Seconds since this machine was started, with those in which it slept: receivers forget ids meanwhile."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class StoreClock:
@@ -19,7 +24,6 @@ class StoreClock:
 
     async def look(self) -> None:
         """Once before anything else, then now and then. Raises StoreError."""
-        now = asyncio.get_running_loop().time
         if self._looked_at is not None and now() - self._looked_at < AGAIN_S:
             return
         asked = now()
@@ -28,12 +32,12 @@ class StoreClock:
         self._offset_ms = told_ms - (asked + self._looked_at) * 500
 
     def now_ms(self) -> int:
-        return round(asyncio.get_running_loop().time() * 1000 + self._offset_ms)
+        return round(now() * 1000 + self._offset_ms)
 
     def to_ms(self, seconds: float | None) -> int | None:
-        """A time of the loop's clock as the store has it."""
+        """A time of this machine's clock as the store has it."""
         return None if seconds is None else round(seconds * 1000 + self._offset_ms)
 
     def to_s(self, ms: int | None) -> float | None:
-        """A time of the store's clock as the loop has it."""
+        """A time of the store's clock as this machine has it."""
         return None if ms is None else (ms - self._offset_ms) / 1000

@@ -32,7 +32,7 @@ class Condition:
         self._stuck = service.stuck.labels(service.metrics.edge, protocol)
         self._task = job(self._keep_telling, f"condition of {queue.name!r}", service.metrics)
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, recovered: str = "messages get through again") -> None:
         if text == self.text:
             return
         if bool(text) != bool(self.text):
@@ -43,7 +43,7 @@ class Condition:
             log.warning("nothing gets through: %s", text, extra={"action": "rqp_stuck", **fields})
         elif not text:
             self._logged.clear()
-            log.info("messages get through again", extra={"action": "rqp_recovered", **fields})
+            log.info("%s", recovered, extra={"action": "rqp_recovered", **fields})
         self.text = text
         self._changed.set()
 

@@ -29,7 +29,10 @@ class Sending(Protocol):
     """What carries the messages of one queue. Made when the queue is owned; `close` is its end."""
 
     async def close(self, *, lost: bool) -> None:
-        """lost: the queue may be another's any moment, so nothing more may leave, and nothing is waited for."""
+        """lost: the queue may be another's any moment, so nothing more may leave, and nothing is waited for.
+
+        May be cancelled, and is called once more then, as if it were lost.
+        """
 
 
 Make = Callable[[Queue, Condition], Sending]  # begins to send at once
@@ -52,11 +55,18 @@ class Outbox:
         self._task = job(self._follow, f"{self._protocol} queues", self._service.metrics)
 
     async def close(self) -> None:
-        """In order: what is out may still be confirmed, then everything is given back."""
+        """In order: what is out may still be confirmed, then everything is given back. Cancelled, it is so at once."""
         await end(self._task)
         for qid in list(self._holdings):
             self._let_go(qid)
-        await asyncio.gather(*self._ending.values())
+        ending = tuple(self._ending.values())
+        try:
+            if ending:
+                await asyncio.wait(ending)
+        except asyncio.CancelledError:
+            for task in ending:
+                task.cancel()
+            raise
 
     def _told(self, _name: str) -> None:
         """A queue's name: whether it is one of ours, the store knows best."""
@@ -125,8 +135,11 @@ class Holding:
         self._task = job(self._run, f"{protocol} {queue.name!r}", service.metrics)
 
     async def close(self) -> None:
-        """Ends in order."""
-        await end(self._task)
+        """Ends in order; cancelled, at once."""
+        try:
+            await end(self._task)
+        except asyncio.CancelledError:
+            await end(self._task)  # again: see `_end`
 
     async def _run(self) -> None:
         if self._before is not None:
@@ -153,11 +166,19 @@ class Holding:
             lost = True
             log.warning("another process may send it from now on", extra={"action": "rqp_lost", **fields})
         finally:
-            await sending.close(lost=lost)
+            await self._end(sending, lost)
             await condition.close(lost=lost)
             if not lost:
                 await self._disown(fence)
             self._owned.dec()
+
+    @staticmethod
+    async def _end(sending: Sending, lost: bool) -> None:
+        """Cancelled, it waits for nothing more."""
+        try:
+            await sending.close(lost=lost)
+        except asyncio.CancelledError:
+            await sending.close(lost=True)
 
     async def _keep(self, fence: int, began: float) -> None:
         """Renews; returns once the queue is not surely ours any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 from services.kit.metrics import Metrics
@@ -23,7 +24,10 @@ class Agent(Protocol):
         """The edge begins; the store may be away."""
 
     async def stop_taking(self) -> None:
-        """The drain has begun: nothing new is taken from the store, what is out may still be confirmed."""
+        """The drain has begun: nothing new is taken from the store, what is out may still be confirmed.
+
+        Cancelled when the drain's time is over: what is under way then, `close` ends at once.
+        """
 
     async def close(self) -> None:
         """Gives back what it holds."""
@@ -74,12 +78,10 @@ class RqpService:
         return None if trouble is None else str(trouble)
 
     async def stop_taking(self) -> None:
-        for agent in self.agents:
-            await agent.stop_taking()
+        await asyncio.gather(*(agent.stop_taking() for agent in self.agents))
 
     async def close(self) -> None:
-        for agent in self.agents:
-            await agent.close()
+        await asyncio.gather(*(agent.close() for agent in self.agents))
         await self.errands.close()
         await self.registered.close()
         await self.names.close()

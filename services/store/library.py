@@ -21,6 +21,7 @@ FILES = (
     "admin",
     "redrive",
     "registry",
+    "ids",
     "exports",
 )
 ENCLOSED = (
@@ -28,6 +29,7 @@ ENCLOSED = (
     "admin",
     "redrive",
     "registry",
+    "ids",
 )  # what they offer stands in FUNCTIONS; all else is their own
 
 

@@ -164,15 +164,11 @@ class Registry:
     async def next_ids(self, count: int) -> int:
         """The first of so many ids of 32 bits, one after the other, never 0 (rqp_cast.md 2.3).
 
-        They come round after four thousand million. A store that is new begins somewhere else than the one before it.
+        They come round after four thousand million. A new dataset, and a server that goes on with the data of another
+        one or of an older copy, begins at a random place. An answer that is lost loses the ids.
         """
-        key = self.keys.cast_ids
-        await self.link.call("SET", key, int(time.time()), "NX")
-        while True:
-            # an answer that is lost loses the ids
-            last = (int(await self.link.call("INCRBY", key, count)) - 1) % MAX_ID + 1
-            if last >= count:  # else they come round in the middle
-                return last - count + 1
+        keys, random = [self.keys.epoch, self.keys.cast_ids], secrets.randbelow(MAX_ID + 1)
+        return int(await self.link.function("next_ids", keys, await self.epoch(), count, random))
 
     async def domains(self) -> list[str]:
         found = await self.link.call("HGETALL", self.keys.domains)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 from protos.rqp_cast import Insertion, ReceiverState, Unanswered, Unheard, Why
 from tests.cli.shell import Shell, running
 from tests.docs.test_reasons import told_in
-from tests.rqp.cast_net import port_range
-from tests.servers import eventually, free_port
+from tests.rqp.cast_hands import HandReceiver
+from tests.rqp.cast_net import Net, port_range
+from tests.servers import eventually
 from tests.tmq.process import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples" / "rqp"
@@ -18,24 +20,51 @@ PAGE = (ROOT / "docs/rqp.md").read_text().partition("\n## RQP/cast\n")[2]
 ENDS_WELL = {Why.CONFIRMED, Why.SENT}
 
 
+def machine(folder: Path, net: Net, **cast: str) -> Shell:
+    """One with the files of the page, on ports of its own."""
+    shell = Shell(shutil.copytree(EXAMPLES, folder))
+    ports = {"REQUEST_PORT": str(net.request_port), "FINDRECEIVER_PORT": str(net.findreceiver_port)}
+    own = {"RECEIVER_PORTS": port_range(), "SENDER_PORTS": port_range(), "T_WAIT1_S": "0.5", **cast}
+    told = {f"PENSTOCK_EDGES__RQP__CAST__{name}": value for name, value in {**ports, **own}.items()}
+    shell.environment.update(told)
+    listed = folder / "machines.rqprc"
+    listed.write_text(re.sub(r"^127.0.0.2$", net.at("127.0.0.2"), listed.read_text(), flags=re.M))
+    return shell
+
+
 def test_two_machines(tmp_path: Path) -> None:
     """What is put in at the shop stands at the depot; while that is away, the queue's condition says so."""
-    depot, shop = (Shell(shutil.copytree(EXAMPLES, tmp_path / name)) for name in ("depot", "shop"))
-    ports = {"REQUEST_PORT": str(free_port()), "FINDRECEIVER_PORT": str(free_port())}
-    for shell in (depot, shop):
-        own = {"RECEIVER_PORTS": port_range(), "SENDER_PORTS": port_range(), "T_WAIT1_S": "0.5"}
-        told = {f"PENSTOCK_EDGES__RQP__CAST__{name}": value for name, value in {**ports, **own}.items()}
-        shell.environment.update(told)
-    listed = tmp_path / "shop" / "machines.rqprc"
-    listed.write_text(
-        re.sub(r"^127.0.0.2$", f"127.0.0.2:{ports['REQUEST_PORT']}", listed.read_text(), flags=re.M)
-    )
+    net = Net()
+    depot, shop = (machine(tmp_path / name, net) for name in ("depot", "shop"))
     with running(shop, "--config", "shop.yaml", "--queues", "shop-queues.yaml"):
         with running(depot, "--config", "depot.yaml", "--queues", "depot-queues.yaml"):
             shop.run("put", "parts-elsewhere", "a left door")
             eventually(lambda: "a left door" in depot.run("peek", "parts", "--config", "depot.yaml").text)
         shop.run("put", "parts-elsewhere", "a right door")
         eventually(lambda: "no_answer: no machine answers" in shop.run("queue", "list").text)
+
+
+async def take_one(net: Net) -> None:
+    """A receiver that takes a message and never confirms it."""
+    with HandReceiver(net) as receiver:
+        await receiver.chosen()
+        await receiver.data()
+
+
+def test_what_is_held_is_looked_into(tmp_path: Path) -> None:
+    """The commands of the page."""
+    said = re.findall(r"^\$ penstock (dead .*)$", PAGE.partition("### What it promises")[0], re.M)
+    assert [line.split()[1] for line in said] == ["list", "redrive", "purge"]
+    listing, redrive, purge = (line.replace("unconfirmed", "held").split() for line in said)
+    net = Net()
+    shop = machine(tmp_path / "shop", net, T_WAIT4_S="1", DEDUPE_WINDOW_S="2", HOLD_MARGIN_S="1.5")
+    with running(shop, "--config", "shop.yaml", "--queues", "shop-queues.yaml"):
+        shop.run("put", "parts-elsewhere", "a left door")
+        for command, wanted in ((redrive, "redrove 1 dead letter"), (purge, "purged 1 dead letter")):
+            asyncio.run(take_one(net))
+            eventually(lambda: "which may have forgotten it   a left door" in shop.run(*listing).text)
+            assert wanted in shop.run(*command).text
+        assert "a left door" not in shop.run(*listing).text
 
 
 def test_each_label_is_on_the_page() -> None:

@@ -149,6 +149,33 @@ async def test_an_edge_that_fails_does_not_keep_the_process(monkeypatch: pytest.
         assert await client.ended() == "fin"
 
 
+class Busy:
+    """An edge that has more to do than there is time for."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def ready(self) -> str | None:
+        return None
+
+    async def stop_taking(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.append("stop_taking")
+
+    async def close(self) -> None:
+        self.ended.append("close")
+
+
+async def test_what_an_edge_has_under_way_is_cut_short_in_time(caplog: pytest.LogCaptureFixture) -> None:
+    """That is no fault of the edge's, as it is none of a connection that is reset."""
+    edge = Busy()
+    assert await drain([], edge, DrainSettings(spread_s=0.0, timeout_s=0.1), asyncio.Event())
+    assert edge.ended == ["stop_taking", "close"]
+    assert [line.levelname for line in caplog.records if line.levelname != "INFO"] == ["WARNING"]
+
+
 async def test_many_sessions_are_not_ended_at_once() -> None:
     async with Server() as server:
         for _ in range(20):

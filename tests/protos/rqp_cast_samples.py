@@ -124,6 +124,12 @@ def confirming(message: Outgoing = CERTAIN, settings: SenderSettings | None = No
     return sender
 
 
+def broken_off(message: Outgoing = CERTAIN, settings: SenderSettings | None = None) -> Sender:
+    sender = sending(message, settings)
+    assert sender.failed(0.0) == []
+    return sender
+
+
 def offered(settings: ReceiverSettings | None = None) -> ReceiverSession:
     return ReceiverSession(KEY, SENDER, settings or ReceiverSettings(), 0.0)
 

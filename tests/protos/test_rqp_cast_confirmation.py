@@ -32,6 +32,7 @@ from tests.protos.rqp_cast_samples import (
     REPEATED,
     SUCCESS,
     asking,
+    broken_off,
     confirming,
     sending,
 )
@@ -109,6 +110,15 @@ def test_failure_before_the_last_octet_counts_and_binds_nobody() -> None:
     assert move == MoveToEnd(Why.FAILURE, Kept(failures=1, not_before=2.0))
     kept = replace(BOUND, failures=19)
     assert isinstance(sending(replace(CERTAIN, kept=kept)).ended(FAILURE, RECEIVER, 1.0)[1], Bury)
+
+
+def test_failure_after_the_connection_broke_says_why() -> None:
+    """R closed since it will not have the message: FAILURE counts, as before the break, and binds nobody."""
+    sender = sending()
+    sender.failed(1.0)
+    assert sender.ended(replace(FAILURE, id=ID + 1), RECEIVER, 1.5) == [Refuse(Unheard.OTHER_ID)]
+    assert sender.ended(FAILURE, RECEIVER, 2.0)[1] == MoveToEnd(Why.FAILURE, Kept(failures=1, not_before=3.0))
+    assert broken_off().ended(SUCCESS, RECEIVER, 1.0) == [CloseAll(False), Remove(Why.CONFIRMED)]
 
 
 def test_success_before_we_know_that_all_has_left_is_success() -> None:

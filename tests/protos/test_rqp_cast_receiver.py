@@ -133,7 +133,7 @@ def test_without_a_message_it_ends_t_wait3_after_the_approval(approval: AcceptRe
 @BOTH
 def test_a_connection_lost_before_the_first_octet_ends_it(approval: AcceptReceiverMsg) -> None:
     for session in (offered(), chosen(approval)):
-        assert session.lost(1.0) == [FREE_RESTING]
+        assert session.lost(1.0) == [FREE]
         assert session.state is ReceiverState.END
         assert session.lost(1.0) == []
 

@@ -42,6 +42,7 @@ from tests.protos.rqp_cast_samples import (
     UNCERTAIN,
     approving,
     asking,
+    broken_off,
     confirming,
     connecting,
     sending,
@@ -125,8 +126,17 @@ def test_time_over_before_the_first_octet_counts_as_no_answer(message: Outgoing)
 
 
 def test_a_failure_behind_the_first_octet_binds_nobody() -> None:
-    assert sending(CERTAIN).failed(1.0) == [CloseAll(False), MoveToEnd(Why.CUT_SHORT, Kept())]
-    assert sending(REPEATED).failed(1.0) == [CloseAll(False), MoveToEnd(Why.CUT_SHORT, BOUND)]
+    for message, kept in ((CERTAIN, Kept()), (REPEATED, BOUND)):
+        sender = sending(message)
+        assert sender.failed(1.0) == []
+        assert (sender.state, sender.deadline()) == (SenderState.BROKEN_OFF, 3.0)
+        assert sender.on_time(3.0) == [CloseAll(False), MoveToEnd(Why.CUT_SHORT, kept)]
+
+
+def test_nor_does_one_at_the_end_of_t_wait4() -> None:
+    sender = sending(CERTAIN)
+    assert sender.failed(14.0) == []
+    assert sender.on_time(15.0) == [CloseAll(False), MoveToEnd(Why.CUT_SHORT, Kept())]
 
 
 def test_time_over_behind_the_first_octet_binds_as_nobody_knows_what_has_left() -> None:
@@ -141,7 +151,7 @@ def test_an_uncertain_message_has_left_with_its_first_octet() -> None:
 
 @BOTH
 def test_after_an_attempt_in_vain_the_key_rests_until_t_wait1_from_its_question(message: Outgoing) -> None:
-    for sender in (approving(message), connecting(message), sending(message)):
+    for sender in (approving(message), connecting(message), sending(UNCERTAIN)):
         sender.failed(0.5)
         assert (sender.state, sender.deadline()) == (SenderState.PAUSING, 2.0)
         with pytest.raises(LocalError):
@@ -222,7 +232,7 @@ def test_a_confirmation_is_not_awaited_before_the_first_octet_nor_after_the_end(
 
 @BOTH
 def test_what_is_reported_of_an_attempt_that_is_over_changes_nothing(message: Outgoing) -> None:
-    sender = sending(message)
+    sender = connecting(message)
     sender.failed(0.5)
     for _ in range(2):
         for step in (sender.approved, sender.begun, sender.sent, sender.failed):
@@ -246,6 +256,7 @@ def test_steps_out_of_order_are_our_own_fault() -> None:
         (connecting(), ("approved", "sent")),
         (sending(), ("approved", "begun")),
         (confirming(), ("approved", "begun", "sent", "failed")),
+        (broken_off(), ("approved", "begun", "sent", "failed")),
     ]
     for sender, steps in wrong:
         state = sender.state
@@ -256,7 +267,7 @@ def test_steps_out_of_order_are_our_own_fault() -> None:
 
 
 def test_one_message_at_a_time_and_none_before_its_time() -> None:
-    for sender in (asking(), approving(), connecting(), sending(), confirming()):
+    for sender in (asking(), approving(), connecting(), sending(), confirming(), broken_off()):
         with pytest.raises(LocalError):
             sender.send(CERTAIN, 100.0)
         assert sender.on_time(100.0) != []  # nothing of the first was lost

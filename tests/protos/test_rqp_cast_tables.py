@@ -43,6 +43,7 @@ from tests.protos.rqp_cast_samples import (
     UNCERTAIN,
     approving,
     asking,
+    broken_off,
     chosen,
     confirming,
     connecting,
@@ -74,6 +75,7 @@ SENDERS: dict[SenderState, Callable[[], Sender]] = {
     SenderState.CONNECTING: connecting,
     SenderState.SENDING: sending,
     SenderState.WAIT_FOR_CONFIRMATION: confirming,
+    SenderState.BROKEN_OFF: broken_off,
     SenderState.PAUSING: paused,
 }
 SESSIONS: dict[ReceiverState, Callable[[], ReceiverSession]] = {
@@ -134,11 +136,12 @@ def sets(function: ast.FunctionDef) -> bool:
 def sender_moves() -> Iterator[tuple[Sender, Callable[[Sender], Any]]]:
     old = Outgoing(Quality.HIGH_QUALITY, 5, Kept(receiver=RECEIVER, first_whole_at=-1e6))
     yield Sender(KEY, SenderSettings()), lambda s: s.send(old, 0.0)
-    for make in (asking, approving, connecting, sending, confirming):
+    for make in (asking, approving, connecting, sending, confirming, broken_off):
         yield make(), lambda s: s.on_time(15.0)
     for make in (approving, connecting, sending):
         yield make(), lambda s: s.failed(0.0)
-    for make in (sending, confirming):
+    yield sending(UNCERTAIN), lambda s: s.failed(0.0)
+    for make in (sending, confirming, broken_off):
         yield make(), lambda s: s.ended(SUCCESS, RECEIVER, 0.0)
         yield make(), lambda s: s.ended(FAILURE, RECEIVER, 0.0)
     yield sending(UNCERTAIN), lambda s: s.sent(0.0)

@@ -120,6 +120,9 @@ class LiveEdge(Live[RqpSettings]):
     async def has_condition(self, queue: Queue, beginning: str) -> bool:
         return (await self.condition(queue)).startswith(beginning)
 
+    async def has_no_condition(self, queue: Queue) -> bool:
+        return not await self.condition(queue)
+
     # the end
 
     async def check_nothing_is_left(self) -> None:

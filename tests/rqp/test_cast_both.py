@@ -13,6 +13,7 @@ from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import ended, failed, got_through, keyed, remote, unanswered
+from tests.rqp.cast_steps import LARGE
 from tests.rqp.live import LiveEdge
 from tests.servers import Server
 
@@ -52,6 +53,21 @@ async def test_many_keys_at_once(new_server: NewServer, machines: Machines) -> N
         await until(lambda goal=goal: has(there, goal, 10))
         found = await there.bodies(goal)
         assert sorted(found) == sorted(b"%d of %d" % (number, key) for number in range(10))
+
+
+async def test_a_message_that_is_too_large_there_is_not_sent_for_ever(
+    new_server: NewServer, machines: Machines
+) -> None:
+    """4.2, 5.2: each attempt is answered FAILURE, though it comes in the middle; so there is a last one."""
+    there = await machines.receiver(server=await new_server(), max_message_bytes=100)
+    here = await machines.sender(max_attempts=2)
+    goal, out = await keyed(there), await remote(here, maxMessageBytes=len(LARGE))
+    await here.put(out, LARGE, b"small")
+    await until(lambda: here.is_empty(out))
+    assert [letter.reason for letter in await here.dead(out)] == ["unconfirmed"]
+    assert await there.bodies(goal) == [b"small"]
+    assert ended(there, "message_too_large") == 2
+    assert failed(here, "cut_short") == 0
 
 
 async def test_a_queue_that_is_full_there_keeps_its_messages_here(

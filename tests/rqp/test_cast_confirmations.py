@@ -6,7 +6,11 @@ import asyncio
 import socket
 import time
 
+import pytest
+
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
+from services.store import Store
+from services.store.dead import DeadLetters
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
@@ -85,6 +89,7 @@ async def test_a_message_that_is_always_refused_is_dead(machines: Machines, rece
     (letter,) = await edge.dead(queue)
     assert (letter.reason, letter.error, letter.body) == ("unconfirmed", "3 times FAILURE", b"hello")
     await until(lambda: failed(edge, "unconfirmed") == 1)
+    await until(lambda: edge.has_no_condition(queue))
 
 
 async def test_failure_before_the_last_octet(machines: Machines, receiver: HandReceiver) -> None:
@@ -147,22 +152,54 @@ async def test_a_confirmation_before_the_data_is_not_awaited(
 async def test_a_message_that_is_too_old_to_be_repeated_is_held(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: its receiver may have forgotten it: an alarm; the other messages go on."""
+    """4.2: its receiver may have forgotten it: an alarm; the other messages go on. Put in anew, it is another one."""
     edge = await machines.sender(t_wait4_s=0.3, t_wait1_s=0.1, dedupe_window_s=1.0, hold_margin_s=0.9)
     queue = await remote(edge)
     await edge.put(queue, b"old")
-    await receiver.chosen()
+    first = await receiver.chosen()
     await receiver.data()
     await until(lambda: edge.has_condition(queue, "not_confirmed: the receiver 127.0.0.2 does not confirm"))
-    await until(lambda: edge.value("penstock_rqp_cast_held_messages") == 1)
+    await until(lambda: edge.value("penstock_rqp_cast_held_messages_total") == 1)
     assert len(edge.log.events("cast_held", queue="out")) == 1
     await edge.put(queue, b"new")
     receiver.asked()
     assert await receiver.receive() == b"new"
-    await until(lambda: edge.has_condition(queue, "held: 1 too old to be sent again"))
-    await edge.service.stop_taking()
-    assert await edge.bodies(queue) == [b"old"]
-    assert edge.value("penstock_rqp_cast_held_messages") == 0
+    (letter,) = await edge.dead(queue)
+    told = (letter.reason, letter.error, letter.body)
+    assert told == ("held", "sent to 127.0.0.2, which may have forgotten it", b"old")
+    letters = DeadLetters(edge.tools.domain(queue.domain), queue)
+    assert (await letters.redrive([letter.id])).moved == 1
+    again = await receiver.chosen()
+    assert (await receiver.data())[12:] == b"old"
+    assert again.id != first.id
+    await receiver.confirm(again, Result.SUCCESS)
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_machine_that_slept_repeats_nothing_that_may_be_forgotten(
+    machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.2: all time counts, also that in which the machine, and the loop's clock, stood still."""
+    slept_s = 0.0
+    store_ms, gettime = Store.now_ms, time.clock_gettime
+
+    async def told_ms(store: Store) -> int:
+        return await store_ms(store) + round(slept_s * 1000)
+
+    def told_s(clock: int) -> float:
+        return gettime(clock) + (slept_s if clock == time.CLOCK_BOOTTIME else 0.0)
+
+    monkeypatch.setattr(Store, "now_ms", told_ms)
+    monkeypatch.setattr(time, "clock_gettime", told_s)
+    edge = await machines.sender(t_wait4_s=0.3)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    for _ in range(2):
+        await receiver.chosen()
+        await receiver.data()
+        slept_s += 12 * 3600.0
+    await until(lambda: edge.value("penstock_rqp_cast_held_messages_total") == 1)
+    assert [letter.reason for letter in await edge.dead(queue)] == ["held"]
 
 
 async def test_a_confirmation_that_waited_unread_counts(machines: Machines, receiver: HandReceiver) -> None:

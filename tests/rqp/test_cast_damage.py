@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from protos.rqp_cast import (
     encode_record,
 )
 from services.kit.sockets import reset_on_close
+from services.rqp.cast import session
 from services.store import Queue
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
@@ -122,6 +124,44 @@ async def test_a_message_that_is_too_large(machines: Machines, hands: HandSender
         await asyncio.get_running_loop().sock_sendall(sock, head)
         assert (await hands.end()).result is Result.FAILURE
     assert await letters(edge, queue) == [("injured", "message_too_large", b"")]
+
+
+@pytest.mark.parametrize("settings", [{"max_message_bytes": 100}, {"t_wait3_s": 0.3}])
+async def test_a_sender_that_still_writes_hears_why(
+    machines: Machines, hands: HandSender, settings: dict[str, Any]
+) -> None:
+    """5.2: what comes of a damaged message is read out: closed with octets unread, its connection would be reset."""
+    edge = await machines.receiver(**settings, connect_timeout_s=10.0)
+    await keyed(edge)
+    offer = await chosen(hands)
+    loop, data = asyncio.get_running_loop(), wire(bytes(1 << 20))
+    with await hands.connect(offer.data_port) as sock:
+        await loop.sock_sendall(sock, data[: 1 << 19])
+        assert (await hands.end()).result is Result.FAILURE
+        await loop.sock_sendall(sock, data[1 << 19 :])
+        sock.shutdown(socket.SHUT_WR)
+        assert await hands.octets(sock) == b"", "closed, and not reset"
+    await until(lambda: ended(edge, "message_too_large") + ended(edge, "timed_out") == 1)
+
+
+@pytest.mark.parametrize("limit", [{"octets": 1 << 18}, {"seconds": 0.3}])
+async def test_what_is_read_out_has_its_bounds(
+    machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch, limit: dict[str, float]
+) -> None:
+    """5.2: who goes on for ever, or never, is cut off."""
+    monkeypatch.setattr(session, "READ_OUT_BYTES", limit.get("octets", 1 << 30))
+    edge = await machines.receiver(max_message_bytes=100, connect_timeout_s=limit.get("seconds", 60.0))
+    await keyed(edge)
+    offer = await chosen(hands)
+    with await hands.connect(offer.data_port) as sock:
+        head = wire(b"")[:8] + (0xFFFFFFFF).to_bytes(4, "big")
+        await asyncio.get_running_loop().sock_sendall(sock, head)
+        assert (await hands.end()).result is Result.FAILURE
+        if "octets" in limit:
+            with pytest.raises(ConnectionError):
+                await asyncio.get_running_loop().sock_sendall(sock, bytes(64 << 20))
+        assert await hands.is_closed(sock)
+    await until(lambda: ended(edge, "message_too_large") == 1)
 
 
 @pytest.mark.parametrize("quality", QUALITIES)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from protos.rqp_cast import Quality, Result
+from protos.rqp_cast import Quality, Result, Sender, SenderAction
 from services.kit.sockets import reset_on_close
 from services.store import Queue
 from services.store.asking import Asker
@@ -19,13 +19,14 @@ from tests.rqp.live import LiveEdge
 
 
 async def note(edge: LiveEdge, queue: Queue) -> list[str]:
-    """failures, receiver, first whole send, not before: of the one message that is there, and not leased."""
+    """What is kept with the one message that is there, leased or not."""
+    (kept,) = await edge.tools.look_at(queue.domain).link.call("HVALS", queue.keys[4])
+    return str(kept.decode().partition(";")[2].partition(" ")[0]).split(":")
 
-    async def found() -> list[str]:
-        got = await edge.tools.look_at(queue.domain).peek(queue, 1)
-        return got[0].note.split(":")[3:] if got and got[0].note else []
 
-    return list(await until(found))
+async def state(edge: LiveEdge, queue: Queue) -> list[str]:
+    """Of it: failures, receiver, first whole send, not before."""
+    return (await note(edge, queue))[3:]
 
 
 async def test_a_receiver_that_dies_after_its_offer(machines: Machines, receiver: HandReceiver) -> None:
@@ -94,20 +95,49 @@ async def test_a_receiver_that_dies_in_the_middle(
     machines: Machines, receiver: HandReceiver, quality: Quality
 ) -> None:
     """4.1, 4.5: `cut_short`: an uncertain message counts as sent, a certain one moves to the end and is not bound."""
-    edge = await machines.sender()
+    edge = await machines.sender(connect_timeout_s=0.3)
     certain = quality is Quality.HIGH_QUALITY
     queue = await remote(edge, reliable=certain, maxMessageBytes=len(LARGE))
     await edge.put(queue, LARGE)
     await receiver.chosen()
+    await begins_and_breaks(receiver)
+    await until(lambda: failed(edge, "cut_short") == 1)
+    if certain:
+        assert (await state(edge, queue))[:3] == ["0", "-", "-"]
+        assert await receiver.receive() == LARGE
+    await until(lambda: edge.is_empty(queue))
+
+
+async def begins_and_breaks(receiver: HandReceiver) -> None:
+    """A receiver that closes with octets unread: the connection is reset."""
     sock = await receiver.accept(receiver.data_port)
     assert await receiver.octets(sock)
     reset_on_close(sock)
     sock.close()
-    await until(lambda: failed(edge, "cut_short") == 1)
-    if certain:
-        assert (await note(edge, queue))[:3] == ["0", "-", "-"]
-        assert await receiver.receive() == LARGE
-    await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_receiver_that_breaks_off_and_says_failure(
+    machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.2: it will not have the message; that the connection broke is found out first, and FAILURE counts."""
+    broke = asyncio.Event()
+    failed_then = Sender.failed
+
+    def failing(machine: Sender, now: float) -> list[SenderAction]:
+        broke.set()
+        return failed_then(machine, now)
+
+    monkeypatch.setattr(Sender, "failed", failing)
+    edge = await machines.sender(connect_timeout_s=10.0)
+    queue = await remote(edge, maxMessageBytes=len(LARGE))
+    await edge.put(queue, LARGE)
+    approval = await receiver.chosen()
+    await begins_and_breaks(receiver)
+    await broke.wait()
+    await receiver.confirm(approval, Result.FAILURE)
+    await until(lambda: failed(edge, "failure") == 1)
+    assert (await state(edge, queue))[:3] == ["1", "-", "-"]
+    assert failed(edge, "cut_short") == 0
 
 
 async def test_t_wait4_is_over_in_the_middle(machines: Machines, receiver: HandReceiver) -> None:
@@ -118,7 +148,7 @@ async def test_t_wait4_is_over_in_the_middle(machines: Machines, receiver: HandR
     await receiver.chosen()
     await receiver.accept(receiver.data_port)  # and nobody reads
     await until(lambda: failed(edge, "cut_short") == 1)
-    assert (await note(edge, queue))[1] == THERE
+    assert (await state(edge, queue))[1] == THERE
 
 
 async def test_no_answer_is_no_failure(machines: Machines, receiver: HandReceiver) -> None:
@@ -130,6 +160,17 @@ async def test_no_answer_is_no_failure(machines: Machines, receiver: HandReceive
     receiver.asked()
     assert await receiver.receive() == b"hello"
     await until(lambda: edge.is_empty(queue))
+
+
+async def test_nothing_is_wrong_with_a_queue_in_which_nothing_waits(machines: Machines) -> None:
+    """docs/rqp.md: what did not get through has expired."""
+    edge = await machines.sender(t_wait1_s=0.1)
+    queue = await remote(edge, spec={"messageTTL": "1s"})
+    await edge.put(queue, b"hello")
+    await until(lambda: edge.has_condition(queue, "no_answer"))
+    await until(lambda: edge.has_no_condition(queue))
+    await until(lambda: edge.is_empty(queue))
+    assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-cast") == 0
 
 
 async def test_ports_rest_after_a_time_out(machines: Machines, receiver: HandReceiver) -> None:
@@ -217,7 +258,6 @@ async def test_a_note_of_another_version_is_written_anew(machines: Machines, rec
     await machines.sender("127.0.0.4", asks=(), t_wait1_s=0.1)
 
     async def has_id() -> bool:
-        found = await edge.tools.look_at(queue.domain).peek(queue, 1)
-        return bool(found and found[0].note.startswith("cast1:"))
+        return (await note(edge, queue))[0] == "cast1"
 
     await until(has_id)

@@ -10,13 +10,15 @@ import pytest
 from pydantic import ValidationError
 
 from protos.rqp_cast import Kept, ReceiverSettings, SenderSettings
+from services.rqp.cast import ports as ports_module
 from services.rqp.cast.limits import ADDRESSES, Allowance
 from services.rqp.cast.notes import Note
-from services.rqp.cast.ports import Ports
+from services.rqp.cast.ports import ANYBODY, Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
-from services.rqp.clock import StoreClock
+from services.rqp.clock import StoreClock, now
 from services.store import Store
 from services.store.verbs import NOTE
+from tests.live import until
 from tests.rqp.cast_net import HERE, port_range
 from tests.servers import Server
 
@@ -31,11 +33,10 @@ async def test_what_is_kept_with_a_message_comes_back(server: Server) -> None:
     store = Store(server.url, "test")
     clock = StoreClock(store)
     await clock.look()
-    now = asyncio.get_running_loop().time()
     for kept in (
         Kept(),
-        Kept(failures=19, receiver="255.255.255.255", first_whole_at=now - 86_000, not_before=now + 60),
-        Kept(receiver="10.0.0.1", first_whole_at=now),
+        Kept(failures=19, receiver="255.255.255.255", first_whole_at=now() - 86_000, not_before=now() + 60),
+        Kept(receiver="10.0.0.1", first_whole_at=now()),
     ):
         text = Note(0xFFFF_FFFF, "255.255.255.255", kept).text(clock)
         assert NOTE.fullmatch(text), "the store must take it"
@@ -53,7 +54,7 @@ async def test_the_clock_is_the_stores(server: Server) -> None:
     store = Store(server.url, "test")
     clock = StoreClock(store)
     await clock.look()
-    told = clock.to_ms(asyncio.get_running_loop().time())
+    told = clock.to_ms(now())
     assert told == pytest.approx(await store.now_ms(), abs=2000)
     await store.close()
 
@@ -88,22 +89,103 @@ def test_forged_addresses_cost_bounded_memory() -> None:
 # ports
 
 
-async def test_a_port_that_rests_is_nobody_elses_either() -> None:
-    """1.2: not of another process of this machine, and not to be connected to; then it is free again."""
-    numbers = CastSettings(receiver_ports=port_range(2)).receiver_range
-    mine, others = Ports(HERE, numbers, 0.2), Ports(HERE, numbers, 0.2)
-    port = mine.open()
-    assert port is not None
-    port.close(rests=True)
-    with socket.socket() as late, pytest.raises(ConnectionRefusedError):
-        late.connect((HERE, port.number))
-    found = [each for _ in range(2) if (each := others.open()) is not None]
-    assert port.number not in [each.number for each in found]
-    again = await others.opened(0.05)
-    assert again.number == port.number
-    for each in (*found, again):
-        each.close(rests=False)
-    assert others.free == mine.free == 2
+PEER, OTHER = Whom("10.0.0.1", 7), Whom("10.0.0.2", 7)
+
+
+class Machine:
+    """Two processes of it, with the same two ports."""
+
+    def __init__(self, rest_s: float = 60.0) -> None:
+        numbers = CastSettings(receiver_ports=port_range(2)).receiver_range
+        self.both = self.one, self.two = Ports(HERE, numbers, rest_s), Ports(HERE, numbers, rest_s)
+        self._opened: list[Port] = []
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for ports in self.both:
+            ports.close()
+        for port in self._opened:
+            port.sock.close()
+            port.mark.close()
+
+    def open(self, ports: Ports, whom: Whom) -> Port:
+        port = ports.open(whom)
+        assert port is not None
+        self._opened.append(port)
+        return port
+
+    def open_all(self, ports: Ports, whom: Whom) -> list[Port]:
+        """None, or both."""
+        if not ports.has(1, whom):
+            return []
+        return [self.open(ports, whom) for _ in range(2)]
+
+
+@pytest.mark.parametrize("whom", [PEER, ANYBODY])
+async def test_a_port_that_rests_is_not_used_for_the_same_one(whom: Whom) -> None:
+    """1.2: not by another process of this machine either, and not to be connected to; then it is free again."""
+    with Machine(rest_s=0.3) as machine:
+        port = machine.open(machine.one, whom)
+        port.close(rests=True)
+        assert not machine.one.has(2, whom)
+        with socket.socket() as late, pytest.raises(ConnectionRefusedError):
+            late.connect((HERE, port.number))
+        assert machine.open(machine.two, whom).number != port.number
+        assert machine.two.open(whom) is None
+        await until(lambda: machine.one.has(2, whom))
+        assert machine.open(machine.two, whom).number == port.number
+
+
+async def test_whoever_waits_gets_a_port_that_has_rested() -> None:
+    """1.2."""
+    with Machine(rest_s=0.1) as machine:
+        first, _ = machine.open_all(machine.one, ANYBODY)
+        first.close(rests=True)
+        again = await machine.one.opened(60.0)
+        again.close(rests=False)
+        assert again.number == first.number
+
+
+@pytest.mark.parametrize("whom", [OTHER, Whom(PEER.peer, 8)])
+async def test_a_port_that_rests_serves_others(whom: Whom) -> None:
+    """1.2: other peers, and the same one for other keys; in every process."""
+    with Machine() as machine:
+        for port in machine.open_all(machine.one, PEER):
+            port.close(rests=True)
+        assert machine.one.open(PEER) is None
+        assert machine.two.open(PEER) is None
+        for ports in machine.both:
+            for port in machine.open_all(ports, whom):
+                assert not ports.has(2, whom)
+                port.close(rests=False)
+        machine.one.close()
+        assert len(machine.open_all(machine.two, PEER)) == 2
+
+
+async def test_ports_that_rest_for_nobody_come_first() -> None:
+    """1.2: what is late for another one disturbs whoever has its port now."""
+    with Machine() as machine:
+        first, second = machine.open_all(machine.one, PEER)
+        first.close(rests=True)
+        second.close(rests=False)
+        for _ in range(3):
+            port = machine.open(machine.one, OTHER)
+            assert port.number == second.number
+            port.close(rests=False)
+
+
+async def test_so_many_ports_may_rest_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1.2: each costs a descriptor, however many peers there are."""
+    monkeypatch.setattr(ports_module, "MAX_RESTS", 4)
+    with Machine() as machine:
+        for whom in (PEER, OTHER):
+            for port in machine.open_all(machine.one, whom):
+                port.close(rests=True)
+        assert machine.one.open(Whom("10.0.0.3", 7)) is None
+        machine.one.close()
+        assert machine.open(machine.one, PEER)
 
 
 async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
@@ -116,7 +198,7 @@ async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
     held[0].close(rests=False)
     assert (await waiting).number == held[0].number
     held[1].close(rests=True)
-    assert ports.free == 0
+    assert not ports.has(1)
     ports.close()
     (await waiting).close(rests=False)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from protos.rqp_cast import Quality, Result, encode_accept_receiver
+from services.rqp.cast.ports import Whom
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines
@@ -94,10 +95,39 @@ async def test_all_ports_are_used_up(machines: Machines, hands: HandSender) -> N
     hands.ask(8)
     await until(lambda: unanswered(edge, "ports_used_up") == 1)
     await until(lambda: ended(edge, "timed_out_wait_for_approval") == 1)
-    hands.ask(8)  # now they rest
+    hands.ask()  # now they rest
     await until(lambda: unanswered(edge, "ports_used_up") == 2)
-    await until(lambda: agent(edge).questions.sessions.free_ports == 2)
+    ports = agent(edge).questions.sessions._ports
+    await until(lambda: ports.has(2, Whom(HERE, 7)))
+    assert (await hands.asked()).key == 7
+
+
+async def test_ports_that_rest_keep_nobody_from_what_only_we_have(
+    machines: Machines, hands: HandSender
+) -> None:
+    """1.2: of the answers to a question only the first is taken; whoever is never first rests, and is heard all the
+    same, by others and for other keys."""
+    edge = await machines.receiver(receiver_ports=port_range(2), port_rest_s=600.0, t_wait2_s=0.2)
+    await keyed(edge)
+    await keyed(edge, "other", key=8)
+    await hands.asked()
+    await until(lambda: ended(edge, "timed_out_wait_for_approval") == 1)
+    with HandSender(machines.net, "127.0.0.5") as other:
+        assert await other.send(b"hello") is Result.SUCCESS
     assert (await hands.asked(8)).key == 8
+    hands.ask()
+    await until(lambda: unanswered(edge, "ports_used_up") == 1)
+
+
+async def test_what_is_no_approval_leaves_its_ports_to_others(machines: Machines, hands: HandSender) -> None:
+    """1.2: they rest after time-outs only, so nobody can have them all at rest in no time."""
+    edge = await machines.receiver(receiver_ports=port_range(2), port_rest_s=600.0)
+    await keyed(edge)
+    for number in range(1, 6):
+        offer = await hands.asked()
+        await hands.say(offer.accept_port, b"\xff" * 11)
+        await until(lambda number=number: ended(edge, "fault") == number)
+    assert await hands.send(b"hello") is Result.SUCCESS
 
 
 async def test_ports_that_others_have_are_passed_over(machines: Machines, hands: HandSender) -> None:

@@ -15,7 +15,6 @@ from services.store.errors import (
     QueueUnknown,
     ReservationLost,
 )
-from services.store.registry import MAX_ID
 from tests.servers import Client
 from tests.store.desk import Desk, bodies, encode, numbered, until
 from tests.store.test_notes import begun
@@ -203,29 +202,6 @@ async def test_attributes_and_order_with_what_the_connection_asked_before(desk: 
     assert bodies(got) == [b"0", b"1", b"2"]
     found = [records.decode(one) for d in got for one in d.records()]
     assert found[1].attributes == {"type": 3}
-
-
-# ids
-
-
-async def test_ids_are_given_out_once(desk: Desk) -> None:
-    """rqp_cast.md 2.3: from a durable counter, never 0."""
-    async with desk.another() as other:
-        blocks = await asyncio.gather(
-            *(one.store.registry.next_ids(10) for one in (desk, other) for _ in range(20))
-        )
-    ids = {first + index for first in blocks for index in range(10)}
-    assert len(ids) == 400
-
-
-async def test_ids_come_round_and_skip_zero(desk: Desk) -> None:
-    registry = desk.store.registry
-    await registry.link.call("SET", registry.keys.cast_ids, MAX_ID - 5)
-    assert await registry.next_ids(3) == MAX_ID - 4
-    assert await registry.next_ids(10) == 9, "ten in a row, none of them 0; the first ones are left out"
-    assert await registry.next_ids(1) == 19
-    await registry.link.call("SET", registry.keys.cast_ids, MAX_ID - 1)
-    assert [await registry.next_ids(1) for _ in range(3)] == [MAX_ID, 1, 2]
 
 
 async def test_a_full_queue_of_many(desk: Desk) -> None:

@@ -44,7 +44,10 @@ class CastAgent:
             self.sending.start()
 
     async def stop_taking(self) -> None:
-        """Sessions that have begun end by their own times, and so do attempts of which octets have left."""
+        """Sessions that have begun end by their own times, and so do attempts of which octets have left.
+
+        Cancelled: attempts end, and `close` ends the sessions.
+        """
         ends = []
         if self.questions is not None:
             self.questions.stop()

@@ -41,11 +41,13 @@ from services.rqp.cast.findreceiver import FindReceiver
 from services.rqp.cast.machines import Machines
 from services.rqp.cast.ports import Port, Ports
 from services.rqp.cast.settings import CastSettings
+from services.rqp.clock import now
 
 Fate = Remove | PutBack | MoveToEnd | Bury | Hold
 FATES = (Remove, PutBack, MoveToEnd, Bury, Hold)
 PORTS_AGAIN_S = 1.0
-_OUT = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION)  # octets have left
+# octets have left
+_OUT = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION, SenderState.BROKEN_OFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,6 @@ class Attempt:
         self._machine = machine
         self._load = load
         self._keep = keep
-        self._now = asyncio.get_running_loop().time
         self._inbox: asyncio.Queue[list[SenderAction]] = asyncio.Queue()
         self._asked: Asked = set()
         self._port: Port | None = None
@@ -105,7 +106,7 @@ class Attempt:
             self._port = await self._means.ports.opened(PORTS_AGAIN_S)
         asking[key] = self._answered
         try:
-            self._post(self._machine.send(self._load.outgoing, self._now()))
+            self._post(self._machine.send(self._load.outgoing, now()))
             while self._fate is None:
                 await self._do_all(await self._next())
             return self._fate
@@ -119,7 +120,7 @@ class Attempt:
         """What is to be done next: as something happens, or the time is up."""
         deadline = self._machine.deadline()
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout(_left(deadline)):
                 return await self._inbox.get()
         except TimeoutError:
             return self._timed_out(deadline)
@@ -130,11 +131,11 @@ class Attempt:
             self._confirmations.look()
         with contextlib.suppress(asyncio.QueueEmpty):
             return self._inbox.get_nowait()
-        return self._machine.on_time(max(self._now(), deadline or 0.0))
+        return self._machine.on_time(max(now(), deadline or 0.0))
 
     def _post(self, actions: list[SenderAction]) -> None:
-        if actions:
-            self._inbox.put_nowait(actions)
+        """Also none: the deadline may be another now."""
+        self._inbox.put_nowait(actions)
 
     # what the machine says
 
@@ -142,7 +143,7 @@ class Attempt:
         """Each before the next; what fails ends the row, and the machine says what is done instead."""
         for action in actions:
             if not await self._do(action):
-                self._post(self._machine.failed(self._now()))
+                self._post(self._machine.failed(now()))
                 return
 
     async def _do(self, action: SenderAction) -> bool:
@@ -167,7 +168,7 @@ class Attempt:
         """An ACCEPT_SENDER_MSG for our key (3.3)."""
         if offer.source not in {address for address, _ in self._asked}:
             return Unheard.NOT_LISTED
-        actions = self._machine.answered(offer, self._now())
+        actions = self._machine.answered(offer, now())
         self._post([action for action in actions if not isinstance(action, Refuse)])
         return next((action.why for action in actions if isinstance(action, Refuse)), None)
 
@@ -176,7 +177,7 @@ class Attempt:
         settings, deadline = self._settings, self._machine.deadline()
         self._listen(offer)
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout(_left(deadline)):
                 await wires.say(
                     settings.host,
                     offer.source,
@@ -185,12 +186,12 @@ class Attempt:
                     lambda ours: self._approval(offer, ours),
                 )
         except TimeoutError:
-            now = max(self._now(), deadline or 0.0)
-            self._post(self._machine.on_time(now) or self._machine.failed(now))
+            late = max(now(), deadline or 0.0)
+            self._post(self._machine.on_time(late) or self._machine.failed(late))
         except OSError:
-            self._post(self._machine.failed(self._now()))
+            self._post(self._machine.failed(now()))
         else:
-            self._post(self._machine.approved(self._now()))
+            self._post(self._machine.approved(now()))
 
     def _approval(self, offer: Offer, ours: str) -> bytes:
         self._is_told = True
@@ -212,7 +213,7 @@ class Attempt:
             self._confirmations.start()
 
     def _ended(self, offer: Offer, message: EndTransmissionMsg) -> None:
-        self._post(self._machine.ended(message, offer.source, self._now()))
+        self._post(self._machine.ended(message, offer.source, now()))
 
     async def _send(self, offer: Offer) -> None:
         """DATA_MSG (3.4)."""
@@ -221,14 +222,14 @@ class Attempt:
             place = (offer.source, offer.data_port)
             sock = await wires.connected_patiently(settings.host, *place, settings.connect_timeout_s)
             with sock:
-                self._post(self._machine.begun(self._now()))
+                self._post(self._machine.begun(now()))
                 if self._machine.state is not SenderState.SENDING:  # it was over, now or before
                     return
                 address = self._address(offer, sock.getsockname()[0])
                 data = encode_data(DataMsg(address, self._load.key, self._load.record))
-                await wires.sent(sock, data, lambda: self._post(self._machine.sent(self._now())))
+                await wires.sent(sock, data, lambda: self._post(self._machine.sent(now())))
         except OSError:
-            self._post(self._machine.failed(self._now()))
+            self._post(self._machine.failed(now()))
 
     def _address(self, offer: Offer, ours: str) -> str | None:
         """The field `address` (2.2): of a certain message, that of who gave its id, whichever replica sends (2.3)."""
@@ -246,3 +247,8 @@ class Attempt:
         if self._port is not None:
             self._port.close(rests and self._is_told)
             self._port = None
+
+
+def _left(deadline: float | None) -> float | None:
+    """Seconds until then."""
+    return None if deadline is None else max(deadline - now(), 0.0)

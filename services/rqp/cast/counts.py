@@ -17,9 +17,6 @@ class Counts:
         self._sessions = metrics.counter(
             "rqp_cast_sessions", "Sessions of the receiving agent, by end", ("end",)
         )
-        self._attempts = metrics.counter(
-            "rqp_cast_attempts", "Attempts of the sending agent, by end", ("end",)
-        )
         self._unheard = metrics.counter(
             "rqp_cast_unheard", "Connections that were closed, as nobody waited for them", reason
         )
@@ -33,8 +30,8 @@ class Counts:
         self.clashes = metrics.counter(
             "rqp_cast_id_clashes", "Ids that came again with other content: an alarm"
         ).labels(self._edge)
-        self.held = metrics.gauge(
-            "rqp_cast_held_messages", "Too old to be repeated, and kept: an alarm"
+        self.held = metrics.counter(
+            "rqp_cast_held_messages", "Too old to be repeated, and put with the dead letters: an alarm"
         ).labels(self._edge)
         self.unconfirmed = metrics.counter(
             "rqp_cast_confirmations_lost", "END_TRANSMISSION_MSGs that could not be sent"
@@ -45,9 +42,6 @@ class Counts:
 
     def session(self, end: str) -> None:
         self._sessions.labels(self._edge, end).inc()
-
-    def attempt(self, end: str) -> None:
-        self._attempts.labels(self._edge, end).inc()
 
     def unheard(self, reason: str) -> None:
         self._unheard.labels(self._edge, reason).inc()

@@ -20,6 +20,7 @@ from services.store.operations import Outcome, Refusals
 log = logging.getLogger(__name__)
 
 MS = 1000
+FREE_S = 2.0  # for the store to hear that a queue is free; an edge that drains does not wait for ever
 
 # What a refusal of the store means; any other one is REFUSED: nothing was stored, and nothing will be.
 _REFUSED_AS: dict[type[StoreError], Insertion] = {
@@ -63,9 +64,10 @@ class Reservation:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
         if self._fence:
-            with contextlib.suppress(StoreError):
+            with contextlib.suppress(StoreError, TimeoutError):
                 lane = self._lanes.of(self.queue)
-                await lane.release_reservation(self.queue, self._holder, self._fence)
+                async with asyncio.timeout(FREE_S):
+                    await lane.release_reservation(self.queue, self._holder, self._fence)
 
     def _renew_later(self) -> None:
         """A third of its time may pass: most sessions have ended by then, and need no renewal."""

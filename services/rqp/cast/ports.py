@@ -1,4 +1,9 @@
-"""Ports of sessions and attempts: open for one of them, then free again, or at rest (rqp_cast.md 1.2)."""
+"""Ports of sessions and attempts: open for one of them, then free again, or at rest (rqp_cast.md 1.2).
+
+A port rests for whoever had it: nobody else's late message can be taken for another one's there, so others may have it.
+What rests is marked by a socket of a name that the kernel gives only once, and takes back from whoever dies: so all
+processes of this machine know of it. Two of them never listen on one port either: there the kernel decides.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +11,42 @@ import asyncio
 import errno
 import socket
 from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from services.kit.acceptor import EXHAUSTED
 
 BACKLOG = 16  # one connection is wanted; strangers must not keep it out
+MAX_RESTS = 1024  # of all ports; each costs a descriptor
 NOT_NOW = EXHAUSTED | {
     errno.EADDRINUSE,
     errno.EACCES,
 }  # another process of this machine has it, or nothing is left
 
 
+class Whom(NamedTuple):
+    """Whose messages come to a port: those of a peer for a key."""
+
+    peer: str
+    key: int
+
+
+ANYBODY = Whom("", 0)  # not known yet: it rests for all who do not know either
+
+
 class Port:
     """One that listens, from `Ports.open` until `close`."""
 
-    __slots__ = ("_is_listening", "_ports", "number", "sock")
+    __slots__ = ("_is_listening", "_ports", "mark", "number", "sock", "whom")
 
-    def __init__(self, ports: Ports, sock: socket.socket, number: int) -> None:
+    def __init__(
+        self, ports: Ports, number: int, whom: Whom, sock: socket.socket, mark: socket.socket
+    ) -> None:
         self._ports = ports
-        self.sock = sock
         self.number = number
+        self.whom = whom
+        self.sock = sock
+        self.mark = mark
         self._is_listening = True
 
     def stop_listening(self) -> None:
@@ -34,32 +56,38 @@ class Port:
             self.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self, rests: bool) -> None:
-        """Nobody waits for a connection to it any more. rests: it is not used again for a while."""
+        """Nobody waits for a connection to it any more. rests: it is not used again for the same one for a while."""
         self._ports.give_back(self, rests)
 
 
 class Ports:
-    """The ports of a range, on one address. Each process of a machine has its own idea of them; the kernel decides."""
+    """The ports of a range, on one address."""
 
     def __init__(self, host: str, numbers: range, rest_s: float) -> None:
         self._host = host
         self._rest_s = rest_s
-        self._free = deque(numbers)  # the one that was used longest ago first
-        self._resting: dict[Port, asyncio.TimerHandle] = {}
+        self._idle = dict.fromkeys(numbers)  # not open here; the one that was used longest ago first
+        self._resting: dict[int, dict[Whom, Port]] = {}
+        self._timers: dict[Port, asyncio.TimerHandle] = {}
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    @property
-    def free(self) -> int:
-        """How many are neither open nor at rest here."""
-        return len(self._free)
+    def has(self, count: int, whom: Whom = ANYBODY) -> bool:
+        """Whether so many are neither open nor at rest for this one, as far as this process knows."""
+        for number in self._idle:
+            count -= not self._rests(number, whom)
+            if count <= 0:
+                return True
+        return False
 
-    def open(self) -> Port | None:
-        """A port that listens; None while all of the range are open or rest."""
-        for _ in range(len(self._free)):
-            number = self._free.popleft()
-            if (sock := self._listen(number)) is not None:
-                return Port(self, sock, number)
-            self._free.append(number)
+    def open(self, whom: Whom = ANYBODY) -> Port | None:
+        """A port that listens; None while all of the range are open, or rest for this one."""
+        if len(self._timers) >= MAX_RESTS:
+            return None
+        for number in self._candidates(whom):
+            del self._idle[number]
+            if (port := self._opened(number, whom)) is not None:
+                return port
+            self._idle[number] = None
         return None
 
     async def opened(self, retry_s: float) -> Port:
@@ -78,43 +106,67 @@ class Ports:
         return port
 
     def give_back(self, port: Port, rests: bool) -> None:
-        if not rests:
-            port.sock.close()
+        port.sock.close()
+        self._idle[port.number] = None
+        if rests:
+            self._resting.setdefault(port.number, {})[port.whom] = port
+            loop = asyncio.get_running_loop()
+            self._timers[port] = loop.call_later(self._rest_s, self._rested, port)
+        else:
             self._freed(port)
-            return
-        port.stop_listening()
-        # Bound on, so that no other process gets it either: without this option their listen() fails.
-        port.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
-        loop = asyncio.get_running_loop()
-        self._resting[port] = loop.call_later(self._rest_s, self._rested, port)
 
     def close(self) -> None:
         """None rests any longer: the process ends."""
-        for port, timer in self._resting.items():
+        for port, timer in self._timers.items():
             timer.cancel()
-            port.sock.close()
+            port.mark.close()
+        self._timers.clear()
         self._resting.clear()
 
     def _rested(self, port: Port) -> None:
-        del self._resting[port]
-        port.sock.close()
+        del self._timers[port]
+        del self._resting[port.number][port.whom]
         self._freed(port)
 
     def _freed(self, port: Port) -> None:
-        self._free.append(port.number)
+        port.mark.close()
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
                 waiting.set_result(None)
                 return
 
-    def _listen(self, number: int) -> socket.socket | None:
+    def _rests(self, number: int, whom: Whom) -> bool:
+        return whom in self._resting.get(number, ())
+
+    def _candidates(self, whom: Whom) -> Iterable[int]:
+        """Those that rest for nobody first: what is late at another one is closed, but it disturbs."""
+        found = [number for number in self._idle if not self._rests(number, whom)]
+        return sorted(found, key=lambda number: bool(self._resting.get(number)))
+
+    def _opened(self, number: int, whom: Whom) -> Port | None:
         try:
-            return _listening(self._host, number)
+            mark = _mark(f"penstock cast {self._host} {number} {whom.peer} {whom.key}")
+            try:
+                return Port(self, number, whom, _listening(self._host, number), mark)
+            except OSError:
+                mark.close()
+                raise
         except OSError as error:
             if error.errno in NOT_NOW:
                 return None
             raise
+
+
+def _mark(name: str) -> socket.socket:
+    """What nobody else of this machine has, until it is closed."""
+    mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        mark.bind(f"\0{name}")
+    except OSError:
+        mark.close()
+        raise
+    return mark
 
 
 def _listening(host: str, number: int) -> socket.socket:

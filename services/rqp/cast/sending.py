@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -24,15 +25,16 @@ from services.rqp.cast.asked import asked
 from services.rqp.cast.attempt import Attempt, Fate, Load, Means
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.stock import Ids, Message, Stock
-from services.rqp.clock import StoreClock
+from services.rqp.clock import StoreClock, now
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
-from services.store import Queue, Source, StoreError
+from services.store import Delivery, Queue, Source, StoreError
 from services.store.errors import LeaseLost
 
 log = logging.getLogger(__name__)
 
 AGAIN_S = 0.5  # after a fault of the store
+HELD = "held"  # the reason of dead letters that an operator is to look into (4.2)
 GONE_S = 2.0  # for the store to take back what is given back, at the end
 
 
@@ -62,9 +64,9 @@ class CastSending:
         self._peers = tuple(remote.peers)
         self._pipe = shared.service.pipe(queue)
         self._source = Source()
-        self._now = asyncio.get_running_loop().time
         self._machine = Sender(self._key, shared.means.settings.sender())
         self._stock = Stock(shared.service, queue, shared.clock, shared.ids, shared.means.asker.address)
+        self._stock.on_empty = self._emptied
         self._attempt: Attempt | None = None
         self._current: Message | None = None  # what is being sent, until its fate is carried out
         self._trouble = ""  # of the last attempt
@@ -110,7 +112,6 @@ class CastSending:
 
     def _give_back(self) -> None:
         """All that is leased returns to its place; of what has a fate already, the store knows better."""
-        self._shared.means.counts.held.dec(self._stock.held)
         self._stock.release()
         if self._current is not None:
             self._stock.give_back([self._current.delivery])
@@ -121,8 +122,8 @@ class CastSending:
         while self._machine.state is not SenderState.IDLE:
             deadline = self._machine.deadline()
             assert deadline is not None
-            await asyncio.sleep(max(deadline - self._now(), 0.0))
-            self._machine.on_time(max(self._now(), deadline))
+            await asyncio.sleep(max(deadline - now(), 0.0))
+            self._machine.on_time(max(now(), deadline))
 
     async def _try(self, message: Message) -> Fate:
         async def keep(kept: Kept) -> bool:
@@ -168,13 +169,14 @@ class CastSending:
                 )
             case Bury():
                 await self._stock.keep(message, fate.kept)
-                error = f"{fate.kept.failures} times FAILURE"
-                await asked(lambda done: pipe.reject(self._source, [delivery], fate.why.value, error, done))
+                await self._bury(delivery, fate.why.value, f"{fate.kept.failures} times FAILURE")
             case Hold():
-                self._stock.hold(message)
-                self._shared.means.counts.held.inc()
+                await self._bury(delivery, HELD, f"sent to {fate.kept.receiver}, which may have forgotten it")
             case _:
                 assert_never(fate)
+
+    async def _bury(self, delivery: Delivery, reason: str, error: str) -> None:
+        await asked(lambda done: self._pipe.reject(self._source, [delivery], reason, error, done))
 
     def _removed(self, error: StoreError | None) -> None:
         """It has left, and if this cannot be noted it leaves again: its receiver knows its id."""
@@ -187,10 +189,12 @@ class CastSending:
         """The counters, and what is told of the queue."""
         service = self._shared.service
         edge = service.metrics.edge
-        tell = self._condition.say
+        tell: Callable[[str], None] = self._condition.say
         if isinstance(fate, Hold):
             fields = {"action": "cast_held", "queue": self._queue.name}
-            log.error("a message is too old to be sent again, and is held", extra=fields)
+            log.error("a message is too old to be sent again: it is held in the dead letters", extra=fields)
+            self._shared.means.counts.held.inc()
+            self._trouble = f"{HELD}: too old to be sent again; it is in the dead letters"
         elif fate.why in (Why.CONFIRMED, Why.SENT):
             service.sent.labels(edge, PROTOCOL).inc()
             self._trouble = ""
@@ -200,9 +204,12 @@ class CastSending:
                 service.repeated.labels(edge, PROTOCOL).inc()
             self._trouble = f"{fate.why.value}: {self._words(message, fate.why)}"
             tell = self._condition.report
-        held = self._stock.held
-        held_words = f"held: {held} too old to be sent again" if held else ""
-        tell("; ".join(filter(None, (self._trouble, held_words))))
+        tell(self._trouble)
+
+    def _emptied(self) -> None:
+        """Whatever did not get through is gone: expired, or among the dead letters."""
+        self._trouble = ""
+        self._condition.say("", "no message waits any more")
 
     def _words(self, message: Message, why: Why) -> str:
         receiver = message.outgoing.kept.receiver

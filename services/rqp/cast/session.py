@@ -7,6 +7,7 @@ from the beginning, since S may connect as soon as it has sent its approval; nob
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable
@@ -36,6 +37,9 @@ from services.rqp.cast.settings import CastSettings, Manners
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+UNREAD = ("message_too_large", "timed_out")  # how messages are damaged before all their octets have come
+READ_OUT_BYTES = 16 << 20  # of what still comes of them; the largest message of ours
 
 
 class Over(Exception):
@@ -74,6 +78,7 @@ class Session:
         self._is_told = False  # the ports: an ACCEPT_SENDER_MSG may have arrived
         self._open: socket.socket | None = None
         self._is_free = False
+        self._is_unread = False  # more of the message may come
         self._end = "stopped"
         self.on_free: Callable[[], None] = lambda: None  # told once, when its queue may be asked for again
 
@@ -85,7 +90,11 @@ class Session:
     async def run(self) -> None:
         try:
             await self._do(await self._converse())
+            if self._is_unread and self._open is not None:
+                await self._read_out(self._open)
         finally:
+            if self._open is not None:
+                self._open.close()
             await self._free(rests=True)
             self._counts.excess.inc(self._machine.excess)
             self._counts.session(self._end)
@@ -163,6 +172,7 @@ class Session:
                     await self._do(self._machine.inserted(outcome))
                 case BuryReceived():
                     self._end = action.detail
+                    self._is_unread = action.detail in UNREAD
                     await self._inserter.bury(self._reserved.queue, self._agent, action)
                 case Free():
                     await self._free(action.ports_rest)
@@ -176,7 +186,7 @@ class Session:
         if self._is_free:
             return
         self._is_free = True
-        if self._open is not None:
+        if self._open is not None and not self._is_unread:
             self._open.close()
         for port in self._ports:
             port.close(rests and self._is_told)
@@ -200,6 +210,19 @@ class Session:
             self._counts.unconfirmed.inc()
             fields = {"action": "cast_unconfirmed", "peer": self.source, "id": confirm.id}
             log.info("the confirmation did not reach the sender: %s", error, extra=fields)
+
+    async def _read_out(self, sock: socket.socket) -> None:
+        """What still comes, into the void, until S has heard FAILURE and closes.
+
+        Octets that are unread when a connection is closed reset it: S, which still writes, would hear nothing else.
+        """
+        before = self._machine.excess
+        with contextlib.suppress(OSError):
+            async with asyncio.timeout(self._settings.connect_timeout_s):
+                while self._machine.excess - before < READ_OUT_BYTES:
+                    if not (data := await wires.received(sock)):
+                        return
+                    self._machine.receive(data, self._now())
 
     def _address(self, ours: str) -> str | None:
         """The field `address` (2.2)."""

@@ -12,7 +12,7 @@ from protos.rqp_cast import Unanswered
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.insertion import Inserter, Reservation
 from services.rqp.cast.machines import PROTOCOL, Machines
-from services.rqp.cast.ports import Port, Ports
+from services.rqp.cast.ports import Port, Ports, Whom
 from services.rqp.cast.session import Session
 from services.rqp.cast.settings import CastSettings, Manners
 from services.rqp.service import RqpService
@@ -58,11 +58,6 @@ class Sessions:
     def under_way(self) -> list[Session]:
         return list(self._sessions.values())
 
-    @property
-    def free_ports(self) -> int:
-        """Those of the range that are neither open nor at rest."""
-        return self._ports.free
-
     async def close(self) -> None:
         """Whatever is under way ends now."""
         await asyncio.sleep(0)  # what has only just been made must have begun, or it would free nothing
@@ -84,7 +79,7 @@ class Sessions:
         queue = self._store.numbers.held(PROTOCOL, key)
         if queue is not None and self._is_another_s(queue, source):
             return Unanswered.RESERVED.value
-        if self._ports.free < 2:
+        if not self._ports.has(2, Whom(source, key)):
             return Unanswered.PORTS_USED_UP.value
         if self._of_address[source] >= self._settings.max_sessions_per_address:
             return TOO_MANY_SESSIONS
@@ -150,18 +145,18 @@ class Sessions:
             return Unanswered.UNKNOWN_KEY
         except StoreError:
             return Unanswered.UNAVAILABLE
-        ports = self._open_ports()
+        ports = self._open_ports(Whom(source, key))
         if ports is None:
             await reserved.free()
             return Unanswered.PORTS_USED_UP
         self._start_session(reserved, ports, key, source)
         return None
 
-    def _open_ports(self) -> tuple[Port, Port] | None:
-        first = self._ports.open()
+    def _open_ports(self, whom: Whom) -> tuple[Port, Port] | None:
+        first = self._ports.open(whom)
         if first is None:
             return None
-        second = self._ports.open()
+        second = self._ports.open(whom)
         if second is None:
             first.close(rests=False)
             return None

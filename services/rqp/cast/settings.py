@@ -132,9 +132,13 @@ class CastSettings(Manners):
     t_wait2_s: Seconds = Field(default=5.0, description="[3] for ACCEPT_RECEIVER_MSG")
     t_wait3_s: Seconds = Field(default=10.0, description="[3] for the whole DATA_MSG")
     t_wait4_s: Seconds = Field(default=15.0, description="[3] for END_TRANSMISSION_MSG")
-    connect_timeout_s: Seconds = Field(default=CONNECT_TIMEOUT_S, description="[1.2] of each connection")
+    connect_timeout_s: Seconds = Field(
+        default=CONNECT_TIMEOUT_S,
+        description="[1.2] of each connection; [4.2, 5.2] of what is waited for after one broke off",
+    )
     port_rest_s: Seconds = Field(
-        default=PORT_REST_S, description="[1.2] before the port of a session that timed out is used again"
+        default=PORT_REST_S,
+        description="[1.2] before the port of a session that timed out is used again for its peer and key",
     )
     reservation_s: Seconds = Field(
         default=RESERVATION_S, description="[3.2] of a queue, renewed by the live session"
@@ -197,6 +201,7 @@ class CastSettings(Manners):
         return SenderSettings(
             self.t_wait1_s,
             self.t_wait4_s,
+            self.connect_timeout_s,
             self.max_attempts,
             self.first_backoff_s,
             self.max_backoff_s,

@@ -1,4 +1,4 @@
-"""What a transmission queue has given out to be sent: ready, waiting for its time, or held (rqp_cast.md 4).
+"""What a transmission queue has given out to be sent: ready, or waiting for its time (rqp_cast.md 4).
 
 All of it is leased. What is kept with a message is its note in the store: it survives whoever sends, and returns.
 """
@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from protos.rqp_cast import MAX_U32, ZERO_ID, Kept, Outgoing, Quality, encode_record
 from services.rqp.cast.asked import asked
 from services.rqp.cast.notes import Note
-from services.rqp.clock import StoreClock
+from services.rqp.clock import StoreClock, now
 from services.rqp.service import RqpService
 from services.store import Delivery, Queue, Source, Store, StoreError, records
 from services.store.waking import POLL_S
 
 WANTED = 32  # messages taken at once
 MAX_WAITING = 256  # whose time has not come; beyond it nothing more is taken
-MAX_HELD = 10_000  # the same of those that are not sent again; they are kept without their bodies
 IDS_AT_ONCE = 256
 
 
@@ -70,6 +69,7 @@ class Stock:
         self, service: RqpService, queue: Queue, clock: StoreClock, ids: Ids, address: Callable[[], str]
     ) -> None:
         """address: the stable one of this agent."""
+        self.on_empty: Callable[[], None] = lambda: None  # there is nothing to send
         self._queue = queue
         self._pipe = service.pipe(queue)
         self._source = Source()
@@ -79,20 +79,13 @@ class Stock:
         self._news = service.store.wakes(queue.domain).event(queue)
         self._ready: deque[Message] = deque()
         self._waiting: list[tuple[float, int, Message]] = []  # a heap: (not before, number, message)
-        self._held: list[Delivery] = []
         self._numbers = itertools.count()
         self._under_way = 0  # takes and returns that the store has not answered
         self._quiet = asyncio.Event()  # none are
         self._quiet.set()
 
-    @property
-    def held(self) -> int:
-        """Messages that are not sent again."""
-        return len(self._held)
-
     async def next(self) -> Message:
         """The next message whose turn it is, waited for. Raises StoreError."""
-        now = asyncio.get_running_loop().time
         while True:
             await self._clock.look()
             if self._waiting and self._waiting[0][0] <= now():
@@ -104,7 +97,9 @@ class Stock:
                 heapq.heappush(self._waiting, (message.not_before, next(self._numbers), message))
             self._news.clear()
             if not await self._take():
-                await self._wait(now())
+                if not self._waiting:
+                    self.on_empty()
+                await self._wait()
 
     async def keep(self, message: Message, kept: Kept) -> None:
         """Durably, with a certain message. Raises StoreError."""
@@ -114,18 +109,12 @@ class Stock:
             await self._write(message.delivery, note)
             message.note = note
 
-    def hold(self, message: Message) -> None:
-        """Not to be sent again, and not to be given to anybody else while this process owns the queue."""
-        message.delivery.drop_bodies()
-        self._held.append(message.delivery)
-
     def release(self) -> None:
         """Everything that is not being sent goes back to its place."""
         messages = (*self._ready, *(message for *_, message in self._waiting))
-        deliveries = [message.delivery for message in messages] + self._held
+        deliveries = [message.delivery for message in messages]
         self._ready.clear()
         self._waiting.clear()
-        self._held.clear()
         self.give_back(deliveries)
 
     def give_back(self, deliveries: list[Delivery]) -> None:
@@ -151,7 +140,7 @@ class Stock:
 
     async def _take(self) -> bool:
         """Whether there was anything."""
-        if len(self._waiting) >= MAX_WAITING or self.held >= MAX_HELD:
+        if len(self._waiting) >= MAX_WAITING:
             return False
         got: list[Delivery] = await self._taken()
         singles = [single for delivery in got for single in singly(delivery)]
@@ -219,9 +208,9 @@ class Stock:
     async def _write(self, delivery: Delivery, note: Note) -> None:
         await asked(lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done))
 
-    async def _wait(self, now: float) -> None:
+    async def _wait(self) -> None:
         """Until there may be something, or somebody's time has come."""
-        until_s = self._waiting[0][0] - now if self._waiting else POLL_S
+        until_s = self._waiting[0][0] - now() if self._waiting else POLL_S
         try:
             async with asyncio.timeout(max(min(until_s, POLL_S), 0.001)):
                 await self._news.wait()

@@ -45,7 +45,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{registry}:peers     hash: name -> JSON, the spec of a Peer document
   ps:{registry}:domains   hash: domain -> new | ready
   ps:{registry}:ids       the last queue id given out
-  ps:{registry}:cast_ids  how many ids of messages were given out (rqp_cast.md 2.3)
+  ps:{registry}:cast_ids  "<server> <last>": the last id of a message that was given out, and by which server (ids.lua)
   ps:{registry}:promises  JSON: what this store was found to be able to promise (probe.py)
 
 A RECORD is u8 flags | u24 length | [u16 length, msgpack attributes, if flag 1] | body.

@@ -1,0 +1,101 @@
+"""The way out of an RQP edge whose work takes longer than the drain may: it is ended, and counted, and no fault."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from protos.rqp_cast import Result
+from services.kit.drain import drain
+from services.kit.settings import DrainSettings
+from tests.live import until
+from tests.rqp.cast_hands import HandReceiver, HandSender
+from tests.rqp.cast_machines import Machines
+from tests.rqp.cast_net import HERE, agent, ended, is_reserved, keyed, remote
+from tests.rqp.conftest import Start
+from tests.rqp.live import LiveEdge
+from tests.rqp.mca_peer import McaPeer, peer_settings
+from tests.servers import Server
+
+LONG_S = 600.0
+BRIEF = DrainSettings(spread_s=0.0, timeout_s=0.2)
+
+
+async def drained(edge: LiveEdge) -> None:
+    """As by SIGTERM; nothing of it is logged as an error."""
+    assert edge.running is not None
+    running, edge.running = edge.running, None  # it is closed here, and only once
+    groups = [*edge.listeners.values(), *edge.diallers]
+    assert await drain(groups, running, BRIEF, asyncio.Event())
+    assert [line.getMessage() for line in edge.log.lines if line.levelno >= logging.ERROR] == []
+    assert len(edge.log.events("drain_cut_short")) == 1
+
+
+async def test_sessions_that_last_too_long_are_stopped(machines: Machines, hands: HandSender) -> None:
+    """rqp_cast.md 5.1: one that waits for its approval, and one for its message; their queues are free."""
+    edge = await machines.receiver(t_wait2_s=LONG_S, t_wait3_s=LONG_S)
+    queues = [await keyed(edge, f"queue {key}", key) for key in (7, 8)]
+    await hands.approve(await hands.asked(7))
+    await hands.asked(8)
+    await drained(edge)
+    assert ended(edge, "stopped") == 2
+    for queue in queues:
+        assert not await is_reserved(edge, queue)
+
+
+async def test_nothing_more_is_answered_meanwhile(machines: Machines, hands: HandSender) -> None:
+    """One agent that takes its time keeps no other from beginning to end."""
+    edge = await machines.receiver(t_wait2_s=LONG_S)
+    await keyed(edge)
+    agents = edge.service.agents
+
+    class Slow:
+        def start(self) -> None: ...
+
+        async def stop_taking(self) -> None:
+            await asyncio.Event().wait()
+
+        async def close(self) -> None: ...
+
+    agents.insert(0, Slow())
+    draining = asyncio.create_task(edge.service.stop_taking())
+    await until(lambda: agent(edge).questions._sock.fileno() < 0)
+    draining.cancel()
+    await asyncio.wait((draining,))
+    agents.pop(0)
+
+
+async def test_what_is_out_too_long_is_given_back(machines: Machines, receiver: HandReceiver) -> None:
+    """rqp_cast.md 2.3, 4.2: whoever has the queue next repeats it, with its id, to the same receiver."""
+    edge = await machines.sender(t_wait4_s=LONG_S)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    first = await receiver.chosen()
+    await receiver.data()
+    await drained(edge)
+    assert await edge.bodies(queue) == [b"hello"]
+    await machines.sender("127.0.0.4")
+    receiver.asked()
+    receiver.other = "127.0.0.4"
+    await receiver.question()
+    await receiver.offer()
+    second = await receiver.approval()
+    assert (second.id, second.address) == (first.id, HERE)
+    assert (await receiver.data())[12:] == b"hello"
+    await receiver.confirm(second, Result.SUCCESS)
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_confirms_that_do_not_come_are_not_waited_for(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """rqp_mca.md 3.6: the message is in its place again."""
+    edge = await start(server, mca={"peers": peer_settings(peer), "data_timeout_s": LONG_S})
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one", b"two")
+    call = await peer.reserved()
+    assert await call.body() == b"one"
+    await drained(edge)
+    await call.ended()
+    assert await edge.bodies(queue) == [b"one", b"two"]
+    assert edge.value("penstock_rqp_owned_queues", protocol="rqp-mca") == 0
