@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from protos.rqp_cast import Result
+from services.rqp.cast import findreceiver
 from services.store.peer import PeerSpec
 from services.store.rqp_binding import Protocol
 from tests.live import until
@@ -50,6 +53,31 @@ async def test_the_file_is_read_again_when_it_changes(
         await edge.put(queue, b"more")
         await sends(edge, receiver, b"more")
         assert first.asked() == 0
+
+
+async def test_one_machine_cannot_keep_the_others_answers_out(
+    machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.1, 3.1: so many connections of one that say nothing; one more is closed, and those of others are heard."""
+    monkeypatch.setattr(findreceiver, "MAX_OF_ADDRESS", 3)
+    with HandReceiver(machines.net, "127.0.0.3") as silent:
+        edge = await machines.sender(asks=(THERE, silent.host), t_wait1_s=30.0)
+        queue = await remote(edge)
+        await edge.put(queue, b"hello")
+        await receiver.question()
+        port = machines.net.findreceiver_port
+        kept = [await silent.connect(port) for _ in range(3)]
+        assert await silent.is_closed(await silent.connect(port))
+        assert unheard(edge, "too_many_connections") == 1
+        kept[0].close()
+        await until(lambda: edge.value("penstock_rqp_cast_faults_total", reason="truncated") == 1)
+        await silent.offer(key=8, address=silent.host)
+        await until(lambda: unheard(edge, "not_asked") == 1)
+        await receiver.offer()
+        approval = await receiver.approval()
+        assert (await receiver.data())[12:] == b"hello"
+        await receiver.confirm(approval, Result.SUCCESS)
+        await until(lambda: edge.is_empty(queue))
 
 
 async def test_garbage_in_the_file(machines: Machines, receiver: HandReceiver, tmp_path: Path) -> None:

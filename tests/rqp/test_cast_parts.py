@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from protos.rqp_cast import Kept, ReceiverSettings, SenderSettings
+from protos.rqp_cast import MAX_U32, Kept, ReceiverSettings, SenderSettings
 from services.rqp.cast import ports as ports_module
 from services.rqp.cast.limits import ADDRESSES, Allowance
 from services.rqp.cast.notes import Note
 from services.rqp.cast.ports import ANYBODY, Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
+from services.rqp.cast.stock import IDS_AT_ONCE, Ids
 from services.rqp.clock import StoreClock, now
 from services.store import Store
 from services.store.verbs import NOTE
@@ -64,6 +65,23 @@ async def test_the_clock_is_the_stores(server: Server) -> None:
 )
 def test_a_note_of_somebody_else_is_none(text: str) -> None:
     assert Note.parse(text, StoreClock(Store("redis://127.0.0.1", "test"))) is None
+
+
+# ids
+
+
+async def test_ids_come_round_without_zero(server: Server) -> None:
+    """2.3: of 32 bits, each once, and never 0, which says that there is none."""
+    store = Store(server.url, "test")
+    await store.registry.next_ids(1)
+    key = store.registry.keys.cast_ids
+    by = (await store.registry.link.call("GET", key)).split()[0]
+    await store.registry.link.call("SET", key, b"%b %d" % (by, MAX_U32 - 2 * IDS_AT_ONCE))
+    ids = Ids(store)
+    given = [await ids.next() for _ in range(3 * IDS_AT_ONCE)]
+    assert len(set(given)) == len(given)
+    assert (min(given), max(given)) == (1, MAX_U32)
+    await store.close()
 
 
 # limits

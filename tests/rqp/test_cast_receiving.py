@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,14 @@ from protos.rqp_cast import (
     accept_sender_reader,
     encode_accept_receiver,
 )
+from services.store.claims import Claims
+from services.store.errors import StoreUnavailable
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import HERE, THERE, agent, ended, is_reserved, keyed
+from tests.rqp.cast_net import HERE, THERE, agent, ended, is_reserved, keyed, unanswered
+from tests.rqp.cast_steps import chosen
+from tests.rqp.conftest import NewServer
 
 
 async def test_a_certain_message_is_inserted_and_confirmed(machines: Machines, hands: HandSender) -> None:
@@ -216,6 +221,50 @@ async def test_a_full_queue_is_silent(machines: Machines, hands: HandSender) -> 
     assert await hands.send(b"one", id=1) is Result.SUCCESS
     hands.ask()
     await until(lambda: edge.value("penstock_rqp_cast_unanswered_total", reason="unavailable") == 1)
+
+
+async def test_a_queue_that_refused_is_asked_before_another_message_comes(
+    new_server: NewServer, machines: Machines, hands: HandSender
+) -> None:
+    """3.2: one without bounds is not asked whether it has room, until it refuses: then its questions are not answered,
+    so that S may find another receiver."""
+    server = await new_server()
+    edge = await machines.receiver(server=server)
+    await keyed(edge)
+    offer = await chosen(hands)
+    with server.configured(maxmemory="1mb"):
+        await hands.data(offer, b"one")
+        assert (await hands.end()).result is Result.FAILURE
+        assert ended(edge, "refused") == 1
+        hands.ask()
+        await until(lambda: unanswered(edge, "unavailable") == 1)
+    await asyncio.sleep(0.1)  # what the store knows of its memory is some milliseconds old
+    assert await hands.send(b"two", id=2) is Result.SUCCESS
+
+
+async def test_a_reservation_is_renewed_again_after_the_store_failed_once(
+    machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: renewed by the live session, for as long as it lives."""
+    asked: list[float] = []
+    reserve = Claims.reserve
+
+    async def fail_once(self: Claims, *named: Any) -> int:
+        asked.append(asyncio.get_running_loop().time())
+        if len(asked) == 2:
+            raise StoreUnavailable
+        return await reserve(self, *named)
+
+    monkeypatch.setattr(Claims, "reserve", fail_once)
+    edge = await machines.receiver(reservation_s=2.0, t_wait2_s=600.0)
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    await until(lambda: len(asked) >= 5)  # by now what was made first has run out
+    assert asked[-1] - asked[0] > 2.0
+    assert await is_reserved(edge, queue)
+    await hands.approve(offer)
+    await hands.data(offer, b"hello")
+    assert (await hands.end()).result is Result.SUCCESS
 
 
 async def test_sessions_end_before_the_edge_does(machines: Machines, hands: HandSender) -> None:

@@ -69,9 +69,10 @@ async def test_it_dies_when_data_is_out(server: Server, start: Start, peer: McaP
     getattr(call, how)()
     again = await peer.reserved()
     assert await again.body() == b"one"
-    assert await edge.has_condition(queue, "connection_lost: ") or await edge.has_condition(queue, "")
+    await until(lambda: edge.has_condition(queue, "connection_lost: "))
     again.confirm()
     await until(lambda: edge.is_empty(queue))
+    await until(lambda: edge.has_no_condition(queue))
     assert failures(edge, "connection_lost") == 1
     assert edge.value("penstock_rqp_unconfirmed_messages_total", protocol="rqp-mca") == 1
 

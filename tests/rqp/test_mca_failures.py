@@ -57,7 +57,7 @@ async def test_reliable_and_nobody_answers(server: Server, start: Start, peer: M
     assert await call.body() == b"one"
     call.confirm()
     await until(lambda: edge.is_empty(queue))
-    await until(lambda: edge.has_condition(queue, ""))
+    await until(lambda: edge.has_no_condition(queue))
     assert await edge.condition(queue) == ""
     assert len(edge.log.events("rqp_stuck", queue="away")) == 1
     assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-mca") == 0

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from protos.rqp_cast import MAX_U32, ZERO_ID, Kept, Outgoing, Quality, encode_record
+from protos.rqp_cast import ZERO_ID, Kept, Outgoing, Quality, encode_record
 from services.rqp.cast.asked import asked
 from services.rqp.cast.notes import Note
 from services.rqp.clock import StoreClock, now
@@ -38,7 +38,7 @@ class Ids:
         async with self._lock:
             if not self._left:
                 first = await self._store.registry.next_ids(IDS_AT_ONCE)
-                self._left.extend((first - 1 + n) % MAX_U32 + 1 for n in range(IDS_AT_ONCE))
+                self._left.extend(range(first, first + IDS_AT_ONCE))
         return self._left.popleft()
 
 
