@@ -91,13 +91,15 @@ async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: 
 async def import_(store: Store, output: Output, queue: str, file: Path | None, skip: int) -> None:
     """Read dead letters into those of QUEUE.
 
-    With the reasons that the file gives. Stopped half way, it says how many are in; --skip goes on behind them.
+    With the reasons that the file gives. Stopped half way, it says how many are in; --skip goes on behind them. Ends
+    with 1 if the queue keeps fewer dead letters than it has got: the oldest are dropped.
     """
     one = _chosen()
     if file is None and sys.stdin.isatty():
         raise usage("name a file with --file, or give it on standard input")
     found = await store.find(queue)
     await asker_of(store, found)
+    before = await store.stats(found)
     incoming = Incoming(store.domain(found.domain).pipe, found, skip)
     fd = open_input(file)
     try:
@@ -110,9 +112,28 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
     finally:
         if fd != sys.stdin.fileno():
             os.close(fd)
+    dropped = _dropped_since(before, await store.stats(found), found)
+    kept = incoming.imported - max(0, dropped - before["dead_letters"])  # those that were there are older
     output.line(f"imported {count(incoming.imported, 'dead letter')} into those of {found.name}")
     if output.as_json:
-        output.record({"queue": found.name, "imported": incoming.imported})
+        told = {"imported": incoming.imported, "kept": kept, "dropped": dropped}
+        output.record({"queue": found.name, **told})
+    if dropped:
+        raise _letters_dropped(found, incoming.imported, kept, dropped)
+
+
+def _dropped_since(before: dict[str, Any], now: dict[str, Any], queue: Queue) -> int:
+    """Dead letters that the queue's bound has pushed out; those that were too old are counted together with them."""
+    is_full = 0 < queue.spec.dead_letter.max_length <= now["dead_letters"]
+    return int(now["dead_trimmed"] - before["dead_trimmed"]) if is_full else 0
+
+
+def _letters_dropped(queue: Queue, imported: int, kept: int, dropped: int) -> Failure:
+    text = (
+        f"{queue.name} keeps {count(queue.spec.dead_letter.max_length, 'dead letter')} (deadLetter.maxLength): "
+        f"the oldest were dropped, {dropped:,} in all; of {imported:,} imported {kept:,} are there"
+    )
+    return Failure(Exit.REFUSED, "letters_dropped", text)
 
 
 async def _pages(one: LetterFormat, fd: int) -> AsyncIterator[list[Letter]]:

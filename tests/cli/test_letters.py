@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_they_come_back(shell: Shell, queue: str, new_queue: Callable[..., str])
     exported = shell.run("dead", "export", queue, GARBAGE).out
     target = new_queue()
     told = shell.run("dead", "import", target, GARBAGE, "--json", stdin=exported).object
-    assert told == {"queue": target, "imported": 1000}
+    assert told == {"queue": target, "imported": 1000, "kept": 1000, "dropped": 0}
     assert letters(shell, target) == wanted
     shell.write("dead.bin", "").write_bytes(exported)
     assert shell.run("dead", "import", target, GARBAGE, "--file", "dead.bin", "--skip", "998").text == (
@@ -103,6 +104,30 @@ def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: 
     again = shell.run("dead", "import", queue, GARBAGE, "--skip", "2", stdin=whole + garbage(b"3", ZOMBIE))
     assert again.text == f"imported 1 dead letter into those of {queue}\n"
     assert [body for _, body in letters(shell, queue)] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("there", "imported", "kept", "dropped"), [(0, 3, 3, 0), (2, 2, 2, 1), (2, 5, 3, 4), (3, 3, 3, 3)]
+)
+def test_more_than_the_queue_keeps(
+    shell: Shell, new_queue: Callable[..., str], there: int, imported: int, kept: int, dropped: int
+) -> None:
+    """The oldest go, those that were there first; it says so, and is no success."""
+    target = new_queue("--dead-letter-max-length", "3")
+    if there:
+        bury(shell, target, *(("zombie", b"old") for _ in range(there)))
+    wanted = [f"{number}" for number in range(imported)]
+    file = b"".join(garbage(body.encode(), ZOMBIE) for body in wanted)
+    done = shell.run("dead", "import", target, GARBAGE, "--json", stdin=file, code=1 if dropped else 0)
+    assert done.object == {"queue": target, "imported": imported, "kept": kept, "dropped": dropped}
+    assert [body for _, body in letters(shell, target)][-kept:] == wanted[-kept:]
+    if dropped:
+        error = json.loads(done.err)
+        assert error["error"] == "letters_dropped"
+        assert error["message"] == (
+            f"{target} keeps 3 dead letters (deadLetter.maxLength): the oldest were dropped, {dropped} in all; "
+            f"of {imported} imported {kept} are there"
+        )
 
 
 def test_an_empty_file_has_no_letters(shell: Shell, queue: str) -> None:

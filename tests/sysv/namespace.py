@@ -1,14 +1,15 @@
-"""An IPC namespace of a test's own: other queues, other limits."""
+"""Namespaces of a test's own: other local queues with other limits, another network."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-CLONE_NEWIPC = 0x08000000
+CLONE_NEWIPC, CLONE_NEWNET = 0x08000000, 0x40000000
 LIMITS = Path("/proc/sys/kernel")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -16,13 +17,31 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def own_namespace() -> Iterator[None]:
-    """For this thread, and for threads and processes that it starts."""
-    before = os.open("/proc/thread-self/ns/ipc", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        _check(_libc.unshare(CLONE_NEWIPC))
+    """Of local queues, for this thread, and for threads and processes that it starts."""
+    with _own("ipc", CLONE_NEWIPC):
         yield
+
+
+@contextmanager
+def own_machine() -> Iterator[None]:
+    """The same, with a network in which no port is taken."""
+    with ExitStack() as stack:
+        stack.enter_context(_own("ipc", CLONE_NEWIPC))
+        stack.enter_context(_own("net", CLONE_NEWNET))
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        yield
+
+
+@contextmanager
+def _own(kind: str, flag: int) -> Iterator[None]:
+    before = os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _check(_libc.unshare(flag))
+        try:
+            yield
+        finally:
+            _check(_libc.setns(before, flag))
     finally:
-        _check(_libc.setns(before, CLONE_NEWIPC))
         os.close(before)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from services.store import Store
+from services.store import Delivery, Queue, Store
 from services.sysv.bridge import LAST_WORK_S
-from services.sysv.inbound import WINDOW, mtype_of
+from services.sysv.inbound import WINDOW, Inbound, mtype_of
 from services.sysv.kernel import Gone, LocalQueue, msgmax
 from tests.live import until
 from tests.servers import Server
@@ -161,6 +161,38 @@ async def test_a_local_queue_that_is_removed_again_and_again(
     await until(lambda: len(tries) > 3)
     await bridge.stop()
     assert await bridge.bodies(queue) == [b"x"]
+
+
+async def test_what_comes_after_the_end_goes_back(
+    own_server: Server, own_bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.4: the store stood still with the request for it in its hands; our session still lives."""
+    bridge = own_bridge
+    real = Inbound._take
+    asked = asyncio.Event()
+
+    async def take(worker: Inbound, queue: Queue) -> list[Delivery]:
+        own_server.stop()
+        asked.set()
+        return await real(worker, queue)
+
+    monkeypatch.setattr(Inbound, "_take", take)
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, b"1", b"2", b"3")
+    opened = await bridge.open(into(key))
+    await asked.wait()
+    (task,) = opened._tasks
+    task.cancel()
+    await asyncio.wait({task})
+    own_server.cont()
+
+    async def were_given_out_and_came_back() -> bool:
+        found = await bridge.tools.look_at("main").peek(queue, 10)
+        return [(one.count, one.acquired) for one in found] == [(1, 1)] * 3
+
+    await until(were_given_out_and_came_back)
+    assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
+    assert existing(key).current_messages == 0
 
 
 async def test_an_end_while_the_store_stands_still(

@@ -142,6 +142,22 @@ async def test_a_message_for_a_queue_that_was_deleted(
     assert redirected == ([text] if goal == "others" else [])
 
 
+async def test_a_queue_that_is_deleted_when_the_mapping_has_another_one(
+    bridge: LiveBridge, key: int, program: Program
+) -> None:
+    """3.4: the bridge that waits for it goes on at once."""
+    orders, others = await bridge.queue("orders", paused=True), await bridge.queue("others")
+    await bridge.open(out(key))
+    await sent(program, key, 1, b"1", b"2")
+    await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
+    await bridge.stop()
+    await bridge.open(out(key, "others"))
+    await until(lambda: len(bridge.log.events("sysv_waits", reason="queue_paused")) == 2)
+    await bridge.tools.delete(orders)
+    await carried(bridge, 2)
+    assert await bridge.bodies(others) == [b"1", b"2"]
+
+
 async def test_a_message_for_a_queue_that_is_there_goes_there(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
@@ -163,9 +179,11 @@ async def test_a_bridge_that_ends_while_it_waits_keeps_the_message_in_its_journa
 ) -> None:
     """4.4, 3.3"""
     queue = await bridge.queue("orders", paused=True)
-    await bridge.open(out(key))
+    opened = await bridge.open(out(key))
     await sent(program, key, 9, b"1", b"2")
     await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
+    await opened.stop_taking()
+    assert all(task.done() for task in opened._tasks)  # not only when its time is over
     await bridge.stop()
     assert existing(key).current_messages == 1
     await bridge.queue("orders")

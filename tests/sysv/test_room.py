@@ -103,6 +103,7 @@ async def test_somebody_else_takes_what_was_looked_at(
     await bridge.open(out(key))
     await carried(bridge, 1)
     assert stolen == [(b"small", 1)]
+    assert journal_of(bridge, key).stat().st_size == BODY_AT + msgmax()  # no more room was wanted
     assert await bridge.bodies(queue) == [b"larger"]
 
 

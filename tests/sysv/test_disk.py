@@ -1,0 +1,91 @@
+"""The journal's disk: what is published is on it, unless it fails (docs/sysv.md 3.2, 3.7)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.sysv.record import Record, parse
+from services.sysv.settings import format_key
+from tests.live import until
+from tests.sysv.live import LiveBridge
+from tests.sysv.local import existing
+from tests.sysv.test_outbound import carried, out
+
+PATIENCE_S = 60.0
+
+
+class Disk:
+    """Every fdatasync of this process, which may be held up, or fail."""
+
+    def __init__(self, real: Callable[[int], None]) -> None:
+        self._real = real
+        self._free = threading.Event()
+        self._free.set()
+        self.faults = 0  # of the next ones
+        self.asked: list[Record | None] = []  # what the file had in it then
+        self.done = 0
+
+    def hold(self) -> None:
+        self._free.clear()
+
+    def release(self) -> None:
+        self._free.set()
+
+    def sync(self, fd: int) -> None:
+        self.asked.append(parse(Path(f"/proc/self/fd/{fd}").read_bytes()))
+        assert self._free.wait(PATIENCE_S)
+        if self.faults:
+            self.faults -= 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self._real(fd)
+        self.done += 1
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    disk = Disk(os.fdatasync)
+    monkeypatch.setattr(os, "fdatasync", disk.sync)
+    yield disk
+    disk.release()
+
+
+async def test_a_message_is_on_the_disk_before_it_is_published(
+    disk: Disk, bridge: LiveBridge, key: int
+) -> None:
+    """Whole. Until then nobody has it, nothing else is taken, and everything else goes on."""
+    queue = await bridge.queue("orders")
+    await bridge.open(out(key))
+    disk.hold()
+    for body in (b"first", b"second"):
+        existing(key).send(body)
+    await until(lambda: disk.asked)
+    (record,) = disk.asked
+    assert record is not None
+    assert record.body == b"first"
+    assert (await bridge.bodies(queue), existing(key).current_messages) == ([], 1)
+    disk.release()
+    await carried(bridge, 2)
+    assert await bridge.bodies(queue) == [b"first", b"second"]
+    assert disk.done == 2
+
+
+async def test_a_disk_that_fails(disk: Disk, bridge: LiveBridge, key: int) -> None:
+    """The sooner such a message is published, the sooner it is safe; it is told."""
+    queue = await bridge.queue("orders")
+    await bridge.open(out(key))
+    disk.faults = 2
+    bodies = [b"1", b"2", b"3"]
+    for body in bodies:
+        existing(key).send(body)
+    await carried(bridge, 3)
+    assert await bridge.bodies(queue) == bodies
+    (told, *_) = bridge.log.events("sysv_waits", reason="no_sync")
+    journal = bridge.journal / f"{format_key(key)}.journal"
+    assert told.getMessage() == f"the journal {journal} did not reach the disk: [Errno 5] Input/output error"
+    assert bridge.log.events("sysv_goes_on", reason="no_sync")
