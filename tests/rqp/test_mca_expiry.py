@@ -26,7 +26,7 @@ def looked_often(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_what_nobody_takes_expires(server: Server, start: Start) -> None:
     """It is leased ahead of need, and the store never buries what is leased."""
     edge = await start(server)
-    queue = await edge.remote("away", spec={"messageTTL": "1s"})
+    queue = await edge.remote("away", spec={"messageTTL": "4s"})
     await edge.put(queue, *(b"%d" % number for number in range(100)))
     await until(lambda: edge.has_condition(queue, "no_receiver"))
     await until(lambda: edge.is_empty(queue))
