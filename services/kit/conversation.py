@@ -39,6 +39,7 @@ class Conversation:
         self.held_bytes = 0
         if known := self.answers.take_known():
             self.wire.write(known)
+            self.wire.reschedule()
 
     def close_unanswered(self, reason: str, detail: str) -> None:
         """What became of a request cannot be learnt: any answer might be a lie, so none is given."""

@@ -104,12 +104,14 @@ class Bridge:
         if self._pumps:
             return
         self._pumps = True  # a store that refuses answers while it is asked
-        for _ in range(TURN_SLICES):
-            if self._may_go_on():
-                self._submit(self._turns.take(SLICE if self.bindings else MAX_WAITING))
-        self._pumps = self._may_go_on()
-        if self._pumps:
-            asyncio.get_running_loop().call_soon(self._pump_again)
+        try:
+            for _ in range(TURN_SLICES):
+                if self._may_go_on():
+                    self._submit(self._turns.take(SLICE if self.bindings else MAX_WAITING))
+        finally:  # whoever is told may fail: the others are served all the same
+            self._pumps = self._may_go_on()
+            if self._pumps:
+                asyncio.get_running_loop().call_soon(self._pump_again)
         self._resume_if_clear()
 
     def _may_go_on(self) -> bool:
@@ -182,8 +184,11 @@ class Bridge:
     def _resume_if_clear(self) -> None:
         if self._resumes and not self._has_too_much():
             resumes, self._resumes = self._resumes, []
-            for resume in resumes:
-                resume()
+            try:
+                while resumes:
+                    resumes.pop(0)()
+            finally:
+                self._resumes += resumes
 
     async def _read(self) -> None:
         """The table as it is now. Raises StoreError after some time of trying."""

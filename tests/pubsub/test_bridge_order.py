@@ -209,3 +209,29 @@ async def test_a_store_that_refuses_at_once_is_asked_line_by_line_to_the_end() -
     assert [[len(cast(Refusals, refusals)) for refusals in each] for each in answers] == [[1000]] * 20
     assert bridge._under_way == bridge._copied == bridge._turns.lines == 0
     await bridge.close()
+
+
+async def test_who_fails_when_told_stops_nobody_else() -> None:
+    """A fault of ours in one session: the lines of the others go on."""
+    log = SlowLog()
+    bridge = await opened(log, "a*")
+
+    def fails(_: Outcome) -> None:
+        raise ValueError("told")
+
+    bridge.send(Source(), b"SEND a x\n" * MAX_UNDER_WAY, MAX_UNDER_WAY, "test", lambda _: None)
+    await until(lambda: len(log.asked) >= MAX_UNDER_WAY)
+    bridge.send(Source(), b"SEND a 0\n", 1, "test", fails)
+    answers = send(bridge, b"SEND a 1\n")
+    refuse = StoreUnavailable("away")
+    log.send = lambda source, send: send.done(refuse)  # type: ignore[method-assign]
+    faults = 0
+    for each in log.take():
+        try:
+            each.done(None)
+        except ValueError:
+            faults += 1
+    await until(lambda: answers)
+    assert answers == [[(0, refuse)]]
+    assert faults == 1
+    await bridge.close()
