@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BEACON_PORT = 8083  # UDP; older nodes of the originals: OPEN on 8084, FIND on 8085 (1.1)
+RING_PORT = 8085  # TCP, for the predecessor
+CLIENT_PORT = 9000  # TCP, for those who use queues
+MAX_GROUP = 65535  # groups are 1 to this (3.3)
+
 ACK = b"A"  # 2.2
 TTL = 255  # of LOOPs that we begin (2.3)
 ORIGINAL_TTL = 65025  # of those that the original nodes begin
-MAX_USER = 16384  # octets of a USER's payload that we take (2.1)
-MAX_USER_SENT = 16383  # that we send: the document's bound
+MAX_USER = 16384  # octets of a USER's payload that we take, and pass on (2.1)
+MAX_USER_SENT = 16383  # of one that we begin: the document's bound
 MAX_LOOP = 16384
 MAX_NAME = 255  # octets of a node's name: a length is one octet
 MAX_NAMES = 470  # octets that the three names of a beacon have together (1.2)
 MAX_BEACON = 512  # octets
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a connection accepts (2.5, 5.2)."""
+
+    max_message_bytes: int = 1 << 20  # of a client's message; longer ones are refused
+    max_discard_bytes: int = 16 << 20  # longer ones are not even read: refused and closed
+    request_timeout_s: float = 30.0  # how long a message or request may stay unfinished on the wire
 
 
 @dataclass(frozen=True, slots=True)
