@@ -1,11 +1,14 @@
 """The ring: nodes that find each other, close a ring, and carry queue operations around it (ring.md).
 
 `messages` has what nodes say, and the limits, on one screen; `link` is that on a connection of two nodes, `beacons` in
-datagrams; `frames` is what queue operations look like, and in the ring.
+datagrams; `frames` is what queue operations look like, and in the ring; `client` reads those of one client, `requests`
+are their events, `replies` the octets of the answers and of a client's questions.
 """
 
 from protos.ring.beacons import encode_beacon, host_of, parse_beacon, port_of
+from protos.ring.client import ClientConnection
 from protos.ring.frames import (
+    HEAD_BYTES,
     MAX_FIELD_NAME,
     MAX_RING_MESSAGE,
     MAX_SENDER,
@@ -43,11 +46,25 @@ from protos.ring.messages import (
     Unusable,
     User,
 )
+from protos.ring.replies import (
+    ReplyHead,
+    echo_of,
+    encode_deliveries,
+    encode_refusal,
+    encode_replies,
+    encode_reply,
+    encode_request,
+    parse_reply,
+    sender_of,
+)
+from protos.ring.requests import REFUSALS, ClientEvent, ClientRequest, Create, Destroy, Pull, Push, Refused
+from protos.runs import MAX_RUN, encode_record
 
 __all__ = [
     "ACK",
     "BEACON_PORT",
     "CLIENT_PORT",
+    "HEAD_BYTES",
     "MAX_BEACON",
     "MAX_FIELD_NAME",
     "MAX_GROUP",
@@ -55,18 +72,25 @@ __all__ = [
     "MAX_NAME",
     "MAX_NAMES",
     "MAX_RING_MESSAGE",
+    "MAX_RUN",
     "MAX_SENDER",
     "MAX_USER",
     "MAX_USER_SENT",
     "NO_ID",
     "ORIGINAL_TTL",
+    "REFUSALS",
     "REPLIES",
     "RING_PORT",
     "TTL",
     "Acks",
     "Beacon",
     "BreakLinkForced",
+    "ClientConnection",
+    "ClientEvent",
+    "ClientRequest",
     "Connection",
+    "Create",
+    "Destroy",
     "Find",
     "Frame",
     "Leader",
@@ -76,13 +100,26 @@ __all__ = [
     "Message",
     "Open",
     "Operation",
+    "Pull",
+    "Push",
+    "Refused",
+    "ReplyHead",
     "Unusable",
     "User",
+    "echo_of",
     "encode_beacon",
+    "encode_deliveries",
     "encode_frame",
     "encode_message",
+    "encode_record",
+    "encode_refusal",
+    "encode_replies",
+    "encode_reply",
+    "encode_request",
     "host_of",
     "parse_beacon",
     "parse_frame",
+    "parse_reply",
     "port_of",
+    "sender_of",
 ]

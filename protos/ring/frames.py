@@ -10,13 +10,14 @@ from protos.ring.messages import MAX_USER_SENT
 from protos.types import LocalError
 
 FIELD = 255  # octets of sender_name, and of queue_id, padded with NULs
+ECHO = 2 * FIELD  # octets of sender_name and queue_id, which a reply repeats
 MAX_FIELD_NAME = FIELD - 1  # octets of a queue's name: a NUL ends it
 LAYOUT = struct.Struct(f">I{FIELD}s{FIELD}sI")  # operation, sender_name, queue_id, message_size
-HEAD = LAYOUT.size  # octets; the message follows
+HEAD_BYTES = LAYOUT.size  # octets; the message follows
 ID = 16  # octets of a request id
 MAX_SENDER = FIELD - 1 - ID - 1  # octets of a sending node's name: NUL, id and SETTLES follow it
 NO_ID = bytes(ID)
-MAX_RING_MESSAGE = MAX_USER_SENT - HEAD  # octets of a message in the ring
+MAX_RING_MESSAGE = MAX_USER_SENT - HEAD_BYTES  # octets of a message in the ring
 SETTLES = b"\1"  # after the id (5.4)
 
 
@@ -59,16 +60,16 @@ def encode_frame(frame: Frame) -> bytes:
 
 def parse_frame(payload: bytes) -> Frame | None:
     """The queue operation that a USER payload is; None for a payload of any other kind (5.3, 5.5)."""
-    if len(payload) < HEAD:
+    if len(payload) < HEAD_BYTES:
         return None
     code, sender_field, queue_field, size = LAYOUT.unpack_from(payload)
-    if code not in _OPERATIONS or size != len(payload) - HEAD:
+    if code not in _OPERATIONS or size != len(payload) - HEAD_BYTES:
         return None
     sender, _, rest = sender_field.partition(b"\0")
     queue = name_in(queue_field)
     if not 0 < len(sender) <= MAX_SENDER or not queue:
         return None
-    operation, message, request_id = Operation(code), payload[HEAD:], rest[:ID]
+    operation, message, request_id = Operation(code), payload[HEAD_BYTES:], rest[:ID]
     settles = rest[ID : ID + 1] == SETTLES and _may_settle(operation, message, request_id)
     return Frame(operation, sender, queue, message, request_id, settles)
 
