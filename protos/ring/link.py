@@ -129,7 +129,7 @@ class Connection:
             payload = data[start:end]
             yield User(payload) if kind == USER else parse_loop(payload)
         self._judge(data, position)
-        self._keep(data, position, HEAD.size)
+        self._keep(data, position, TYPE_BYTES if size - position < TYPE_BYTES else HEAD.size)
 
     def _judge(self, data: bytes, position: int) -> None:
         """PeerError if no message can begin so: the type is judged as soon as it is there."""
