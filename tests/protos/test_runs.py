@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from protos.runs import MAX_RUN, STRIDE, U32, encode_record, read_records
 
-HEADS = st.sampled_from([b"", b"\x04", b"\x10\0\0\0\x70", b"\x04" + b"a" * 64])
+HEADS = st.sampled_from([b"", b"\x04", b"\x10\0\0\0\x70", b"\x04" + b"a" * 64, b"\1" + b"q" * 513])
 LENGTHS = st.lists(st.integers(0, 3), max_size=40) | st.builds(
     lambda size, count: [size] * count,
     st.integers(0, 3),

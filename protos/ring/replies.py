@@ -1,0 +1,96 @@
+"""What a client is answered, and a client's own side: its requests as octets, and answers read (ring.md 5.1, 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, assert_never
+
+from protos.ring.frames import (
+    ECHO,
+    FIELD,
+    LAYOUT,
+    MAX_FIELD_NAME,
+    REPLIES,
+    Operation,
+    encode_name,
+    name_in,
+)
+from protos.ring.requests import REFUSALS, ClientRequest, Create, Destroy, Pull, Push, Refused
+from protos.runs import U32, encode_record
+from protos.types import LocalError
+
+_OPERATION = {operation: U32.pack(operation) for operation in Operation}
+
+
+def encode_reply(operation: Operation, echo: bytes, message: bytes = b"") -> bytes:
+    """OK or ERROR to a request with this `echo`. LocalError for anything else: it would derail all that follows."""
+    return _head(operation, echo) + encode_record(message)
+
+
+def encode_replies(echo: bytes, count: int) -> bytes:
+    """OK to each of a run of pushes."""
+    return encode_reply(Operation.OK, echo) * count
+
+
+def encode_deliveries(echo: bytes, records: Iterable[bytes]) -> bytes:
+    """OK to each of a run of pulls, with its message: each record is `u32 N, N octets`."""
+    head = _head(Operation.OK, echo)
+    return b"".join([head + record for record in records])
+
+
+def encode_refusal(refused: Refused) -> bytes:
+    """ERROR, in the words that REFUSALS has for its reason."""
+    return encode_reply(Operation.ERROR, refused.echo, REFUSALS[refused.reason].encode())
+
+
+def sender_of(echo: bytes) -> bytes:
+    """The name in the field sender_name, which may be anything: for the log."""
+    return echo[:FIELD].partition(b"\0")[0]
+
+
+# --- a client's side
+
+
+def echo_of(sender: bytes, queue: bytes) -> bytes:
+    """sender_name and queue_id, padded. LocalError if a name is empty, too long, or holds a NUL."""
+    fields = (encode_name(sender, MAX_FIELD_NAME), encode_name(queue, MAX_FIELD_NAME))
+    return b"".join(field.ljust(FIELD, b"\0") for field in fields)
+
+
+def encode_request(request: ClientRequest) -> bytes:
+    """The octets that parse to `request`: a run of n requests is n requests long."""
+    match request:
+        case Create(echo):
+            return _OPERATION[Operation.CREATE_QUEUE] + echo + U32.pack(0)
+        case Destroy(echo):
+            return _OPERATION[Operation.DESTROY_QUEUE] + echo + U32.pack(0)
+        case Pull(echo, _, count):
+            return (_OPERATION[Operation.PULL] + echo + U32.pack(0)) * count
+        case Push(echo, _, records):
+            head = _OPERATION[Operation.PUSH] + echo
+            return b"".join([head + record for record in records])
+        case _:
+            assert_never(request)
+
+
+class ReplyHead(NamedTuple):
+    """The first HEAD_BYTES octets of a reply; `size` octets of message follow."""
+
+    operation: Operation
+    sender: bytes
+    queue: bytes
+    size: int
+
+
+def parse_reply(head: bytes) -> ReplyHead:
+    """The head of a reply, HEAD_BYTES octets. ValueError if it is none."""
+    code, sender, queue, size = LAYOUT.unpack(head)
+    if code not in REPLIES:
+        raise ValueError(f"not a reply: {code}")
+    return ReplyHead(Operation(code), name_in(sender) or b"", name_in(queue) or b"", size)
+
+
+def _head(operation: Operation, echo: bytes) -> bytes:
+    if operation not in REPLIES or len(echo) != ECHO:
+        raise LocalError(f"not a reply: {operation!r} to {len(echo)} octets")
+    return _OPERATION[operation] + echo

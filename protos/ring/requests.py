@@ -1,0 +1,142 @@
+"""What a client asks for, and how it is read: one event for a request, or for a run of like ones (ring.md 5.1, 5.2).
+
+`echo` is what every reply repeats of its request: the fields sender_name and queue_id as they came, 510 octets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from protos.ring.frames import ECHO, HEAD_BYTES, LAYOUT, Operation, name_in
+from protos.ring.messages import Limits
+from protos.runs import U32, count_run, read_records
+from protos.types import PeerError
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """create_queue; `queue` has 1 to MAX_FIELD_NAME octets, none of them NUL, here as in the others."""
+
+    echo: bytes
+    queue: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Destroy:
+    """destroy_queue."""
+
+    echo: bytes
+    queue: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """1 to MAX_RUN consecutive pushes of one sender to one queue.
+
+    Each record is `u32 N, N octets`, exactly as sent: the end of an OK to a pull is the record itself.
+    """
+
+    echo: bytes
+    queue: bytes
+    records: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """`count` consecutive pulls of one sender from one queue, 1 to MAX_RUN; each gets a reply of its own."""
+
+    echo: bytes
+    queue: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request to be answered by ERROR (`encode_refusal`); then, if `close`, the connection closes.
+
+    `reason` is a key of REFUSALS. Without `close` the request has been consumed whole; with it nothing after
+    the request's head will ever be parsed.
+    """
+
+    operation: Operation
+    echo: bytes
+    reason: str
+    close: bool
+
+
+ClientRequest = Create | Destroy | Push | Pull
+ClientEvent = ClientRequest | Refused
+
+REFUSALS = {  # reason: what the ERROR says (5.6)
+    "empty_queue_name": "queue name is empty",
+    "endless_queue_name": "queue name has no end",
+    "message_too_large": "message is too large",
+}
+
+
+class Found(NamedTuple):
+    """A request's event, the position after what was read of it, and how much of it is still to go by unread."""
+
+    event: ClientEvent
+    end: int
+    unread: int = 0
+
+
+def read_request(data: bytes, start: int, limits: Limits) -> Found | int:
+    """The request, or run of them, that begins at `start`.
+
+    If it is not there whole: how many octets it has at least, before it is worth reading again. No more than
+    a request's head is looked at before its lengths are judged. PeerError `unknown_operation`.
+    """
+    if len(data) - start < U32.size:
+        return U32.size
+    (code,) = U32.unpack_from(data, start)
+    if code not in _ASKED:
+        raise PeerError("unknown_operation", f"{code}")  # 5.2
+    if len(data) - start < HEAD_BYTES:
+        return HEAD_BYTES
+    _, _, queue_field, size = LAYOUT.unpack_from(data, start)
+    queue = name_in(queue_field)
+    if size > limits.max_message_bytes or not queue:
+        return _refuse(data, start, Operation(code), queue, size, limits)
+    if code == Operation.PUSH:
+        return _read_pushes(data, start, queue, size, limits)
+    echo, end = data[start + U32.size : start + U32.size + ECHO], start + HEAD_BYTES
+    match Operation(code):
+        case Operation.PULL if not size:
+            count = count_run(data, start, data[start:end])
+            return Found(Pull(echo, queue, count), start + count * HEAD_BYTES)
+        case Operation.PULL:
+            return Found(Pull(echo, queue, 1), end, size)
+        case Operation.CREATE_QUEUE:
+            return Found(Create(echo, queue), end, size)
+        case _:
+            return Found(Destroy(echo, queue), end, size)
+
+
+def _read_pushes(data: bytes, start: int, queue: bytes, size: int, limits: Limits) -> Found | int:
+    """Whatever ends the run (another request, a bad length, missing octets) is left for the next look."""
+    head = data[start : start + U32.size + ECHO]
+    records, end = read_records(data, start, head, limits.max_message_bytes)
+    if not records:
+        return HEAD_BYTES + size
+    return Found(Push(head[U32.size :], queue, records), end)
+
+
+def _refuse(
+    data: bytes, start: int, operation: Operation, queue: bytes | None, size: int, limits: Limits
+) -> Found:
+    """The message is thrown away if it is small enough for that, else the connection closes (5.2)."""
+    echo = data[start + U32.size : start + U32.size + ECHO]
+    close = size > limits.max_discard_bytes
+    if size > limits.max_message_bytes:
+        reason = "message_too_large"
+    else:
+        reason = "endless_queue_name" if queue is None else "empty_queue_name"
+    return Found(Refused(operation, echo, reason, close), start + HEAD_BYTES, 0 if close else size)
+
+
+_ASKED = frozenset(
+    {Operation.CREATE_QUEUE, Operation.PUSH, Operation.PULL, Operation.DESTROY_QUEUE}
+)  # by a client: 0 to 3

@@ -1,0 +1,113 @@
+"""Queue operations in the ring: what fits, what is told apart, what is no frame (ring.md 5.1, 5.3, 5.4)."""
+
+from dataclasses import replace
+
+import pytest
+
+from protos.ring import (
+    HEAD_BYTES,
+    MAX_FIELD_NAME,
+    MAX_RING_MESSAGE,
+    MAX_SENDER,
+    MAX_USER_SENT,
+    Frame,
+    Operation,
+    encode_frame,
+    parse_frame,
+)
+from protos.types import LocalError
+
+ID = bytes(range(1, 17))
+PUSH = Frame(Operation.PUSH, b"10.0.0.1:8085", b"orders", b"hello", ID)
+OK = Frame(Operation.OK, b"10.0.0.1:8085", b"orders", b"", ID)
+SETTLEMENT = replace(OK, settles=True)
+MARK = 4 + len(OK.sender) + 1 + len(ID)  # where the settlement's octet is
+
+
+def test_sizes_are_those_of_the_spec() -> None:
+    assert (HEAD_BYTES, MAX_SENDER, MAX_FIELD_NAME, MAX_RING_MESSAGE) == (518, 237, 254, 15865)
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_the_longest_of_everything_fits(operation: Operation) -> None:
+    frame = Frame(operation, b"s" * MAX_SENDER, b"q" * MAX_FIELD_NAME, b"m" * MAX_RING_MESSAGE, ID)
+    payload = encode_frame(frame)
+    assert len(payload) == MAX_USER_SENT
+    assert parse_frame(payload) == frame
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_the_shortest_of_everything_fits(operation: Operation) -> None:
+    frame = Frame(operation, b"s", b"q")
+    assert len(encode_frame(frame)) == HEAD_BYTES
+    assert parse_frame(encode_frame(frame)) == frame
+
+
+def test_a_settlement_differs_from_the_ok_to_a_pull_of_an_empty_message() -> None:
+    """5.4"""
+    assert parse_frame(encode_frame(SETTLEMENT)) == SETTLEMENT
+    assert parse_frame(encode_frame(OK)) == OK
+    changed = [
+        place
+        for place, pair in enumerate(zip(encode_frame(OK), encode_frame(SETTLEMENT), strict=True))
+        if pair[0] != pair[1]
+    ]
+    assert changed == [MARK]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        PUSH,
+        replace(OK, message=b"m"),
+        replace(OK, request_id=bytes(16)),
+        replace(OK, operation=Operation.ERROR),
+    ],
+)
+def test_nothing_else_settles(frame: Frame) -> None:
+    """5.4"""
+    payload = encode_frame(frame)
+    assert parse_frame(payload[:MARK] + b"\1" + payload[MARK + 1 :]) == frame
+    with pytest.raises(LocalError):
+        encode_frame(replace(frame, settles=True))
+
+
+def test_only_1_settles_and_what_follows_is_ignored() -> None:
+    payload = encode_frame(OK)
+    for octet in range(256):
+        changed = payload[:MARK] + bytes([octet]) + payload[MARK + 1 :]
+        assert parse_frame(changed) == replace(OK, settles=octet == 1)
+    rest = 4 + 255 - MARK - 1
+    assert parse_frame(payload[: MARK + 1] + b"x" * rest + payload[MARK + 1 + rest :]) == OK
+    assert parse_frame(payload[: 4 + 255] + b"orders\0".ljust(255, b"x") + payload[-4:]) == OK
+
+
+def test_what_no_size_fits_is_no_frame() -> None:
+    payload = encode_frame(PUSH)
+    for size in range(len(payload)):
+        assert parse_frame(payload[:size]) is None
+    assert parse_frame(payload + b"x") is None
+
+
+def test_an_operation_of_the_future_is_no_frame() -> None:
+    for code in (6, 7, 255, 256, 1 << 31, 0xFFFFFFFF):
+        assert parse_frame(code.to_bytes(4, "big") + encode_frame(PUSH)[4:]) is None
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        replace(PUSH, sender=b""),
+        replace(PUSH, sender=b"s" * 238),
+        replace(PUSH, sender=b"a\0b"),
+        replace(PUSH, queue=b""),
+        replace(PUSH, queue=b"q" * 255),
+        replace(PUSH, queue=b"a\0b"),
+        replace(PUSH, message=b"m" * 15866),
+        replace(PUSH, request_id=b"i" * 15),
+        replace(PUSH, request_id=b"i" * 17),
+    ],
+)
+def test_what_does_not_fit_is_our_own_fault(frame: Frame) -> None:
+    with pytest.raises(LocalError):
+        encode_frame(frame)

@@ -1,0 +1,44 @@
+"""Each label by which something is counted is in the spec, and nothing else is (ring.md 2.3, 2.5, 2.7, 3.3, 5.6)."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import protos.ring
+from protos.ring import REFUSALS
+
+PACKAGE = Path(protos.ring.__file__).parent
+SPEC = (PACKAGE.parent / "ring.md").read_text()
+RAISED = re.compile(r'(?:PeerError|Unusable)\("(\w+)"')
+
+
+def section(number: str, following: str) -> str:
+    return SPEC.partition(f"\n{number} ")[2].partition(f"\n{following} ")[0]
+
+
+def raised_by(module: str) -> set[str]:
+    return set(RAISED.findall((PACKAGE / f"{module}.py").read_text()))
+
+
+def first_cells(text: str) -> set[str]:
+    return set(re.findall(r"^\| `(\w+)`", text, flags=re.M))
+
+
+def test_those_of_a_link() -> None:
+    closing = set(re.findall(r"`(\w{2,})`", section("2.5", "2.6") + section("2.7", "3.1")))
+    assert first_cells(section("2.3", "2.4")) | closing == raised_by("link")
+
+
+def test_those_of_beacons() -> None:
+    assert first_cells(section("3.3", "3.4")) == raised_by("beacons")
+
+
+def test_those_of_the_client_port() -> None:
+    assert first_cells(section("5.6", "6")) == raised_by("client") | raised_by("requests") | set(REFUSALS)
+
+
+@pytest.mark.parametrize(("reason", "answer"), REFUSALS.items())
+def test_what_a_refusal_says(reason: str, answer: str) -> None:
+    [row] = [line for line in SPEC.splitlines() if line.startswith(f"| `{reason}` ")]
+    assert f"| `{answer}` |" in row
