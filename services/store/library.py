@@ -12,6 +12,7 @@ FILES = (
     "take",
     "settle",
     "commit",
+    "requests",
     "sends",
     "work",
     "sessions",
@@ -24,6 +25,7 @@ FILES = (
     "exports",
 )
 ENCLOSED = (
+    "requests",
     "upkeep",
     "admin",
     "redrive",
