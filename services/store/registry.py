@@ -18,6 +18,8 @@ from services.store.keys import RegistryKeys
 from services.store.library import source
 from services.store.link import Link, explain
 from services.store.queues import Queue
+from services.store.requests import check_id
+from services.store.ring_binding import INBOX, OUTBOX
 from services.store.spec import STORED, QueueSpec
 
 READY = b"ready"
@@ -34,6 +36,11 @@ def decode_name(name: bytes) -> str:
 
 
 def number_taken(number: str, by: str) -> str:
+    """Why nobody else may have the number: 'rqp-mca 7', 'ring-inbox 7'."""
+    kind, _, value = number.partition(" ")
+    if kind in (INBOX, OUTBOX):
+        what = kind.removeprefix("ring-")
+        return f"queue {by!r} is the {what} of ring group {value}: each group has one {what}"
     return f"{number} is the number of queue {by!r}: each number belongs to one queue"
 
 
@@ -163,6 +170,22 @@ class Registry:
             last = (int(await self.link.call("INCRBY", key, count)) - 1) % MAX_ID + 1
             if last >= count:  # else they come round in the middle
                 return last - count + 1
+
+    async def remember_reply(self, request: bytes, reply: str, keep_ms: int) -> str:
+        """What a request of a ring to make or delete a queue is answered: the first that is said under its id stands.
+
+        Answers the one that stands. The catalogue and this are two steps: who deletes a queue says so first, with its
+        qid, and does it then; who finds that said, deletes that one if it is still there (ring.md 5.4).
+        """
+        check_id(request)
+        key = self.keys.request(request)
+        found = await self.link.call("SET", key, reply, "PX", keep_ms, "NX", "GET")
+        return reply if found is None else str(found.decode())
+
+    async def reply_of(self, request: bytes) -> str | None:
+        """None: nothing was said under this id, or it is forgotten."""
+        found = await self.link.call("GET", self.keys.request(request))
+        return None if found is None else str(found.decode())
 
     async def domains(self) -> list[str]:
         found = await self.link.call("HGETALL", self.keys.domains)
