@@ -17,11 +17,9 @@ class RingBinding(Document):
     """Which group's messages come in, or go out."""
 
     inbox: Group | None = Field(
-        None, description="the group of rings whose messages are put in; none = of no group"
+        None, description="the ring group whose messages are put in; none = no group's"
     )
-    outbox: Group | None = Field(
-        None, description="the group of rings that gets what is put in; none = no group"
-    )
+    outbox: Group | None = Field(None, description="the ring group that gets what is put in; none = no group")
 
     @model_validator(mode="after")
     def _is_one_end(self) -> Self:
