@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from services.store import Outcome, PipeSettings, Queue, QueueSpec
-from services.store.errors import OutcomeUnknown, QueueFull, StoreUnavailable
+from services.store import Outcome, Part, PipeSettings, Queue, QueueSpec, Source
+from services.store.errors import LeaseLost, OutcomeUnknown, QueueFull, StoreUnavailable
 from services.store.requests import Nothing, Pulled, Settlement
 from tests.proxy import Proxy
 from tests.servers import Client, Server
@@ -113,6 +113,23 @@ def test_a_settlement_of_anothers_lease_takes_two_calls(lane: Lane, queue: Queue
     assert other.again() == [[b"DONE"]]
     assert told[1] is Settlement.SETTLED
     assert client.call("EXISTS", lane.keys.lots("one")) == 0
+
+
+def test_to_read_anothers_lease_again_gives_no_right_to_it(lane: Lane, queue: Queue, client: Client) -> None:
+    """Not in the same call either, where lots are remembered."""
+    other, told = Lane(client, "two"), Answers()
+    put(lane, queue, b"0")
+    pull(lane, A, queue, told)
+    lane.send()
+    pull(other, A, queue, told)
+    other.release(Source(), [told[0].delivery], failed=False, done=told)
+    other.send()
+    assert isinstance(told[1], LeaseLost), "settles come before"
+    pull(other, A, queue, told)
+    after = Part(queue, [told[0].delivery], [], "t")
+    other.commit(other.source, "t1", [after], told)
+    other.send()
+    assert (told[2].again, told[3].again, type(told[4])) == (True, True, LeaseLost)
 
 
 def test_a_damaged_entry_is_told_to_its_asker_alone(lane: Lane, queue: Queue, client: Client) -> None:
