@@ -134,6 +134,7 @@ async def test_a_store_that_takes_nothing_remembers_nothing(own_server: Server) 
         queue, node = await desk.queue(ack_level="memory"), Node(desk)
         await desk.put(queue, b"held")
         own_server.call("CONFIG", "SET", "maxmemory", "1mb")
+        await until(lambda: _refused(desk, queue))
         with pytest.raises(StoreFull):
             await node.push(A, queue, b"x")
         assert await kept(desk) is None
@@ -143,10 +144,15 @@ async def test_a_store_that_takes_nothing_remembers_nothing(own_server: Server) 
         assert await until(lambda: _stored(node, queue)) is True
 
 
+async def _refused(desk: Desk, queue: Queue) -> bool:
+    """What the server says of its memory is looked at every 5 ms."""
+    return await desk.publish(queue, b"early") != []
+
+
 async def _stored(node: Node, queue: Queue) -> bool:
     try:
         return await node.push(A, queue, b"x") in (STORED, AGAIN)
-    except StoreFull:  # what the server says of its memory is looked at every 5 ms
+    except StoreFull:
         return False
 
 
