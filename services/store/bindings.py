@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.store.document import Document
+from services.store.ring_binding import RingBinding
 from services.store.rqp_binding import CastBinding, McaBinding
 from services.store.text_binding import TextBinding
 
@@ -13,3 +14,4 @@ class Bindings(Document):
     text: TextBinding = TextBinding()
     rqp_mca: McaBinding = McaBinding()
     rqp_cast: CastBinding = CastBinding()
+    ring: RingBinding = RingBinding()

@@ -32,6 +32,7 @@ from services.store.operations import (
 )
 from services.store.outcomes import Count, Handler, tell
 from services.store.queues import Queue
+from services.store.requests import Nothing, Pull, Pulled, Pulls
 
 
 class Call:
@@ -155,6 +156,8 @@ class Call:
             for commit in round_.commits:
                 if isinstance(commit, Commit):
                     commit.done = _give_back_unless_done(commit, give_back)
+                elif isinstance(commit, Pull):
+                    commit.done = _give_back_pulled(give_back)
                 else:
                     commit.done = _ignore
             for send in round_.sends:
@@ -194,6 +197,14 @@ def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]],
         leased = [d for part in commit.parts for d in part.deliveries]
         if isinstance(outcome, StoreError) and leased:
             give_back(leased)
+
+    return done
+
+
+def _give_back_pulled(give_back: Callable[[list[Delivery]], None]) -> Pulls:
+    def done(told: Pulled | Nothing | StoreError) -> None:
+        if isinstance(told, Pulled) and not told.again:
+            give_back([told.delivery])
 
     return done
 

@@ -16,6 +16,7 @@ from services.store.peers import NOTICE, Peers, Watcher
 from services.store.probe import Promises
 from services.store.queues import Queue
 from services.store.registry import EVERYTHING, Registry
+from services.store.ring_nodes import RingNodes
 from services.store.sharing import Sharing
 from services.store.spec import QueueSpec
 
@@ -27,6 +28,7 @@ class Catalogue:
         self.registry = registry
         self.numbers = Numbers(self._numbered)
         self.peers = Peers(registry)
+        self.ring_nodes = RingNodes(registry)
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
         self._sharing = Sharing(self._find)
         self._watchers: list[Watcher] = []

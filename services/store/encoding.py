@@ -19,6 +19,8 @@ from services.store.operations import (
     merge,
 )
 from services.store.outcomes import Handler
+from services.store.request_replies import requested
+from services.store.requests import Pull, Push, Request, Settle
 
 if TYPE_CHECKING:
     from services.store.call import Call
@@ -113,7 +115,7 @@ class _Encoder:
             self.handlers.append(outcomes.published(group, [entry[0] for entry in entries], self._call.count))
             start = end
 
-    def _once(self, operation: Commit | Numbered | Watched) -> None:
+    def _once(self, operation: Commit | Numbered | Watched | Request) -> None:
         match operation:
             case Commit():
                 self._commit(operation)
@@ -121,6 +123,10 @@ class _Encoder:
                 self._numbered(operation)
             case Watched():
                 self._watched(operation)
+            case _:
+                self._request(operation)
+                self.handlers.append(requested(operation, self._call.count))
+                return
         self.handlers.append(outcomes.once(operation, self._call.count))
 
     def _commit(self, commit: Commit) -> None:
@@ -148,6 +154,18 @@ class _Encoder:
         queue, record = self._call.queues[watched.queue.qid][0], watched.record
         self._args += ("W", self._key(watched.key), watched.keep_ms, queue, watched.origin)
         self._args += (1, len(record) - 4, record)
+
+    def _request(self, request: Request) -> None:
+        args, queue = self._args, self._call.queues[request.queue.qid][0]
+        key = self._key(self._call.keys.request(request.request))
+        match request:
+            case Push(record=record):
+                args += ("Q", key, request.keep_ms, queue, "push", request.origin, 1, len(record) - 4, record)
+            case Pull():
+                args += ("Q", key, request.keep_ms, queue, "pull", request.largest)
+            case Settle(session=session):
+                lots = self._key(self._call.keys.lots(session)) if session else 0
+                args += ("Q", key, 0, queue, "done", session, lots)
 
     def _key(self, key: str) -> int:
         """The place of one more key, behind those of the queues."""

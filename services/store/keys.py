@@ -57,6 +57,9 @@ class DomainKeys:
     def journal(self, name: str) -> str:
         return f"{self.prefix}j:{name}"
 
+    def request(self, identifier: bytes) -> str:
+        return f"{self.prefix}r:{identifier.hex()}"
+
     def fate(self, token: str) -> str:
         return f"{self.prefix}fate:{token}"
 
@@ -127,6 +130,13 @@ class RegistryKeys:
     @property
     def peers(self) -> str:
         return self.prefix + "peers"
+
+    @property
+    def ring_nodes(self) -> str:
+        return self.prefix + "ring_nodes"
+
+    def request(self, identifier: bytes) -> str:
+        return f"{self.prefix}r:{identifier.hex()}"
 
     @property
     def promises(self) -> str:

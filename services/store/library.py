@@ -12,6 +12,7 @@ FILES = (
     "take",
     "settle",
     "commit",
+    "requests",
     "sends",
     "work",
     "sessions",
@@ -25,6 +26,7 @@ FILES = (
     "exports",
 )
 ENCLOSED = (
+    "requests",
     "upkeep",
     "admin",
     "redrive",

@@ -9,6 +9,7 @@ from enum import Enum, IntEnum
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
 from services.store.queues import Queue
+from services.store.requests import Request
 
 MAX_MESSAGES = 1000  # published or taken by one call (Lua unpacks 8,000 values at the most)
 MAX_BYTES = 1 << 20  # of records in one call; a single larger message goes alone
@@ -179,7 +180,7 @@ class Work:
 @dataclass(slots=True)
 class Round:
     works: dict[str, Work] = field(default_factory=dict)
-    commits: list[Commit | Numbered | Watched] = field(default_factory=list)
+    commits: list[Commit | Numbered | Watched | Request] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     heads: list[Placed] = field(default_factory=list)
 

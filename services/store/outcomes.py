@@ -34,6 +34,7 @@ from services.store.operations import (
     Watched,
 )
 from services.store.queues import Queue
+from services.store.requests import Push
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ def tell(done: Callable[..., None] | None, *answer: Any) -> None:
         log.exception("an answer could not be handed out", extra={"action": "store_callback_failed"})
 
 
-def _failed(reply: Any, count: Count, number: int) -> StoreError | None:
+def failure(reply: Any, count: Count, number: int) -> StoreError | None:
     """What befell an operation as a whole: its queue is gone, or the function failed over it (lua/work.lua)."""
     if not isinstance(reply, bytes):
         return None
@@ -78,7 +79,7 @@ def acked(
     acks: dict[tuple[bytes, bytes], list[int]], waiters: list[tuple[list[Delivery], Done]], count: Count
 ) -> Handler:
     def handle(reply: Any) -> None:
-        gone = _failed(reply, count, len(acks))
+        gone = failure(reply, count, len(acks))
         keys = list(acks) if gone is None and len(reply) > 1 else []
         fenced = {keys[index] for index in reply[1:]} if keys else set()
         error = gone or _fenced(len(fenced), count)
@@ -103,27 +104,27 @@ def _tell_each(
 
 def returned(returns: list[Return], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        _tell_each(returns, _failed(reply, count, len(returns)), reply[3:], count)
+        _tell_each(returns, failure(reply, count, len(returns)), reply[3:], count)
 
     return handle
 
 
 def rejected(rejects: list[Reject], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        _tell_each(rejects, _failed(reply, count, len(rejects)), reply[2:], count)
+        _tell_each(rejects, failure(reply, count, len(rejects)), reply[2:], count)
 
     return handle
 
 
 def noted(notes: list[Note], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        _tell_each(notes, _failed(reply, count, len(notes)), reply[2:], count)
+        _tell_each(notes, failure(reply, count, len(notes)), reply[2:], count)
 
     return handle
 
 
 def buried(bury: Bury, count: Count) -> Handler:
-    return lambda reply: tell(bury.done, _failed(reply, count, 1))
+    return lambda reply: tell(bury.done, failure(reply, count, 1))
 
 
 def _verdicts(reply: Any, sizes: list[int], count: Count) -> list[StoreError | None]:
@@ -157,7 +158,7 @@ def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
             for publish in group:
                 tell(publish.done, [])
             return
-        failed = _failed(reply, count, sum(sizes))
+        failed = failure(reply, count, sum(sizes))
         if failed is not None:
             for publish in group:
                 tell(publish.done, failed)
@@ -174,7 +175,7 @@ def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
 
 def taken(queue: Queue, takes: list[Take], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        gone = _failed(reply, count, len(takes))
+        gone = failure(reply, count, len(takes))
         if gone is not None:
             for take in takes:
                 tell(take.done, gone, False)
@@ -189,16 +190,16 @@ def taken(queue: Queue, takes: list[Take], count: Count) -> Handler:
 
 def counted(waiters: list[Counted], count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        gone = _failed(reply, count, len(waiters))
+        gone = failure(reply, count, len(waiters))
         for done in waiters:
             tell(done, gone or int(reply))
 
     return handle
 
 
-def once(operation: Commit | Numbered | Watched, count: Count) -> Handler:
+def once(operation: Commit | Numbered | Watched | Push, count: Count) -> Handler:
     def handle(reply: Any) -> None:
-        failed = _failed(reply, count, 1)
+        failed = failure(reply, count, 1)
         if failed is not None:
             tell(operation.done, failed)
         elif reply[0] == b"DONE":
@@ -217,7 +218,7 @@ def once(operation: Commit | Numbered | Watched, count: Count) -> Handler:
 
 def _refused(name: bytes, count: Count) -> StoreError:
     """Why one part was refused; a fault is logged and counted at once."""
-    fault = _failed(name, count, 1) if name.startswith(b"FAULT") else None
+    fault = failure(name, count, 1) if name.startswith(b"FAULT") else None
     return fault or refusal(name)
 
 
@@ -226,7 +227,7 @@ def sent(parts: list[list[Send]], count: Count) -> Handler:
         whole: StoreError | None = None
         refused: dict[int, StoreError] = {}
         if isinstance(reply, bytes):
-            whole = refused_as(reply) or _failed(reply, count, sum(s.count for part in parts for s in part))
+            whole = refused_as(reply) or failure(reply, count, sum(s.count for part in parts for s in part))
         elif isinstance(reply, list):
             refused = {reply[i]: _refused(reply[i + 1], count) for i in range(0, len(reply), 2)}
         for index, part in enumerate(parts):
@@ -242,7 +243,7 @@ def sent(parts: list[list[Send]], count: Count) -> Handler:
 def placed(placed: Placed, count: Count) -> Handler:
     def handle(reply: Any) -> None:
         text = reply.decode()
-        fault = _failed(reply, count, 1) if text.startswith("FAULT") else None
+        fault = failure(reply, count, 1) if text.startswith("FAULT") else None
         tell(placed, fault or text)
 
     return handle

@@ -18,6 +18,8 @@ from services.store.keys import RegistryKeys
 from services.store.library import source
 from services.store.link import Link, explain
 from services.store.queues import Queue
+from services.store.requests import check_id
+from services.store.ring_binding import INBOX, OUTBOX
 from services.store.rqp_binding import split_claim
 from services.store.spec import STORED, QueueSpec
 
@@ -35,7 +37,11 @@ def decode_name(name: bytes) -> str:
 
 
 def claim_taken(claim: str, by: str) -> str:
-    """claim: as the other queue has it."""
+    """Why nobody else may have 'rqp-mca 7', 'ring-inbox 7', 'to rqp-mca 7 at west'. claim: as the other has it."""
+    kind, _, value = claim.partition(" ")
+    if kind in (INBOX, OUTBOX):
+        box = kind.removeprefix("ring-")
+        return f"queue {by!r} is the {box} of ring group {value}: each group has one {box}"
     what, peer = split_claim(claim)
     if not peer:
         return f"{what} is the number of queue {by!r}: each number belongs to one queue"
@@ -169,6 +175,22 @@ class Registry:
         """
         keys, random = [self.keys.epoch, self.keys.cast_ids], secrets.randbelow(MAX_ID + 1)
         return int(await self.link.function("next_ids", keys, await self.epoch(), count, random))
+
+    async def remember_reply(self, request: bytes, reply: str, keep_ms: int) -> str:
+        """What a request of a ring to make or delete a queue is answered: the first that is said under its id stands.
+
+        Answers the one that stands. The catalogue and this are two steps: who deletes a queue says so first, with its
+        qid, and does it then; who finds that said, deletes that one if it is still there (ring.md 5.4).
+        """
+        check_id(request)
+        key = self.keys.request(request)
+        found = await self.link.call("SET", key, reply, "PX", keep_ms, "NX", "GET")
+        return reply if found is None else str(found.decode())
+
+    async def reply_of(self, request: bytes) -> str | None:
+        """None: nothing was said under this id, or it is forgotten."""
+        found = await self.link.call("GET", self.keys.request(request))
+        return None if found is None else str(found.decode())
 
     async def domains(self) -> list[str]:
         found = await self.link.call("HGETALL", self.keys.domains)

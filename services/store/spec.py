@@ -146,13 +146,17 @@ class QueueSpec(Document):
         if self.remote is not None and self.numbers():
             raise ValueError(
                 "remote leads to another system: such a queue has neither bindings.rqpMca.queueId nor "
-                "bindings.rqpCast.key, or two systems would pass a message on for ever"
+                "bindings.rqpCast.key nor bindings.ring, or two systems would pass a message on for ever"
             )
         return self
 
     def numbers(self) -> list[str]:
-        """What the queue is known by beside its name, each of them its own: 'rqp-mca 7', 'rqp-cast 7'."""
-        given = {Protocol.MCA: self.bindings.rqp_mca.queue_id, Protocol.CAST: self.bindings.rqp_cast.key}
+        """What the queue is known by beside its name, each its own: 'rqp-mca 7', 'rqp-cast 7', 'ring-inbox 7'."""
+        given: dict[str, int | None] = {
+            Protocol.MCA: self.bindings.rqp_mca.queue_id,
+            Protocol.CAST: self.bindings.rqp_cast.key,
+            **self.bindings.ring.numbers(),
+        }
         return [number_name(protocol, number) for protocol, number in given.items() if number is not None]
 
     def claims(self) -> list[str]:

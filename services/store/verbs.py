@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from services.store.commits import Commits
 from services.store.delivery import Delivery
 from services.store.errors import AckLevelLost, StoreError
 from services.store.operations import (
@@ -31,12 +30,13 @@ from services.store.operations import (
     together,
 )
 from services.store.queues import Queue
+from services.store.request_verbs import RequestVerbs
 
 NOTE = re.compile(r"[!-~]{0,200}")
 
 
-class Verbs(Commits):
-    """All of them: see also `Commits`."""
+class Verbs(RequestVerbs):
+    """All of them: see also `Commits` and `RequestVerbs`."""
 
     def publish(
         self,

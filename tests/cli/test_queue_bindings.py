@@ -72,7 +72,7 @@ def test_options_that_cannot_be_are_refused(shell: Shell, options: list[str], sa
         ("{bindings: {text: {subscribe: abc}}}", "subscribe: write a list of patterns, as in [order.new, 'audit.*']"),
         ("{bindings: {text: {publish: 'a*'}}}", "spec.bindings.text.publish: a tag has 1 or more characters"),
         ("{bindings: {text: {topic: a}}}", "spec.bindings.text.topic: unknown; allowed: subscribe, publish"),
-        ("{bindings: {mqtt: {}}}", "spec.bindings.mqtt: unknown; allowed: text, rqpMca, rqpCast"),
+        ("{bindings: {mqtt: {}}}", "spec.bindings.mqtt: unknown; allowed: text, rqpMca, rqpCast, ring"),
         ("{domain: d, bindings: {text: {publish: a}}}", "spec: bindings.text needs domain 'main'"),
     ],
 )  # fmt: skip

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from services.store import Part, PipeSettings
+from services.store import Outcome, Part, PipeSettings
 from services.store.errors import AckLevelRefused, DomainMismatch
 from services.store.keys import RegistryKeys
+from services.store.requests import Pulled, Settlement
 from tests.servers import PROGRAMS
 from tests.store.desk import Desk, encode, numbered, until
+from tests.store.requesting import Node, request_id
 from tests.store.traffic import Traffic
 from tests.topologies import Cluster
 
@@ -59,6 +61,29 @@ async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:
             with pytest.raises(DomainMismatch):
                 await own.commit("t1", Part(one, [], encode(b"x"), "t"), Part(two, [], encode(b"y"), "t"))
             assert (await own.count(one), await other.count(two)) == (0, 0)
+
+
+async def test_requests_and_the_board_of_nodes_have_all_their_keys_on_one_shard(cluster: Cluster) -> None:
+    """ring.md 5.4; also of a lease that is settled by another process."""
+    async with Desk(cluster.url) as home:
+        for number, node in enumerate(cluster.nodes):
+            name = cluster.domain_on(node)
+            queue = await home.queue(f"of {name}", domain=name, ack_level="memory")
+            async with home.another(domain=name) as one, home.another(domain=name) as two:
+                await one.put(queue, b"x")
+                pushed, pulled = request_id(2 * number + 1), request_id(2 * number + 2)
+                assert await Node(one).push(pushed, queue, b"y") is Outcome.STORED
+                assert await Node(two).push(pushed, queue, b"y") is Outcome.AGAIN
+                assert isinstance(await Node(one).pull(pulled, queue), Pulled)
+                assert isinstance(await Node(two).pull(pulled, queue), Pulled)
+                assert await Node(two).settle(pulled, queue) is Settlement.SETTLED
+                assert node.call("EXISTS", one.domain.keys.request(pulled)) == 1
+                assert await one.drain(queue) == [b"y"]
+        await home.store.ring_nodes.put(7, "10.0.0.1:8085", {"successor": "a"})
+        (found,) = await home.store.ring_nodes.all()
+        assert found.document == {"successor": "a"}
+        assert await home.store.registry.remember_reply(request_id(1), "done", 60_000) == "done"
+        assert await home.store.registry.reply_of(request_id(1)) == "done"
 
 
 async def test_a_domain_follows_its_slot(cluster: Cluster) -> None:

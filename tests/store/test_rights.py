@@ -16,9 +16,11 @@ from services.store.log import Log, LogSpec
 from services.store.operations import Send
 from services.store.peer import PeerSpec
 from services.store.replica import Arrived, Gap, Replica
+from services.store.requests import Pulled, Settlement
 from services.store.rights import acl_rules
 from services.store.tail import Tail
 from tests.servers import Server
+from tests.store.desk import until
 
 PASSWORD = "not secret"
 
@@ -29,14 +31,14 @@ async def test_an_edge_works_with_the_rights_of_its_user(server: Server) -> None
     await administrator.close()
     server.call("ACL", "SETUSER", "edge", *acl_rules(), f">{PASSWORD}")
     try:
-        store = Store(f"redis://edge:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{server.port}", "test")
-        await work_with(store)
+        url = f"redis://edge:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{server.port}"
+        await work_with(Store(url, "test"), Store(url, "other"))
     finally:
         server.call("ACL", "DELUSER", "edge")
 
 
-async def work_with(store: Store) -> None:
-    """Every verb once."""
+async def work_with(store: Store, other: Store) -> None:
+    """Every verb once; `other` is another process."""
     spec = QueueSpec(max_deliveries=1)
     queue, _ = await store.declare("rights", spec, "test")
     domain = store.domain()
@@ -69,6 +71,7 @@ async def work_with(store: Store) -> None:
     assert (await store.stats(queue))["dead"] == 1
     assert [q.name async for q in store.queues()] == ["rights"]
     await work_with_rqp(store, queue)
+    await work_with_a_ring(store, other, await store.find("rights"))
     await store.delete(await store.find("rights"))
     await work_with_the_log(store)
     await store.close()
@@ -100,6 +103,36 @@ async def work_with_rqp(store: Store, queue: Queue) -> None:
     event = store.wakes().event(queue)
     event.clear()
     await event.wait()
+
+
+async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
+    """What the edge of rings asks beside that (docs/store.md)."""
+    pipe, told, (first, second) = store.domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
+    for _ in range(2):
+        pipe.push_once(Source(), first, queue, records.encode(b"x"), "test", 60_000, told.append)
+    pipe.pull_once(Source(), second, queue, 0, 60_000, told.append)  # too large: it goes back
+    await until(lambda: len(told) == 3)
+    assert told[:2] == [Outcome.STORED, Outcome.AGAIN]
+    await work_with_a_lease(store, other, queue)
+    await store.ring_nodes.put(7, "node", {"leader": "node"})
+    assert [node.name for node in await store.ring_nodes.all()] == ["node"]
+    assert await store.ring_nodes.remove(7, "node")
+    assert await store.registry.remember_reply(first, "done", 60_000) == "done"
+    assert await store.registry.reply_of(first) == "done"
+
+
+async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
+    """A pull, read again and settled by another process."""
+    pipes = (store.domain().pipe, other.domain().pipe)
+    told: list[object] = []
+    for number, pipe in enumerate(pipes, 1):
+        await pipe.ready()
+        pipe.pull_once(Source(), b"c" * 16, queue, 100, 60_000, told.append)
+        await until(lambda number=number: len(told) == number)
+    pipes[1].settle_once(Source(), b"c" * 16, queue, told.append)
+    await until(lambda: len(told) == 3)
+    assert [type(one) for one in told] == [Pulled, Pulled, Settlement]
+    await other.close()
 
 
 async def work_with_the_log(store: Store) -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from services.store import PipeSettings
+from services.store import Outcome, PipeSettings
 from services.store.errors import AckLevelRefused, OutcomeUnknown
 from tests.servers import PROGRAMS, Server, eventually
 from tests.store.desk import Desk, numbered, until
+from tests.store.requesting import Node, request_id
 from tests.store.traffic import Traffic
 from tests.topologies import Replicated
 
@@ -85,9 +86,13 @@ async def test_without_replicas_nothing_is_acknowledged(replicated: Replicated) 
         try:
             with pytest.raises(OutcomeUnknown):
                 await desk.put(queue, b"x")
+            for _ in range(2):  # that it was done before is not told either (ring.md 5.4)
+                with pytest.raises(OutcomeUnknown):
+                    await Node(desk).push(request_id(1), queue, b"once")
             await desk.put(memory, b"y")  # nobody else waits for that replica
         finally:
             replica.cont()
         await until(lambda: replicated.replicas(replicated.primary()) == 2)
         await desk.put(queue, b"z")
-        assert await desk.drain(queue) == [b"x", b"z"]
+        assert await Node(desk).push(request_id(1), queue, b"once") is Outcome.AGAIN
+        assert await desk.drain(queue) == [b"x", b"once", b"z"]

@@ -72,6 +72,18 @@ FUNCTIONS.unregister = function(K, A)
   return call('HDEL', K[2], A[2])
 end
 
+-- KEYS epoch ring_nodes; ARGV epoch field JSON keep(ms). A node says what it is; who was silent for longer is forgotten.
+FUNCTIONS.ring_node = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local now, all = now_ms(), call('HGETALL', K[2])
+  for i = 1, #all, 2 do
+    if tonumber(string.match(all[i + 1], '^%d+') or 0) < now - A[4] then call('HDEL', K[2], all[i]) end
+  end
+  return call('HSET', K[2], A[2], num(now) .. ' ' .. A[3])
+end
+
 -- KEYS epoch; ARGV old(may be '') new. Compare and set: a new dataset, or a new generation of the same one.
 FUNCTIONS.set_epoch = function(K, A)
   begin()

@@ -9,6 +9,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:tx:<id>        outcome of a commit, kept so that the same id is never applied twice
   ps:{dom}:fate:<token>   what became of a message that somebody waits for: waits | settled <session> |
                           dead <id> <reason>; expires when nobody asks any more
+  ps:{dom}:r:<request>    what came of a request of a ring (see requests.lua), kept so that it is done once
   ps:{dom}:j:<journal>    the highest number of this journal that was applied; kept for ever
   ps:{dom}:state          hash: when the last sweep ran and since when the store has been up
   ps:{dom}:<qid>:s        stream of entries <generation>-<number>, up to 32 messages each:
@@ -39,10 +40,12 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:log:b          hash: qid -> JSON {patterns, level}: queues that subscribe to the log
   ps:{dom}:log:link:<store>  who follows that neighbour for all edges of this store; expires
   ps:{registry}:queues    hash: name -> JSON {qid, domain, owner, spec, numbers}
-  ps:{registry}:numbers   hash: "rqp-mca 7" -> name of the queue that RQP knows by this number; "to rqp-mca 7 at <peer>"
+  ps:{registry}:numbers   hash: "rqp-mca 7", "ring-inbox 7" -> name of the queue known by this number; "to rqp-mca 7 at <peer>"
                           -> name of the transmission queue that leads there, * = at all peers
   ps:{registry}:remotes   SET of the names of queues that lead to other systems
   ps:{registry}:peers     hash: name -> JSON, the spec of a Peer document
+  ps:{registry}:ring_nodes  hash: "<group> <name>" -> "<server ms> <JSON>", what the nodes of rings say of themselves
+  ps:{registry}:r:<request>  what a request to make or delete a queue was answered; expires
   ps:{registry}:domains   hash: domain -> new | ready
   ps:{registry}:ids       the last queue id given out
   ps:{registry}:cast_ids  "<server> <last>": the last id of a message that was given out, and by which server (ids.lua)

@@ -1,6 +1,7 @@
 -- The combined call
 
--- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit, journal or fate.
+-- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit, journal, fate or request, and lots of other
+-- sessions.
 -- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
 --   P queue origin holder k (n bytes records)*k    A queue k (lot entry n mask bytes)*k   T queue want max-bytes
 --   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
@@ -8,6 +9,7 @@
 --   B queue origin k (reason error record)*k       X tx keep-ms digest parts (queue k origin holder acks*k k' publishes*k')*
 --   W fate-key keep-ms queue origin n bytes record
 --   U journal queue number origin reason error n bytes record
+--   Q request keep-ms queue (push origin n bytes record | pull largest | done session lots)
 --   L bindings origin k (n lines c (queue record)*c)*k   H
 local FIRST = 8
 
@@ -59,10 +61,12 @@ local function rebuild(Q, number)
   return out
 end
 
--- A take is remembered by its lots, not by its bodies: asked again, it is read again.
+-- A take is remembered by its lots, not by its bodies, and so is a pull: asked again, it is read again.
 local function replay(queues, A, kept)
-  for _, r in ipairs(kept) do
-    if type(r) == 'table' and r[1] == 'take' then
+  for k, r in ipairs(kept) do
+    if type(r) == 'table' and r[1] == 'pull' then
+      kept[k] = FUNCTIONS.pull_again(queues(r[2]), r)
+    elseif type(r) == 'table' and r[1] == 'take' then
       local Q, out = queues(r[2]), { r[3] }
       for j = 4, #r do
         for _, v in ipairs(Q and rebuild(Q, r[j]) or {}) do out[#out + 1] = v end
@@ -122,6 +126,7 @@ end
 OPS.U = function(C, queues, A, i)
   return numbered(C, queues(tonumber(A[i + 1])), C.keys[tonumber(A[i])], tonumber(A[i + 2]), A, i + 3)
 end
+OPS.Q = FUNCTIONS.request
 OPS.L = sends
 OPS.H = function(C) return head_of(open_log(C)) end
 
@@ -137,6 +142,7 @@ local AFTER = {
   B = function(A, i) return i + 3 + 3 * A[i + 2] end,
   U = function(_, i) return i + 9 end,
   W = function(_, i) return i + 7 end,
+  Q = FUNCTIONS.after_request,
   L = after_sends,
   H = function(_, i) return i end,
   X = function(A, i) return after_parts(A, i + 4, tonumber(A[i + 3])) end,

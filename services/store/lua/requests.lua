@@ -1,0 +1,142 @@
+-- Requests of a ring: an operation under the id that its sender gave it is done once; who repeats it is told again what
+-- came of it (ring.md 5.4)
+
+-- Under an id stands "push done", "push <why it was refused>", "pull empty", "pull LARGE", "pull settled" or
+-- "pull held <qid> <lot> <entry> <index>": never a body.
+
+local EMPTY_MS = 600000   -- nothing was done: to forget that early costs at most one lease that nobody uses
+local PASSING = { MEMORY = true, EVICTS = true, UNKEPT = true } -- the store is closed: nothing more is written into it
+local LENGTH = { push = 4, pull = 1, done = 2 }
+
+-- What stands under the id, or nil; and whether that is of another kind of operation.
+local function before(key, kind)
+  local text = call('GET', key)
+  if not text then return nil end
+  local its, rest = string.match(text, '^(%l+) (.*)$')
+  return rest, its ~= kind
+end
+
+local function keep(key, text, keep_ms) call('SET', key, text, 'PX', keep_ms) end
+
+-- A[i] = origin, n, bytes, record. Answers as commit.
+local function push(Q, key, keep_ms, told, A, i)
+  if told then
+    if Q then count(Q, 'duplicates', 1) end
+    return told == 'done' and { 'AGAIN' } or refuse(told, 0)
+  end
+  if not Q then return refuse('GONE', 0) end
+  local done = publish(Q, A[i], '', A, i + 1, 1)
+  local why = type(done) == 'table' and done[2] or nil
+  if not PASSING[why or ''] then keep(key, 'push ' .. (why or 'done'), keep_ms) end
+  return why and refuse(why, 0) or { 'DONE' }
+end
+
+-- A lot, whichever session holds it: repeats and settlements come to any process of the store. Close it again.
+local function open_lot(Q, number)
+  local text = call('HGET', Q.l, number)
+  if not Q.lots then Q.lots = {} end
+  Q.lots[number] = text and parse_lot(text) or false
+  return Q.lots[number]
+end
+
+local function close_lot(Q, number) Q.lots[number] = nil end
+
+-- {qid, lot, entry, index} of what a pull leased, or nil: it leased nothing, or that is settled.
+local function lease_of(told)
+  local qid, lot, entry, index = string.match(told or '', '^held (%S+) (%d+) (%S+) (%d+)$')
+  return qid and { qid = qid, lot = lot, entry = entry, index = tonumber(index) } or nil
+end
+
+-- f(lot, e) of the leased message, its lot and its entry; nil if it is not leased any more.
+local function with_leased(Q, lease, f)
+  if not Q or Q.h.id ~= lease.qid then return nil end
+  local lot = open_lot(Q, lease.lot)
+  local e = lot and holds(Q, lease.lot, lease.entry, shl(1, lease.index)) and load(Q, lease.entry)
+  local answer = e and f(lot, e) or nil
+  close_lot(Q, lease.lot)
+  return answer
+end
+
+-- The message once more: {verdict, eight values as take tells them}, or EXPIRED.
+local function tell_again(Q, lease, verdict)
+  return with_leased(Q, lease, function(_, e)
+    local record = call('HGET', Q.f, num(number_of(lease.entry) * PER_ENTRY + lease.index))
+    local out = { verdict }
+    tell(out, lease.lot, { id = lease.entry, n = e.n, from = lease.index, count = 1, t = e.t, o = e.o,
+      blob = slice(e.b, lease.index, 1), h = record and history(record) })
+    return out
+  end) or { 'EXPIRED' }
+end
+
+local function pulled_before(q, Q, told)
+  if Q then count(Q, 'duplicates', 1) end
+  if told == 'empty' then return { 'EMPTY' } end
+  if told == 'settled' then return { 'EXPIRED' } end
+  local lease = lease_of(told)
+  if not lease then return refuse(told, 0) end
+  return tell_again(Q, lease, 'AGAIN'), { 'pull', q, lease, 'AGAIN' }
+end
+
+-- A message that its asker could not use goes back to its place, and nothing of the lease is left.
+local function put_back(Q, out)
+  returns(Q, { out[2], out[3], num(out[5]), 'front', '0', '' }, 1, 1)
+  table.remove(Q.C.held)
+end
+
+-- Answers {DONE, eight values as take tells them}, {AGAIN, the same} for a repeat, {EMPTY}, {EXPIRED}: it was leased once
+-- and is not any more, {MORE}: ask again, those looked at had expired, or {FAILED, why, 0}.
+local function pull(q, Q, key, keep_ms, told, largest)
+  if told then return pulled_before(q, Q, told) end
+  if not Q then return refuse('GONE', 0) end
+  local out = take(Q, 1, 1)
+  if #out == 1 then
+    if out[1] == 1 then return { 'MORE' } end
+    keep(key, 'pull empty', num(math.min(keep_ms, EMPTY_MS)))
+    return { 'EMPTY' }
+  end
+  if body_length(out[7]) > largest then
+    put_back(Q, out)
+    keep(key, 'pull LARGE', keep_ms)
+    return refuse('LARGE', 0)
+  end
+  local lease = { qid = Q.h.id, lot = out[2], entry = out[3], index = out[5] }
+  keep(key, table.concat({ 'pull held', lease.qid, lease.lot, lease.entry, num(lease.index) }, ' '), keep_ms)
+  out[1] = 'DONE'
+  return out, { 'pull', q, lease, 'DONE' }
+end
+
+local function settle(Q, key, lease, lots)
+  return with_leased(Q, lease, function(lot, e)
+    if lot.session ~= Q.C.session and not lots[lot.session] then return { 'HELD', lot.session } end
+    ack(Q, lease.lot, lease.entry, e.n, shl(1, lease.index), body_bytes(slice(e.b, lease.index, 1), 1))
+    save_lots(Q)
+    if lot.session ~= Q.C.session then call('SREM', lots[lot.session], Q.h.id .. ' ' .. lease.lot) end
+    call('SET', key, 'pull settled', 'KEEPTTL')
+    return { 'DONE' }
+  end) or { 'EXPIRED' }
+end
+
+-- Settles what the pull of this id leased. Answers {DONE}, {AGAIN}, {EXPIRED}: it went back, {UNKNOWN}: this id leased
+-- nothing, or {HELD, session}: ask again with that session's lots.
+local function done(Q, key, told, lots)
+  if told == 'settled' then return { 'AGAIN' } end
+  local lease = lease_of(told)
+  return lease and settle(Q, key, lease, lots) or { 'UNKNOWN' }
+end
+
+-- A[i] = key keep-ms queue kind, then of push: origin n bytes record; pull: largest body; done: session and the key of its
+-- lots, or '' and 0.
+FUNCTIONS.request = function(C, queues, A, i)
+  local key, keep_ms, q, kind = C.keys[tonumber(A[i])], A[i + 1], tonumber(A[i + 2]), A[i + 3]
+  local Q = queues(q)
+  local told, differs = before(key, kind == 'push' and 'push' or 'pull')
+  if kind == 'done' then return done(Q, key, not differs and told, { [A[i + 4]] = C.keys[tonumber(A[i + 5])] }) end
+  if differs then return refuse('DIFFERS', 0) end
+  if kind == 'push' then return push(Q, key, keep_ms, told, A, i + 4) end
+  return pull(q, Q, key, keep_ms, told, tonumber(A[i + 4]))
+end
+
+FUNCTIONS.after_request = function(A, i) return i + 4 + LENGTH[A[i + 3]] end
+
+-- A pull whose answer was lost, once more: kept = {pull, queue, lease, verdict}.
+FUNCTIONS.pull_again = function(Q, kept) return tell_again(Q, kept[3], kept[4]) end

@@ -1,0 +1,85 @@
+"""Inboxes and outboxes of rings, as `queue create`, `apply` and `show` say them (ring.md 5.5, docs/store.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import yaml
+
+from tests.cli.shell import Shell
+
+
+@pytest.fixture
+def gone(shell: Shell) -> Iterator[Callable[[str], None]]:
+    """Names of queues that go with the test: their groups are wanted by others."""
+    names: list[str] = []
+    yield names.append
+    for name in names:
+        shell.run("queue", "delete", name, "--yes")
+
+
+def test_options_say_inbox_and_outbox(
+    shell: Shell, new_queue: Callable[..., str], gone: Callable[[str], None]
+) -> None:
+    name = new_queue("--bindings-ring-inbox", "7", "--bindings-ring-outbox", "8")
+    gone(name)
+    told = shell.run("queue", "show", name, "--json").object["spec"]["bindings"]
+    assert told == {"ring": {"inbox": 7, "outbox": 8}}
+    error = shell.fails("queue", "create", "second", "--bindings-ring-inbox", "7", code=1)
+    assert error.startswith(f"number_taken: queue '{name}' is the inbox of ring group 7: each group has one")
+    shell.fails("queue", "show", "second", code=4)
+
+
+def test_show_prints_what_apply_takes(
+    shell: Shell, new_queue: Callable[..., str], gone: Callable[[str], None]
+) -> None:
+    name = new_queue("--bindings-ring-inbox", "9")
+    gone(name)
+    document, _, _ = shell.run("queue", "show", name).text.partition("\n\n")
+    assert yaml.safe_load(document)["spec"] == {"bindings": {"ring": {"inbox": 9}}}
+    shell.run("queue", "apply", "-f", "-", stdin=document.encode())
+    again = shell.run("queue", "apply", "-f", "-", stdin=document.encode())
+    assert again.text == f"unchanged: {name}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--bindings-ring-inbox", "0"], "bindings.ring.inbox: must be greater than or equal to 1"),
+        (["--bindings-ring-outbox", "65536"], "bindings.ring.outbox: must be less than or equal to 65535"),
+        (
+            ["--bindings-ring-inbox", "7", "--bindings-ring-outbox", "7"],
+            "bindings.ring: inbox and outbox are both of group 7",
+        ),
+        (
+            ["--bindings-ring-inbox", "7", "--remote-protocol", "rqp-mca", "--remote-queue-id", "7"],
+            "remote leads to another system: such a queue has neither",
+        ),
+    ],
+)
+def test_options_that_cannot_be_are_refused(shell: Shell, options: list[str], says: str) -> None:
+    assert says in shell.fails("queue", "create", "bad-ring", *options, code=2)
+    shell.fails("queue", "show", "bad-ring", code=4)
+
+
+def test_groups_are_looked_at_before_the_first_document_is_declared(
+    shell: Shell, gone: Callable[[str], None]
+) -> None:
+    document = "metadata: {name: %s}\nspec: {bindings: {ring: {outbox: %d}}}\n"
+    shell.run("queue", "apply", "-f", "-", stdin=(document % ("o1", 21)).encode())
+    gone("o1")
+    both = f"{document % ('o2', 22)}---\n{document % ('o3', 21)}".encode()
+    error = shell.run("queue", "apply", "-f", "-", code=1, stdin=both).err
+    assert "document 2 (o3): spec.bindings: queue 'o1' is the outbox of ring group 21: each group" in error
+    shell.fails("queue", "show", "o2", code=4)
+
+
+def test_a_queue_of_a_nodes_name_is_a_queue_like_others(shell: Shell, gone: Callable[[str], None]) -> None:
+    """The edge of rings keeps what a node has to send in such a queue."""
+    name = "ring/7/10.0.0.1:8085"
+    shell.run("queue", "create", name)
+    gone(name)
+    shell.run("put", name, "x")
+    assert name in shell.run("queue", "list", "ring/*").text
+    assert shell.stats(name)["ready"] == 1

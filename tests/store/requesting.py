@@ -1,0 +1,50 @@
+"""Requests of a ring, awaited: what a node asks of its store under the ids of others (ring.md 5.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.store import Outcome, Queue, Source, StoreError
+from services.store.requests import Nothing, Pulled, Settlement
+from tests.store.desk import Desk, encode
+
+KEEP_MS = 60_000
+LARGEST = 1000
+
+
+def request_id(number: int) -> bytes:
+    """An id of a request; 0 is none."""
+    return number.to_bytes(16)
+
+
+@dataclass
+class Node:
+    """What asks the store of a desk. Refusals are raised."""
+
+    desk: Desk
+    source: Source = field(default_factory=Source)
+
+    async def _told(self, verb: str, *args: Any) -> Any:
+        told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        getattr(self.desk.pipe, verb)(self.source, *args, told.set_result)
+        answer = await told
+        if isinstance(answer, StoreError):
+            raise answer
+        return answer
+
+    async def push(self, request: bytes, queue: Queue, body: bytes, keep_ms: int = KEEP_MS) -> Outcome:
+        (record,) = encode(body)
+        answer: Outcome = await self._told("push_once", request, queue, record, "ring node", keep_ms)
+        return answer
+
+    async def pull(
+        self, request: bytes, queue: Queue, *, largest: int = LARGEST, keep_ms: int = KEEP_MS
+    ) -> Pulled | Nothing:
+        answer: Pulled | Nothing = await self._told("pull_once", request, queue, largest, keep_ms)
+        return answer
+
+    async def settle(self, request: bytes, queue: Queue) -> Settlement:
+        answer: Settlement = await self._told("settle_once", request, queue)
+        return answer
