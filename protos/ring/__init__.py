@@ -3,7 +3,7 @@
 `messages` has what nodes say, and the limits, on one screen; `link` is that on a connection of two nodes, `beacons` in
 datagrams; `frames` is what queue operations look like, and in the ring; `client` reads those of one client, `requests`
 are their events, `replies` the octets of the answers and of a client's questions; `relay` decides what becomes of what
-comes round, `routes` are its decisions, `window` knows what the successor has not answered.
+comes round, by `laps` and `recent`; `routes` are its decisions; `window` knows what the successor has not answered.
 """
 
 from protos.ring.beacons import encode_beacon, host_of, parse_beacon, port_of
@@ -20,6 +20,7 @@ from protos.ring.frames import (
     encode_frame,
     parse_frame,
 )
+from protos.ring.laps import Around
 from protos.ring.link import Acks, Connection, encode_message
 from protos.ring.messages import (
     ACK,
@@ -99,6 +100,7 @@ __all__ = [
     "TTL",
     "Acks",
     "Answer",
+    "Around",
     "Beacon",
     "BreakLinkForced",
     "CameBack",

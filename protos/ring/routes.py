@@ -1,4 +1,8 @@
-"""What is to be done with a USER payload that came round the ring (ring.md 5.3 to 5.5)."""
+"""What is to be done with a USER payload that came round the ring (ring.md 5.3 to 5.5, 5.7).
+
+What is passed on is the payload as it came, with the questions `around` it, if there are any, directly before and
+behind it. What is carried out or taken off here is not passed on.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import enum
 from dataclasses import dataclass
 
 from protos.ring.frames import Frame
+from protos.ring.laps import NOTHING, Around
 
 
 class Why(enum.Enum):
@@ -16,7 +21,9 @@ class Why(enum.Enum):
         "nobody_holds_it"  # my own settlement: no node knows its id any more, the lease runs out (5.4)
     )
     NOT_MINE = "not_mine"  # in my name, but without a request id, which all that I send has
-    LAPS = "laps"  # it passed max_laps times, and nobody took it off (5.5)
+    LAPS = "laps"  # it went round again and again, and nobody claims it (5.7)
+    CLAIMED = "claimed"  # somebody's question about what I put on: it is not lost, I take it off myself (5.7)
+    NOBODY_CLAIMS = "nobody_claims"  # my own question: nobody took it off (5.7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class Request:
     """
 
     frame: Frame
+    around: Around = NOTHING
     again: bool = False
 
 
@@ -57,6 +65,7 @@ class PassOn:
     """Somebody's reply, for another node (5.3)."""
 
     frame: Frame
+    around: Around = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,7 @@ class Deliver:
     """No queue operation: into the inbox, if one is bound, and passed on if `forward_user` is set (5.5)."""
 
     payload: bytes
+    around: Around = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
