@@ -47,7 +47,7 @@ class Laps:
         self._passes: Recent[Passes] = Recent(remembered)
         self._asked: Recent[tuple[bytes, bool]] = Recent(
             remembered
-        )  # by request id: digest, was it sent before it?
+        )  # by request id: digest, is it the first?
         self._between: bytes | None = None  # nobody claims this digest; until the question behind comes
 
     def judge(self, digest: bytes, sender: bytes | None) -> Around | None:
@@ -69,8 +69,8 @@ class Laps:
         """Whether this is the request id of a question of mine; if so, it went round and nobody took it off."""
         asked = self._asked.pop(question)
         if asked is not None:
-            digest, was_before = asked
-            self._between = digest if was_before else None
+            digest, is_first = asked
+            self._between = digest if is_first else None
         return asked is not None
 
     def heard(self, digest: bytes) -> None:
@@ -83,11 +83,11 @@ class Laps:
     def _ask(self, digest: bytes, name: bytes) -> Around:
         return Around(self._question(digest, name, True), self._question(digest, name, False))
 
-    def _question(self, digest: bytes, name: bytes, is_before: bool) -> bytes:
+    def _question(self, digest: bytes, name: bytes, is_first: bool) -> bytes:
         self._number += 1
         number = self._number.to_bytes(8, "big")
         request_id = blake2b(number + self._me, digest_size=ID, key=self._seed).digest()
-        self._asked.put(request_id, (digest, is_before))
+        self._asked.put(request_id, (digest, is_first))
         return encode_frame(Frame(Operation.ERROR, name, QUEUE, digest, request_id))
 
 

@@ -17,9 +17,7 @@ class Why(enum.Enum):
     """Why a payload leaves the ring here with nothing done; the values are labels for metrics."""
 
     SEEN = "seen"  # its second pass (5.5)
-    NOBODY_HOLDS_IT = (
-        "nobody_holds_it"  # my own settlement: no node knows its id any more, the lease runs out (5.4)
-    )
+    NOBODY_HOLDS_IT = "nobody_holds_it"  # my own settlement: no node knows its id, the lease runs out (5.4)
     NOT_MINE = "not_mine"  # in my name, but without a request id, which all that I send has
     LAPS = "laps"  # it went round again and again, and nobody claims it (5.7)
     CLAIMED = "claimed"  # somebody's question about what I put on: it is not lost, I take it off myself (5.7)

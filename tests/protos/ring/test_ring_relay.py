@@ -143,7 +143,7 @@ def test_what_passed_so_long_ago_that_it_is_forgotten_passes_again():  # ring.md
     assert relay.route(encode_frame(frames[1])) == Drop(Why.SEEN)
 
 
-# What has no request id, and what is no queue operation (5.5); its laps are in test_laps
+# What has no request id, and what is no queue operation (5.5); its laps are in test_ring_laps
 
 
 def test_what_has_no_id_is_served_each_time(relay: Relay):  # ring.md 5.3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from protos.ring import NO_ID, Frame, Operation, encode_frame
-from tests.protos.ring.relay_ring import Member, Ours, Plain, Ring
+from tests.protos.ring.relays import Member, Ours, Plain, Ring
 
 QUEUES = [b"here", b"there", b"nowhere"]
 REQUESTS = [Operation.CREATE_QUEUE, Operation.PUSH, Operation.PULL, Operation.DESTROY_QUEUE]
