@@ -1,0 +1,183 @@
+"""What becomes of a USER payload that comes round (ring.md 5.3 to 5.5)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protos.ring import (
+    NO_ID,
+    Answer,
+    CameBack,
+    Deliver,
+    Drop,
+    Frame,
+    Operation,
+    PassOn,
+    Relay,
+    Request,
+    Settle,
+    TakenOff,
+    Why,
+    encode_frame,
+)
+
+ME, OTHER = b"10.0.0.1:8085", b"10.0.0.2:8085"
+ID, ID_2 = b"\1" * 16, b"\2" * 16
+REQUESTS = [Operation.CREATE_QUEUE, Operation.PUSH, Operation.PULL, Operation.DESTROY_QUEUE]
+REPLIES = [Operation.ERROR, Operation.OK]
+
+
+def frame(
+    operation: Operation, sender: bytes = OTHER, request_id: bytes = ID, settles: bool = False
+) -> Frame:
+    return Frame(operation, sender, b"prices", b"", request_id, settles)
+
+
+SETTLEMENT = frame(Operation.OK, settles=True)
+
+
+@pytest.fixture
+def relay() -> Relay:
+    return Relay(ME)
+
+
+# The node's own name (5.3)
+
+
+@pytest.mark.parametrize("operation", REPLIES)
+def test_a_reply_in_my_name_is_for_who_asked_here(relay: Relay, operation: Operation):  # ring.md 5.3
+    reply = frame(operation, ME)
+    assert relay.route(encode_frame(reply)) == Answer(reply)
+    assert relay.route(encode_frame(reply)) == Answer(reply)  # nobody asks any more: the caller knows that
+
+
+@pytest.mark.parametrize("operation", REQUESTS)
+def test_my_own_request_came_back_unserved(relay: Relay, operation: Operation):  # ring.md 5.3
+    request = frame(operation, ME)
+    relay.put_on(encode_frame(request))
+    assert relay.route(encode_frame(request)) == CameBack(request)
+
+
+def test_my_settlement_came_back_as_nobody_holds_the_message(relay: Relay):  # ring.md 5.4
+    settlement = frame(Operation.OK, ME, settles=True)
+    assert relay.route(encode_frame(settlement)) == Drop(Why.NOBODY_HOLDS_IT)
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_what_i_never_sent_is_taken_off_in_my_name(relay: Relay, operation: Operation):  # ring.md 5.3
+    assert relay.route(encode_frame(frame(operation, ME, NO_ID))) == Drop(Why.NOT_MINE)
+
+
+def test_names_are_compared_whole(relay: Relay):  # ring.md 1.2
+    reply = frame(Operation.OK, ME + b"0")
+    assert relay.route(encode_frame(reply)) == PassOn(reply)
+
+
+# What others sent, under a request id (5.3, 5.4, 5.5)
+
+
+@pytest.mark.parametrize("operation", REQUESTS)
+def test_a_request_passes_once(relay: Relay, operation: Operation):  # ring.md 5.5
+    request = frame(operation)
+    assert relay.route(encode_frame(request)) == Request(request)
+    assert relay.route(encode_frame(request)) == Request(
+        request
+    )  # the store had refused it: it was sent again
+    relay.passed(request)
+    assert relay.route(encode_frame(request)) == Drop(Why.SEEN)
+
+
+def test_a_request_that_was_carried_out_here_gets_its_reply_again(relay: Relay):  # ring.md 5.4
+    request = frame(Operation.PUSH)
+    relay.served(request)
+    for _ in range(5):
+        assert relay.route(encode_frame(request)) == Request(request, again=True)
+
+
+@pytest.mark.parametrize("operation", REPLIES)
+def test_a_reply_to_another_passes_once(relay: Relay, operation: Operation):  # ring.md 5.5
+    reply = frame(operation)
+    assert relay.route(encode_frame(reply)) == PassOn(reply)
+    relay.passed(reply)
+    assert relay.route(encode_frame(reply)) == Drop(Why.SEEN)
+
+
+def test_a_reply_that_i_began_is_dropped_if_it_comes_round(relay: Relay):  # ring.md 5.5
+    """The node that asked is gone."""
+    relay.put_on(encode_frame(frame(Operation.OK)))
+    assert relay.route(encode_frame(frame(Operation.OK))) == Drop(Why.SEEN)
+
+
+def test_a_settlement_passes_once_or_settles_once(relay: Relay):  # ring.md 5.4, 5.5
+    assert relay.route(encode_frame(SETTLEMENT)) == Settle(SETTLEMENT)
+    relay.passed(SETTLEMENT)
+    assert relay.route(encode_frame(SETTLEMENT)) == Drop(Why.SEEN)
+    relay.served(SETTLEMENT)
+    assert relay.route(encode_frame(SETTLEMENT)) == Drop(Why.SEEN)
+
+
+def test_request_reply_and_settlement_of_one_id_are_three_frames(relay: Relay):  # ring.md 5.5
+    pull, reply = frame(Operation.PULL), frame(Operation.OK)
+    for each in (pull, reply):
+        relay.passed(each)
+    assert relay.route(encode_frame(SETTLEMENT)) == Settle(SETTLEMENT)
+    relay.passed(SETTLEMENT)
+    for each in (pull, reply, SETTLEMENT):
+        assert relay.route(encode_frame(each)) == Drop(Why.SEEN)
+
+
+def test_another_id_is_another_request(relay: Relay):  # ring.md 5.5
+    relay.passed(frame(Operation.PUSH))
+    other = frame(Operation.PUSH, request_id=ID_2)
+    assert relay.route(encode_frame(other)) == Request(other)
+
+
+def test_what_passed_so_long_ago_that_it_is_forgotten_passes_again():  # ring.md 5.5
+    relay = Relay(ME, remembered=10)
+    frames = [frame(Operation.PUSH, request_id=number.to_bytes(16, "big")) for number in range(1, 12)]
+    for each in frames:
+        relay.passed(each)
+    assert relay.route(encode_frame(frames[0])) == Request(frames[0])
+    assert relay.route(encode_frame(frames[1])) == Drop(Why.SEEN)
+
+
+# What has no request id, and what is no queue operation (5.5); its laps are in test_ring_laps
+
+
+def test_what_has_no_id_is_served_each_time(relay: Relay):  # ring.md 5.3
+    request, reply = frame(Operation.PUSH, request_id=NO_ID), frame(Operation.OK, request_id=NO_ID)
+    relay.served(request)
+    assert relay.route(encode_frame(request)) == Request(request)
+    relay.put_on(encode_frame(reply))
+    relay.passed(reply)
+    assert relay.route(encode_frame(reply)) == PassOn(reply)
+
+
+@pytest.mark.parametrize("payload", [b"", b"news", encode_frame(SETTLEMENT)[:-1]])
+def test_what_is_no_operation_is_for_the_inbox(relay: Relay, payload: bytes):  # ring.md 5.5
+    assert relay.route(payload) == Deliver(payload)
+
+
+def test_who_put_it_on_takes_each_copy_off_once(relay: Relay):  # ring.md 5.5
+    relay.put_on(b"news")
+    relay.put_on(b"news")
+    relay.put_on(b"other news")
+    assert relay.route(b"news") == TakenOff()
+    assert relay.route(b"news") == TakenOff()
+    assert relay.route(b"news") == Deliver(b"news")  # somebody else's
+    assert relay.route(b"other news") == TakenOff()
+
+
+def test_an_operation_that_an_application_put_on_goes_by_its_name(relay: Relay):  # ring.md 5.5
+    request = frame(Operation.PUSH)
+    relay.put_on(encode_frame(request))
+    assert relay.route(encode_frame(request)) == Request(request)
+
+
+@given(st.lists(st.binary(max_size=600) | st.builds(frame, st.sampled_from(Operation)).map(encode_frame)))
+def test_anything_may_come(payloads: list[bytes]):  # ring.md 5.5
+    one, same = Relay(ME, max_laps=1, remembered=3), Relay(ME, max_laps=1, remembered=3)
+    for payload in payloads:
+        assert one.route(payload) == same.route(payload)
