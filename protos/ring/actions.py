@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from protos.ring.messages import Beacon, Loop
+from protos.ring.messages import TTL, Beacon, Loop
 
 MAX_LOOPS = 256  # that wait for the successor; the oldest is dropped
 
@@ -57,18 +57,24 @@ class Orders:
 
     def say(self, loop: Loop) -> None:
         """To the successor, once there is one. What waits already is not said twice, and lives as long as it may."""
-        for waiting in self._loops:
-            if replace(waiting, ttl=0) == replace(loop, ttl=0):
-                self._loops.remove(waiting)
-                loop = max(waiting, loop, key=lambda one: one.ttl)
-                break
+        waiting = self._like(loop)
+        if waiting is not None:
+            self._loops.remove(waiting)
+            loop = max(waiting, loop, key=lambda one: one.ttl)
         if len(self._loops) == MAX_LOOPS:
             self._loops.popleft()
         self._loops.append(loop)
 
-    def say_first(self, loop: Loop) -> None:
-        """Before all that waits."""
-        self._loops.appendleft(loop)
+    def pass_on(self, loop: Loop) -> None:
+        """The same for one of another node: with a lower TTL, and dropped where the next one would drop it (2.3)."""
+        ttl = min(loop.ttl, TTL) - 1
+        if ttl > 0:
+            self.say(replace(loop, ttl=ttl))
+
+    def say_again(self, loop: Loop) -> None:
+        """Before all that waits, unless it has been said anew since."""
+        if self._like(loop) is None and len(self._loops) < MAX_LOOPS:
+            self._loops.appendleft(loop)
 
     def next_loop(self) -> Loop | None:
         return self._loops.popleft() if self._loops else None
@@ -76,3 +82,7 @@ class Orders:
     def take_actions(self) -> list[Action]:
         actions, self._actions = self._actions, []
         return actions
+
+    def _like(self, loop: Loop) -> Loop | None:
+        key = replace(loop, ttl=0)
+        return next((waiting for waiting in self._loops if replace(waiting, ttl=0) == key), None)

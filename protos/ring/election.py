@@ -76,7 +76,7 @@ class Election:
             return
         self._alone_due = now + self._times.no_leader_s
         self.depose(LeaderMove.PROPOSED_ANOTHER, now)
-        self._orders.say(Leader(message.name, message.ttl - 1))
+        self._orders.pass_on(message)
 
     def propose(self) -> None:
         self._orders.say(Leader(self._me))

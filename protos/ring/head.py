@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from protos.ring.actions import CloseOutbound, Dial, Orders
-from protos.ring.messages import Leader, Open
+from protos.ring.messages import Leader, Loop, Open
 from protos.ring.table import Machine
 from protos.ring.times import Times
 
@@ -52,14 +52,14 @@ class Head:
 
     def __init__(self, me: bytes, times: Times, orders: Orders) -> None:
         self.successor: bytes | None = None  # the node, from the moment that it is dialled
-        self.waiting_since: float | None = (
-            None  # None while there is a successor, and while the store is away
-        )
+        self.waiting_since: float | None = None  # None while there is a successor, or no store
         self._machine: Machine[HeadState, HeadMove] = Machine(HEAD)
         self._me = me
         self._times = times
         self._orders = orders
         self._idle_due: float | None = None
+        self._is_to_tell = False  # that I am here
+        self._failed: dict[bytes, float] = {}  # nodes that are passed over, and until when (3.6)
 
     @property
     def state(self) -> HeadState:
@@ -86,6 +86,8 @@ class Head:
         """An OPEN of my group (3.6)."""
         if self.state is not HeadState.LISTENING or self.waiting_since is None:
             return
+        if now < self._failed.get(beacon.node, now):
+            return
         if beacon.node == self._me:
             wait_s = self._times.self_s
         elif beacon.leader == my_leader:
@@ -99,10 +101,11 @@ class Head:
 
     def connected(self, now: float) -> None:
         self._machine.move(HeadMove.CONNECTED)
-        self._say_that_i_am_here(now)  # or nobody would know that this is no health probe (3.5)
+        self._tell(now)  # or nobody would know that this is no health probe (3.5)
 
-    def connect_failed(self) -> None:
+    def connect_failed(self, now: float) -> None:
         self._machine.move(HeadMove.FAILED)
+        self._pass_over(now)
         self._forget()
 
     def acknowledged(self) -> None:
@@ -112,12 +115,13 @@ class Head:
 
     def lost(self, now: float) -> bool:
         """The connection is gone. True if it was a successor's; before its first `A` it was none."""
-        was_linked = self.state is HeadState.LINKED
-        self._machine.move(HeadMove.LOST if was_linked else HeadMove.FAILED)
+        if self.state is not HeadState.LINKED:
+            self.connect_failed(now)
+            return False
+        self._machine.move(HeadMove.LOST)
         self._forget()
-        if was_linked:
-            self.waiting_since = now
-        return was_linked
+        self.waiting_since = now
+        return True
 
     def break_off(self, why: str, now: float) -> None:
         """Whatever there is of a connection is closed."""
@@ -130,6 +134,15 @@ class Head:
         """Something went to the successor."""
         self._idle_due = now + self._times.idle_s
 
+    def next_loop(self) -> Loop | None:
+        """What is for the successor; that I am here before all else (2.6)."""
+        if not self.is_connected:
+            return None
+        if self._is_to_tell:
+            self._is_to_tell = False
+            return Leader(self._me, 0)
+        return self._orders.next_loop()
+
     # time
 
     def deadline(self) -> float | None:
@@ -137,13 +150,20 @@ class Head:
 
     def on_time(self, now: float) -> None:
         if self.is_connected and self._idle_due is not None and now >= self._idle_due:
-            self._say_that_i_am_here(now)
+            self._tell(now)
 
     # inside
 
-    def _say_that_i_am_here(self, now: float) -> None:
-        self._orders.say_first(Leader(self._me, 0))
+    def _tell(self, now: float) -> None:
+        self._is_to_tell = True
         self.sent(now)
+
+    def _pass_over(self, now: float) -> None:
+        """Who was in vain shall not keep me from others who announce themselves."""
+        self._failed = {node: until for node, until in self._failed.items() if until > now}
+        if self.successor is not None and self.successor != self._me:
+            self._failed[self.successor] = now + self._times.open_s
 
     def _forget(self) -> None:
         self.successor = self._idle_due = None
+        self._is_to_tell = False

@@ -6,7 +6,7 @@ long as that has room. All times are seconds of the owner's clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from protos.ring.actions import Action, Orders, SendBeacon
 from protos.ring.election import Election, LeaderMove
@@ -86,7 +86,7 @@ class Node:
         self.head.connected(now)
 
     def connect_failed(self, now: float) -> None:
-        self.head.connect_failed()
+        self.head.connect_failed(now)
 
     def acknowledged(self, now: float) -> None:
         """The successor has answered something."""
@@ -135,12 +135,15 @@ class Node:
     # LOOPs for the successor
 
     def next_loop(self) -> Loop | None:
-        return self._orders.next_loop() if self.head.is_connected else None
+        return self.head.next_loop()
 
     def give_back(self, loop: Loop) -> None:
-        """The link broke before it was answered: it goes with the next one, unless it was for this one only."""
+        """The link broke before it was answered: it goes with the next one, unless it was for this one only.
+
+        Of several the last is given back first.
+        """
         if not isinstance(loop, BreakLinkForced) and loop.ttl:
-            self._orders.say_first(loop)
+            self._orders.say_again(loop)
 
     # time, and what is to be done
 
@@ -175,7 +178,7 @@ class Node:
     def _link_broken(self, message: LinkBroken, now: float) -> None:
         if message.name != self.name:
             self.election.depose(LeaderMove.LINK_BROKEN, now)
-            self._orders.say(replace(message, ttl=message.ttl - 1))
+            self._orders.pass_on(message)
 
     def _break_off(self, why: str, now: float) -> None:
         self._note_break("outbound", why, now)

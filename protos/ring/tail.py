@@ -56,7 +56,7 @@ class Tail:
         linked: Callable[[float], None],
     ) -> None:
         self.link: int | None = None  # the connection that is a predecessor, or may become one
-        self.name: bytes | None = None  # of the predecessor, once it has told
+        self.name: bytes | None = None  # of the predecessor, once it has been seen to say that it is there (2.6)
         self._machine: Machine[TailState, TailMove] = Machine(TAIL)
         self._times = times
         self._orders = orders
@@ -67,8 +67,9 @@ class Tail:
         self._open_due: float | None = None
         self._alone_due: float | None = None
         self._counts_due: float | None = None
-        self._heard_at = 0.0
-        self._tells = False  # the predecessor has been seen to say that it is there (2.6)
+        self._heard_at: float | None = None  # when the link said something last
+        self._told: bytes | None = None  # by its last Leader with TTL 0
+        self._is_first = False  # nothing has come of the link before
 
     @property
     def state(self) -> TailState:
@@ -102,15 +103,17 @@ class Tail:
         """Whether what came is a predecessor's: a first message makes one."""
         if link != self.link:
             return False
+        self._is_first = self._heard_at is None
         self._heard_at = now
         if self.state is TailState.TRIED:
             self._count(now)
         return True
 
     def told(self, name: bytes) -> None:
-        """The predecessor has said that it is there (2.6)."""
-        self.name = name
-        self._tells = True
+        """Leader(name) with TTL 0: the predecessor says that it is there, or a proposal has lived its life (2.6)."""
+        if self._is_first or name == self._told:
+            self.name = name
+        self._told = name
 
     def lost(self, link: int, now: float) -> bool:
         """A connection is gone. True if it was the predecessor."""
@@ -151,7 +154,9 @@ class Tail:
     # inside
 
     def _silence_due(self) -> float | None:
-        return self._heard_at + self._times.silence_s if self._tells else None
+        if self.name is None or self._heard_at is None:
+            return None
+        return self._heard_at + self._times.silence_s
 
     def _open(self, now: float) -> None:
         self._open_since = now
@@ -175,5 +180,4 @@ class Tail:
         self._forget()
 
     def _forget(self) -> None:
-        self.link = self.name = self._counts_due = None
-        self._tells = False
+        self.link = self.name = self._counts_due = self._heard_at = self._told = None
