@@ -2,7 +2,8 @@
 
 `messages` has what nodes say, and the limits, on one screen; `link` is that on a connection of two nodes, `beacons` in
 datagrams; `frames` is what queue operations look like, and in the ring; `client` reads those of one client, `requests`
-are their events, `replies` the octets of the answers and of a client's questions.
+are their events, `replies` the octets of the answers and of a client's questions; `relay` decides what becomes of what
+comes round, `routes` are its decisions, `window` knows what the successor has not answered.
 """
 
 from protos.ring.beacons import encode_beacon, host_of, parse_beacon, port_of
@@ -46,6 +47,7 @@ from protos.ring.messages import (
     Unusable,
     User,
 )
+from protos.ring.relay import Relay
 from protos.ring.replies import (
     ReplyHead,
     echo_of,
@@ -58,6 +60,19 @@ from protos.ring.replies import (
     sender_of,
 )
 from protos.ring.requests import REFUSALS, ClientEvent, ClientRequest, Create, Destroy, Pull, Push, Refused
+from protos.ring.routes import (
+    Answer,
+    CameBack,
+    Deliver,
+    Drop,
+    PassOn,
+    Request,
+    Route,
+    Settle,
+    TakenOff,
+    Why,
+)
+from protos.ring.window import Window
 from protos.runs import MAX_RUN, encode_record
 
 __all__ = [
@@ -83,14 +98,18 @@ __all__ = [
     "RING_PORT",
     "TTL",
     "Acks",
+    "Answer",
     "Beacon",
     "BreakLinkForced",
+    "CameBack",
     "ClientConnection",
     "ClientEvent",
     "ClientRequest",
     "Connection",
     "Create",
+    "Deliver",
     "Destroy",
+    "Drop",
     "Find",
     "Frame",
     "Leader",
@@ -100,12 +119,20 @@ __all__ = [
     "Message",
     "Open",
     "Operation",
+    "PassOn",
     "Pull",
     "Push",
     "Refused",
+    "Relay",
     "ReplyHead",
+    "Request",
+    "Route",
+    "Settle",
+    "TakenOff",
     "Unusable",
     "User",
+    "Why",
+    "Window",
     "echo_of",
     "encode_beacon",
     "encode_deliveries",

@@ -1,0 +1,37 @@
+"""A memory with an end: what was not used for longest is forgotten first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+class Recent(Generic[Value]):
+    """At most `size` values by key. Keys are short: ids and digests, never payloads."""
+
+    __slots__ = ("_size", "_values")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[bytes, Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: bytes) -> Value | None:
+        """The value of `key`, which is used by that; None if there is none, or none any more."""
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
+    def put(self, key: bytes, value: Value) -> None:
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > self._size:
+            self._values.popitem(last=False)
+
+    def pop(self, key: bytes) -> Value | None:
+        return self._values.pop(key, None)
