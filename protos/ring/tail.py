@@ -56,7 +56,9 @@ class Tail:
         linked: Callable[[float], None],
     ) -> None:
         self.link: int | None = None  # the connection that is a predecessor, or may become one
-        self.name: bytes | None = None  # of the predecessor, once it has been seen to say that it is there (2.6)
+        self.name: bytes | None = (
+            None  # of the predecessor, once it has been seen to say that it is there (2.6)
+        )
         self._machine: Machine[TailState, TailMove] = Machine(TAIL)
         self._times = times
         self._orders = orders
