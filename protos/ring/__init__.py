@@ -4,10 +4,13 @@
 datagrams; `frames` is what queue operations look like, and in the ring; `client` reads those of one client, `requests`
 are their events, `replies` the octets of the answers and of a client's questions; `relay` decides what becomes of what
 comes round, by `laps` and `recent`; `routes` are its decisions; `window` knows what the successor has not answered.
+`node` joins `tail`, `head` and `election`, each a table.
 """
 
+from protos.ring.actions import Action, CloseInbound, CloseOutbound, Dial, SendBeacon
 from protos.ring.beacons import encode_beacon, host_of, parse_beacon, port_of
 from protos.ring.client import ClientConnection
+from protos.ring.election import ELECTION, LeaderMove, LeaderState
 from protos.ring.frames import (
     HEAD_BYTES,
     MAX_FIELD_NAME,
@@ -20,6 +23,7 @@ from protos.ring.frames import (
     encode_frame,
     parse_frame,
 )
+from protos.ring.head import HEAD, HeadMove, HeadState
 from protos.ring.laps import Around
 from protos.ring.link import Acks, Connection, encode_message
 from protos.ring.messages import (
@@ -48,6 +52,7 @@ from protos.ring.messages import (
     Unusable,
     User,
 )
+from protos.ring.node import Break, Node
 from protos.ring.relay import Relay
 from protos.ring.replies import (
     ReplyHead,
@@ -73,6 +78,8 @@ from protos.ring.routes import (
     TakenOff,
     Why,
 )
+from protos.ring.tail import TAIL, TailMove, TailState
+from protos.ring.times import Times
 from protos.ring.window import Window
 from protos.runs import MAX_RUN, encode_record
 
@@ -80,6 +87,8 @@ __all__ = [
     "ACK",
     "BEACON_PORT",
     "CLIENT_PORT",
+    "ELECTION",
+    "HEAD",
     "HEAD_BYTES",
     "MAX_BEACON",
     "MAX_FIELD_NAME",
@@ -97,28 +106,39 @@ __all__ = [
     "REFUSALS",
     "REPLIES",
     "RING_PORT",
+    "TAIL",
     "TTL",
     "Acks",
+    "Action",
     "Answer",
     "Around",
     "Beacon",
+    "Break",
     "BreakLinkForced",
     "CameBack",
     "ClientConnection",
     "ClientEvent",
     "ClientRequest",
+    "CloseInbound",
+    "CloseOutbound",
     "Connection",
     "Create",
     "Deliver",
     "Destroy",
+    "Dial",
     "Drop",
     "Find",
     "Frame",
+    "HeadMove",
+    "HeadState",
     "Leader",
+    "LeaderMove",
+    "LeaderState",
     "Limits",
     "LinkBroken",
     "Loop",
     "Message",
+    "Node",
     "Open",
     "Operation",
     "PassOn",
@@ -129,8 +149,12 @@ __all__ = [
     "ReplyHead",
     "Request",
     "Route",
+    "SendBeacon",
     "Settle",
+    "TailMove",
+    "TailState",
     "TakenOff",
+    "Times",
     "Unusable",
     "User",
     "Why",

@@ -1,0 +1,197 @@
+"""One node of a ring: tail, head and leader together (ring.md 3, 4). No sockets: `now` comes in, actions go out.
+
+Its owner calls what happened, then does what `take_actions` says, and sends what `next_loop` gives to the successor as
+long as that has room. All times are seconds of the owner's clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protos.ring.actions import Action, Orders, SendBeacon
+from protos.ring.election import Election, LeaderMove
+from protos.ring.head import Head
+from protos.ring.messages import Beacon, BreakLinkForced, Leader, LinkBroken, Loop, Open
+from protos.ring.table import earliest
+from protos.ring.tail import Tail, TailState
+from protos.ring.times import Times
+
+MAX_MEMBERS = 1000  # names that are remembered; those unheard for longest are forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """How a link was lost last."""
+
+    at: float
+    side: str  # "inbound" or "outbound"
+    why: str
+
+
+class Node:
+    """It begins with its store away (4.7): `store_back` starts it."""
+
+    def __init__(self, name: bytes, group: int, service: bytes, times: Times) -> None:
+        self.name = name
+        self.group = group
+        self.last_break: Break | None = None
+        self.breaks = 0
+        self.members: dict[bytes, float] = {}  # names of others, and when each was heard of last
+        self._service = service
+        self._orders = orders = Orders()
+        self.election = Election(name, group, times, orders)
+        self.head = Head(name, times, orders)
+        self.tail = Tail(times, orders, self._announce, self._opened, self._linked)
+
+    @property
+    def is_away(self) -> bool:
+        return self.tail.state is TailState.AWAY
+
+    # the store (4.7)
+
+    def store_back(self, now: float) -> None:
+        if self.is_away:
+            self.election.store_back(now)
+            self.head.store_back(now)
+            self.tail.store_back(now)
+
+    def store_away(self, why: str, now: float) -> None:
+        if not self.is_away:
+            if self.tail.state is TailState.LINKED or self.head.is_connected:
+                self._note_break("both", why, now)
+            self.election.store_away()
+            self.head.store_away(why)
+            self.tail.store_away(why)
+
+    # beacons
+
+    def beacon(self, beacon: Beacon, now: float) -> bool:
+        """False if it is another group's, or my own FIND."""
+        if beacon.group != self.group:
+            return False
+        if self.is_away:
+            return True
+        self._seen(beacon.leader, now)
+        if isinstance(beacon, Open):
+            self._seen(beacon.node, now)
+            self.head.heard(beacon, self.election.leader, now)
+            return True
+        if self.election.found(beacon, now):
+            self._break_off("another ring was found", now)
+        return beacon.leader != self.name
+
+    # the outbound side
+
+    def connected(self, now: float) -> None:
+        self.head.connected(now)
+
+    def connect_failed(self, now: float) -> None:
+        self.head.connect_failed(now)
+
+    def acknowledged(self, now: float) -> None:
+        """The successor has answered something."""
+        self.head.acknowledged()
+        if self.head.successor is not None:
+            self._seen(self.head.successor, now)
+
+    def sent(self, now: float) -> None:
+        """Something went to the successor."""
+        self.head.sent(now)
+
+    def outbound_lost(self, why: str, now: float) -> None:
+        if self.head.lost(now):
+            self._note_break("outbound", why, now)
+
+    # the inbound side
+
+    def accepted(self, link: int, now: float) -> None:
+        """Somebody has connected to the tail; `link` is a number that nothing else has."""
+        self.tail.accepted(link, now)
+
+    def heard(self, link: int, now: float) -> bool:
+        """A whole message came. False if it is nobody's of whom one is wanted."""
+        return self.tail.heard(link, now)
+
+    def received(self, message: Loop, now: float) -> None:
+        """A LOOP of the predecessor, after `heard` (2.3)."""
+        if isinstance(message, BreakLinkForced):
+            self._note_break("inbound", "forced by the predecessor", now)
+            self.tail.force("forced by the predecessor", now)
+        elif message.ttl == 0:
+            if isinstance(message, Leader):
+                self.tail.told(message.name)
+                self._seen(message.name, now)
+        elif isinstance(message, Leader):
+            self._seen(message.name, now)
+            self.election.proposed(message, now)
+        else:
+            self._seen(message.name, now)
+            self._link_broken(message, now)
+
+    def inbound_lost(self, link: int, why: str, now: float) -> None:
+        if self.tail.lost(link, now):
+            self._note_break("inbound", why, now)
+
+    # LOOPs for the successor
+
+    def next_loop(self) -> Loop | None:
+        return self.head.next_loop()
+
+    def give_back(self, loop: Loop) -> None:
+        """The link broke before it was answered: it goes with the next one, unless it was for this one only.
+
+        Of several the last is given back first.
+        """
+        if not isinstance(loop, BreakLinkForced) and loop.ttl:
+            self._orders.say_again(loop)
+
+    # time, and what is to be done
+
+    def deadline(self) -> float | None:
+        return earliest(self.tail.deadline(), self.head.deadline(), self.election.deadline())
+
+    def on_time(self, now: float) -> None:
+        if self.is_away:
+            return
+        if why := self.tail.on_time(now):
+            self._note_break("inbound", why, now)
+            self.tail.force(why, now)
+        self.head.on_time(now)
+        self.election.on_time(now)
+
+    def take_actions(self) -> list[Action]:
+        return self._orders.take_actions()
+
+    # inside
+
+    def _announce(self) -> None:
+        self._orders.do(SendBeacon(Open(self.group, self.election.leader, self.name, self._service)))
+
+    def _opened(self, now: float) -> None:
+        """The tail has no predecessor, since now or still (3.5, 4.4)."""
+        self.election.depose(LeaderMove.LINK_BROKEN, now)
+        self._orders.say(LinkBroken(self.name))
+
+    def _linked(self, now: float) -> None:
+        self.election.propose()
+
+    def _link_broken(self, message: LinkBroken, now: float) -> None:
+        if message.name != self.name:
+            self.election.depose(LeaderMove.LINK_BROKEN, now)
+            self._orders.pass_on(message)
+
+    def _break_off(self, why: str, now: float) -> None:
+        self._note_break("outbound", why, now)
+        self.head.break_off(why, now)
+
+    def _note_break(self, side: str, why: str, now: float) -> None:
+        self.breaks += 1
+        self.last_break = Break(now, side, why)
+
+    def _seen(self, name: bytes, now: float) -> None:
+        if name == self.name:
+            return
+        self.members.pop(name, None)
+        self.members[name] = now
+        if len(self.members) > MAX_MEMBERS:
+            del self.members[next(iter(self.members))]

@@ -1,0 +1,185 @@
+"""A node's tail: it announces itself and accepts a predecessor (ring.md 3.5, 2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from protos.ring.actions import CloseInbound, Orders
+from protos.ring.table import Machine, earliest, is_due
+from protos.ring.times import Times
+
+
+class TailState(Enum):
+    """Where a tail stands."""
+
+    AWAY = "the store cannot be used: no predecessor is wanted (4.7)"
+    OPEN = "no predecessor: OPEN is sent"
+    TRIED = "somebody has connected and said nothing yet: OPEN goes on"
+    LINKED = "there is a predecessor"
+
+
+class TailMove(Enum):
+    """What makes a tail move; the values are the labels of the diagram."""
+
+    STORE_BACK = "the store can be used"
+    STORE_AWAY = "the store refuses, links closed"
+    CONNECTED = "a connection"
+    REPLACED = "a newer connection, the silent one closed"
+    COUNTS = "its first message, or 5 s"
+    GONE = "it is gone"
+    LOST = "the predecessor is lost, !LinkBroken(me)"
+
+
+TAIL: dict[TailState, dict[TailMove, TailState]] = {
+    TailState.AWAY: {TailMove.STORE_BACK: TailState.OPEN},
+    TailState.OPEN: {TailMove.CONNECTED: TailState.TRIED, TailMove.STORE_AWAY: TailState.AWAY},
+    TailState.TRIED: {
+        TailMove.REPLACED: TailState.TRIED,
+        TailMove.COUNTS: TailState.LINKED,
+        TailMove.GONE: TailState.OPEN,
+        TailMove.STORE_AWAY: TailState.AWAY,
+    },
+    TailState.LINKED: {TailMove.LOST: TailState.OPEN, TailMove.STORE_AWAY: TailState.AWAY},
+}
+
+
+class Tail:
+    """Times in the caller's seconds. `opened` and `linked` are called when it is without a predecessor, and has one."""
+
+    def __init__(
+        self,
+        times: Times,
+        orders: Orders,
+        announce: Callable[[], None],
+        opened: Callable[[float], None],
+        linked: Callable[[float], None],
+    ) -> None:
+        self.link: int | None = None  # the connection that is a predecessor, or may become one
+        self.name: bytes | None = (
+            None  # of the predecessor, once it has been seen to say that it is there (2.6)
+        )
+        self._machine: Machine[TailState, TailMove] = Machine(TAIL)
+        self._times = times
+        self._orders = orders
+        self._announce = announce
+        self._opened = opened
+        self._linked = linked
+        self._open_since = 0.0
+        self._open_due: float | None = None
+        self._alone_due: float | None = None
+        self._counts_due: float | None = None
+        self._heard_at: float | None = None  # when the link said something last
+        self._told: bytes | None = None  # by its last Leader with TTL 0
+        self._is_first = False  # nothing has come of the link before
+
+    @property
+    def state(self) -> TailState:
+        return self._machine.state
+
+    # events
+
+    def store_back(self, now: float) -> None:
+        self._machine.move(TailMove.STORE_BACK)
+        self._open(now)
+
+    def store_away(self, why: str) -> None:
+        self._machine.move(TailMove.STORE_AWAY)
+        self._close(why)
+        self._open_due = self._alone_due = None
+
+    def accepted(self, link: int, now: float) -> None:
+        """Somebody has connected."""
+        if self.state in (TailState.LINKED, TailState.AWAY):
+            self._orders.do(CloseInbound(link, "there is a predecessor" if self.link is not None else "away"))
+            return
+        if self.state is TailState.TRIED:
+            self._close("a newer connection takes its place")
+            self._machine.move(TailMove.REPLACED)
+        else:
+            self._machine.move(TailMove.CONNECTED)
+        self.link = link
+        self._counts_due = now + self._times.newcomer_s
+
+    def heard(self, link: int, now: float) -> bool:
+        """Whether what came is a predecessor's: a first message makes one."""
+        if link != self.link:
+            return False
+        self._is_first = self._heard_at is None
+        self._heard_at = now
+        if self.state is TailState.TRIED:
+            self._count(now)
+        return True
+
+    def told(self, name: bytes) -> None:
+        """Leader(name) with TTL 0: the predecessor says that it is there, or a proposal has lived its life (2.6)."""
+        if self._is_first or name == self._told:
+            self.name = name
+        self._told = name
+
+    def lost(self, link: int, now: float) -> bool:
+        """A connection is gone. True if it was the predecessor."""
+        if link != self.link:
+            return False
+        was_linked = self.state is TailState.LINKED
+        self._forget()
+        if was_linked:
+            self._machine.move(TailMove.LOST)
+            self._open(now)
+        else:
+            self._machine.move(TailMove.GONE)
+        return was_linked
+
+    def force(self, why: str, now: float) -> None:
+        """The inbound side is closed, and built again."""
+        link = self.link
+        if link is not None:
+            self._orders.do(CloseInbound(link, why))
+            self.lost(link, now)
+
+    # time
+
+    def deadline(self) -> float | None:
+        return earliest(self._open_due, self._alone_due, self._counts_due, self._silence_due())
+
+    def on_time(self, now: float) -> str:
+        """What has become too much, '' if nothing: the caller forces then."""
+        if is_due(self._counts_due, now):
+            self._count(now)
+        if is_due(self._open_due, now):
+            self._announce_again(now)
+        if is_due(self._alone_due, now):
+            self._alone_due = now + self._times.alone_s
+            self._opened(now)
+        return "the predecessor is silent" if is_due(self._silence_due(), now) else ""
+
+    # inside
+
+    def _silence_due(self) -> float | None:
+        if self.name is None or self._heard_at is None:
+            return None
+        return self._heard_at + self._times.silence_s
+
+    def _open(self, now: float) -> None:
+        self._open_since = now
+        self._alone_due = now + self._times.alone_s
+        self._announce_again(now)
+        self._opened(now)
+
+    def _announce_again(self, now: float) -> None:
+        is_new = now - self._open_since < self._times.open_first_for_s
+        self._open_due = now + (self._times.open_first_s if is_new else self._times.open_s)
+        self._announce()
+
+    def _count(self, now: float) -> None:
+        self._machine.move(TailMove.COUNTS)
+        self._open_due = self._alone_due = self._counts_due = None
+        self._linked(now)
+
+    def _close(self, why: str) -> None:
+        if self.link is not None:
+            self._orders.do(CloseInbound(self.link, why))
+        self._forget()
+
+    def _forget(self) -> None:
+        self.link = self.name = self._counts_due = self._heard_at = self._told = None

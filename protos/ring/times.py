@@ -1,0 +1,22 @@
+"""How long a node waits for what, all in seconds (ring.md 2, 3, 4)."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The defaults are the spec's; tests use short ones."""
+
+    open_s: float = 30.0  # between two OPENs (3.5)
+    open_first_s: float = 1.0  # the same in the beginning
+    open_first_for_s: float = 10.0  # and how long that is
+    newcomer_s: float = 5.0  # after which a silent predecessor counts
+    alone_s: float = 300.0  # without a predecessor: LinkBroken(me) again
+    own_ring_s: float = 60.0  # a head waits before it connects within its own ring (3.6 b)
+    self_s: float = 120.0  # the same to itself (3.6 c)
+    propose_s: float = 300.0  # a leader proposes itself again (4.2)
+    find_s: float = 60.0  # between two FINDs (4.3)
+    no_leader_s: float = 650.0  # without a proposal: takes itself for its leader (4.6)
+    ack_s: float = 5.0  # for an `A` (4.5)
+    idle_s: float = 10.0  # after which a sender says that it is there (2.6)
+    silence_s: float = 30.0  # of a predecessor that used to say so

@@ -1,0 +1,106 @@
+"""A node in each of its states, reached by what can happen to it (ring.md 3, 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from protos.ring import Find, Leader, LinkBroken, Loop, Open
+from protos.ring.actions import Action
+from protos.ring.node import Node
+from protos.ring.times import Times
+
+GROUP = 7
+LOW, ME, HIGH, HIGHER = b"a:1", b"m:1", b"x:1", b"z:1"
+SERVICE = b"8085"
+TIMES = Times()
+SAYS_IT_IS_THERE = Leader(ME, 0)
+
+
+def opened_by(node: bytes, leader: bytes, group: int = GROUP) -> Open:
+    return Open(group, leader, node, b"9001")
+
+
+def new() -> Node:
+    """Its store is away."""
+    return Node(ME, GROUP, SERVICE, TIMES)
+
+
+def started(now: float = 0.0) -> Node:
+    """Open, and listening."""
+    node = new()
+    node.store_back(now)
+    node.take_actions()
+    return node
+
+
+def tried(now: float = 0.0, link: int = 1) -> Node:
+    """Somebody has connected and said nothing."""
+    node = started(now)
+    node.accepted(link, now)
+    return node
+
+
+def followed(now: float = 0.0, link: int = 1) -> Node:
+    """It has a predecessor."""
+    node = tried(now, link)
+    node.heard(link, now)
+    node.take_actions()
+    return node
+
+
+def dialling(node: Node, now: float = 0.0, to: bytes = HIGH) -> Node:
+    node.beacon(opened_by(to, to), now)
+    node.take_actions()
+    return node
+
+
+def proving(node: Node, now: float = 0.0) -> Node:
+    dialling(node, now).connected(now)
+    return node
+
+
+def linked(node: Node, now: float = 0.0) -> Node:
+    """It has a successor, who has had all that waited."""
+    proving(node, now).acknowledged(now)
+    said(node)
+    return node
+
+
+def in_ring(now: float = 0.0) -> Node:
+    return linked(followed(now), now)
+
+
+def leading(now: float = 0.0) -> Node:
+    """It has both, and its proposal came back."""
+    node = in_ring(now)
+    hear(node, Leader(ME), now)
+    node.take_actions()
+    return node
+
+
+def hear(node: Node, loop: Loop, now: float = 0.0, link: int = 1) -> None:
+    assert node.heard(link, now)
+    node.received(loop, now)
+
+
+def said(node: Node) -> list[Loop]:
+    """All that the successor gets, in order."""
+    return list(iter_said(node))
+
+
+def iter_said(node: Node) -> Iterable[Loop]:
+    while (loop := node.next_loop()) is not None:
+        yield loop
+
+
+def waiting(node: Node, now: float = 0.0) -> list[Loop]:
+    """All that waits for a successor, but that this one is there: one is given to it."""
+    return said(proving(node, now))[1:]
+
+
+def to(kind: type, actions: list[Action]) -> list[Action]:
+    return [action for action in actions if isinstance(action, kind)]
+
+
+FIND_ME, FIND_OTHER = Find(GROUP, ME), Find(GROUP, HIGH)
+BROKEN_ME, BROKEN_OTHER = LinkBroken(ME), LinkBroken(HIGH)

@@ -1,0 +1,202 @@
+"""A node's head: whom it connects to and when, and what it says there (ring.md 3.6, 2.2, 2.6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from protos.ring import BreakLinkForced, Leader, LinkBroken, Loop
+from protos.ring.actions import Dial
+from protos.ring.head import HeadState
+from protos.ring.node import Break, Node
+from tests.protos.ring.node_samples import (
+    BROKEN_ME,
+    BROKEN_OTHER,
+    HIGH,
+    HIGHER,
+    LOW,
+    ME,
+    SAYS_IT_IS_THERE,
+    dialling,
+    followed,
+    hear,
+    in_ring,
+    leading,
+    linked,
+    new,
+    opened_by,
+    proving,
+    said,
+    started,
+)
+
+
+def dials(node: Node, opened: bytes, leader: bytes, now: float) -> list[bytes]:
+    node.beacon(opened_by(opened, leader), now)
+    return [action.node for action in node.take_actions() if isinstance(action, Dial)]
+
+
+def test_another_ring_is_connected_to_at_once() -> None:  # 3.6 a
+    node = started()
+    node.beacon(opened_by(HIGH, HIGH), 0.0)
+    assert node.take_actions() == [Dial(HIGH, b"9001")]
+    assert node.head.state is HeadState.CONNECTING
+    assert node.head.successor == HIGH
+
+
+@pytest.mark.parametrize("later", [60.0, 119.0, 121.0, 100_000.0])
+def test_my_own_ring_after_60_s_without_an_upper_bound(later: float) -> None:  # 3.6 b
+    node = started(1000.0)
+    assert dials(node, HIGH, ME, 1059.9) == []
+    assert dials(node, HIGH, ME, 1000.0 + later) == [HIGH]
+
+
+def test_myself_after_120_s() -> None:  # 3.6 c
+    node = started()
+    assert dials(node, ME, ME, 60.0) == []
+    assert dials(node, ME, HIGH, 119.9) == []  # whatever leader I had when I said so
+    assert dials(node, ME, ME, 120.0) == [ME]
+
+
+def test_my_leader_is_who_counts() -> None:  # 3.6, 4.1
+    node = followed()
+    hear(node, Leader(HIGH), 0.0)
+    assert dials(node, LOW, HIGH, 1.0) == []
+    assert dials(node, LOW, ME, 1.0) == [LOW]
+
+
+def test_who_has_a_successor_wants_none() -> None:  # 1
+    for node in (new(), dialling(started()), proving(started()), linked(started())):
+        assert dials(node, HIGHER, HIGHER, 1000.0) == []
+
+
+def test_a_failed_connect_and_a_link_that_proves_nothing_leave_the_waiting_time() -> None:  # 3.6
+    node = dialling(started(), 10.0)
+    node.connect_failed(40.0)
+    assert node.head.state is HeadState.LISTENING
+    assert node.head.waiting_since == 0.0
+    proving(node, 70.0).outbound_lost("no A", 75.0)
+    assert node.head.waiting_since == 0.0
+    assert node.last_break is None
+    assert dials(node, LOW, ME, 75.0) == [LOW]
+
+
+def test_who_was_in_vain_is_passed_over_for_30_s() -> None:  # 3.6
+    node = dialling(started(), 0.0)
+    node.connect_failed(10.0)
+    assert dials(node, HIGH, HIGH, 39.9) == []
+    assert dials(node, HIGH, HIGH, 40.0) == [HIGH]
+    node.connect_failed(50.0)
+    assert dials(node, HIGHER, HIGHER, 50.0) == [HIGHER]
+
+
+def test_a_lost_link_begins_the_waiting_time() -> None:  # 3.6
+    node = linked(started(), 10.0)
+    assert node.head.waiting_since is None
+    node.outbound_lost("closed", 500.0)
+    assert node.head.state is HeadState.LISTENING
+    assert node.head.waiting_since == 500.0
+    assert node.last_break == Break(500.0, "outbound", "closed")
+    assert dials(node, HIGH, ME, 559.0) == []
+    assert dials(node, HIGH, ME, 560.0) == [HIGH]  # it is not passed over
+
+
+# What the successor is told ------------------------------------------------------------------------------------------
+
+
+def test_the_first_thing_that_is_said_is_that_i_am_here() -> None:  # 3.5, 2.6
+    node = proving(started())
+    assert node.next_loop() == SAYS_IT_IS_THERE
+    assert node.next_loop() == BROKEN_ME
+    assert node.next_loop() is None
+    assert node.head.state is HeadState.PROVING
+    node.acknowledged(0.0)
+    assert node.head.state is HeadState.LINKED
+
+
+def test_who_has_sent_nothing_for_10_s_says_so_again() -> None:  # 2.6
+    node = linked(started(), 0.0)
+    node.sent(3.0)
+    assert node.head.deadline() == 13.0
+    node.on_time(12.9)
+    assert said(node) == []
+    node.on_time(13.0)
+    assert said(node) == [SAYS_IT_IS_THERE]
+    assert node.head.deadline() == 23.0
+
+
+def test_that_is_not_for_the_next_link() -> None:  # 2.6
+    node = linked(started(), 0.0)
+    node.on_time(10.0)
+    node.outbound_lost("closed", 10.0)
+    linked_again = proving(node, 11.0)
+    assert said(linked_again) == [SAYS_IT_IS_THERE]
+
+
+def test_nothing_is_given_to_nobody() -> None:  # 2.2: LOOPs wait
+    node = started()
+    assert node.next_loop() is None
+    assert said(proving(node)) == [SAYS_IT_IS_THERE, BROKEN_ME]
+
+
+def test_what_waits_already_is_said_once_and_last_and_lives_as_long_as_it_may() -> None:  # 2.2
+    node = followed()
+    hear(node, LinkBroken(HIGH, 9))
+    hear(node, Leader(HIGHER, 30))
+    hear(node, LinkBroken(HIGH, 4))
+    assert said(proving(node)) == [
+        SAYS_IT_IS_THERE,
+        LinkBroken(ME),
+        Leader(ME),
+        Leader(HIGHER, 29),
+        LinkBroken(HIGH, 8),
+    ]
+
+
+def test_at_most_256_wait() -> None:  # 2.2
+    node = followed()
+    for number in range(300):
+        hear(node, LinkBroken(b"n%03d:1" % number))
+    assert said(proving(node))[1:] == [LinkBroken(b"n%03d:1" % number, 254) for number in range(44, 300)]
+
+
+def test_what_was_not_answered_goes_first_with_the_next_link() -> None:  # 2.2
+    node = in_ring()
+    hear(node, LinkBroken(LOW, 5))
+    hear(node, LinkBroken(HIGH, 5))
+    hear(node, LinkBroken(HIGHER, 5))
+    unanswered = [node.next_loop(), node.next_loop()]
+    node.outbound_lost("closed", 1.0)
+    hear(node, LinkBroken(HIGH, 7), 1.0)  # said anew
+    give_back(node, [SAYS_IT_IS_THERE, *unanswered, BreakLinkForced()])
+    assert said(proving(node, 2.0)) == [
+        SAYS_IT_IS_THERE,
+        LinkBroken(LOW, 4),
+        LinkBroken(HIGHER, 4),
+        LinkBroken(HIGH, 6),
+    ]
+
+
+def give_back(node: Node, loops: list[Loop | None]) -> None:
+    for loop in reversed(loops):
+        assert loop is not None
+        node.give_back(loop)
+
+
+@pytest.mark.parametrize(("ttl", "passed"), [(65025, 254), (256, 254), (255, 254), (254, 253), (2, 1)])
+def test_what_is_passed_on_has_one_ttl_less_and_never_more_than_ours(ttl: int, passed: int) -> None:  # 2.3
+    node = in_ring()
+    hear(node, LinkBroken(HIGH, ttl))
+    hear(node, Leader(HIGH, ttl))
+    assert said(node) == [LinkBroken(HIGH, passed), Leader(HIGH, passed)]
+
+
+@pytest.mark.parametrize("ttl", [0, 1])
+def test_what_the_next_one_would_drop_is_dropped(ttl: int) -> None:  # 2.3
+    node = leading()
+    hear(node, BROKEN_OTHER if ttl else LinkBroken(HIGH, 0))
+    assert node.election.is_leader is (ttl == 0)
+    node = in_ring()
+    hear(node, LinkBroken(HIGH, ttl))
+    hear(node, Leader(HIGH, ttl))
+    assert said(node) == []
+    assert node.election.leader == (HIGH if ttl else ME)

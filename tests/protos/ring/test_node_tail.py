@@ -1,0 +1,199 @@
+"""A node's tail: OPEN, who is a predecessor, and for how long (ring.md 3.5, 2.6, 4.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from protos.ring import BreakLinkForced, Leader, LinkBroken, Open
+from protos.ring.actions import CloseInbound, SendBeacon
+from protos.ring.node import Break, Node
+from protos.ring.tail import TailState
+from tests.protos.ring.node_samples import (
+    BROKEN_ME,
+    GROUP,
+    HIGH,
+    LOW,
+    ME,
+    SERVICE,
+    followed,
+    hear,
+    in_ring,
+    leading,
+    new,
+    said,
+    started,
+    to,
+    tried,
+    waiting,
+)
+
+OPEN_ME = SendBeacon(Open(GROUP, ME, ME, SERVICE))
+
+
+def opens_until(node: Node, end: float) -> list[float]:
+    """When OPENs are sent."""
+    times = []
+    while (now := node.tail.deadline()) is not None and now < end:
+        node.on_time(now)
+        times += [now] * len(to(SendBeacon, node.take_actions()))
+    return times
+
+
+def test_open_is_sent_at_once_then_every_second_then_every_30_s() -> None:  # 3.5
+    node = new()
+    node.store_back(100.0)
+    assert node.take_actions() == [OPEN_ME]
+    assert opens_until(node, 200.0) == [*(101.0 + number for number in range(10)), 140.0, 170.0]
+
+
+def test_it_goes_on_while_somebody_is_silent_and_ends_with_a_predecessor() -> None:  # 3.5
+    node = tried()
+    assert opens_until(node, 4.5) == [1.0, 2.0, 3.0, 4.0]
+    node.heard(1, 4.5)
+    assert opens_until(node, 1000.0) == []
+
+
+def test_it_names_my_leader() -> None:  # 3.1, 4.1
+    node = followed()
+    hear(node, Leader(HIGH))
+    node.inbound_lost(1, "closed", 10.0)
+    assert node.take_actions() == [SendBeacon(Open(GROUP, HIGH, ME, SERVICE))]
+
+
+def test_a_first_message_makes_a_predecessor() -> None:  # 3.5
+    node = tried()
+    assert node.tail.state is TailState.TRIED
+    assert node.heard(1, 0.5)
+    assert node.tail.state is TailState.LINKED
+    assert waiting(node) == [LinkBroken(ME), Leader(ME)]  # 4.4, then 4.2
+
+
+def test_so_do_5_s() -> None:  # 3.5
+    node = tried(now=10.0)
+    assert node.deadline() == 11.0
+    node.on_time(14.9)
+    assert node.tail.state is TailState.TRIED
+    node.on_time(15.0)
+    assert node.tail.state is TailState.LINKED
+
+
+def test_a_newer_connection_takes_the_place_of_a_silent_one() -> None:  # 3.5
+    node = tried()
+    node.accepted(2, 3.0)
+    assert node.take_actions() == [CloseInbound(1, "a newer connection takes its place")]
+    assert not node.heard(1, 3.5)
+    node.on_time(5.0)  # the 5 s are the newer one's
+    assert node.tail.state is TailState.TRIED
+    assert node.heard(2, 5.5)
+    assert node.tail.state is TailState.LINKED
+
+
+def test_later_connections_are_closed() -> None:  # 3.5
+    node = followed()
+    node.accepted(2, 1.0)
+    assert node.take_actions() == [CloseInbound(2, "there is a predecessor")]
+    assert not node.heard(2, 1.0)
+    node.inbound_lost(2, "closed", 1.0)
+    assert node.heard(1, 1.0)
+    assert node.tail.state is TailState.LINKED
+
+
+def test_a_silent_one_that_goes_was_nothing() -> None:  # 3.5: a health probe
+    node = tried()
+    node.inbound_lost(1, "closed", 0.5)
+    assert node.tail.state is TailState.OPEN
+    assert node.last_break is None
+    assert opens_until(node, 3.5) == [1.0, 2.0, 3.0]
+    assert waiting(node) == [LinkBroken(ME)]  # only that of its start
+
+
+def test_a_lost_predecessor_is_told_and_waited_for_anew() -> None:  # 4.4, 3.5
+    node = leading()
+    node.inbound_lost(1, "closed", 50.0)
+    assert node.tail.state is TailState.OPEN
+    assert node.take_actions() == [OPEN_ME]
+    assert said(node) == [BROKEN_ME]
+    assert not node.election.is_leader
+    assert node.last_break == Break(50.0, "inbound", "closed")
+    assert opens_until(node, 53.5) == [51.0, 52.0, 53.0]
+
+
+def test_after_300_s_alone_it_is_told_again() -> None:  # 3.5
+    node = in_ring()
+    node.inbound_lost(1, "closed", 50.0)
+    said(node)
+    node.on_time(349.9)
+    assert BROKEN_ME not in said(node)
+    node.on_time(350.0)
+    assert BROKEN_ME in said(node)
+    node.on_time(650.0)
+    assert BROKEN_ME in said(node)
+
+
+def test_the_lost_one_may_be_another_link() -> None:
+    node = followed()
+    node.inbound_lost(9, "closed", 1.0)
+    assert node.tail.state is TailState.LINKED
+
+
+@pytest.mark.parametrize("ttl", [0, 1, 255, 65025])
+def test_break_link_forced_closes_the_inbound_side(ttl: int) -> None:  # 2.3
+    node = leading()
+    hear(node, BreakLinkForced(ttl), 7.0)
+    assert node.take_actions() == [CloseInbound(1, "forced by the predecessor"), OPEN_ME]
+    assert said(node) == [BROKEN_ME]
+    assert node.last_break == Break(7.0, "inbound", "forced by the predecessor")
+    node.accepted(2, 8.0)
+    assert node.heard(2, 8.0)
+
+
+# Silence (2.6) -------------------------------------------------------------------------------------------------------
+
+
+def test_30_s_of_silence_of_one_that_used_to_say_that_it_is_there() -> None:  # 2.6
+    node = tried()
+    hear(node, Leader(LOW, 0), 1.0)
+    hear(node, Leader(LOW, 0), 11.0)
+    node.take_actions()
+    node.on_time(40.9)
+    assert not to(CloseInbound, node.take_actions())
+    node.on_time(41.0)
+    assert to(CloseInbound, node.take_actions()) == [CloseInbound(1, "the predecessor is silent")]
+    assert node.tail.state is TailState.OPEN
+    assert node.last_break == Break(41.0, "inbound", "the predecessor is silent")
+
+
+def test_any_message_is_a_sign_of_life() -> None:  # 2.6
+    node = tried()
+    hear(node, Leader(LOW, 0), 1.0)
+    node.heard(1, 20.0)
+    assert node.tail.deadline() == 50.0
+
+
+def test_one_that_never_says_so_may_be_silent() -> None:  # 2.6: an original
+    node = followed()
+    node.on_time(100_000.0)
+    assert node.tail.state is TailState.LINKED
+
+
+def test_a_proposal_that_dies_here_is_not_the_predecessors() -> None:  # 2.6, 2.3
+    node = followed()
+    hear(node, Leader(HIGH, 0), 1.0)
+    assert node.tail.name is None
+    hear(node, Leader(LOW, 0), 2.0)
+    assert node.tail.deadline() is None
+    hear(node, Leader(LOW, 0), 12.0)
+    assert node.tail.name == LOW
+    hear(node, Leader(HIGH, 0), 13.0)
+    assert node.tail.name == LOW
+
+
+def test_the_next_predecessor_begins_anew() -> None:  # 2.6
+    node = tried()
+    hear(node, Leader(LOW, 0))
+    node.inbound_lost(1, "closed", 1.0)
+    node.accepted(2, 2.0)
+    node.heard(2, 2.0)
+    assert node.tail.name is None
+    assert node.tail.deadline() is None
+    assert started().tail.name is None
