@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from services.sysv.journal import Journal
 from tests.live import set_up
 from tests.servers import Server
+from tests.sysv.journals import ROOM
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys
 from tests.sysv.namespace import own_namespace
@@ -88,3 +90,23 @@ async def own_bridge(own_server: Server, keys: Keys, tmp_path: Path) -> AsyncIte
     yield bridge
     await bridge.close()
     bridge.check_no_fault_of_ours()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journals" / "0x0000002a.journal"
+
+
+@pytest.fixture
+def open_journal(path: Path) -> Iterator[Callable[..., Journal]]:
+    opened: list[Journal] = []
+
+    def make(room: int = ROOM) -> Journal:
+        journal = Journal(path)
+        opened.append(journal)
+        journal.open(room)
+        return journal
+
+    yield make
+    for journal in opened:
+        journal.close()

@@ -7,18 +7,14 @@ from typing import Any
 
 import pytest
 
-from services.store import Delivery, Queue, Store
-from services.sysv.bridge import LAST_WORK_S
-from services.sysv.inbound import WINDOW, Inbound, mtype_of
+from services.sysv.inbound import WINDOW, mtype_of
 from services.sysv.kernel import Gone, LocalQueue, msgmax
 from tests.live import until
-from tests.servers import Server
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys, existing, find, make, take_all
 from tests.sysv.namespace import set_limit
 from tests.sysv.program import Program
 
-SOON = {"store": {"session_timeout_s": 1, "heartbeat_s": 0.3, "sweep_s": 0.2}}  # leases of the dead come back
 CARRIED = "penstock_sysv_messages_total"
 
 
@@ -76,20 +72,6 @@ async def test_a_full_local_queue_waits(bridge: LiveBridge, key: int, program: P
     assert [body for body, _ in found] == bodies
     await settled(bridge, len(bodies))
     assert bridge.log.events("sysv_goes_on", reason="local_queue_full")
-
-
-async def test_what_is_held_goes_back_at_the_end(bridge: LiveBridge, key: int) -> None:
-    """2.3, 4.4: at once, to its place, unharmed."""
-    queue = await bridge.queue("orders")
-    bodies = [b"%d" % number + bytes(8000) for number in range(5)]
-    await bridge.put(queue, *bodies)
-    await bridge.open(into(key))
-    await until(lambda: bridge.log.events("sysv_waits", reason="local_queue_full"))
-    await bridge.stop()
-    assert await bridge.bodies(queue) == bodies[2:]
-    assert [body for body, _ in take_all(key)] == bodies[:2]
-    stats = await bridge.stats(queue)
-    assert (stats["in_flight"], stats["acked"]) == (0, 2)
 
 
 @pytest.mark.parametrize("bound", ["msgmax", "msg_qbytes"])
@@ -161,67 +143,6 @@ async def test_a_local_queue_that_is_removed_again_and_again(
     await until(lambda: len(tries) > 3)
     await bridge.stop()
     assert await bridge.bodies(queue) == [b"x"]
-
-
-async def test_what_comes_after_the_end_goes_back(
-    own_server: Server, own_bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """4.4: the store stood still with the request for it in its hands; our session still lives."""
-    bridge = own_bridge
-    real = Inbound._take
-    asked = asyncio.Event()
-
-    async def take(worker: Inbound, queue: Queue) -> list[Delivery]:
-        own_server.stop()
-        asked.set()
-        return await real(worker, queue)
-
-    monkeypatch.setattr(Inbound, "_take", take)
-    queue = await bridge.queue("orders")
-    await bridge.put(queue, b"1", b"2", b"3")
-    opened = await bridge.open(into(key))
-    await asked.wait()
-    (task,) = opened._tasks
-    task.cancel()
-    await asyncio.wait({task})
-    own_server.cont()
-
-    async def were_given_out_and_came_back() -> bool:
-        found = await bridge.tools.look_at("main").peek(queue, 10)
-        return [(one.count, one.acquired) for one in found] == [(1, 1)] * 3
-
-    await until(were_given_out_and_came_back)
-    assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
-    assert existing(key).current_messages == 0
-
-
-async def test_an_end_while_the_store_stands_still(
-    own_server: Server, own_bridge: LiveBridge, key: int
-) -> None:
-    """4.4: in 5 s, and little more. What had been sent, and could not be settled, comes again (2.2)."""
-    bridge = own_bridge
-    queue = await bridge.queue("orders", visibilityTimeout="1s")
-    bodies = [b"%d" % number + bytes(8000) for number in range(6)]
-    await bridge.put(queue, *bodies)
-    await bridge.open(into(key), **SOON)
-    await until(lambda: bridge.log.events("sysv_waits", reason="local_queue_full"))
-    await settled(bridge, 2)
-    own_server.stop()
-    found = {body for body, _ in take_all(key)}
-    await until(lambda: existing(key).current_messages == 2)
-    stopping = asyncio.create_task(bridge.stop())
-    await asyncio.wait({stopping}, timeout=LAST_WORK_S + 5)
-    has_ended = stopping.done()
-    own_server.cont()
-    await stopping
-    assert has_ended
-    await bridge.open(into(key), **SOON)
-
-    def all_were_there() -> bool:
-        found.update(body for body, _ in take_all(key))
-        return found == set(bodies)
-
-    await until(all_were_there)
 
 
 async def test_a_queue_that_delivers_at_most_once_is_leased_all_the_same(
@@ -300,36 +221,3 @@ async def test_there_and_back(bridge: LiveBridge, keys: Keys) -> None:
     existing(out_key).send(b"answer to " + body, type=4)
     await until(lambda: bridge.bodies(replies))
     assert await bridge.bodies(replies) == [b"answer to what?"]
-
-
-async def test_a_store_that_goes_away_and_comes_back(
-    own_server: Server, own_bridge: LiveBridge, keys: Keys
-) -> None:
-    """2.6, 3.4: both ways; nothing is received from the program meanwhile but what was on its way."""
-    bridge = own_bridge
-    requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
-    into_key, out_key = keys.new(), keys.new()
-    opened = await bridge.open(
-        {
-            "requests": {"key": into_key, "queue": "requests", "direction": "in"},
-            "replies": {"key": out_key, "queue": "replies", "direction": "out"},
-        },
-        store={"patience_s": 0.2},
-    )
-    await bridge.put(requests, b"before")
-    await until(lambda: existing(into_key).current_messages)
-    own_server.kill9()
-    await until(lambda: opened.ready() is not None)
-    for number in range(5):
-        existing(out_key).send(b"%d" % number)
-    await until(lambda: bridge.log.events("sysv_waits", reason="store_unavailable", mapping="replies"))
-    assert existing(out_key).current_messages == 4
-    own_server.restart()
-    await until(lambda: opened.ready() is None)
-    tools = Store(own_server.url, "test")
-    await until(lambda: bridge.value(CARRIED, mapping="replies") == 5)
-    assert await bridge.bodies(replies) == [b"%d" % number for number in range(5)]
-    await bridge.put(requests, b"after")
-    await until(lambda: existing(into_key).current_messages == 2)
-    assert take_all(into_key) == [(b"before", 1), (b"after", 1)]
-    await tools.close()

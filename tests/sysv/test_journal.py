@@ -4,73 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import logging
 import multiprocessing
 import os
-import resource
 import signal
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 
-from services.sysv.journal import LARGEST, Journal
+from services.sysv.journal import Journal
 from services.sysv.journal_file import JournalError
 from services.sysv.kernel import MTYPE, READ, LocalQueue, msgmax
-from services.sysv.record import BODY_AT, KERNEL_LONG, MAGIC, UNSEEN, Record, parse
+from services.sysv.record import BODY_AT, Record, parse
 from services.sysv.settings import Format
+from tests.sysv.journals import QUEUE, ROOM, at_each_line, files_of_at_most, receive, take
 from tests.sysv.local import make, take_all
-
-ROOM = 4096
-QUEUE = "orders"
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "journals" / "0x0000002a.journal"
-
-
-@pytest.fixture
-def open_journal(path: Path) -> Iterator[Callable[..., Journal]]:
-    opened: list[Journal] = []
-
-    def make(room: int = ROOM) -> Journal:
-        journal = Journal(path)
-        opened.append(journal)
-        journal.open(room)
-        return journal
-
-    yield make
-    for journal in opened:
-        journal.close()
-
-
-def kernel_writes(journal: Journal, body: bytes, mtype: int) -> None:
-    """As `msgrcv` does: at an address, past all of Python."""
-    ctypes.memmove(journal.address, KERNEL_LONG.pack(mtype) + body, KERNEL_LONG.size + len(body))
-
-
-def take(journal: Journal, body: bytes, mtype: int = 1, *, seen: bool = True) -> None:
-    """Up to what the kernel does."""
-    look = (len(body), crc32(KERNEL_LONG.pack(mtype) + body)) if seen else (UNSEEN, 0)
-    journal.plan(QUEUE, Format.RAW, len(body), *look)
-    kernel_writes(journal, body, mtype)
-
-
-def receive(journal: Journal, body: bytes, mtype: int = 1) -> Record:
-    take(journal, body, mtype)
-    return journal.received(len(body))
-
-
-def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [getattr(line, "action", "") for line in caplog.records if line.levelno >= logging.ERROR]
-
-
-def asides(path: Path) -> list[Path]:
-    return list(path.parent.glob("*.damaged-*"))
 
 
 def test_a_new_one_is_empty_and_has_its_space(path: Path, open_journal: Callable[..., Journal]) -> None:
@@ -82,27 +31,6 @@ def test_a_new_one_is_empty_and_has_its_space(path: Path, open_journal: Callable
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_one_that_was_never_used_is_no_damage(path: Path, open_journal: Callable[..., Journal]) -> None:
-    open_journal().close()
-    assert open_journal().pending is None
-    assert asides(path) == []
-
-
-def test_it_is_made_whole_or_not_at_all(path: Path) -> None:
-    """3.7: a kill at any time leaves nothing that the next start would take for damage."""
-    journal = Journal(path)
-    found: list[object] = []
-    at_each_line(
-        lambda: journal.open(ROOM), lambda: found.append(parse(path.read_bytes()) if path.exists() else "")
-    )
-    assert set(found) == {"", None}
-    journal.close()
-    path.rename(path.with_name(f"{path.name}.new"))  # as a kill leaves it
-    journal.open(ROOM)
-    journal.close()
-    assert [*path.parent.iterdir()] == [path]
-
-
 def test_a_large_room_costs_a_small_message_nothing(path: Path, open_journal: Callable[..., Journal]) -> None:
     """3.2: only what it may use is written."""
     journal = open_journal()
@@ -110,23 +38,6 @@ def test_a_large_room_costs_a_small_message_nothing(path: Path, open_journal: Ca
     journal.strike()
     receive(journal, b"small")
     assert path.read_bytes().endswith(b"x" * (ROOM - len(b"small")))
-
-
-def test_a_file_larger_than_any_journal(path: Path, open_journal: Callable[..., Journal]) -> None:
-    """It may be larger than the memory there is."""
-    journal = open_journal()
-    record = receive(journal, b"hello")
-    journal.close()
-    os.truncate(path, 1 << 40)
-    again = open_journal(1 << 40)
-    assert again.pending == record
-    assert again.room == LARGEST - BODY_AT
-    again.close()
-    path.unlink()
-    path.touch()
-    os.truncate(path, 1 << 40)
-    assert open_journal().pending is None
-    assert len(asides(path)) == 1
 
 
 def test_what_was_received_is_pending_until_it_is_struck(open_journal: Callable[..., Journal]) -> None:
@@ -197,22 +108,6 @@ def test_a_kill_before_the_kernel_wrote_leaves_nothing(open_journal: Callable[..
     assert open_journal().pending is None
 
 
-def test_a_message_of_unknown_length_is_put_aside(
-    path: Path, open_journal: Callable[..., Journal], caplog: pytest.LogCaptureFixture
-) -> None:
-    """3.7: without MSG_COPY."""
-    journal = open_journal()
-    receive(journal, b"first")
-    journal.strike()
-    take(journal, b"second", seen=False)
-    journal.close()
-    again = open_journal()
-    assert again.pending is None
-    assert errors(caplog) == ["journal_damaged"]
-    (aside,) = asides(path)
-    assert b"second" in aside.read_bytes()
-
-
 def test_a_second_bridge_is_kept_out(open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     with pytest.raises(JournalError, match="in use") as caught:
@@ -222,50 +117,11 @@ def test_a_second_bridge_is_kept_out(open_journal: Callable[..., Journal]) -> No
     open_journal()
 
 
-def test_a_damaged_one_is_still_locked_when_it_begins_anew(
-    path: Path, open_journal: Callable[..., Journal]
-) -> None:
-    path.parent.mkdir()
-    path.write_bytes(MAGIC + b"\xff" * 5000)
-    open_journal()
-    with pytest.raises(JournalError, match="in use"):
-        open_journal()
-    assert len(asides(path)) == 1
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"x", MAGIC, b"#!/bin/sh\n" * 100, bytes(10_000) + b"x", bytes(10_000)]
-)
-def test_what_is_no_journal_is_put_aside_whole(
-    path: Path, open_journal: Callable[..., Journal], content: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    """3.7: one that is empty, too, for a journal never is."""
-    path.parent.mkdir()
-    path.write_bytes(content)
-    assert open_journal().pending is None
-    (aside,) = asides(path)
-    assert aside.read_bytes() == content
-    assert errors(caplog) == ["journal_damaged"]
-
-
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match="cannot be used: File exists") as caught:
         Journal(tmp_path / "file" / "x.journal").open(ROOM)
     assert caught.value.reason == "no_journal"
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Those of this process: a full disk. Over before the test is, for pytest's own output may be a file, too."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def broken(_: int) -> None:
@@ -324,20 +180,6 @@ def test_what_is_pending_under_another_name(open_journal: Callable[..., Journal]
     assert open_journal().pending is None
 
 
-def at_each_line(work: Callable[[], object], look: Callable[[], None]) -> None:
-    """What would be there if the process were killed at any line of `work`."""
-
-    def trace(*_: object) -> object:
-        look()
-        return trace
-
-    sys.settrace(trace)  # type: ignore[arg-type]
-    try:
-        work()
-    finally:
-        sys.settrace(None)
-
-
 def test_a_kill_while_it_gets_another_name(path: Path, open_journal: Callable[..., Journal]) -> None:
     """3.3: the message is in the file all the time, under the one name or the other."""
     journal = open_journal()
@@ -387,38 +229,3 @@ def test_a_kill_at_the_return_of_msgrcv(
     found = open_journal().pending
     assert found is not None
     assert (found.body, found.mtype) == (body, 9)
-
-
-def damaged_in_every_place(whole: bytes) -> Iterator[bytes]:
-    """Cut at each octet, and with each octet changed."""
-    for at in range(len(whole)):
-        yield whole[:at]
-        yield whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]
-
-
-@pytest.mark.parametrize("is_struck", [False, True])
-def test_damage_at_any_octet_is_survived(
-    path: Path, open_journal: Callable[..., Journal], caplog: pytest.LogCaptureFixture, is_struck: bool
-) -> None:
-    """3.7: what is pending is what was, or the file is put aside, with an error; a number is never used again."""
-    caplog.set_level(logging.CRITICAL)
-    journal = open_journal(16)
-    receive(journal, b"first")
-    journal.strike()
-    old = receive(journal, b"second", 3)
-    if is_struck:
-        journal.strike()
-    journal.close()
-    whole = path.read_bytes()
-    for damaged in damaged_in_every_place(whole):
-        path.write_bytes(damaged)
-        for aside in asides(path):
-            aside.unlink()
-        again = open_journal(16)
-        if again.pending is not None:
-            assert again.pending == old
-            again.strike()
-        else:
-            assert is_struck or asides(path)
-        assert receive(again, b"third").journal != old.journal
-        again.close()

@@ -1,0 +1,74 @@
+"""A journal without a bridge: what the kernel and a kill do to it."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from services.sysv.journal import Journal
+from services.sysv.record import KERNEL_LONG, UNSEEN, Record
+from services.sysv.settings import Format
+
+ROOM = 4096
+QUEUE = "orders"
+
+
+def kernel_writes(journal: Journal, body: bytes, mtype: int) -> None:
+    """As `msgrcv` does: at an address, past all of Python."""
+    ctypes.memmove(journal.address, KERNEL_LONG.pack(mtype) + body, KERNEL_LONG.size + len(body))
+
+
+def take(journal: Journal, body: bytes, mtype: int = 1, *, seen: bool = True) -> None:
+    """Up to what the kernel does."""
+    look = (len(body), crc32(KERNEL_LONG.pack(mtype) + body)) if seen else (UNSEEN, 0)
+    journal.plan(QUEUE, Format.RAW, len(body), *look)
+    kernel_writes(journal, body, mtype)
+
+
+def receive(journal: Journal, body: bytes, mtype: int = 1) -> Record:
+    take(journal, body, mtype)
+    return journal.received(len(body))
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [getattr(line, "action", "") for line in caplog.records if line.levelno >= logging.ERROR]
+
+
+def asides(path: Path) -> list[Path]:
+    return list(path.parent.glob("*.damaged-*"))
+
+
+def at_each_line(work: Callable[[], object], look: Callable[[], None]) -> None:
+    """What would be there if the process were killed at any line of `work`."""
+
+    def trace(*_: object) -> object:
+        look()
+        return trace
+
+    sys.settrace(trace)  # type: ignore[arg-type]
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Those of this process: a full disk. Over before the test is, for pytest's own output may be a file, too."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)

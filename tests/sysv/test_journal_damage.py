@@ -1,0 +1,130 @@
+"""Journals that are not what we left, and how they are put aside (docs/sysv.md 3.7)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.sysv.journal import LARGEST, Journal
+from services.sysv.journal_file import JournalError
+from services.sysv.record import BODY_AT, MAGIC, parse
+from tests.sysv.journals import ROOM, asides, at_each_line, errors, receive, take
+
+
+def test_one_that_was_never_used_is_no_damage(path: Path, open_journal: Callable[..., Journal]) -> None:
+    open_journal().close()
+    assert open_journal().pending is None
+    assert asides(path) == []
+
+
+def test_it_is_made_whole_or_not_at_all(path: Path) -> None:
+    """3.7: a kill at any time leaves nothing that the next start would take for damage."""
+    journal = Journal(path)
+    found: list[object] = []
+    at_each_line(
+        lambda: journal.open(ROOM), lambda: found.append(parse(path.read_bytes()) if path.exists() else "")
+    )
+    assert set(found) == {"", None}
+    journal.close()
+    path.rename(path.with_name(f"{path.name}.new"))  # as a kill leaves it
+    journal.open(ROOM)
+    journal.close()
+    assert [*path.parent.iterdir()] == [path]
+
+
+def test_a_file_larger_than_any_journal(path: Path, open_journal: Callable[..., Journal]) -> None:
+    """It may be larger than the memory there is."""
+    journal = open_journal()
+    record = receive(journal, b"hello")
+    journal.close()
+    os.truncate(path, 1 << 40)
+    again = open_journal(1 << 40)
+    assert again.pending == record
+    assert again.room == LARGEST - BODY_AT
+    again.close()
+    path.unlink()
+    path.touch()
+    os.truncate(path, 1 << 40)
+    assert open_journal().pending is None
+    assert len(asides(path)) == 1
+
+
+def test_a_message_of_unknown_length_is_put_aside(
+    path: Path, open_journal: Callable[..., Journal], caplog: pytest.LogCaptureFixture
+) -> None:
+    """3.7: without MSG_COPY."""
+    journal = open_journal()
+    receive(journal, b"first")
+    journal.strike()
+    take(journal, b"second", seen=False)
+    journal.close()
+    again = open_journal()
+    assert again.pending is None
+    assert errors(caplog) == ["journal_damaged"]
+    (aside,) = asides(path)
+    assert b"second" in aside.read_bytes()
+
+
+def test_a_damaged_one_is_still_locked_when_it_begins_anew(
+    path: Path, open_journal: Callable[..., Journal]
+) -> None:
+    path.parent.mkdir()
+    path.write_bytes(MAGIC + b"\xff" * 5000)
+    open_journal()
+    with pytest.raises(JournalError, match="in use"):
+        open_journal()
+    assert len(asides(path)) == 1
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"x", MAGIC, b"#!/bin/sh\n" * 100, bytes(10_000) + b"x", bytes(10_000)]
+)
+def test_what_is_no_journal_is_put_aside_whole(
+    path: Path, open_journal: Callable[..., Journal], content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """3.7: one that is empty, too, for a journal never is."""
+    path.parent.mkdir()
+    path.write_bytes(content)
+    assert open_journal().pending is None
+    (aside,) = asides(path)
+    assert aside.read_bytes() == content
+    assert errors(caplog) == ["journal_damaged"]
+
+
+def damaged_in_every_place(whole: bytes) -> Iterator[bytes]:
+    """Cut at each octet, and with each octet changed."""
+    for at in range(len(whole)):
+        yield whole[:at]
+        yield whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]
+
+
+@pytest.mark.parametrize("is_struck", [False, True])
+def test_damage_at_any_octet_is_survived(
+    path: Path, open_journal: Callable[..., Journal], caplog: pytest.LogCaptureFixture, is_struck: bool
+) -> None:
+    """3.7: what is pending is what was, or the file is put aside, with an error; a number is never used again."""
+    caplog.set_level(logging.CRITICAL)
+    journal = open_journal(16)
+    receive(journal, b"first")
+    journal.strike()
+    old = receive(journal, b"second", 3)
+    if is_struck:
+        journal.strike()
+    journal.close()
+    whole = path.read_bytes()
+    for damaged in damaged_in_every_place(whole):
+        path.write_bytes(damaged)
+        for aside in asides(path):
+            aside.unlink()
+        again = open_journal(16)
+        if again.pending is not None:
+            assert again.pending == old
+            again.strike()
+        else:
+            assert is_struck or asides(path)
+        assert receive(again, b"third").journal != old.journal
+        again.close()
