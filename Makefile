@@ -26,6 +26,7 @@ faults: $(READY) system  ## kill everything at random, SEEDS=10 times; FAULT_SEE
 	$(PYTHON) -m tests.faults $(SEEDS)
 	$(PYTHON) -m tests.faults.text $(SEEDS)
 	$(PYTHON) -m tests.faults.rqp $(SEEDS)
+	$(PYTHON) -m tests.faults.ring $(SEEDS)
 
 bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/results
 	tools/system bench

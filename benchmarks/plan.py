@@ -27,6 +27,8 @@ class Plan:
     rqp: Bound  # RELIABLE messages to a receiving MCA, a round
     rqp_carried: int  # messages from one edge to another, a round
     rqp_sessions: int  # of RQP/cast, a round
+    ring_trips: int  # messages around the ring, a round
+    ring_lone_trips: int  # one at a time, a round
     quick: bool = False
 
     def with_rounds(self, rounds: int | None) -> Plan:
@@ -49,6 +51,8 @@ FULL = Plan(
     rqp=Bound(200_000, 2.0),
     rqp_carried=30_000,
     rqp_sessions=4_000,
+    ring_trips=20_000,
+    ring_lone_trips=500,
 )
 QUICK = Plan(
     rounds=2,
@@ -66,6 +70,8 @@ QUICK = Plan(
     rqp=Bound(40_000, 0.6),
     rqp_carried=10_000,
     rqp_sessions=1_200,
+    ring_trips=4_000,
+    ring_lone_trips=100,
     quick=True,
 )
 WARM_UP = 4  # the round before the first one, not kept, does this part of the messages

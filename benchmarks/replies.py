@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 I32 = struct.Struct(">i")
+RING_HEAD = struct.Struct(">I510xI")  # operation, what repeats the request's fields, message size
+RING_ERROR, RING_OK = 4, 5
 FRAME = struct.Struct(">BHI")  # AMQP: type, channel, payload size; then the payload and 0xCE
 METHOD_FRAME, HEADER_FRAME = 1, 2
 FRAME_OVERHEAD, FRAME_END = 8, 0xCE
@@ -78,6 +80,25 @@ def tmq_mixed(c: Conversation, data: bytes) -> int:
         if end == at:
             break
         at, c.phase = end, (c.phase + 1) % (2 * c.half_pattern)
+    return at
+
+
+def ring(c: Conversation, data: bytes) -> int:
+    at = 0
+    while len(data) - at >= RING_HEAD.size:
+        operation, size = RING_HEAD.unpack_from(data, at)
+        end = at + RING_HEAD.size + size
+        if end > len(data):
+            break
+        if operation == RING_OK:
+            c.done(1)
+        elif operation != RING_ERROR:
+            raise BrokenReply(f"the ring edge answered {operation}, neither OK nor ERROR")
+        elif data[at + RING_HEAD.size : end] == b"empty":
+            c.empty()
+        else:
+            c.refused(1)
+        at = end
     return at
 
 
@@ -220,6 +241,7 @@ RULES: dict[str, Rule] = {
     "tmq-put": tmq_put,
     "tmq-take": tmq_take,
     "tmq-mixed": tmq_mixed,
+    "ring": ring,
     "line": line,
     "resp": resp,
     "beanstalkd-take": beanstalkd_take,

@@ -15,7 +15,7 @@ from benchmarks.results import Finding, PeerResult, Results, median, ratios
 BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
 CELLS = [cell_name(operation, shape) for shape in SHAPES for operation in Operation]
 OURS, CEILING, OWN_GENERATOR = "tmq", "ceiling", "redis-benchmark"
-EDGES = (OURS, "text")  # of Penstock: not held against each other
+EDGES = (OURS, "text", "ring")  # of Penstock: not held against each other
 NEAR, DAGGER = 0.7, "†"
 NUMBERS_TITLE = "thousand messages of 100 bytes a second (Penstock TMQ does so many times that)"
 PROMISES_TITLE = "what a yes promises"

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from services.kit.budget import Budget
 from services.kit.connection import Connection
 from services.kit.dialler import Dialler, DialSettings
-from services.kit.edge import Edge, EdgeContext, EdgeSettings, RunningEdge
+from services.kit.edge import Edge, EdgeContext, EdgeSettings, Page, RunningEdge
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics
 from services.kit.session import SessionFactory
@@ -86,6 +86,7 @@ class Live(Generic[SettingsT]):
         self.listeners: dict[str, Listener] = {}
         self.diallers: list[Dialler] = []
         self.places: dict[str, Place] = {}
+        self.pages: dict[str, Page] = {}
         self.log = Log()
         self.loop_errors: list[str] = []
         self.running: RunningEdge | None = None
@@ -106,7 +107,15 @@ class Live(Generic[SettingsT]):
                 f"{context.get('message')}: {context.get('exception')!r}"
             )
         )
-        context = EdgeContext(self.edge.name, self.settings, self.url, self.metrics, self._listen, self._dial)
+        context = EdgeContext(
+            self.edge.name,
+            self.settings,
+            self.url,
+            self.metrics,
+            self._listen,
+            self._dial,
+            self.pages.__setitem__,
+        )
         self.running = await self.edge.start(context)
         for name, listener in self.listeners.items():
             self.places[name] = await listener.start()

@@ -45,6 +45,24 @@ static long tmq_mixed(struct conn *c, const uint8_t *p, size_t n) {
     return (long)at;
 }
 
+/* ring: u32 operation, 510 bytes that repeat the request's, u32 length, message. 5 is OK; 4 is ERROR, with its reason. */
+enum { RING_HEAD = 518, RING_ERROR = 4, RING_OK = 5 };
+
+static long ring(struct conn *c, const uint8_t *p, size_t n) {
+    size_t at = 0;
+    while (n - at >= RING_HEAD) {
+        uint32_t operation = be32(p + at), size = be32(p + at + RING_HEAD - 4);
+        if (size > INPUT_BYTES - RING_HEAD) return broken(c, "a reply longer than the buffer");
+        if (n - at < RING_HEAD + (size_t)size) break;
+        if (operation == RING_OK) done(c, 1);
+        else if (operation != RING_ERROR) return broken(c, "the ring edge answered neither OK nor ERROR");
+        else if (size == 5 && memcmp(p + at + RING_HEAD, "empty", 5) == 0) empty(c);
+        else refused(c, 1);
+        at += RING_HEAD + (size_t)size;
+    }
+    return (long)at;
+}
+
 /* The end of the line that begins at p (after its \n), or NULL. */
 static const uint8_t *line_end(const uint8_t *p, const uint8_t *end) {
     const uint8_t *newline = memchr(p, '\n', (size_t)(end - p));
@@ -234,6 +252,7 @@ static const struct rule RULES[] = {
     {"tmq-put", tmq_put, false, false},
     {"tmq-take", tmq_take, false, false},
     {"tmq-mixed", tmq_mixed, false, false},
+    {"ring", ring, false, false},
     {"line", line, false, false},
     {"resp", resp, false, false},
     {"beanstalkd-take", beanstalkd_take, false, false},

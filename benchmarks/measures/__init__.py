@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.measures import (
+    around,
     delivery,
     depth,
     fanout,
@@ -26,4 +27,5 @@ MEASURES = {
     "delivery": delivery.measure,
     "rqp": rqp.measure,
     "cast": rqp_cast.measure,
+    "around": around.measure,
 }

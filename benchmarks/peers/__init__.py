@@ -8,6 +8,7 @@ from benchmarks.peers.nats import JetStream
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.rabbitmq import QuorumQueue
 from benchmarks.peers.redis import RawXadd, RedisBenchmark, Store
+from benchmarks.peers.ring import Ring
 from benchmarks.peers.text import Text
 from benchmarks.peers.tmq import Tmq
 from benchmarks.process import Workshop
@@ -18,6 +19,7 @@ def make_peers(workshop: Workshop, store: Store) -> dict[str, Peer]:
     peers: list[Peer] = [
         Tmq(workshop, store),
         Text(workshop, store),
+        Ring(workshop, store),
         RedisBenchmark(workshop, store),
         RawXadd(workshop, store),
         JetStream(workshop),

@@ -4,7 +4,8 @@
 datagrams; `frames` is what queue operations look like, and in the ring; `client` reads those of one client, `requests`
 are their events, `replies` the octets of the answers and of a client's questions; `relay` decides what becomes of what
 comes round, by `laps` and `recent`; `routes` are its decisions; `window` knows what the successor has not answered.
-`node` joins `tail`, `head` and `election`, each a table.
+`node` joins `tail`, `head` and `election`, each a table; `vacancy`, `circling` and `vain` know of
+leaders that are missing, names that are gone, and tails that wait in vain.
 """
 
 from protos.ring.actions import Action, CloseInbound, CloseOutbound, Dial, SendBeacon
@@ -22,6 +23,7 @@ from protos.ring.frames import (
     Operation,
     encode_frame,
     parse_frame,
+    resent,
 )
 from protos.ring.head import HEAD, HeadMove, HeadState
 from protos.ring.laps import Around
@@ -174,5 +176,6 @@ __all__ = [
     "parse_frame",
     "parse_reply",
     "port_of",
+    "resent",
     "sender_of",
 ]

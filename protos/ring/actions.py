@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from protos.ring.messages import TTL, Beacon, Loop
@@ -50,20 +50,18 @@ class Orders:
 
     def __init__(self) -> None:
         self._actions: list[Action] = []
-        self._loops: deque[Loop] = deque()
+        self._loops: OrderedDict[Loop, Loop] = OrderedDict()  # by what they say, whatever their TTL
 
     def do(self, action: Action) -> None:
         self._actions.append(action)
 
     def say(self, loop: Loop) -> None:
         """To the successor, once there is one. What waits already is not said twice, and lives as long as it may."""
-        waiting = self._like(loop)
-        if waiting is not None:
-            self._loops.remove(waiting)
-            loop = max(waiting, loop, key=lambda one: one.ttl)
+        says = _says(loop)
+        waiting = self._loops.pop(says, loop)
         if len(self._loops) == MAX_LOOPS:
-            self._loops.popleft()
-        self._loops.append(loop)
+            self._loops.popitem(last=False)
+        self._loops[says] = max(waiting, loop, key=lambda one: one.ttl)
 
     def pass_on(self, loop: Loop) -> None:
         """The same for one of another node: with a lower TTL, and dropped where the next one would drop it (2.3)."""
@@ -73,16 +71,18 @@ class Orders:
 
     def say_again(self, loop: Loop) -> None:
         """Before all that waits, unless it has been said anew since."""
-        if self._like(loop) is None and len(self._loops) < MAX_LOOPS:
-            self._loops.appendleft(loop)
+        says = _says(loop)
+        if says not in self._loops and len(self._loops) < MAX_LOOPS:
+            self._loops[says] = loop
+            self._loops.move_to_end(says, last=False)
 
     def next_loop(self) -> Loop | None:
-        return self._loops.popleft() if self._loops else None
+        return self._loops.popitem(last=False)[1] if self._loops else None
 
     def take_actions(self) -> list[Action]:
         actions, self._actions = self._actions, []
         return actions
 
-    def _like(self, loop: Loop) -> Loop | None:
-        key = replace(loop, ttl=0)
-        return next((waiting for waiting in self._loops if replace(waiting, ttl=0) == key), None)
+
+def _says(loop: Loop) -> Loop:
+    return replace(loop, ttl=0)

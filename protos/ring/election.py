@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from protos.ring.actions import Orders, SendBeacon
-from protos.ring.messages import Find, Leader
+from protos.ring.circling import GONE_AT, SUSPECT_AT, Circling
+from protos.ring.messages import OTHERS_TTL, TTL, Find, Leader, LinkBroken
 from protos.ring.table import Machine, earliest, is_due
 from protos.ring.times import Times
+from protos.ring.vacancy import Vacancy
 
 
 class LeaderState(Enum):
@@ -39,9 +42,22 @@ ELECTION: dict[LeaderState, dict[LeaderMove, LeaderState]] = {
 
 
 class Election:
-    """Times in the caller's seconds. It is told nothing while the store is away."""
+    """Times in the caller's seconds. It is told nothing while the store is away.
 
-    def __init__(self, me: bytes, group: int, times: Times, orders: Orders) -> None:
+    `candidates` says who else might lead, the likeliest first; `went_round` is told of names that
+    nobody here answers to; `open_ring` breaks the outbound side.
+    """
+
+    def __init__(
+        self,
+        me: bytes,
+        group: int,
+        times: Times,
+        orders: Orders,
+        candidates: Callable[[float], list[bytes]],
+        went_round: Callable[[bytes, float], None],
+        open_ring: Callable[[str, float], None],
+    ) -> None:
         self.leader = me  # "my leader" (4.1)
         self._machine: Machine[LeaderState, LeaderMove] = Machine(ELECTION)
         self._me = me
@@ -51,6 +67,12 @@ class Election:
         self._propose_due: float | None = None
         self._find_due: float | None = None
         self._alone_due: float | None = None  # when a follower has had no proposal for too long (4.6)
+        self._confirm_due: float | None = None  # until then my leader should have been heard to lead
+        self._unheard: bytes | None = None  # who was taken for the leader, and not heard
+        self._vacancy = Vacancy(me, times, self._propose, candidates, self._lost)
+        self._circling = Circling()
+        self._went_round = went_round
+        self._open_ring = open_ring
 
     @property
     def is_leader(self) -> bool:
@@ -60,48 +82,56 @@ class Election:
 
     def store_back(self, now: float) -> None:
         self._alone_due = now + self._times.no_leader_s
+        self._vacancy.begin(now)
 
     def store_away(self) -> None:
-        self._alone_due = None
-        self.depose(LeaderMove.STORE_AWAY, None)
+        self._alone_due = self._confirm_due = None
+        self._vacancy.end()
+        self._step_down(LeaderMove.STORE_AWAY)
 
     def proposed(self, message: Leader, now: float) -> None:
         """Leader(n) with TTL > 0 (4.2)."""
         if message.name < self._me:
             self.propose()
-            return
-        self.leader = message.name
-        if message.name == self._me:
-            self._elect(now)
-            return
-        self._alone_due = now + self._times.no_leader_s
-        self.depose(LeaderMove.PROPOSED_ANOTHER, now)
-        self._orders.pass_on(message)
+        elif message.name == self._me:
+            self._hear_mine(message, now)
+        else:
+            self._hear_other(message, now)
+
+    def link_broken(self, message: LinkBroken, now: float) -> None:
+        """LinkBroken(n) with TTL > 0, n not me (4.4)."""
+        self.depose(LeaderMove.LINK_BROKEN, now)
+        if self._circling.passes(message, now) < GONE_AT:
+            self._orders.pass_on(message)
 
     def propose(self) -> None:
-        self._orders.say(Leader(self._me))
+        self._propose(self._me)
 
     def found(self, beacon: Find, now: float) -> bool:
         """FIND of my group. True if my ring is to be opened (4.3)."""
+        if self._vacancy.has_just_proposed(beacon.leader, now):
+            self._accept(beacon.leader, now)  # it has heard me (4.6)
+        if beacon.leader == self.leader:
+            self._confirm_due = None
+        if beacon.leader == self._unheard:
+            self._unheard = None
         if not self.is_leader or beacon.leader == self._me:
             return False
         self._find()
         self.depose(LeaderMove.FOUND_ANOTHER, now)
         return True
 
-    def depose(self, move: LeaderMove, now: float | None) -> None:
-        """I lead no more, if I did; None: and do not wait for another one."""
-        if not self._machine.may(move):
-            return
-        self._machine.move(move)
-        self._propose_due = self._find_due = None
-        if now is not None:
+    def depose(self, move: LeaderMove, now: float) -> None:
+        """I lead no more, if I did; nobody is known to lead (4.6)."""
+        if self._step_down(move):
             self._alone_due = now + self._times.no_leader_s
+        self._vacancy.begin(now)
 
     # time
 
     def deadline(self) -> float | None:
-        return earliest(self._propose_due, self._find_due, self._alone_due)
+        mine = earliest(self._propose_due, self._find_due, self._alone_due, self._confirm_due)
+        return earliest(mine, self._vacancy.deadline())
 
     def on_time(self, now: float) -> None:
         if is_due(self._propose_due, now):
@@ -112,18 +142,75 @@ class Election:
             self._find()
         if is_due(self._alone_due, now):
             self._alone_due = now + self._times.no_leader_s
-            self.leader = self._me
-            self.propose()
+            self._stand(now)
+        if is_due(self._confirm_due, now):
+            self._confirm_due, self._unheard = None, self.leader
+            self._vacancy.begin(now, waited=True)
+        self._vacancy.on_time(now)
 
     # inside
 
+    def _hear_mine(self, message: Leader, now: float) -> None:
+        if message.ttl <= OTHERS_TTL:
+            self.propose()  # another one did (4.6): not all have heard it
+        else:
+            self.leader = self._me
+            self._elect(now)
+
+    def _hear_other(self, message: Leader, now: float) -> None:
+        if message.ttl <= OTHERS_TTL and message.name < self.leader and not self._vacancy.is_on:
+            return  # two would be elected
+        passes = self._circling.passes(message, now)
+        self._accept(message.name, now)
+        self._step_down(LeaderMove.PROPOSED_ANOTHER)
+        if passes >= SUSPECT_AT:
+            self._went_round(message.name, now)
+            self.leader = self._me
+            self._vacancy.begin(now)
+        if passes < GONE_AT:
+            self._orders.pass_on(message)
+        else:
+            self._stand(now)  # it has dethroned everybody
+
+    def _accept(self, name: bytes, now: float) -> None:
+        if name != self.leader or self._vacancy.is_on:
+            self._confirm_due = now + self._times.confirm_s
+        self.leader = name
+        self._alone_due = now + self._times.no_leader_s
+        if name == self._unheard:
+            self._vacancy.is_not_lost(now)
+        else:
+            self._vacancy.end()
+
     def _elect(self, now: float) -> None:
-        if self._machine.may(LeaderMove.ELECTED):
-            self._machine.move(LeaderMove.ELECTED)
-            self._alone_due = None
-            self._propose_due = now + self._times.propose_s
-            self._find_due = now + self._times.find_s
-            self._find()
+        if not self._machine.may(LeaderMove.ELECTED):
+            return
+        self._machine.move(LeaderMove.ELECTED)
+        self._alone_due = self._confirm_due = None
+        self._vacancy.end()
+        self._propose_due = now + self._times.propose_s
+        self._find_due = now + self._times.find_s
+        self._find()
+
+    def _step_down(self, move: LeaderMove) -> bool:
+        if not self._machine.may(move):
+            return False
+        self._machine.move(move)
+        self._propose_due = self._find_due = None
+        return True
+
+    def _stand(self, now: float) -> None:
+        """I take myself for the leader that I propose (4.6)."""
+        self.leader = self._me
+        self.propose()
+        self._vacancy.begin(now)
+
+    def _lost(self, now: float) -> None:
+        self._find()
+        self._open_ring("nobody leads this ring", now)
+
+    def _propose(self, name: bytes) -> None:
+        self._orders.say(Leader(name, TTL if name == self._me else OTHERS_TTL))
 
     def _find(self) -> None:
         self._orders.do(SendBeacon(Find(self._group, self._me)))

@@ -19,6 +19,7 @@ MAX_SENDER = FIELD - 1 - ID - 1  # octets of a sending node's name: NUL, id and 
 NO_ID = bytes(ID)
 MAX_RING_MESSAGE = MAX_USER_SENT - HEAD_BYTES  # octets of a message in the ring
 SETTLES = b"\1"  # after the id (5.4)
+RESENT = b"\2"  # there, in a request (5.3)
 
 
 class Operation(enum.IntEnum):
@@ -45,15 +46,20 @@ class Frame:
     message: bytes = b""
     request_id: bytes = NO_ID  # ID octets
     settles: bool = False  # an OK from the node that asked, whose client has what was pulled (5.4)
+    resent: bool = (
+        False  # a request that some node has sent on a second link, and that may have been done (5.3)
+    )
 
 
 def encode_frame(frame: Frame) -> bytes:
     """The USER payload that parses to `frame`. LocalError if it does not fit."""
     if frame.settles and not _may_settle(frame.operation, frame.message, frame.request_id):
         raise LocalError("a settlement is an empty OK with a request id")  # 5.4
+    if frame.resent and not _may_be_resent(frame.operation, frame.request_id):
+        raise LocalError("only a request with an id says that it was sent again")  # 5.3
     if len(frame.request_id) != ID or len(frame.message) > MAX_RING_MESSAGE:
         raise LocalError(f"an id of {len(frame.request_id)} octets, a message of {len(frame.message)}")
-    sender = encode_name(frame.sender, MAX_SENDER) + b"\0" + frame.request_id + bytes([frame.settles])
+    sender = encode_name(frame.sender, MAX_SENDER) + b"\0" + frame.request_id + _kind(frame)
     queue = encode_name(frame.queue, MAX_FIELD_NAME)
     return LAYOUT.pack(frame.operation, sender, queue, len(frame.message)) + frame.message
 
@@ -70,8 +76,19 @@ def parse_frame(payload: bytes) -> Frame | None:
     if not 0 < len(sender) <= MAX_SENDER or not queue:
         return None
     operation, message, request_id = Operation(code), payload[HEAD_BYTES:], rest[:ID]
-    settles = rest[ID : ID + 1] == SETTLES and _may_settle(operation, message, request_id)
-    return Frame(operation, sender, queue, message, request_id, settles)
+    kind = rest[ID : ID + 1]
+    settles = kind == SETTLES and _may_settle(operation, message, request_id)
+    resent = kind == RESENT and _may_be_resent(operation, request_id)
+    return Frame(operation, sender, queue, message, request_id, settles, resent)
+
+
+def resent(payload: bytes) -> bytes:
+    """The USER payload as it goes on a second link: a request with an id says so (5.3), anything else is as it was."""
+    frame = parse_frame(payload)
+    if frame is None or not _may_be_resent(frame.operation, frame.request_id):
+        return payload
+    at = _KIND_AT + len(frame.sender)
+    return payload[:at] + RESENT + payload[at + 1 :]
 
 
 def name_in(field: bytes) -> bytes | None:
@@ -87,8 +104,17 @@ def encode_name(name: bytes, max_bytes: int) -> bytes:
     return name
 
 
+def _kind(frame: Frame) -> bytes:
+    return SETTLES if frame.settles else RESENT if frame.resent else b"\0"
+
+
+def _may_be_resent(operation: Operation, request_id: bytes) -> bool:
+    return operation not in REPLIES and request_id != NO_ID
+
+
 def _may_settle(operation: Operation, message: bytes, request_id: bytes) -> bool:
     return operation is Operation.OK and not message and request_id != NO_ID
 
 
 _OPERATIONS = frozenset(Operation)
+_KIND_AT = 4 + 1 + ID  # behind the operation, the sender's name, its NUL and the id

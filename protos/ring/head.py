@@ -60,6 +60,7 @@ class Head:
         self._idle_due: float | None = None
         self._is_to_tell = False  # that I am here
         self._failed: dict[bytes, float] = {}  # nodes that are passed over, and until when (3.6)
+        self._left: bytes | None = None  # whom I left for another ring (4.3)
 
     @property
     def state(self) -> HeadState:
@@ -90,7 +91,7 @@ class Head:
             return
         if beacon.node == self._me:
             wait_s = self._times.self_s
-        elif beacon.leader == my_leader:
+        elif beacon.leader == my_leader or beacon.node == self._left:
             wait_s = self._times.own_ring_s
         else:
             wait_s = 0.0
@@ -111,7 +112,7 @@ class Head:
     def acknowledged(self) -> None:
         if self.state is HeadState.PROVING:
             self._machine.move(HeadMove.PROVED)
-            self.waiting_since = None
+            self.waiting_since = self._left = None
 
     def lost(self, now: float) -> bool:
         """The connection is gone. True if it was a successor's; before its first `A` it was none."""
@@ -128,6 +129,7 @@ class Head:
         if self.state in (HeadState.AWAY, HeadState.LISTENING):
             return
         self._orders.do(CloseOutbound(why))
+        self._left = self.successor if self.state is HeadState.LINKED else self._left
         self.lost(now)
 
     def sent(self, now: float) -> None:

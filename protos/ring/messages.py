@@ -11,6 +11,7 @@ MAX_GROUP = 65535  # groups are 1 to this (3.3)
 
 ACK = b"A"  # 2.2
 TTL = 255  # of LOOPs that we begin (2.3)
+OTHERS_TTL = 64  # of proposals of others; one's own come back with more (4.6)
 ORIGINAL_TTL = 65025  # of those that the original nodes begin
 MAX_USER = 16384  # octets of a USER's payload that we take, and pass on (2.1)
 MAX_USER_SENT = 16383  # of one that we begin: the document's bound

@@ -11,11 +11,22 @@ from dataclasses import dataclass
 from protos.ring.actions import Action, Orders, SendBeacon
 from protos.ring.election import Election, LeaderMove
 from protos.ring.head import Head
-from protos.ring.messages import Beacon, BreakLinkForced, Leader, LinkBroken, Loop, Open
+from protos.ring.messages import (
+    MAX_NAMES,
+    OTHERS_TTL,
+    Beacon,
+    BreakLinkForced,
+    Leader,
+    LinkBroken,
+    Loop,
+    Open,
+)
 from protos.ring.table import earliest
 from protos.ring.tail import Tail, TailState
 from protos.ring.times import Times
+from protos.ring.vain import Vain
 
+FORGOTTEN_S = 600.0  # after which one that is not in my ring is taken for dead
 MAX_MEMBERS = 1000  # names that are remembered; those unheard for longest are forgotten
 
 
@@ -38,10 +49,15 @@ class Node:
         self.breaks = 0
         self.members: dict[bytes, float] = {}  # names of others, and when each was heard of last
         self._service = service
+        self._times = times
+        self._absent: dict[bytes, float] = {}  # whose proposals went round, and until when that counts (4.6)
         self._orders = orders = Orders()
-        self.election = Election(name, group, times, orders)
+        self.election = Election(
+            name, group, times, orders, self._candidates, self._went_round, self._break_off
+        )
         self.head = Head(name, times, orders)
         self.tail = Tail(times, orders, self._announce, self._opened, self._linked)
+        self._vain = Vain(name, times)
 
     @property
     def is_away(self) -> bool:
@@ -62,6 +78,7 @@ class Node:
             self.election.store_away()
             self.head.store_away(why)
             self.tail.store_away(why)
+            self._vain.clear()
 
     # beacons
 
@@ -71,11 +88,13 @@ class Node:
             return False
         if self.is_away:
             return True
-        self._seen(beacon.leader, now)
         if isinstance(beacon, Open):
-            self._seen(beacon.node, now)
+            self._seen(beacon.node, now)  # its leader may be long gone
             self.head.heard(beacon, self.election.leader, now)
+            if beacon.node != self.name:
+                self._vain.heard(beacon.node, now)
             return True
+        self._seen(beacon.leader, now)
         if self.election.found(beacon, now):
             self._break_off("another ring was found", now)
         return beacon.leader != self.name
@@ -115,18 +134,20 @@ class Node:
     def received(self, message: Loop, now: float) -> None:
         """A LOOP of the predecessor, after `heard` (2.3)."""
         if isinstance(message, BreakLinkForced):
-            self._note_break("inbound", "forced by the predecessor", now)
-            self.tail.force("forced by the predecessor", now)
+            self._force("forced by the predecessor", now)
         elif message.ttl == 0:
             if isinstance(message, Leader):
                 self.tail.told(message.name)
                 self._seen(message.name, now)
         elif isinstance(message, Leader):
-            self._seen(message.name, now)
+            if message.ttl > OTHERS_TTL:
+                self._seen(message.name, now)
             self.election.proposed(message, now)
         else:
             self._seen(message.name, now)
-            self._link_broken(message, now)
+            self._absent.clear()  # the ring is another one now
+            if message.name != self.name:
+                self.election.link_broken(message, now)
 
     def inbound_lost(self, link: int, why: str, now: float) -> None:
         if self.tail.lost(link, now):
@@ -148,14 +169,16 @@ class Node:
     # time, and what is to be done
 
     def deadline(self) -> float | None:
-        return earliest(self.tail.deadline(), self.head.deadline(), self.election.deadline())
+        parts = self.tail, self.head, self.election, self._vain
+        return earliest(*(part.deadline() for part in parts))
 
     def on_time(self, now: float) -> None:
         if self.is_away:
             return
         if why := self.tail.on_time(now):
-            self._note_break("inbound", why, now)
-            self.tail.force(why, now)
+            self._force(why, now)
+        if self._vain.is_due(now) and self.tail.state is TailState.LINKED and self.head.is_connected:
+            self._force("another node waits in vain", now)
         self.head.on_time(now)
         self.election.on_time(now)
 
@@ -164,8 +187,17 @@ class Node:
 
     # inside
 
-    def _announce(self) -> None:
-        self._orders.do(SendBeacon(Open(self.group, self.election.leader, self.name, self._service)))
+    def _announce(self, in_vain: bool) -> None:
+        leader = self._another_leader() if in_vain else self.election.leader
+        if len(leader) + len(self.name) + len(self._service) > MAX_NAMES:
+            leader = self.name  # an original's name may be too long for my beacon (1.2)
+        self._orders.do(SendBeacon(Open(self.group, leader, self.name, self._service)))
+
+    def _another_leader(self) -> bytes:
+        """Than mine, so that the heads of originals take this for another ring (3.8)."""
+        if self.election.leader != self.name:
+            return self.name
+        return self.head.successor or next(reversed(self.members), self.name)
 
     def _opened(self, now: float) -> None:
         """The tail has no predecessor, since now or still (3.5, 4.4)."""
@@ -175,18 +207,31 @@ class Node:
     def _linked(self, now: float) -> None:
         self.election.propose()
 
-    def _link_broken(self, message: LinkBroken, now: float) -> None:
-        if message.name != self.name:
-            self.election.depose(LeaderMove.LINK_BROKEN, now)
-            self._orders.pass_on(message)
+    def _force(self, why: str, now: float) -> None:
+        self._note_break("inbound", why, now)
+        self.tail.force(why, now)
 
     def _break_off(self, why: str, now: float) -> None:
-        self._note_break("outbound", why, now)
+        if self.head.is_connected:
+            self._note_break("outbound", why, now)
         self.head.break_off(why, now)
 
     def _note_break(self, side: str, why: str, now: float) -> None:
         self.breaks += 1
         self.last_break = Break(now, side, why)
+
+    def _candidates(self, now: float) -> list[bytes]:
+        """Others than me who might lead, if my ring may be closed (4.6)."""
+        if self.tail.state is not TailState.LINKED or not self.head.is_connected:
+            return []
+        self._absent = {name: until for name, until in self._absent.items() if until > now}
+        return [name for name in self.members if name > self.name and name not in self._absent]
+
+    def _went_round(self, name: bytes, now: float) -> None:
+        """It is not in my ring: it is in another one, or it has died."""
+        self._absent[name] = now + self._times.absent_s
+        if now - self.members.get(name, now) > FORGOTTEN_S:
+            del self.members[name]
 
     def _seen(self, name: bytes, now: float) -> None:
         if name == self.name:

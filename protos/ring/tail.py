@@ -45,13 +45,16 @@ TAIL: dict[TailState, dict[TailMove, TailState]] = {
 
 
 class Tail:
-    """Times in the caller's seconds. `opened` and `linked` are called when it is without a predecessor, and has one."""
+    """Times in the caller's seconds. `opened` and `linked` are called when it is without a predecessor, and has one.
+
+    `announce` sends an OPEN, and is told if it is one that may come from anywhere (3.8).
+    """
 
     def __init__(
         self,
         times: Times,
         orders: Orders,
-        announce: Callable[[], None],
+        announce: Callable[[bool], None],
         opened: Callable[[float], None],
         linked: Callable[[float], None],
     ) -> None:
@@ -67,6 +70,7 @@ class Tail:
         self._linked = linked
         self._open_since = 0.0
         self._open_due: float | None = None
+        self._was_in_vain = False  # the OPEN before
         self._alone_due: float | None = None
         self._counts_due: float | None = None
         self._heard_at: float | None = None  # when the link said something last
@@ -169,7 +173,9 @@ class Tail:
     def _announce_again(self, now: float) -> None:
         is_new = now - self._open_since < self._times.open_first_for_s
         self._open_due = now + (self._times.open_first_s if is_new else self._times.open_s)
-        self._announce()
+        is_late = now - self._open_since >= self._times.own_ring_s
+        self._was_in_vain = is_late and not self._was_in_vain
+        self._announce(self._was_in_vain)
 
     def _count(self, now: float) -> None:
         self._machine.move(TailMove.COUNTS)

@@ -49,7 +49,7 @@ from protos.rqp_cast.receiver_actions import (
     ReceiverAction,
 )
 from protos.rqp_cast.receiver_table import RECEIVER_TRANSITIONS, ReceiverMove, ReceiverState
-from protos.rqp_cast.rqprc import BadLine, Host, Rqprc, format_rqprc, parse_rqprc
+from protos.rqp_cast.rqprc import BadLine, Host, Rqprc, format_rqprc, parse_rqprc, read_host
 from protos.rqp_cast.sender import Sender, SenderSettings
 from protos.rqp_cast.sender_actions import (
     Approve,
@@ -175,4 +175,5 @@ __all__ = [
     "parse_question",
     "parse_rqprc",
     "parse_t_msg",
+    "read_host",
 ]

@@ -15,6 +15,8 @@ class Unanswered(enum.Enum):
     UNKNOWN_KEY = "unknown_key"  # no queue has this key
     REMOTE = "remote"  # the queue is itself sent elsewhere (3.2)
     RESERVED = "reserved"  # by another session, perhaps of another replica
+    ANSWERED = "answered"  # by another replica, whose session is over by now (3.2)
+    LATE = "late"  # it was read so late that nobody waits for an answer any more (3.1)
     PORTS_USED_UP = "ports_used_up"  # every port of the range is open or rests (1.2)
     UNAVAILABLE = "unavailable"  # the store cannot be asked, or takes nothing
 

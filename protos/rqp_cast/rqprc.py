@@ -1,7 +1,7 @@
 """The file `.rqprc`: the machines to ask, one per line (rqp_cast.md 1.1)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from protos.rqp_cast.wire import REQUEST_PORT, is_address
@@ -43,15 +43,21 @@ class Rqprc:
     bad_lines: tuple[BadLine, ...]
 
 
-def parse_rqprc(text: str, standard_port: int = REQUEST_PORT) -> Rqprc:
-    """Reads a whole file; bad lines stop none of the good ones. standard_port: of lines that name none."""
+def parse_rqprc(
+    text: str, standard_port: int = REQUEST_PORT, read: Callable[[str, int], Host | str] | None = None
+) -> Rqprc:
+    """Reads a whole file; bad lines stop none of the good ones. standard_port: of lines that name none.
+
+    read: makes a machine of a line's word and the standard port, or says what is wrong; `read_host` if none is given.
+    """
+    read = read or read_host
     hosts: dict[Host, None] = {}
     bad_lines = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         words = line.partition("#")[0].split()
         problem = "only one machine may stand on a line" if len(words) > 1 else None
         if len(words) == 1:
-            found = _host(words[0], standard_port)
+            found = read(words[0], standard_port)
             if isinstance(found, Host):
                 hosts[found] = None
             else:
@@ -65,14 +71,14 @@ def format_rqprc(hosts: Iterable[Host], comment: str = "") -> str:
     """A file that says `hosts`, below a comment. LocalError if `parse_rqprc` would not read one of them so."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     for host in hosts:
-        if _host(f"{host.name}:{host.request_port}") != host:
+        if read_host(f"{host.name}:{host.request_port}") != host:
             raise LocalError(f"not a machine for .rqprc: {host!r}")
         lines.append(str(host))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _host(word: str, standard_port: int = REQUEST_PORT) -> Host | str:
-    """The machine, or what is wrong."""
+def read_host(word: str, standard_port: int = REQUEST_PORT) -> Host | str:
+    """The machine of `host` or `host:port`, or what is wrong with it."""
     name, colon, port = word.partition(":")
     if ":" in port:
         return "an IPv6 address: RQP/cast has room for IPv4 only"

@@ -47,13 +47,17 @@ def encode_garbage(message: GarbageMsg) -> bytes:
 class GarbageReader:
     """Reads a file of GARBAGE_MSGs, in pieces of any size.
 
-    FileDamaged ends it: nothing in the format says where the next GARBAGE_MSG would begin.
+    FileDamaged ends it. Behind an `unknown_reason` another reader can go on, which passes over that GARBAGE_MSG, too;
+    otherwise nothing in the format says where the next one would begin.
     """
 
-    __slots__ = ("_held", "_max_message_bytes", "_offset")
+    __slots__ = ("_held", "_max_message_bytes", "_offset", "_skip", "skipped")
 
-    def __init__(self, max_message_bytes: int) -> None:
+    def __init__(self, max_message_bytes: int, skip: int = 0) -> None:
+        """skip: so many are passed over, whatever their reasons."""
         self._max_message_bytes = max_message_bytes
+        self._skip = skip
+        self.skipped = 0  # of them, up to now
         self._held = bytearray()  # of an unfinished one
         self._offset = 0  # where it begins
 
@@ -68,10 +72,13 @@ class GarbageReader:
         position = 0
         try:
             while (end := self._end_of(position)) is not None:
-                message = self._message(position, end)
+                message = self._message(position, end) if self.skipped == self._skip else None
                 self._offset += end - position
                 position = end
-                yield message
+                if message is None:
+                    self.skipped += 1
+                else:
+                    yield message
         finally:
             del self._held[:position]
 

@@ -1,5 +1,6 @@
 """Who has the queue: the receivers that were asked, and those that said yes (rqp_mca.md 3)."""
 
+from bisect import insort
 from collections.abc import Iterable
 
 from protos.rqp_mca.actions import Peer
@@ -8,11 +9,17 @@ from protos.rqp_mca.actions import Peer
 class Search:
     """There is a connection to each of them, and to nobody else while no receiver is known."""
 
-    __slots__ = ("asked", "candidates")
+    __slots__ = ("_failed", "_failures", "asked", "candidates")
 
     def __init__(self) -> None:
         self.asked: dict[Peer, None] = {}  # they have not answered
-        self.candidates: list[Peer] = []  # they have, in this order
+        self.candidates: list[
+            Peer
+        ] = []  # they have; in the order in which they are to be asked to reserve it (3.5)
+        self._failed: dict[
+            Peer, int
+        ] = {}  # the number of its last failure, since something got through to it
+        self._failures = 0
 
     def __contains__(self, peer: Peer) -> bool:
         return peer in self.asked or peer in self.candidates
@@ -26,7 +33,7 @@ class Search:
 
     def answer(self, peer: Peer) -> None:
         del self.asked[peer]
-        self.candidates.append(peer)
+        insort(self.candidates, peer, key=self._rank)
 
     def remove(self, peer: Peer) -> None:
         self.asked.pop(peer, None)
@@ -42,3 +49,18 @@ class Search:
         everybody = [*self.end_asking(), *self.candidates]
         self.candidates = []
         return everybody
+
+    # who fails, whatever is being searched (3.5)
+
+    def has_failed(self, peer: Peer) -> None:
+        """It said yes, and then did not reserve the queue, or not take what was sent."""
+        self._failures += 1
+        self._failed[peer] = self._failures
+
+    def forgive(self, peer: Peer) -> None:
+        """Something has got through to it, or it is not there any more."""
+        self._failed.pop(peer, None)
+
+    def _rank(self, peer: Peer) -> int:
+        """Who has not failed is first, who failed last is last."""
+        return self._failed.get(peer, 0)

@@ -115,6 +115,7 @@ class Sender(Machine):
         if came:
             self._welcome(came)
         for peer in left:
+            self._search.forgive(peer)
             self._drop(peer, now)
         return self._go_on(now)
 
@@ -198,7 +199,7 @@ class Sender(Machine):
         return self.state is State.AWAITING_QUEUE and peer == self._search.candidates[0]
 
     def _next_candidate(self, now: float) -> None:
-        del self._search.candidates[0]
+        self._has_failed(self._search.candidates.pop(0))
         if self._search.candidates:
             self._request(Move.CANDIDATE_FAILED, now)
         else:
@@ -254,6 +255,7 @@ class Sender(Machine):
         mine = min(count, out)
         if mine:
             self.unconfirmed -= mine
+            self._search.forgive(peer)
             self._remove(mine)
             self._confirm_awaited(now)
         if count > mine and self.unconfirmed:  # before its data was sent
@@ -290,6 +292,7 @@ class Sender(Machine):
         if peer == self.receiver:
             self.receiver = None
             if self.unconfirmed:
+                self._has_failed(peer)
                 self._fail(failure, now)
         elif self._is_requested(peer):
             self._next_candidate(now)
@@ -298,6 +301,11 @@ class Sender(Machine):
             self._move(Move.PEER_GONE)
             if self.state is State.AWAITING_QUEUE_REQUEST:
                 self._request_if_answered(now)
+
+    def _has_failed(self, peer: Peer) -> None:
+        """It is asked last, so that it keeps nobody else from being asked (3.5); who has left is not asked at all."""
+        if peer in self._peers:
+            self._search.has_failed(peer)
 
     def _fail(self, failure: Failure, now: float) -> None:
         """What was out is unsent. The first time everybody is asked at once, then after a pause (3.1)."""

@@ -142,27 +142,34 @@ def store_command(work: StoreWork) -> Callback:
     return plain_command(command)
 
 
-async def with_store(options: Options, timeout: float, work: StoreWork, values: Tree) -> None:
+async def with_store(
+    options: Options, timeout: float, work: StoreWork, values: Tree, silence: float | None = None
+) -> None:
+    """silence: seconds that one question to the store may take, if that is less than the timeout."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # what is leased goes back
-    store = open_store(options.store_url, timeout)
+    store = open_store(options.store_url, _waits(timeout, timeout if silence is None else silence))
     try:
         await work(store, Output(as_json=options.as_json), **values)
     finally:
         await store.close()
 
 
-def open_store(url: str, timeout_s: float = TIMEOUT_S) -> Store:
-    """Nothing is connected yet. Raises Failure for a URL that is none."""
+def _waits(timeout_s: float, silence_s: float) -> PipeSettings:
     usual = PipeSettings()
-    pipe = PipeSettings(
-        patience_s=min(usual.patience_s, timeout_s),
+    return PipeSettings(
+        patience_s=silence_s,
         reply_timeout_s=min(usual.reply_timeout_s, timeout_s / 2),
         call_deadline_s=min(usual.call_deadline_s, timeout_s),
         request_timeout_s=timeout_s,
+        question_timeout_s=silence_s,
     )
+
+
+def open_store(url: str, waits: PipeSettings | None = None) -> Store:
+    """Nothing is connected yet. Raises Failure for a URL that is none."""
     try:
-        return Store(url, "cli", pipe=pipe, timing=Timing(beat_s=BEAT_S))
+        return Store(url, "cli", pipe=waits, timing=Timing(beat_s=BEAT_S))
     except ValueError as error:
         raise Failure(Exit.USAGE, "bad_store_url", str(error)) from None

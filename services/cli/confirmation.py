@@ -11,12 +11,14 @@ from services.cli.exits import Exit, Failure
 from services.cli.message import origin
 from services.cli.output import Output
 from services.store import DeadLetters, Queue, Store, StoreError, StoreUnavailable
-from services.store.errors import DatasetLost, NotInitialised, QueueUnknown
+from services.store.errors import DatasetLost, NotInitialised, QueuePaused, QueueUnknown
 from services.store.fates import Ending, Fate, Watch
+from services.store.rqp_binding import Protocol
 
 CARRIER = "rqp-"  # how sessions of the edges begin that carry messages away
 SHORTEST_S, LONGEST_S = 0.02, 0.5  # between two questions; messages that get through mostly do at once
 NEWS_S = 1.0  # how often it is looked why nothing comes
+UNCARRIED_S = 30.0  # without an edge for the queue; one that restarts, or takes over, needs less
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,13 @@ class Trouble:
 
     label: str = ""
     text: str = ""
+
+
+NOT_CARRIED = Trouble("not_carried", "no edge carries its messages away: start `penstock serve rqp`")
+NOT_CARRIED_BY_CAST = Trouble(
+    NOT_CARRIED.label,
+    f"{NOT_CARRIED.text}; one that runs and has no findreceiver_port says so in its log",
+)
 
 
 class Confirmation:
@@ -38,6 +47,7 @@ class Confirmation:
         self._wanted = "confirmed" if is_certain else "sent"
         self._trouble = Trouble()
         self._errors: int | None = None  # that the sending agent had reported before
+        self._uncarried_since: float | None = None
         self._is_patient = False  # waits whatever it reports
 
     async def of(self, record: bytes, timeout_s: float | None) -> None:
@@ -103,6 +113,7 @@ class Confirmation:
             raise
         except StoreUnavailable as error:
             self._say(_Away(error.reason, str(error)))
+            self._uncarried_since = None  # edges come back after it
             return None
         if isinstance(self._trouble, _Away):
             self._trouble = Trouble()
@@ -111,7 +122,11 @@ class Confirmation:
     async def _look_why(self) -> None:
         with suppress(StoreUnavailable):
             try:
-                self._say(await self._why())
+                stats = await self._store.stats(self._queue)
+                self._say(await self._why(stats))
+                await self._expect_an_edge(
+                    bool(stats["owned_by"]) or self._trouble.label == QueuePaused.reason
+                )
             except QueueUnknown:
                 if await self._look() is None:
                     text = f"queue {self._queue.name!r} was deleted, and the message with it"
@@ -122,8 +137,7 @@ class Confirmation:
         before, self._errors = self._errors, stats["send_errors"]
         return before is not None and self._errors > before
 
-    async def _why(self) -> Trouble:
-        stats = await self._store.stats(self._queue)
+    async def _why(self, stats: dict[str, Any]) -> Trouble:
         has_failed = self._has_failed(stats)
         if stats["condition"]:
             label, _, text = stats["condition"].partition(": ")
@@ -132,9 +146,23 @@ class Confirmation:
             return Trouble(label, text)
         if stats["owned_by"]:
             return Trouble()
-        if (await self._store.find(self._queue.name)).spec.paused:
-            return Trouble("queue_paused", f"queue {self._queue.name!r} is paused")
-        return Trouble("not_carried", "no edge carries its messages away: start `penstock serve rqp`")
+        spec = (await self._store.find(self._queue.name)).spec
+        if spec.paused:
+            return Trouble(QueuePaused.reason, f"queue {self._queue.name!r} is paused")
+        is_cast = spec.remote is not None and spec.remote.protocol is Protocol.CAST
+        return NOT_CARRIED_BY_CAST if is_cast else NOT_CARRIED
+
+    async def _expect_an_edge(self, is_there: bool) -> None:
+        """Raises Failure if none has owned the queue for so long: whoever waits would wait for ever."""
+        now = asyncio.get_running_loop().time()
+        if is_there:
+            self._uncarried_since = None
+        elif self._uncarried_since is None:
+            self._uncarried_since = now
+        elif (
+            not self._is_patient and now - self._uncarried_since >= UNCARRIED_S and await self._look() is None
+        ):
+            raise self._erred(self._trouble if self._trouble.label == NOT_CARRIED.label else NOT_CARRIED)
 
     def _say(self, trouble: Trouble) -> None:
         if trouble != self._trouble and trouble.text:

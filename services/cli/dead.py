@@ -18,9 +18,9 @@ from services.cli.message import encoded_body
 from services.cli.output import Advance, Output
 from services.cli.selection import filtered, must_be_some, pages, reasons_of, selection
 from services.cli.streams import write_all
-from services.cli.text import age, count, preview
+from services.cli.text import PREVIEW_OCTETS, age, count, preview
 from services.store import DeadLetter, DeadLetters, Filter, Queue, Store, StoreError
-from services.store.dead import PAGE
+from services.store.dead import PAGE, WHOLE
 
 RATE = re.compile(r"^(\d+)/s$")
 PAGES_PER_S = 4  # a limited redrive moves in steps of a quarter of a second, at least one message each
@@ -55,7 +55,8 @@ async def list_(store: Store, output: Output, queue: str, limit: int, wanted: Fi
     _, letters = await _letters(store, queue)
     now_ms = await store.now_ms()
     rows: list[list[str]] = []
-    async for letter in letters.matching(wanted):
+    octets = WHOLE if output.as_json else PREVIEW_OCTETS
+    async for letter in letters.matching(wanted, octets=octets):
         if limit and len(rows) == limit:
             output.note(f"only the first {limit:,} are shown: say -n 0 for all")
             break
@@ -74,6 +75,7 @@ def _row(letter: DeadLetter, now_ms: int) -> list[str]:
 
 def _described(letter: DeadLetter) -> dict[str, Any]:
     fields = asdict(letter)
+    del fields["size"]
     return {**fields, **encoded_body(fields.pop("body"))}
 
 
@@ -99,6 +101,8 @@ async def show(store: Store, output: Output, queue: str, id: str, raw: bool) -> 
 def _shown(letter: DeadLetter, now_ms: int) -> list[tuple[str, str]]:
     pairs = []
     for name, value in asdict(letter).items():
+        if name == "size":
+            continue
         if name.endswith("_ms"):
             pairs.append((name.removesuffix("_ms"), f"{age(now_ms - value)} ago" if value else "never"))
         elif name == "attributes":
@@ -182,11 +186,13 @@ async def _redrive(
         async for page in pages(letters, wanted, size):
             if rate:
                 await asyncio.sleep(started + (moved + missing) / rate - loop.time())
-            done = await letters.redrive(page, goal)
-            moved, missing = moved + done.moved, missing + done.missing
-            advance(done.moved + done.missing)
-            if done.stopped is not None:
-                return moved, missing, failure_of(done.stopped)
+            while page:  # at once only as many as the store likes to move in one step
+                done = await letters.redrive(page, goal)
+                moved, missing = moved + done.moved, missing + done.missing
+                advance(done.moved + done.missing)
+                if done.stopped is not None:
+                    return moved, missing, failure_of(done.stopped)
+                page = page[done.moved + done.missing :]
     except StoreError as error:
         return moved, missing, failure_of(error)
     return moved, missing, None

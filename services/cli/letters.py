@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from services.cli.command import store_command
-from services.cli.exits import Exit, Failure, failure_of, usage
+from services.cli.exits import Exit, Failure, failure_of, not_found, usage
 from services.cli.message import asker_of, origin
 from services.cli.output import Output
 from services.cli.selection import filtered
@@ -20,10 +20,13 @@ from services.cli.streams import open_input, read_chunks, write_all
 from services.cli.text import count
 from services.store import DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
 from services.store import records as record
-from services.store.dead import PAGE
+from services.store.dead import PAGE, PAGE_OCTETS
+from services.store.errors import OutcomeUnknown
 
 if TYPE_CHECKING:
-    from services.kit.letters import Letter, LetterFormat
+    from services.kit.letters import Letter, LetterFormat, LetterReader
+
+LAST_ANSWERS_S = 2.0  # Ctrl-C waits for those that are on their way
 
 _OPTIONS, _CHOSEN = "penstock.letter_options", "penstock.letter_formats"  # in the context's `meta`
 
@@ -75,12 +78,18 @@ async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: 
     found = await store.find(queue)
     letters = DeadLetters(store.look_at(found.domain), found)
     number = 0
+    missing = set(ids)
     with output.progress("exported", None) as advance:
         async for letter in letters.matching(wanted):
             await write_all(sys.stdout.fileno(), one.encode(Letter(letter.body, letter.reason)))
             number += 1
+            missing.discard(letter.id)
             advance(1)
     output.note(f"exported {count(number, 'dead letter')} of {found.name}")
+    if absent := [repr(one) for one in sorted(missing) if await letters.find(one) is None]:
+        raise not_found(
+            f"queue {queue!r} has no dead letter {', '.join(absent)}; see `penstock dead list {queue}`"
+        )
 
 
 @click.command("import", cls=LetterCommand)
@@ -100,12 +109,19 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
     found = await store.find(queue)
     await asker_of(store, found)
     before = await store.stats(found)
-    incoming = Incoming(store.domain(found.domain).pipe, found, skip)
+    reader = one.reader(record.MAX_LENGTH, skip)
+    incoming = Incoming(store.domain(found.domain).pipe, found, reader)
     fd = open_input(file)
     try:
         with output.progress("imported", None) as advance:
-            async for page in _pages(one, fd):
-                advance(await incoming.take(page))
+            async for page in _pages(reader, fd):
+                await incoming.take(page)
+                advance(len(page))
+    except asyncio.CancelledError:
+        output.note(f"stopped: {incoming.told}")
+        if output.as_json:
+            output.record({"queue": found.name, "imported": incoming.imported, "perhaps": incoming.perhaps})
+        raise
     except (StoreError, Failure) as error:
         failure = error if isinstance(error, Failure) else failure_of(error)
         raise Failure(failure.exit, failure.label, f"{failure} ({incoming.told})") from None
@@ -136,56 +152,75 @@ def _letters_dropped(queue: Queue, imported: int, kept: int, dropped: int) -> Fa
     return Failure(Exit.REFUSED, "letters_dropped", text)
 
 
-async def _pages(one: LetterFormat, fd: int) -> AsyncIterator[list[Letter]]:
+async def _pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter]]:
     """Raises Failure for a damaged file, behind all that is whole in it."""
     from services.kit.letters import LettersDamaged
 
-    reader = one.reader(record.MAX_LENGTH)
     page: list[Letter] = []
+    octets = 0
     damage: LettersDamaged | None = None
     try:
         async for chunk in read_chunks(fd):
             for letter in reader.receive(chunk):
                 page.append(letter)
-                if len(page) == PAGE:
+                octets += len(letter.body)
+                if len(page) == PAGE or octets >= PAGE_OCTETS:
                     yield page
-                    page = []
+                    page, octets = [], 0
         reader.receive_eof()
     except LettersDamaged as error:
         damage = error
     if page:
         yield page
     if damage is not None:
-        raise Failure(Exit.USAGE, "bad_file", str(damage))
+        beyond = ", and one more passes over the damaged one" if damage.can_be_skipped else ""
+        raise Failure(Exit.USAGE, "bad_file", f"{damage}{beyond}")
 
 
 class Incoming:
-    """An import under way. `skip`: letters that are left out."""
+    """An import under way. `imported` are in; of those behind them up to `perhaps` may be."""
 
-    def __init__(self, pipe: Pipe, queue: Queue, skip: int) -> None:
-        self.imported = 0
+    def __init__(self, pipe: Pipe, queue: Queue, reader: LetterReader) -> None:
+        self.imported = self.perhaps = 0
         self._pipe = pipe
         self._queue = queue
-        self._skipped = self._skip = skip
+        self._reader = reader
         self._origin = origin()
 
     @property
     def told(self) -> str:
         """For whoever has to go on."""
-        behind = self._skipped - self._skip + self.imported
-        return f"{count(self.imported, 'dead letter')} imported; go on behind them with --skip {behind}"
+        behind = self._reader.skipped + self.imported
+        text = f"{count(self.imported, 'dead letter')} imported"
+        if not self.perhaps:
+            return f"{text}; go on behind them with --skip {behind}"
+        return (
+            f"{text}, and of the next {self.perhaps:,} nobody knows; go on with --skip {behind}, and these may come "
+            f"twice, or with --skip {behind + self.perhaps}, and they may be missing"
+        )
 
-    async def take(self, page: list[Letter]) -> int:
-        """How many were imported. Raises StoreError: of that page perhaps some."""
-        left_out = min(self._skip, len(page))
-        self._skip -= left_out
-        wanted = page[left_out:]
-        answers = await asyncio.gather(*self._buried(wanted))
-        self.imported += next((i for i, answer in enumerate(answers) if answer is not None), len(answers))
+    async def take(self, page: list[Letter]) -> None:
+        """Raises StoreError: of that page perhaps some. Whoever is cancelled still hears the answers, if they come."""
+        answers = self._buried(page)
+        try:
+            await asyncio.wait(answers)
+        except asyncio.CancelledError:
+            await asyncio.wait(answers, timeout=LAST_ANSWERS_S)
+            raise
+        finally:
+            self._count([_outcome(answer) for answer in answers])
         for answer in answers:
-            if answer is not None:
-                raise answer
-        return len(wanted)
+            if (error := answer.result()) is not None:
+                raise error
+
+    def _count(self, outcomes: list[StoreError | None]) -> None:
+        """What follows the first that is not in is told as one piece: --skip knows no other."""
+        certain = next((i for i, error in enumerate(outcomes) if error is not None), len(outcomes))
+        may_be = [
+            i + 1 for i, error in enumerate(outcomes) if error is None or isinstance(error, OutcomeUnknown)
+        ]
+        self.imported += certain
+        self.perhaps = max([certain, *may_be]) - certain
 
     def _buried(self, letters: Iterable[Letter]) -> list[asyncio.Future[Any]]:
         source, answers = Source(), []
@@ -197,3 +232,7 @@ class Incoming:
             )
             answers.append(answer)
         return answers
+
+
+def _outcome(answer: asyncio.Future[StoreError | None]) -> StoreError | None:
+    return answer.result() if answer.done() else OutcomeUnknown()

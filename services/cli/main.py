@@ -30,6 +30,7 @@ MODULES = {
     "dead": "services.cli.dead",
     "rqp": "services.cli.rqp",
     "log": "services.cli.log",
+    "ring": "services.cli.ring",
     "sysv": "services.cli.sysv",
     "config": "services.cli.config",
     "doctor": "services.cli.doctor",

@@ -21,6 +21,7 @@ from services.store.errors import QueueNotEmpty, QueueUnknown
 from services.store.spec import check_name, to_document
 
 OWNER = "cli"
+NODE, NODES_OWN = "edge:ring", "ring/"  # whose queues these are, and how their names begin (ring.md 5.3)
 NUMBERS = ("ready", "in_flight", "dead_letters", "added", "acked")
 
 
@@ -74,15 +75,22 @@ async def _stats(store: Store, queue: Queue) -> dict[str, Any] | None:
         return None
 
 
+def _is_asked_for(one: Queue, pattern: str) -> bool:
+    if one.owner == NODE and one.name.startswith(NODES_OWN) and not pattern.startswith(NODES_OWN):
+        return False
+    return fnmatch.fnmatchcase(one.name, pattern)
+
+
 @queue.command("list")
 @click.argument("pattern", default="*")
 @store_command
 async def list_(store: Store, output: Output, pattern: str) -> None:
     """List the queues and their counters.
 
-    All of them, or those whose name matches PATTERN, as in a shell: 'orders-*'.
+    All of them, or those whose name matches PATTERN, as in a shell: 'orders-*'. Queues in which nodes of rings keep
+    what they have to send are listed only if PATTERN says so: 'ring/*'.
     """
-    found = [one async for one in store.queues() if fnmatch.fnmatchcase(one.name, pattern)]
+    found = [one async for one in store.queues() if _is_asked_for(one, pattern)]
     told: list[tuple[Queue, dict[str, Any]]] = []
     with output.progress("queues", len(found)) as advance:
         for one in sorted(found, key=lambda one: one.name):
@@ -134,15 +142,26 @@ async def show(store: Store, output: Output, name: str) -> None:
     for line in yaml.safe_dump(to_document(found.name, found.spec), sort_keys=False).splitlines():
         output.line(line)
     output.line("")
-    output.pairs([("owner", found.owner), ("ack level", found.spec.ack_level), *_shown(stats)])
+    output.pairs([("owner", found.owner), ("ack level", found.spec.ack_level), *_shown(found, stats)])
 
 
-def _shown(stats: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _shown(queue: Queue, stats: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in stats.items():
-        if name.endswith("_ms"):
+        if name == "reserved_by" and not value and _is_shared(queue):
+            yield (
+                "reserved by",
+                "nobody alone (exclusive: false): who has it assigned over RQP/MCA is not shown",
+            )
+        elif name.endswith("_ms"):
             yield name.removesuffix("_ms").replace("_", " "), age(value)
         else:
             yield name.replace("_", " "), f"{value:,}" if isinstance(value, int) else value
+
+
+def _is_shared(queue: Queue) -> bool:
+    """Any number of connections may have it assigned, and the store knows of none of them (rqp_mca.md 2.3)."""
+    binding = queue.spec.bindings.rqp_mca
+    return binding.queue_id is not None and not binding.exclusive
 
 
 # Changing ----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from services.cli.message import asker_of, origin
 from services.cli.output import Output
 from services.store import Queue, Store
 from services.store import records as record
+from services.store.connect import REPLY_TIMEOUT_S
 from services.store.rqp_binding import CERTAIN, Protocol
 
 NUMBER = click.IntRange(0, 0xFFFF_FFFF)
@@ -52,10 +53,12 @@ def send(options: Options, timeout: float | None, **given: Any) -> None:
     That is BODY; without it, what --file or standard input holds. It is put into the transmission queue that leads to
     the queue there, best one as reliable as it is to be, and carried on by an edge. Ends with 0 once it is stored, with
     --wait once the peer has confirmed it; with 1 if that will not come, with 5 if it did not come in time, or, without
-    --timeout, when an attempt has failed: it is tried again all the same.
+    --timeout, when an attempt has failed or no edge has carried the queue's messages for 30 s: it is tried again all
+    the same.
     """
     patience = min(timeout or TIMEOUT_S, TIMEOUT_S)
-    asyncio.run(with_store(options, patience, _send, {"timeout": timeout, **given}))
+    values = {"timeout": timeout, **given}
+    asyncio.run(with_store(options, patience, _send, values, min(patience, REPLY_TIMEOUT_S)))
 
 
 async def _send(

@@ -69,7 +69,7 @@ def selection(everything: bool, wanted: Filter) -> Filter:
 async def pages(letters: DeadLetters, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
     """Ids of what was dead when we began: what dies meanwhile is not taken again and again."""
     page: list[str] = []
-    async for letter in letters.matching(wanted):
+    async for letter in letters.matching(wanted, octets=0):
         page.append(letter.id)
         if len(page) == size:
             yield page
@@ -82,7 +82,7 @@ async def reasons_of(output: Output, letters: DeadLetters, wanted: Filter) -> Co
     """How many are meant, by what they died of."""
     reasons: Counter[str] = Counter()
     with output.progress("reading", None) as advance:
-        async for letter in letters.matching(wanted):
+        async for letter in letters.matching(wanted, octets=0):
             reasons[letter.reason] += 1
             advance(1)
     return reasons

@@ -151,6 +151,8 @@ def _shown(value: Any, name: str) -> str:
         return "must be said"
     if value is None or value in ((), []):
         return "-"
+    if isinstance(value, tuple):
+        return ", ".join(map(_quoted, value))
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     text = f"`{value:g}`" if isinstance(value, float) else _quoted(value)

@@ -6,6 +6,7 @@ import re
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 PREVIEW = 60  # characters of a body in a table
+PREVIEW_OCTETS = 4 * PREVIEW + 1  # that it takes to show them, and to know whether there are more
 AGES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Generic, Protocol, TypeVar
@@ -40,6 +40,8 @@ class EdgeSettings(BaseModel):
 SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
 Listen = Callable[[str, ListenerSettings, SessionFactory], Listener]
 Dial = Callable[[str, DialSettings], Dialler]
+Page = Callable[[], Mapping[str, Any]]  # what stands there, as JSON
+AddPage = Callable[[str, Page], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class EdgeContext(Generic[SettingsT]):
     metrics: Metrics
     listen: Listen  # makes a listener; the kit starts it once the edge has started
     dial: Dial  # makes a dialler for connections to others; the name is its label in metrics, as a listener's is
+    page: AddPage  # beside /metrics and the others, as "/name"; a process that is one of several workers has none
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aiohttp import web
 
+from services.kit.edge import Page
 from services.kit.layers import SettingsError
 from services.kit.metrics import CONTENT_TYPE
 from services.kit.settings import HealthSettings
@@ -26,15 +27,22 @@ class Answers:
 
 
 class HealthServer:
-    """GET /metrics, /healthz (200, or 503 if stuck), /readyz (200, or 503 and the reason)."""
+    """GET /metrics, /healthz (200, or 503 if stuck), /readyz (200, or 503 and the reason); and `pages`, by path.
 
-    def __init__(self, settings: HealthSettings, answers: Answers) -> None:
+    Pages may be added later: an edge has them once it has started.
+    """
+
+    def __init__(
+        self, settings: HealthSettings, answers: Answers, pages: Mapping[str, Page] | None = None
+    ) -> None:
         self._settings = settings
         self._answers = answers
+        self._pages = {} if pages is None else pages
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/{name}", self._page)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
 
     async def start(self) -> tuple[str, int]:
@@ -62,6 +70,12 @@ class HealthServer:
 
     async def _readyz(self, _: web.Request) -> web.Response:
         return _page(self._answers.unready())
+
+    async def _page(self, request: web.Request) -> web.Response:
+        page = self._pages.get(request.path)
+        if page is None:
+            raise web.HTTPNotFound
+        return web.json_response(dict(page()))
 
 
 def _page(fault: str | None) -> web.Response:

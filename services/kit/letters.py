@@ -24,11 +24,22 @@ class Letter:
 
 
 class LettersDamaged(ValueError):
-    """The file cannot be read on; the text says where in it, in bytes. All before has been handed out."""
+    """The file cannot be read on; the text says where in it, in bytes. All before has been handed out.
+
+    can_be_skipped: what is damaged is the next letter alone.
+    """
+
+    def __init__(self, message: str, *, can_be_skipped: bool = False) -> None:
+        super().__init__(message)
+        self.can_be_skipped = can_be_skipped
 
 
 class LetterReader(Protocol):
     """Reads one file, in pieces of any size."""
+
+    @property
+    def skipped(self) -> int:
+        """How many letters it has passed over, as it was told to."""
 
     def receive(self, data: bytes) -> Iterator[Letter]:
         """What `data` completes; to be consumed to its end. Raises LettersDamaged after the good ones."""
@@ -42,7 +53,9 @@ class LetterFormat:
     name: str  # `garbage-msg`; no other may have the same
     help: str  # what it is, in a few words
     encode: Callable[[Letter], bytes]
-    reader: Callable[[int], LetterReader]  # of bodies with at most so many bytes
+    reader: Callable[
+        [int, int], LetterReader
+    ]  # of bodies with at most so many bytes; passes over the first so many
 
 
 def formats() -> dict[str, LetterFormat]:

@@ -15,7 +15,7 @@ from services.kit.budget import Budget
 from services.kit.connections import Connections
 from services.kit.dialler import Dialler, DialSettings
 from services.kit.drain import drain
-from services.kit.edge import Edge, EdgeContext, RunningEdge, SettingsT
+from services.kit.edge import Edge, EdgeContext, Page, RunningEdge, SettingsT
 from services.kit.health import Answers, HealthServer
 from services.kit.layers import SettingsError
 from services.kit.listener import Listener, ListenerSettings
@@ -58,6 +58,7 @@ class EdgeProcess(Generic[SettingsT]):
         self._output = Budget(settings.limits.max_output_bytes // share)
         self._listeners: list[Listener] = []
         self._diallers: list[Dialler] = []
+        self._pages: dict[str, Page] = {}
         self._running: RunningEdge | None = None
         self._draining = False
 
@@ -68,7 +69,7 @@ class EdgeProcess(Generic[SettingsT]):
         async with contextlib.AsyncExitStack() as cleanup:
             if self._report is None:
                 health = HealthServer(
-                    self._settings.health, Answers(self._render, self.unready, lambda: None)
+                    self._settings.health, Answers(self._render, self.unready, lambda: None), self._pages
                 )
                 await health.start()
                 cleanup.push_async_callback(health.close)
@@ -110,7 +111,13 @@ class EdgeProcess(Generic[SettingsT]):
     async def _start_edge(self) -> RunningEdge:
         url = self._settings.store_url
         context = EdgeContext(
-            self._edge.name, self._edge_settings, url, self._metrics, self._listen, self._dial
+            self._edge.name,
+            self._edge_settings,
+            url,
+            self._metrics,
+            self._listen,
+            self._dial,
+            self._pages.__setitem__,
         )
         running = await self._edge.start(context)
         try:

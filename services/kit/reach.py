@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from typing import Any
 
-Address = tuple[Any, ...]  # as sock_connect takes it; the host's address first
+from services.kit.connect import Address, connect
+from services.kit.lookup import Place, look_up
 
 
 async def reach(host: str, port: int, timeout_s: float) -> tuple[socket.socket, str]:
@@ -33,26 +33,20 @@ async def reach(host: str, port: int, timeout_s: float) -> tuple[socket.socket, 
     raise _failure(failures)
 
 
-async def _look_up(host: str, port: int, end: float, timeout_s: float) -> list[tuple[int, Address]]:
-    loop = asyncio.get_running_loop()
+async def _look_up(host: str, port: int, end: float, timeout_s: float) -> list[Place]:
     try:
         async with asyncio.timeout_at(end):
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+            return await look_up(host, port)
     except TimeoutError:
         raise TimeoutError(f"the name was not looked up within {timeout_s:g} s") from None
     except socket.gaierror as error:
         raise OSError(f"the name cannot be looked up: {error.strerror}") from None
-    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
 
 
 async def _connected(family: int, address: Address) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, address)
-        if sock.getsockname() == sock.getpeername():
-            # Nobody listens, and our own port was by chance the one called: TCP connects such a socket with itself.
-            raise ConnectionRefusedError
+        await connect(sock, address)
     except BaseException:
         sock.close()
         raise

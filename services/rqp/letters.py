@@ -9,7 +9,7 @@ from services.kit.letters import Letter, LetterFormat, LettersDamaged
 
 NAMED = {reason.label: reason for reason in Reason}
 # Reasons that the document does not name, where the message itself is at fault: no queue could have taken it.
-AT_FAULT = frozenset({"unencodable", "too_large_for_peers"})
+AT_FAULT = frozenset({"unencodable", "too_large_for_peers", "too_large_for_queue"})
 
 
 def reason_of(reason: str) -> Reason:
@@ -26,15 +26,19 @@ def encode(letter: Letter) -> bytes:
 class GarbageLetters:
     """`LetterReader` of such a file."""
 
-    def __init__(self, max_message_bytes: int) -> None:
-        self._reader = GarbageReader(max_message_bytes)
+    def __init__(self, max_message_bytes: int, skip: int) -> None:
+        self._reader = GarbageReader(max_message_bytes, skip)
+
+    @property
+    def skipped(self) -> int:
+        return self._reader.skipped
 
     def receive(self, data: bytes) -> Iterator[Letter]:
         try:
             for message in self._reader.receive(data):
                 yield Letter(message.data, message.reason.label)
         except FileDamaged as error:
-            raise LettersDamaged(str(error)) from None
+            raise LettersDamaged(str(error), can_be_skipped=error.reason == "unknown_reason") from None
 
     def receive_eof(self) -> None:
         try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from services.kit import lookup
 from services.kit.metrics import Metrics
 from services.rqp.jobs import end, job
 
@@ -21,16 +21,15 @@ SLOW_S = 30.0  # a look-up without an answer is told; mostly the system has give
 
 async def look_up(name: str) -> list[str]:
     """All addresses of a name, as the system knows them. Raises OSError, UnicodeError."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(name, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-    return list(dict.fromkeys(str(address[0]) for _, _, _, _, address in found))
+    found = await lookup.look_up(name, 0)
+    return list(dict.fromkeys(str(address[0]) for _, address in found))
 
 
 class Names:
     """Answers are good for `keep_s`. A name that cannot be looked up keeps the addresses that it had.
 
     Look-ups go on side by side, one of each name: one that hangs holds up nobody but who waits for this very name. It
-    is not given up and repeated: the system's look-ups cannot be cancelled, and it may have room for few.
+    is not given up and repeated: the system's look-ups cannot be cancelled, and not many go on at once.
     `on_change`: who is told when one has found other addresses.
     """
 

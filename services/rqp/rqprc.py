@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
-from protos.rqp_cast import Host, parse_rqprc
+from protos.rqp_cast import Host, parse_rqprc, read_host
 
 log = logging.getLogger(__name__)
 
@@ -13,11 +14,14 @@ log = logging.getLogger(__name__)
 class RqprcFile:
     """`hosts`: as the file said when it was last looked at; a file that cannot be read says what it said before."""
 
-    def __init__(self, path: Path, standard_port: int) -> None:
-        """standard_port: of lines that name none."""
+    def __init__(
+        self, path: Path, standard_port: int, read: Callable[[str, int], Host | str] = read_host
+    ) -> None:
+        """standard_port: of lines that name none. read: what a machine looks like."""
         self.hosts: tuple[Host, ...] = ()
         self._path = path
         self._standard_port = standard_port
+        self._read = read
         self._read_as: tuple[int, int, int] | None = None  # inode, octets, time of the last change
         self._trouble = ""
 
@@ -36,7 +40,7 @@ class RqprcFile:
         return self._take(text)
 
     def _take(self, text: str) -> bool:
-        told = parse_rqprc(text, self._standard_port)
+        told = parse_rqprc(text, self._standard_port, self._read)
         for line in told.bad_lines:
             fields = {"action": "rqprc_line_skipped", "file": str(self._path), "line": line.number}
             log.warning("%s line %d: %s", self._path, line.number, line.problem, extra=fields)

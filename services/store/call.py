@@ -12,7 +12,7 @@ from typing import Any
 
 from services.store.delivery import Delivery
 from services.store.encoding import encode
-from services.store.errors import OutcomeUnknown, StoreError
+from services.store.errors import BehindRefused, OutcomeUnknown, StoreError
 from services.store.keys import DomainKeys
 from services.store.operations import (
     MAX_BYTES,
@@ -24,6 +24,7 @@ from services.store.operations import (
     Once,
     Outcome,
     Phase,
+    Publish,
     Reject,
     Return,
     Round,
@@ -54,6 +55,11 @@ class Call:
         self.handlers: list[Handler] = []
         self.uncertain = False  # it was sent at least once without an answer
         self.was_uncertain = False  # the same, before the last attempt
+        self.in_order = False  # some of it is: see leave_out_stopped
+        self.ordered: list[
+            tuple[int, Source]
+        ] = []  # which replies are of what was asked in order, and by whom
+        self.left_out: list[Publish] = []
         self.abandoned = False  # its askers have been told that the outcome is unknown
 
     def has_room(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> bool:
@@ -82,6 +88,13 @@ class Call:
         source.round += 1
         source.phase = Phase.SETTLE
 
+    def keep_in_order(self, source: Source, queue: Queue) -> None:
+        """A round serves each queue as a whole: what is for another one than before goes to the next."""
+        self.in_order = True
+        if source.call is self and source.queue is not queue:
+            self.next_round(source)
+        source.queue = queue
+
     def work(self, source: Source, queue: Queue, phase: Phase) -> Work:
         works = self.place(source, phase).works
         work = works.get(queue.qid)
@@ -97,19 +110,45 @@ class Call:
             self.replicas = max(self.replicas, queue.replicas)
         return found[0]
 
+    def leave_out_stopped(self) -> None:
+        """Before it is first sent: what its source wanted in order, behind something that was refused meanwhile."""
+        for round_ in self.rounds:
+            for work in round_.works.values():
+                kept: list[Publish] = []
+                for publish in work.publishes:
+                    if publish.in_order is None or not publish.in_order.stopped:
+                        kept.append(publish)
+                    else:
+                        self.left_out.append(publish)  # told later: those before it are told first
+                work.publishes = kept
+
+    def stop_refused(self, replies: list[Any]) -> None:
+        """Before the next call goes out, which is before anybody is told."""
+        for index, source in self.ordered:
+            if not isinstance(replies[index], int):
+                source.stopped = True
+
+    def _tell_left_out(self) -> None:
+        left_out, self.left_out = self.left_out, []
+        for publish in left_out:
+            self.count(BehindRefused(), len(publish.records))
+            tell(publish.done, BehindRefused())
+
     def encode(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> None:
         """Freezes the call into its command; what comes later goes into another."""
         self.sequence = sequence
-        self.command, self.handlers = encode(self, epoch, session, sequence, deadline_ms)
+        self.command, self.handlers, self.ordered = encode(self, epoch, session, sequence, deadline_ms)
 
     # the answer
 
     def finish(self, replies: list[Any]) -> None:
+        self._tell_left_out()
         for handler, reply in zip(self.handlers, replies, strict=True):
             handler(reply)
 
     def fail(self, error: StoreError) -> None:
         """Everybody who asked is told the same."""
+        self._tell_left_out()
         for round_ in self.rounds:
             for work in round_.works.values():
                 waiting: list[Return | Reject | Bury | Note] = [*work.returns, *work.rejects]

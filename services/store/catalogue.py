@@ -26,7 +26,7 @@ class Catalogue:
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        self.numbers = Numbers(self._numbered)
+        self.numbers = Numbers(self._numbered, registry.all_numbers)
         self.peers = Peers(registry)
         self.ring_nodes = RingNodes(registry)
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
@@ -57,6 +57,10 @@ class Catalogue:
 
     def known(self) -> list[Queue]:
         return list(self._known.values())
+
+    def held(self, name: str) -> Queue | None:
+        """The queue, if it is known without asking the store: as it was when last heard of."""
+        return self._known.get(name)
 
     def forget(self, name: str) -> None:
         """The next who asks for it looks again."""

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from services.store.errors import QueueReserved, QueueUnknown, StoreError, refusal
+from services.store.errors import QueueReserved, QueueServed, QueueUnknown, StoreError, refusal
+from services.store.keys import DomainKeys
 from services.store.link import Link
 from services.store.queues import Queue
 
 MAX_CONDITION = 500  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question for which a queue is reserved: several processes may have got it, and one is enough to answer it."""
+
+    asker: str  # who asks
+    age_ms: int  # since it came
+    ours: str  # how the names of this process's holders begin: it knows itself what it has answered
 
 
 class Claims:
@@ -18,20 +29,23 @@ class Claims:
     """
 
     link: Link
+    keys: DomainKeys
 
     async def function(self, name: str, keys: list[str], *args: Any, attempts: int = 2) -> Any:
         raise NotImplementedError
 
-    async def reserve(self, queue: Queue, holder: str, ttl_ms: int) -> int:
+    async def reserve(self, queue: Queue, holder: str, ttl_ms: int, asked: Asked | None = None) -> int:
         """From now on `holder` alone may publish (with holder=...): a fence number, kept when it is renewed.
 
         A paused queue is given to nobody, but whoever has it may renew. Raises QueueReserved (its message says by whom,
-        and for how long), QueuePaused, QueueUnknown;
+        and for how long), QueuePaused, QueueUnknown; QueueServed where another process answered what was `asked`;
         ValueError for a holder that is empty or begins with '?', which `publish` means something else by.
         """
         if not holder or holder.startswith("?"):
             raise ValueError(f"{holder!r} cannot hold a reservation: the name is empty, or begins with '?'")
-        return int(self._granted(queue, await self.function("reserve", [queue.keys[1]], holder, ttl_ms)))
+        question = () if asked is None else (asked.age_ms, asked.asker, asked.ours)
+        reply = await self.function("reserve", [queue.keys[1]], holder, ttl_ms, *question)
+        return int(self._granted(queue, reply))
 
     async def available(self, queue: Queue, holder: str) -> None:
         """Returns if `holder` could put a message in now: nothing is reserved for it.
@@ -40,9 +54,12 @@ class Claims:
         """
         self._granted(queue, await self.link.function("available", list(queue.keys), holder))
 
-    async def release_reservation(self, queue: Queue, holder: str, fence: int) -> bool:
-        """Frees it, if it is still the same one."""
-        return bool(await self.function("release", [queue.keys[1]], holder, fence))
+    async def release_reservation(self, queue: Queue, holder: str, fence: int, asker: str = "") -> bool:
+        """Frees it, if it is still the same one. asker: whose question has been answered with it.
+
+        fence: 0 where the answer that told it was lost, for a holder that asked only once.
+        """
+        return bool(await self.function("release", [queue.keys[1]], holder, fence, asker))
 
     async def own(self, queue: Queue, owner: str, ttl_ms: int) -> int | None:
         """From now on `owner` alone serves the queue: a fence number, kept when it is renewed.
@@ -55,6 +72,22 @@ class Claims:
     async def disown(self, queue: Queue, owner: str, fence: int) -> bool:
         """The next one may own it at once. False: it was another's already."""
         return bool(await self.function("disown", [queue.keys[1]], owner, fence))
+
+    async def reclaim(self, queue: Queue, fence: int) -> int | None:
+        """All that anybody has leased goes back to its places, unharmed, for an owner begins anew: how many messages.
+
+        None: the fence number is an owner's of before. Whoever had a lease finds it lost.
+        """
+        leases = await self.link.call("HGETALL", queue.keys[2])
+        moved = 0
+        for number, lot in zip(leases[::2], leases[1::2], strict=True):
+            session = lot.decode().partition(" ")[0]
+            keys = [self.keys.lots(session), *queue.keys]
+            back = int(await self.function("reclaim", keys, session, number, fence))
+            if back < 0:
+                return None
+            moved += back
+        return moved
 
     async def set_condition(self, queue: Queue, text: str, fence: int, errors: int = 0) -> bool:
         """What is wrong with the queue, for whoever looks at it; '' = nothing. It stays until an owner says otherwise.
@@ -69,7 +102,7 @@ class Claims:
     def _granted(queue: Queue, reply: Any) -> Any:
         """The reply, unless it is a refusal: then that is raised."""
         if isinstance(reply, list):
-            raise _reserved(queue, *reply[1:])
+            raise _served(queue, *reply[1:]) if reply[0] == b"SERVED" else _reserved(queue, *reply[1:])
         if isinstance(reply, bytes):
             raise _unknown(queue) if reply == b"GONE" else refusal(reply)
         return reply
@@ -78,6 +111,10 @@ class Claims:
 def _reserved(queue: Queue, holder: bytes, left_ms: bytes) -> StoreError:
     by = holder.decode("utf-8", "replace")
     return QueueReserved(f"queue {queue.name!r} is reserved by {by} for {int(left_ms) / 1000:.1f} s more")
+
+
+def _served(queue: Queue, by: bytes) -> StoreError:
+    return QueueServed(f"{by.decode('utf-8', 'replace')} has had queue {queue.name!r} for this question")
 
 
 def _unknown(queue: Queue) -> StoreError:

@@ -19,6 +19,7 @@ from services.store.url import TLS_OPTIONS, Address, StoreUrl
 CONNECT_TIMEOUT_S = 2.0
 ADMIN_TIMEOUT_S = 10.0
 REPLY_TIMEOUT_S = 5.0
+OPEN_TIMEOUT_S = 2 * CONNECT_TIMEOUT_S  # the server accepts, and then has to answer
 
 
 class Resolver(Protocol):
@@ -127,7 +128,7 @@ class Connector:
     def __init__(self, url: str, reply_timeout_s: float = REPLY_TIMEOUT_S) -> None:
         """reply_timeout_s: how long a plain question waits to be connected, and then for its answer."""
         self.url = StoreUrl.parse(url)
-        self.reply_timeout_s = min(reply_timeout_s, REPLY_TIMEOUT_S)
+        self.reply_timeout_s = reply_timeout_s
         self.resolver: Resolver
         if self.url.mode == "sentinel":
             self.resolver = SentinelResolver(self.url)
@@ -140,12 +141,15 @@ class Connector:
     def may_fail_over(self) -> bool:
         return self.url.mode in ("sentinel", "cluster")
 
-    async def connect(self, key: str, timeout: float | None = None) -> AbstractConnection:
+    async def connect(
+        self, key: str, timeout: float | None = None, opens_within_s: float = OPEN_TIMEOUT_S
+    ) -> AbstractConnection:
         """An open connection; no retries of its own (a repeat needs its sequence).
 
-        timeout: seconds a reply may take, None = for ever. Raises RedisError, OSError or TimeoutError.
+        timeout: seconds a reply may take, None = for ever; opens_within_s: the same for the first ones, on a connection
+        that is new. Raises RedisError, OSError or TimeoutError.
         """
-        return await open_connection(self.url, await self.resolver.primary(key), timeout)
+        return await open_connection(self.url, await self.resolver.primary(key), timeout, opens_within_s)
 
     async def is_primary(self, connection: AbstractConnection, key: str) -> bool:
         """Whether the server at the other end is still the one that holds the key. Raises as `connect` does."""
@@ -167,9 +171,12 @@ class Connector:
 
 
 async def open_connection(
-    url: StoreUrl, address: Address | None, timeout: float | None
+    url: StoreUrl, address: Address | None, timeout: float | None, opens_within_s: float = OPEN_TIMEOUT_S
 ) -> AbstractConnection:
-    """Connects to one node (None: to the URL's socket) with the URL's credentials and TLS."""
+    """Connects to one node (None: to the URL's socket) with the URL's credentials and TLS.
+
+    timeout, opens_within_s: see `Connector.connect`.
+    """
     options: dict[str, Any] = {
         "db": url.db,
         "protocol": 2,
@@ -192,7 +199,7 @@ async def open_connection(
             **options,
         )
     try:
-        async with asyncio.timeout(2 * CONNECT_TIMEOUT_S):  # wait_for of Python 3.11 loses a cancellation
+        async with asyncio.timeout(opens_within_s):  # wait_for of Python 3.11 loses a cancellation
             await made.connect()  # type: ignore[no-untyped-call]
     except BaseException:  # also when whoever asked is cancelled: nobody else knows of the socket
         await made.disconnect(nowait=True)

@@ -13,7 +13,9 @@ from services.store.domain import Domain
 from services.store.errors import DomainMismatch, QueueUnknown, StoreError, refusal
 from services.store.queues import Queue
 
-PAGE = 200  # dead letters read, moved or removed in one call
+PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
+PAGE_OCTETS = 4 << 20
+WHOLE = -1
 ID = re.compile(r"^\d{1,20}-\d{1,20}$")
 
 
@@ -34,9 +36,10 @@ class DeadLetter:
     body: bytes
     attributes: dict[str, Any]
     note: str = ""  # what was written beside it while it was tried
+    size: int = 0  # octets of the whole body; `body` may be its beginning
 
     @classmethod
-    def parse(cls, identifier: bytes, flat: list[bytes]) -> DeadLetter:
+    def parse(cls, identifier: bytes, size: int, flat: list[bytes]) -> DeadLetter:
         f = {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
         return cls(
             id=identifier.decode(),
@@ -52,6 +55,7 @@ class DeadLetter:
             body=f["body"],
             attributes=msgpack.unpackb(f["attributes"]) if "attributes" in f else {},
             note=f.get("note", b"").decode("utf-8", "replace"),
+            size=size,
         )
 
 
@@ -84,6 +88,10 @@ class Redriven:
     stopped: StoreError | None  # why it cannot go on
 
 
+def _age(identifier: str) -> tuple[int, ...]:
+    return tuple(map(int, identifier.split("-")))
+
+
 class DeadLetters:
     def __init__(self, domain: Domain, queue: Queue) -> None:
         self._domain = domain
@@ -96,27 +104,46 @@ class DeadLetters:
     async def find(self, identifier: str) -> DeadLetter | None:
         if not ID.match(identifier):
             return None
-        page = await self._domain.link.call("XRANGE", self._key, identifier, identifier)
-        return DeadLetter.parse(*page[0]) if page else None
+        page, _ = await self._read(identifier, identifier, 1, WHOLE)
+        return page[0] if page else None
 
-    async def matching(self, wanted: Filter | None = None, after: str = "") -> AsyncIterator[DeadLetter]:
-        """Oldest first, from behind the id `after`."""
+    async def matching(self, wanted: Filter | None = None, octets: int = WHOLE) -> AsyncIterator[DeadLetter]:
+        """Oldest first. octets: how much of each body is read, if its rest is not needed.
+
+        With a pattern for bodies they are read whole.
+        """
         wanted = wanted or Filter()
+        octets = octets if wanted.body is None else WHOLE
         now_ms = await self._domain.link.now_ms()
-        start = f"({after}" if after else "-"
-        while True:
-            page = await self._domain.link.call("XRANGE", self._key, start, "+", "COUNT", PAGE)
-            for identifier, flat in page:
-                letter = DeadLetter.parse(identifier, flat)
-                if wanted.matches(letter, now_ms):
-                    yield letter
-            if len(page) < PAGE:
-                return
-            start = f"({page[-1][0].decode()}"
+        found = self._named(wanted.ids, octets) if wanted.ids else self._all(octets)
+        async for letter in found:
+            if wanted.matches(letter, now_ms):
+                yield letter
+
+    async def _all(self, octets: int) -> AsyncIterator[DeadLetter]:
+        start, is_last = "-", False
+        while not is_last:
+            page, is_last = await self._read(start, "+", PAGE, octets)
+            for letter in page:
+                yield letter
+            start = f"({page[-1].id}" if page else start
+
+    async def _named(self, ids: tuple[str, ...], octets: int) -> AsyncIterator[DeadLetter]:
+        """Those with these ids, if they are there, and nobody else's bodies."""
+        for identifier in sorted(filter(ID.match, set(ids)), key=_age):
+            page, _ = await self._read(identifier, identifier, 1, octets)
+            for letter in page:
+                yield letter
+
+    async def _read(self, start: str, end: str, count: int, octets: int) -> tuple[list[DeadLetter], bool]:
+        """A page, and whether there is nothing behind it."""
+        more, *told = await self._domain.link.function("dead", [self._key], start, end, count, octets)
+        return [DeadLetter.parse(*told[i : i + 3]) for i in range(0, len(told), 3)], not more
 
     async def redrive(self, ids: list[str], target: Queue | None = None) -> Redriven:
         """Moves up to PAGE dead letters back to the end of their queue, or of `target`, each in one step.
 
+        In the order of `ids`, and as many as have some 4 MiB: whoever wants all asks again with what is left.
         Raises DomainMismatch for a target in another domain, QueueUnknown.
         """
         goal = target or self._queue

@@ -33,6 +33,7 @@ class Delivery:
 
     @property
     def body_bytes(self) -> int:
+        """Attributes included."""
         return len(self.blob) - 4 * self.count if self.dropped < 0 else self.dropped
 
     def drop_bodies(self) -> None:

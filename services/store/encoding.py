@@ -14,6 +14,7 @@ from services.store.operations import (
     Reject,
     Return,
     Send,
+    Source,
     Watched,
     Work,
     merge,
@@ -32,15 +33,17 @@ LOG_ENTRY = 64 << 10  # octets of lines in one entry of the log, unless a single
 
 def encode(
     call: Call, epoch: str, session: str, sequence: int, deadline_ms: int
-) -> tuple[tuple[Any, ...], list[Handler]]:
-    """The command, and one handler for each reply in it."""
+) -> tuple[tuple[Any, ...], list[Handler], list[tuple[int, Source]]]:
+    """The command, one handler for each reply in it, and which of them are of what somebody asked in order."""
     encoder = _Encoder(call)
-    return encoder.whole(epoch, session, sequence, deadline_ms), encoder.handlers
+    command = encoder.whole(epoch, session, sequence, deadline_ms)
+    return command, encoder.handlers, encoder.ordered
 
 
 class _Encoder:
     def __init__(self, call: Call) -> None:
         self.handlers: list[Handler] = []
+        self.ordered: list[tuple[int, Source]] = []
         self._call = call
         self._args: list[Any] = []
         self._transactions: list[str] = []
@@ -104,12 +107,17 @@ class _Encoder:
                 end < len(publishes)
                 and publishes[end].origin == first.origin
                 and publishes[end].holder == first.holder
+                and publishes[end].in_order is first.in_order
             ):
                 end += 1
             group = publishes[start:end]
             run = first.records if len(group) == 1 else [record for p in group for record in p.records]
             entries = records.pack(run)
-            args += ("P", index, first.origin, first.holder, len(entries))
+            verb = "P"
+            if first.in_order is not None:
+                verb = "O"
+                self.ordered.append((len(self.handlers), first.in_order))
+            args += (verb, index, first.origin, first.holder, len(entries))
             for entry in entries:
                 args += entry
             self.handlers.append(outcomes.published(group, [entry[0] for entry in entries], self._call.count))

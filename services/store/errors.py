@@ -10,10 +10,12 @@ StoreError
 ├── QueueExists
 ├── QueueNotEmpty
 ├── NumberTaken           another queue has this number, or leads to it
+├── BehindRefused         the same source wanted something before it in order, which was refused
 ├── QueueFull             max_length or max_bytes reached, overflow policy reject
 ├── MessageTooLarge       larger than the peers of a transmission queue take
 ├── QueuePaused
 ├── QueueReserved         somebody else holds the reservation
+│   └── QueueServed       somebody else had it for the same question, which is answered
 ├── ReservationLost       the reservation that the caller had is gone
 ├── StoreFull             above 75 % of maxmemory: publishes are refused, settles never
 ├── StoreEvicts           the store may throw messages away when memory is short: publishes are refused
@@ -97,6 +99,12 @@ class NumberTaken(StoreError):
     reason = "number_taken"
 
 
+class BehindRefused(StoreError):
+    """what came before it was refused"""
+
+    reason = "behind_refused"
+
+
 class QueueFull(StoreError):
     """the queue is full"""
 
@@ -119,6 +127,12 @@ class QueueReserved(StoreError):
     """the queue is reserved by another sender"""
 
     reason = "queue_reserved"
+
+
+class QueueServed(QueueReserved):
+    """another process has had the queue for this question"""
+
+    reason = "queue_served"
 
 
 class ReservationLost(StoreError):
@@ -190,6 +204,7 @@ class StoreFault(StoreError):
 # How the functions name their refusals (lua/publish.lua, lua/commit.lua).
 REFUSALS: dict[str, type[StoreError]] = {
     "FULL": QueueFull,
+    "BEHIND": BehindRefused,
     "LARGE": MessageTooLarge,
     "PAUSED": QueuePaused,
     "RESERVED": QueueReserved,

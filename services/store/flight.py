@@ -57,6 +57,8 @@ class Flight:
         self.call = self._waiting.next() if self._session.is_open else None
         if self.call is None:
             return False
+        if self.call.in_order:
+            self.call.leave_out_stopped()
         self.encode()
         await self.send(connection)
         return True

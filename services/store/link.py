@@ -9,7 +9,7 @@ from typing import Any
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
-from services.store.connect import Connector
+from services.store.connect import OPEN_TIMEOUT_S, Connector
 from services.store.errors import (
     DatasetLost,
     NotInitialised,
@@ -21,7 +21,7 @@ from services.store.errors import (
 
 PATIENCE_S = 2.0  # how long others' questions may keep one waiting while none of them is answered
 RETRY_PAUSE_S = 0.05
-READS = ("stats", "peek", "available", "log_bindings")  # functions that change nothing
+READS = ("stats", "peek", "dead", "available", "log_bindings")  # functions that change nothing
 
 
 def explain(error: BaseException) -> StoreError:
@@ -119,7 +119,8 @@ class Link:
         # not the connection's own timeouts: their wait_for loses a cancellation (Python 3.11)
         if self._connection is None:
             async with asyncio.timeout(self.connector.reply_timeout_s):
-                self._connection = await self.connector.connect(self._key)
+                within_s = max(OPEN_TIMEOUT_S, self.connector.reply_timeout_s)
+                self._connection = await self.connector.connect(self._key, opens_within_s=within_s)
         try:
             self._sent = True
             async with asyncio.timeout(self.connector.reply_timeout_s):

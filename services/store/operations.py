@@ -46,12 +46,14 @@ class Phase(IntEnum):
 class Source:
     """Whoever wants its own requests done in sequence: a connection."""
 
-    __slots__ = ("call", "phase", "round")
+    __slots__ = ("call", "phase", "queue", "round", "stopped")
 
     def __init__(self) -> None:
         self.call: object = None  # the call that its last request went into
         self.round = 0
         self.phase = Phase.SETTLE
+        self.queue: object = None  # that it last wanted something put into in order
+        self.stopped = False  # some of that was refused: nothing behind it is, ever
 
 
 @dataclass(slots=True)
@@ -60,6 +62,7 @@ class Publish:
     origin: str
     holder: str
     done: Published
+    in_order: Source | None = None  # whose later ones end with it
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ OF_ONE_PROTOCOL = {  # fields that the other one does not know
     "omit_address": Protocol.CAST,
     "trust_address": Protocol.CAST,
     "duplicate_result": Protocol.CAST,
+    "decline": Protocol.CAST,
 }
 
 
@@ -80,6 +81,7 @@ class PeerSpec(Document):
     duplicate_result: DuplicateResult = Field(
         DuplicateResult.FAILURE, description="rqp-cast: the answer to a message that was received before"
     )
+    decline: bool = Field(True, description="rqp-cast: who answers and is not chosen is told so")
 
     @model_validator(mode="after")
     def _says_nothing_of_the_other_protocol(self) -> Self:

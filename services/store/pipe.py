@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
-from services.store.connect import Connector, ask, drop
+from services.store.connect import REPLY_TIMEOUT_S, Connector, ask, drop
 from services.store.delivery import Delivery
 from services.store.errors import (
     OutcomeUnknown,
@@ -49,6 +49,7 @@ class PipeSettings:
     call_deadline_s: float = 20.0  # the store refuses to start a call later than this
     request_timeout_s: float = 30.0  # after this the askers are told that the outcome is unknown
     max_pending_bytes: int = 64 << 20  # of records that wait; above it edges stop reading
+    question_timeout_s: float = REPLY_TIMEOUT_S  # a plain question, outside the pipe, waits no longer
 
 
 class Pipe(Verbs):
@@ -199,6 +200,8 @@ class Pipe(Verbs):
                 await flight.replicated(connection, call, self._settings.request_timeout_s)
             self.calls += 1
             flight.call = None
+            if call.in_order:
+                call.stop_refused(replies)
             try:
                 await flight.take_off(connection)  # the store works on it while the answers are handed out
             finally:

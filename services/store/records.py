@@ -61,6 +61,13 @@ def decode(record: bytes) -> Content:
     return Content(record[end:], attributes)
 
 
+def body_length(record: bytes) -> int:
+    """Octets of a whole record's body, without its attributes."""
+    head: int = HEAD.unpack_from(record)[0]
+    beside = ATTRIBUTES_HEAD.size + ATTRIBUTES_HEAD.unpack_from(record, 4)[0] if head & HAS_ATTRIBUTES else 0
+    return (head & MAX_LENGTH) - beside
+
+
 def split(blob: bytes, count: int) -> list[bytes]:
     """The `count` records of an entry, heads included."""
     if count == 1:

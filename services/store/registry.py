@@ -25,6 +25,7 @@ from services.store.spec import STORED, QueueSpec
 
 READY = b"ready"
 MAX_ID = 0xFFFF_FFFF
+MAX_LISTED = 100_000  # claims that a process keeps in memory
 EVERYTHING = ""  # no queue's name: a notice that everything may have changed
 
 
@@ -154,6 +155,12 @@ class Registry:
         """Queues by what they claim: 'rqp-mca 7' -> who has it, 'to rqp-mca 7 at shop' -> who leads there."""
         found = await self.link.call("HGETALL", self.keys.numbers)
         return {found[i].decode(): decode_name(found[i + 1]) for i in range(0, len(found), 2)}
+
+    async def all_numbers(self) -> frozenset[str] | None:
+        """'rqp-mca 7' of each queue, and what else is claimed; None if there are more than MAX_LISTED."""
+        if await self.link.call("HLEN", self.keys.numbers) > MAX_LISTED:
+            return None
+        return frozenset(claim.decode() for claim in await self.link.call("HKEYS", self.keys.numbers))
 
     async def numbered(self, number: str) -> str | None:
         """The name of the queue that has this number, 'rqp-mca 7'. Raises NotInitialised."""

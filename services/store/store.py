@@ -50,7 +50,8 @@ class Store(Catalogue):
         edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm.
         """
         self._pipe_settings = pipe or PipeSettings()
-        self.connector = Connector(url, self._pipe_settings.request_timeout_s)
+        waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
+        self.connector = Connector(url, min(waits))
         super().__init__(Registry(self.connector))
         self.edge = edge
         self._timing = timing or Timing()

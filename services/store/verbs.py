@@ -7,6 +7,7 @@ answered within the same step.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from services.store.delivery import Delivery
 from services.store.errors import AckLevelLost, StoreError
@@ -20,6 +21,7 @@ from services.store.operations import (
     Placed,
     Publish,
     Published,
+    Refusals,
     Reject,
     Return,
     Send,
@@ -46,13 +48,21 @@ class Verbs(RequestVerbs):
         origin: str,
         done: Published,
         holder: str = "",
+        *,
+        in_order: bool = False,
     ) -> None:
         """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
 
         holder: who has the queue reserved (ReservationLost if not), or '?' and a name, for whom it is enough that
         nobody else has (QueueReserved if somebody has).
+
+        in_order: once something is refused, or its outcome is unknown, nothing behind it is put in: not of this run,
+        and of no other of this source that is in order (BehindRefused). All of them go to one domain, and `holder` is
+        this source's alone.
         """
         error = self.refuses() if self._may_refuse else None
+        if in_order:
+            done = partial(_told_in_order, source, done)
         if queue.unkept:
             error = error or AckLevelLost()
         if error is not None:
@@ -64,7 +74,10 @@ class Verbs(RequestVerbs):
             raise ValueError(f"a run has 1 to {MAX_MESSAGES} records, not {number}")
         size = len(records[0]) if number == 1 else sum(map(len, records))
         call = self._call_for(number, size, 0)
-        call.work(source, queue, Phase.PUBLISH).publishes.append(Publish(records, origin, holder, done))
+        if in_order:
+            call.keep_in_order(source, queue)
+        work = call.work(source, queue, Phase.PUBLISH)
+        work.publishes.append(Publish(records, origin, holder, done, source if in_order else None))
 
     def take(self, source: Source, queue: Queue, want: int, done: Taken, *, leased: bool = False) -> None:
         """Leases up to `want` messages (1 to 1,000) to this process; done(deliveries, more).
@@ -203,3 +216,10 @@ class Verbs(RequestVerbs):
             placed(refused)
             return
         self._call_for(0, 0, 0).place(source, Phase.COUNT).heads.append(placed)
+
+
+def _told_in_order(source: Source, done: Published, outcome: Refusals | StoreError) -> None:
+    """What waits behind it is looked at when its own call goes out (`Call.leave_out_stopped`)."""
+    if outcome:
+        source.stopped = True
+    done(outcome)

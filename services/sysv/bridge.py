@@ -105,13 +105,12 @@ class Bridge:
         log.info("%d mappings", len(names), extra={"action": "sysv_started", "mappings": len(names)})
 
     async def _keep_running(self, worker: Inbound | Outbound) -> None:
-        """A fault of ours is told and counted; then it begins again where journal and leases say."""
+        """A fault of ours is told and counted; then it begins again where journal and leases say (2.7, 3.8)."""
         while True:
             try:
                 await worker.run()
-            except Exception as error:
-                self._metrics.local_errors.inc()
-                log.error("a mapping failed: %r", error, exc_info=error, extra={"action": "sysv_failed"})
+            except Exception as error:  # noqa: BLE001 - the top of a mapping
+                worker.condition.failed(error, worker.at_hand)
                 await asyncio.sleep(AGAIN_S)
             else:
                 return

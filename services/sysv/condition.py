@@ -9,6 +9,7 @@ from services.kit.metrics import Metrics
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.001
+FAULT = "fault"  # ours
 
 
 class Figures:
@@ -16,6 +17,7 @@ class Figures:
 
     def __init__(self, metrics: Metrics) -> None:
         self.edge = metrics.edge
+        self.faults = metrics.local_errors
         self.messages = metrics.counter("sysv_messages", "Messages carried", ("mapping",))
         self.dead = metrics.counter("sysv_dead", "Messages moved to the dead letters", ("mapping", "reason"))
         self.waits = metrics.counter("sysv_waits", "Times a mapping could not go on", ("mapping", "reason"))
@@ -53,6 +55,14 @@ class Condition:
         self._waiting.set(1)
         self._figures.waits.labels(self._figures.edge, self.mapping, reason).inc()
         log.warning("%s", why, extra={"action": "sysv_waits", **self._fields(reason)})
+
+    def failed(self, error: Exception, where: str = "") -> None:
+        """A fault of ours, told with its traceback; `where`: the message that was at hand, if it is known."""
+        self._figures.faults.inc()
+        text = f"mapping {self.mapping} failed" + (f" at {where}" if where else "")
+        fields = {"action": "sysv_failed", **self._fields(FAULT)}
+        log.error("%s: %r", text, error, exc_info=error, extra=fields)
+        self.tell(FAULT, f"{text}: it is tried again")
 
     def clear(self) -> None:
         """It goes on."""

@@ -11,20 +11,26 @@ from typing import Any
 
 from services.store import Delivery, Queue, Source, Store, StoreError, records
 from services.sysv.answers import answered
-from services.sysv.condition import Condition, Pause
+from services.sysv.condition import FAULT, Condition, Pause
 from services.sysv.kernel import MAX_MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
 from services.sysv.settings import Mapping as SysvMapping
 
 WINDOW = 16  # messages taken together: as many may come twice after a crash
 UNENCODABLE = "unencodable"
 FULL = "local_queue_full"
+MTYPE_DIGITS = len(str(MAX_MTYPE))
+LOOK_S = 1.0  # how often an idle mapping looks whether its local queue is there
+FAULT_TRIES = 3  # of a message at which we fail ourselves
+FAULT_PAUSE_S = 1.0  # between them
+ERROR_LENGTH = 200  # characters of such a failure that are kept with the dead letter
 
 
 def mtype_of(attributes: Mapping[str, Any]) -> int:
     """The message's `priority`, if that can be an mtype, else 1 (docs/sysv.md 2.5)."""
     priority = attributes.get("priority")
     if isinstance(priority, str) and priority.isascii() and priority.isdecimal():
-        priority = int(priority)
+        digits = priority.lstrip("0")
+        priority = int(digits or 0) if len(digits) <= MTYPE_DIGITS else 0  # Python reads no more than 4,300
     if isinstance(priority, int) and not isinstance(priority, bool) and 1 <= priority <= MAX_MTYPE:
         return priority
     return 1
@@ -55,14 +61,20 @@ class Inbound:
         self._mapping = mapping
         self._local = local
         self._store = store
-        self._condition = condition
+        self.condition = condition
         self._full = Pause(idle_s)
         self._retry = Pause(retry_s)
         self._source = Source()
+        self._faults = 0  # of ours, at the message whose turn it is
         self._limit = 0  # octets of a body, as it was last looked at
         self._queue: Queue | None = None
         self._news = asyncio.Event()
         self._stopping = asyncio.Event()
+
+    @property
+    def at_hand(self) -> str:
+        """Not told: what fails at a message is told where it does (2.7)."""
+        return ""
 
     def stop_taking(self) -> None:
         """What is held and not sent goes back."""
@@ -74,7 +86,7 @@ class Inbound:
                 await self._step()
             except (StoreError, LocalQueueError) as error:
                 self._queue = None
-                self._condition.tell(error.reason, str(error))
+                self.condition.tell(error.reason, str(error))
                 await self._sleep(self._retry.next())
             else:
                 self._retry.reset()
@@ -86,9 +98,16 @@ class Inbound:
         got = await self._take(queue)
         if got:
             await self._carry(queue, deque(singles(got)))
-        else:
-            self._condition.clear()
-            await self._either(self._news)
+            return
+        self._look_after()
+        self.condition.clear()
+        while not await self._either(self._news):
+            self._look_after()
+
+    def _look_after(self) -> None:
+        """Makes or finds it again if it was removed: a program may expect it. Raises LocalQueueError."""
+        if not self._local.is_there():
+            self._local.open()
 
     async def _find(self) -> Queue:
         """The queue, which tells from now on when it has something. Its handle follows the document."""
@@ -120,14 +139,19 @@ class Inbound:
                 try:
                     done = self._send(held[0])
                 except TooLarge as error:
-                    await self._bury(queue, held.popleft(), str(error))
+                    await self._bury(queue, held.popleft(), UNENCODABLE, str(error))
                 except Gone:
                     self._local.open()
                     await self._sleep(self._full.next())  # it may be gone again
+                except LocalQueueError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - those behind it must not wait for ever
+                    await self._failed(queue, held, error)
                 else:
                     if done:
                         sent.append(held.popleft())
-                        self._condition.carried()
+                        self._faults = 0
+                        self.condition.carried()
                         self._full.reset()
                     else:
                         asked, sent = sent, []
@@ -149,7 +173,7 @@ class Inbound:
         return self._local.send(content.body, mtype_of(content.attributes))
 
     async def _wait_for_room(self) -> None:
-        self._condition.tell(FULL, "the local queue is full: nobody takes messages out of it")
+        self.condition.tell(FULL, "the local queue is full: nobody takes messages out of it")
         await self._sleep(self._full.next())
         self._limit = self._local.limit()  # made smaller, it would seem full for ever
 
@@ -164,10 +188,21 @@ class Inbound:
         if sent:
             self._store.domain(queue.domain).pipe.settle(self._source, sent, done)
 
-    async def _bury(self, queue: Queue, delivery: Delivery, error: str) -> None:
+    async def _failed(self, queue: Queue, held: deque[Delivery], error: Exception) -> None:
+        """The message is tried again, but not for ever (2.7)."""
+        self._faults += 1
+        entry = held[0].entry.decode("ascii", "replace")
+        self.condition.failed(error, f"message {entry} of {queue.name}")
+        if self._faults < FAULT_TRIES:
+            await self._sleep(FAULT_PAUSE_S)
+            return
+        self._faults = 0
+        await self._bury(queue, held.popleft(), FAULT, repr(error)[:ERROR_LENGTH])
+
+    async def _bury(self, queue: Queue, delivery: Delivery, reason: str, error: str) -> None:
         pipe = self._store.domain(queue.domain).pipe
-        await answered(partial(pipe.reject, self._source, [delivery], UNENCODABLE, error))
-        self._condition.buried(UNENCODABLE)
+        await answered(partial(pipe.reject, self._source, [delivery], reason, error))
+        self.condition.buried(reason)
 
     def _give_back(self, queue: Queue, held: Iterable[Delivery]) -> None:
         if leased := list(held):
@@ -180,12 +215,13 @@ class Inbound:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
 
-    async def _either(self, news: asyncio.Event) -> None:
-        """Until there may be something to take, or it is told to stop."""
+    async def _either(self, news: asyncio.Event) -> bool:
+        """Until there may be something to take, or it is told to stop; False: neither came for a while."""
         waits = [asyncio.ensure_future(event.wait()) for event in (news, self._stopping)]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waits, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
+        return bool(done)

@@ -139,6 +139,15 @@ class LocalQueue:
             raise TooLarge("unencodable", f"{size:,} octets, and the local queue takes {limit:,}")
         return limit
 
+    def is_there(self) -> bool:
+        """Whether it has not been removed. Raises nothing: to ask how it is takes a right that we may not have."""
+        try:
+            return self._queue is not None and self._queue.current_messages >= 0
+        except sysv_ipc.ExistentialError:
+            return False
+        except sysv_ipc.PermissionsError:
+            return True
+
     def waiting(self) -> int:
         """How many messages are in it. Raises LocalQueueError."""
         try:

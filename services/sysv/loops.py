@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NewType
 
 from services.store import Queue
+from services.store.ring_binding import INBOX
 from services.store.rqp_binding import Protocol, number_name
 from services.sysv.settings import Direction, Format, format_key
 from services.sysv.settings import Mapping as SysvMapping
@@ -42,11 +43,17 @@ def _steps(mapping: SysvMapping, known: list[Queue]) -> Iterable[tuple[Node, Nod
 
 
 def _ways_back(known: list[Queue]) -> Iterable[tuple[Node, Node]]:
-    """From a remote queue to the one that has its number here: a peer may send it back, or be ourselves."""
+    """From a remote queue to the one that has its number here: a peer may send it back, or be ourselves.
+
+    So may another node of this store that is in the same ring (ring.md 5.5).
+    """
     numbers = {number: queue for queue in known for number in queue.spec.numbers()}
     for queue in known:
         remote = queue.spec.remote
         if remote is not None and (goal := numbers.get(number_name(remote.protocol, remote.number))):
+            yield _queue(queue.name), _queue(goal.name)
+        group = queue.spec.bindings.ring.outbox
+        if group is not None and (goal := numbers.get(number_name(INBOX, group))):
             yield _queue(queue.name), _queue(goal.name)
 
 

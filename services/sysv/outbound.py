@@ -12,8 +12,8 @@ from functools import partial
 from typing import TypeVar
 from zlib import crc32
 
-from services.store import Source, Store, StoreError
-from services.store.errors import MessageTooLarge, OutcomeUnknown, QueueUnknown
+from services.store import Source, Store, StoreError, records
+from services.store.errors import MessageTooLarge, OutcomeUnknown, QueueFull, QueueUnknown
 from services.store.operations import Outcome
 from services.sysv.answers import answered
 from services.sysv.condition import Condition, Pause
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 AnswerT = TypeVar("AnswerT")
 
+TOO_LARGE = "too_large_for_queue"
 FIRST_ROOM = 8192  # octets offered at first: the kernel's work for a look, and ours, grows with the room
 
 
@@ -49,7 +50,7 @@ class Outbound:
         self._local = local
         self._journal = journal
         self._store = store
-        self._condition = condition
+        self.condition = condition
         self._places = Places(store, mapping.queue)
         self._idle = Pause(idle_s)
         self._retry = Pause(retry_s)
@@ -57,6 +58,12 @@ class Outbound:
         self._seen = ctypes.create_string_buffer(MTYPE)  # the next message, as it was looked at
         self._stopping = asyncio.Event()
         self._origin = f"sysv {format_key(mapping.key)}"
+
+    @property
+    def at_hand(self) -> str:
+        """The message that it has taken out, for whoever reads of a fault."""
+        pending = self._journal.pending
+        return "" if pending is None else f"message {pending.number} of the journal {self._journal.path}"
 
     def stop_taking(self) -> None:
         """What was taken out is still brought to its end; if that fails, it stays in the journal."""
@@ -82,11 +89,11 @@ class Outbound:
         except TooLarge:
             await self._make_room()
         except (LocalQueueError, JournalError) as error:
-            self._condition.tell(error.reason, str(error))
+            self.condition.tell(error.reason, str(error))
             await self._sleep(self._retry)
         else:
             if record is None:
-                self._condition.clear()
+                self.condition.clear()
                 await self._sleep(self._idle)
                 return None
             self._idle.reset()
@@ -99,7 +106,7 @@ class Outbound:
         try:
             await asyncio.to_thread(self._journal.sync)
         except OSError as error:  # the sooner it is published, the sooner it is safe
-            self._condition.tell(
+            self.condition.tell(
                 "no_sync", f"the journal {self._journal.path} did not reach the disk: {error}"
             )
 
@@ -143,14 +150,14 @@ class Outbound:
                 raise JournalError("too_large", "the next message is larger than any that the store can hold")
             self._journal.grow(room)
         except JournalError as error:
-            self._condition.tell(error.reason, str(error))
+            self.condition.tell(error.reason, str(error))
             await self._sleep(self._retry)
 
     def _reopen(self, error: Gone) -> None:
         try:
             self._local.open()
         except LocalQueueError as worse:
-            self._condition.tell(worse.reason, str(worse))
+            self.condition.tell(worse.reason, str(worse))
         else:
             log.info("%s: opened again", error, extra={"action": "sysv_reopened"})
 
@@ -167,12 +174,12 @@ class Outbound:
             try:
                 place = place or await self._places.place_of(record)
                 outcome = await self._publish(record, place)
-            except MessageTooLarge as error:  # it would wait for ever
-                assert place is not None
-                place = replace(place, reason=error.reason, error=str(error))
             except StoreError as error:
+                if place is not None and (reason := _never_fits(error, place)):  # it would wait for ever
+                    place = replace(place, reason=reason[0], error=reason[1])
+                    continue
                 may_be_there = may_be_there or isinstance(error, OutcomeUnknown)
-                self._condition.tell(error.reason, self._explain(error, record, place))
+                self.condition.tell(error.reason, self._explain(error, record, place))
                 await self._sleep(self._retry)
                 if self._stopping.is_set():
                     return
@@ -208,16 +215,16 @@ class Outbound:
         self._journal.strike()
         self._retry.reset()
         if place.reason:
-            self._condition.buried(place.reason)
+            self.condition.buried(place.reason)
         else:
-            self._condition.carried()
+            self.condition.carried()
 
     async def _begin_anew(self, record: Record) -> Record:
         """The store has this number already, and it was another message: we are a copy of a process (3.3)."""
         log.error(
             "somebody else counts as the journal %s does: it goes on under a new name",
             self._journal.path,
-            extra={"action": "journal_stale", "mapping": self._condition.mapping, "number": record.number},
+            extra={"action": "journal_stale", "mapping": self.condition.mapping, "number": record.number},
         )
         renewed = self._journal.renew()
         await self._sync()
@@ -228,3 +235,14 @@ class Outbound:
         with suppress(TimeoutError):
             async with asyncio.timeout(pause.next()):
                 await self._stopping.wait()
+
+
+def _never_fits(error: StoreError, place: Place) -> tuple[str, str] | None:
+    """Reason and text for the dead letters, if what was refused is larger than its queue ever takes (3.6)."""
+    if isinstance(error, MessageTooLarge):
+        return error.reason, str(error)
+    size, most = len(place.record) - records.HEAD.size, place.queue.spec.max_bytes
+    if not isinstance(error, QueueFull) or not 0 < most < size:
+        return None
+    text = f"{size:,} octets with its attributes, and the whole queue {place.queue.name!r} holds {most:,} (maxBytes)"
+    return TOO_LARGE, f"{text}: make it larger, then redrive the message"

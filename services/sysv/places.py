@@ -76,12 +76,13 @@ class Places:
     async def _of_key(self, message: TMsg) -> Queue | None:
         """A transmission queue for that key, best one that sends with that certainty; else the queue here with it."""
         is_certain = message.msg_type is Quality.HIGH_QUALITY
-        found = await self._store.leading_to(Protocol.CAST, message.key)
-        for queue in found:
-            if queue.spec.remote is not None and queue.spec.remote.reliable is is_certain:
-                return queue
-        if found:
-            return found[-1]
+
+        def rank(queue: Queue) -> tuple[bool, bool, str]:
+            remote = queue.spec.remote
+            return remote is None or remote.reliable is not is_certain, queue.spec.paused, queue.name
+
+        if found := await self._store.leading_to(Protocol.CAST, message.key):
+            return min(found, key=rank)
         try:
             return await self._store.numbered(Protocol.CAST, message.key)
         except QueueUnknown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.kit.metrics import Metrics
 from services.kit.tally import Tally
-from services.store import Delivery, Pipe, Queue, QueueSpec, Source, Store
+from services.store import Delivery, Pipe, Queue, Source, Store
 from services.store.errands import Errands
 from services.tmq.settings import TmqSettings
 
@@ -33,15 +33,7 @@ class TmqService:
 
     async def create(self, name: str) -> bool:
         """CREATE: True if it was made now. Raises StoreError: exists, refused."""
-        wanted = self.settings.create
-        if not wanted.allowed:
-            return False
-        level = wanted.ack_level or (await self.store.promises()).strongest
-        spec = QueueSpec(
-            domain=wanted.domain, ack_level=level, max_length=wanted.max_length, max_bytes=wanted.max_bytes
-        )
-        _, new = await self.store.declare(name, spec, OWNER)
-        return new
+        return await self.settings.create.create(self.store, name, OWNER)
 
     async def delete(self, name: str) -> bool:
         """DELETE: True if it was removed now. Raises StoreError: unknown."""

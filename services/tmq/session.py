@@ -6,11 +6,11 @@ from typing import assert_never
 
 from protos import tmq
 from protos.tmq import Dialect
+from services.kit.ending import Ending
 from services.kit.inflow import Inflow
 from services.kit.session import Wire
 from services.tmq.conversation import TmqConversation
 from services.tmq.dequeue import Dequeues
-from services.tmq.ending import Ending
 from services.tmq.enqueue import Enqueues
 from services.tmq.queues import Queues
 from services.tmq.service import TmqService
@@ -142,5 +142,7 @@ class TmqSession:
         if talk.gone or not (talk.closing or talk.drained or self._inflow.eof_parsed):
             return
         if self._ending is None:
-            self._ending = Ending(talk, self._inflow, self._unsettled)
+            settings = talk.service.settings
+            times = settings.eof_grace_s, settings.request_timeout_s
+            self._ending = Ending(talk, self._inflow, self._unsettled, *times)
         self._ending.end_if_done()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from protos.tmq import Dialect, Limits
 from services.kit.edge import EdgeSettings
 from services.kit.layers import MAX_SECONDS
 from services.kit.listener import ListenerSettings
-from services.store.spec import DomainName, Number, check_ack_level
+from services.store.creating import CreateSettings
 from services.store.waits import StoreWaits
 
 DOCUMENT_PORT = 6161  # [1.1]
@@ -30,24 +30,6 @@ class TmqListener(ListenerSettings):
         description="[3.1] silence after a lone 5 that makes it a TS; 0: it never is one",
     )
     code5_mqid: Literal["dnq", "select"] = Field(default="dnq", description="[3.1] what 5 and an MQID mean")
-
-
-def _known_or_strongest(level: str) -> str:
-    return check_ack_level(level) if level else level
-
-
-class CreateSettings(BaseModel):
-    """What CREATE makes: the same rules as for queue documents."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    allowed: bool = Field(default=True, description="false: CREATE answers error")
-    domain: DomainName = Field(default="main", description="of the queues: 1 to 63 letters, digits, _ . -")
-    ack_level: Annotated[str, AfterValidator(_known_or_strongest)] = Field(
-        default="", description="memory, fsync, replicated:<n>; '': the strongest that the store can keep"
-    )
-    max_length: Number = Field(default=0, description="messages; 0: no bound")
-    max_bytes: Number = Field(default=0, description="octets; 0: no bound")
 
 
 class TransactionSettings(BaseModel):

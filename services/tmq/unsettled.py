@@ -17,6 +17,9 @@ class Unsettled:
         self._count = 0  # messages
         self.deliveries: list[Delivery] = []
 
+    def __bool__(self) -> bool:
+        return bool(self.deliveries)
+
     def admits(self, count: int) -> int:
         """How many of so many DNQs may be given a message."""
         return min(count, self._talk.service.settings.max_unsettled - self._count)

@@ -38,6 +38,8 @@ TINY = Plan(
     rqp=Bound(200, 20),
     rqp_carried=300,
     rqp_sessions=80,
+    ring_trips=200,
+    ring_lone_trips=10,
 )
 
 

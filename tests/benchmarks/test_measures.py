@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+import protos.ring
 from benchmarks import __main__ as command
 from benchmarks.generator import Bound, Generator, LoadFailed, Outcome
 from benchmarks.measures import depth, idle, paced, pipeline, store_alone, throughput
 from benchmarks.measures.bench import Bench
 from benchmarks.peers import make_peers
-from benchmarks.peers.peer import Operation, Peer, Shape
+from benchmarks.peers.peer import BODY, Operation, Peer, Shape
 from benchmarks.peers.redis import RawXadd, Store, encode_command, parse_csv
+from benchmarks.peers.ring import PULL, PUSH, encode_request
 from benchmarks.process import NotRun, Workshop
 from tests.benchmarks.conftest import TINY
 
@@ -92,6 +94,29 @@ def test_all_measures_of_the_edge(bench: Bench) -> None:
     assert [finding for finding in found if not finding.values] == []
     assert [peer.not_run for peer in bench.results.peers] == ["", ""]
     assert set(bench.results.peers[0].cells) == {"put 10 x 200", "take 10 x 200", "put 50 x 1", "take 50 x 1"}
+
+
+def test_the_ring_s_client_port(bench: Bench) -> None:
+    """`python -m services.ring` itself: what is pushed is pulled, at every shape."""
+    peers = make_peers(bench.workshop, bench.store)
+    bench.peers = {"ring": peers["ring"]}
+    throughput.measure(bench)
+    (ring,) = bench.results.peers
+    assert ring.not_run == ""
+    assert {name: len(cell.rates) for name, cell in ring.cells.items()} == {
+        "put 10 x 200": TINY.rounds,
+        "take 10 x 200": TINY.rounds,
+        "put 50 x 1": TINY.rounds,
+        "take 50 x 1": TINY.rounds,
+    }
+
+
+def test_ring_octets_are_the_protocol_s() -> None:
+    """ring.md 5.1"""
+    echo = protos.ring.echo_of(b"bench", b"q")
+    pushed = protos.ring.Push(echo, b"q", [protos.ring.encode_record(BODY)])
+    assert encode_request(PUSH, "q", BODY) == protos.ring.encode_request(pushed)
+    assert encode_request(PULL, "q") == protos.ring.encode_request(protos.ring.Pull(echo, b"q", 1))
 
 
 def test_idle_connections_of_the_store(bench: Bench) -> None:

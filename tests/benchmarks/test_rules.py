@@ -10,6 +10,7 @@ import pytest
 from benchmarks.generator import Bound, Generator, Load, LoadFailed
 from benchmarks.peers import amqp
 from benchmarks.peers.peer import BODY
+from benchmarks.peers.ring import PULL, encode_request
 from benchmarks.peers.tmq import encode_dnq, encode_enq
 from tests.benchmarks.conftest import CLOSE, Answer, Server
 
@@ -81,6 +82,19 @@ def test_tmq_puts_and_takes_in_one_request(generator: Generator, server: Server)
     make = one_for_each(request, b"\1\1" + SIZED * 2)
     outcome = generator.run(load(server, "tmq-mixed", request, make, per_request=4), BOUND)
     assert outcome.messages == COUNT
+
+
+def test_ring_replies(generator: Generator, server: Server) -> None:
+    pull = encode_request(PULL, "q")
+    ok, empty, full = (
+        struct.pack(">I510xI", operation, len(message)) + message
+        for operation, message in ((5, BODY), (4, b"empty"), (4, b"queue is full"))
+    )
+    make = one_for_each(pull, ok, empty, ok, full)
+    outcome = generator.run(load(server, "ring", pull, make, connections=1), BOUND)
+    assert outcome.messages + outcome.refused == COUNT
+    assert outcome.refused >= COUNT / 3 - WINDOW
+    assert outcome.empty >= COUNT / 3 - WINDOW
 
 
 def test_lines(generator: Generator, server: Server) -> None:
@@ -212,6 +226,7 @@ def test_amqp_deliveries_are_acknowledged_when_whole(generator: Generator, serve
         ("amqp-put", amqp.encode_method(1, (20, 40), b"\x01\x94" + amqp.short("NOT_FOUND") + bytes(4))),
         ("amqp-put", confirm(1, multiple=False)[:-1] + b"\0"),
         ("tmq-put", CLOSE),
+        ("ring", struct.pack(">I510xI", 1, 0)),
     ],
 )
 def test_a_broken_reply_ends_the_run(generator: Generator, server: Server, rule: str, reply: bytes) -> None:

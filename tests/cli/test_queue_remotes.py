@@ -73,6 +73,26 @@ def test_show_prints_what_apply_takes(shell: Shell, new_queue: Callable[..., str
     assert again.text == f"unchanged: {name}\n"
 
 
+def test_show_says_that_those_who_share_a_queue_are_not_shown(
+    shell: Shell, new_queue: Callable[..., str]
+) -> None:
+    """rqp_mca.md 2.3: nobody is kept out, so the store knows of none; one who has it alone is told all the same."""
+    binding = ("--bindings-rqp-mca-queue-id", "4711")
+    name = new_queue(*binding, "--no-bindings-rqp-mca-exclusive")
+    not_shown = "nobody alone (exclusive: false): who has it assigned over RQP/MCA is not shown"
+    assert not_shown in shell.run("queue", "show", name).text
+    assert shell.stats(name)["reserved_by"] == ""
+
+    async def work(store: Store) -> None:
+        await store.domain().reserve(await store.find(name), "cast host 5", 60_000)
+
+    shell.with_store(work)
+    text = shell.run("queue", "show", name).text
+    assert "cast host 5" in text
+    assert not_shown not in text
+    assert "not shown" not in shell.run("queue", "show", new_queue()).text
+
+
 def test_show_and_list_tell_who_has_it_and_what_is_wrong(shell: Shell, new_queue: Callable[..., str]) -> None:
     """The edge of the `up` that runs here owns it, and knows no peer."""
     name = new_queue(*THIRD)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from services.store import QueueSpec, Store
+from services.cli import confirmation
+from services.cli.confirmation import Confirmation
+from services.cli.exits import Failure
+from services.cli.output import Output
+from services.store import QueueSpec, Store, StoreUnavailable, records
 from services.store.asking import Asker
 from services.store.delivery import Delivery
+from services.store.fates import Watch
 from tests.cli.shell import Shell
+from tests.live import until
 from tests.servers import Server, eventually
 
 GOAL = "away"
@@ -146,6 +154,113 @@ def test_why_it_waits(quiet: Shell, server: Server) -> None:
     )
     assert quiet.stats(GOAL)["ready"] == 1
     assert fates(server) == []
+
+
+async def _confirmed(store: Store, timeout_s: float | None) -> str:
+    """'' if it was; else the label that the command ends with."""
+    waiting = Confirmation(store, Output(as_json=True), await store.find(GOAL), is_certain=True)
+    try:
+        await waiting.of(records.encode(b"a message"), timeout_s)
+    except Failure as failure:
+        return f"{int(failure.exit)} {failure.label}"
+    return ""
+
+
+@pytest.mark.parametrize("condition", ["", "no_receiver: no peer has queue 7"])
+def test_an_edge_is_not_waited_for_for_ever(
+    quiet: Shell, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    """Whatever the last one said, which has gone; one that comes meanwhile is given its time."""
+    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+    monkeypatch.setattr(confirmation, "UNCARRIED_S", 1.0)
+
+    async def work(store: Store) -> None:
+        queue, domain = await store.find(GOAL), store.domain()
+        fence = await domain.own(queue, "rqp-test", 2_500)
+        assert fence is not None
+        assert await domain.set_condition(queue, condition, fence, 0)
+        began = time.monotonic()
+        assert await _confirmed(store, None) == "5 not_carried"
+        assert time.monotonic() - began > 3.4
+
+    quiet.with_store(work)
+    assert quiet.stats(GOAL)["ready"] == 1
+
+
+def test_an_edge_has_its_time_again_after_the_store_was_away(
+    quiet: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hears of the store's return no sooner than the command does."""
+    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+    monkeypatch.setattr(confirmation, "UNCARRIED_S", 2.0)
+    look, goes_at = Watch.look, time.monotonic() + 3600
+    away_at: list[float] = []
+
+    async def lost_once(watch: Watch) -> Any:
+        if not away_at and time.monotonic() >= goes_at:
+            away_at.append(time.monotonic())
+            raise StoreUnavailable("not there")
+        return await look(watch)
+
+    monkeypatch.setattr(Watch, "look", lost_once)
+
+    async def work(store: Store) -> None:
+        nonlocal goes_at
+        goes_at = time.monotonic() + 1.0
+        assert await _confirmed(store, None) == "5 not_carried"
+
+    quiet.with_store(work)
+    assert time.monotonic() - away_at[0] >= 2.0
+
+
+def test_a_paused_queue_is_waited_for(quiet: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has paused it goes on with it; and who gives a time-out waits for that."""
+    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+    monkeypatch.setattr(confirmation, "UNCARRIED_S", 0.1)
+
+    async def work(store: Store) -> None:
+        waiting = asyncio.create_task(_confirmed(store, None))
+        queue = await store.find(GOAL)
+
+        async def is_in() -> bool:
+            return bool((await store.stats(queue))["added"])
+
+        await until(is_in)
+        await store.declare(
+            GOAL, QueueSpec.model_validate({"remote": REMOTE, "paused": True}), "test", replace=True
+        )
+        await asyncio.wait({waiting}, timeout=2)
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+    quiet.with_store(work)
+
+
+def test_the_last_look_finds_what_came_in_the_last_moment(
+    quiet: Shell, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edge has sent it since it was last asked for: that is no time-out."""
+    monkeypatch.setattr(confirmation, "SHORTEST_S", 3600.0)
+
+    async def work(store: Store) -> None:
+        edge = Store(server.url, "rqp-test")
+        queue = await edge.find(GOAL)
+        asker = Asker(edge.domain(queue.domain).pipe)
+        await edge.domain(queue.domain).pipe.ready()
+        waiting = asyncio.create_task(_confirmed(store, 2.0))
+        await asker.settle(await until(lambda: asker.take(queue, 1)))
+        assert not waiting.done()
+        assert await waiting == ""
+        await edge.close()
+
+    quiet.with_store(work)
+
+
+def test_the_last_look_says_why_nothing_came(quiet: Shell) -> None:
+    """Before it was looked for the first time."""
+    told, _ = Sending(quiet, "--timeout", "0.3").end(5)
+    assert told == {"queue": GOAL, "state": "waits", "reason": "not_carried"}
 
 
 def test_an_error_that_was_reported_before_ends_nothing(quiet: Shell, server: Server) -> None:

@@ -67,7 +67,7 @@ def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
         (
             ["config"],
             "edges: {tqm: {workers: 4}}",
-            "edges.tqm: unknown; allowed: pubsub, rqp, tmq (from penstock.yaml)",
+            "edges.tqm: unknown; allowed: pubsub, ring, rqp, tmq (from penstock.yaml)",
         ),
         (
             ["config"],
@@ -83,9 +83,13 @@ def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
         (
             ["serve", "tmq", "--store", "redis://x"],
             "edges: {tqm: {}}",
-            "edges.tqm: unknown; allowed: pubsub, rqp, tmq",
+            "edges.tqm: unknown; allowed: pubsub, ring, rqp, tmq",
         ),
-        (["up", "--store", "redis://x"], "edges: {tqm: {}}", "edges.tqm: unknown; allowed: pubsub, rqp, tmq"),
+        (
+            ["up", "--store", "redis://x"],
+            "edges: {tqm: {}}",
+            "edges.tqm: unknown; allowed: pubsub, ring, rqp, tmq",
+        ),
         (["config", "--config", "missing.yaml"], "", "missing.yaml: cannot be read"),
         (["config", "--set", "nonsense"], "", "must be SECTION.FIELD=VALUE"),
         (["queue", "list", "--store", "nonsense"], "", "store.url: must be a URL"),

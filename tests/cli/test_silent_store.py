@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from services.store.connect import REPLY_TIMEOUT_S
+from services.store.dead import PAGE
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually
 
@@ -59,8 +62,55 @@ def test_what_could_not_be_asked_was_not_done(ready: Shell, server: Server) -> N
     assert ready.stats("orders")["ready"] == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "out"),
+    [
+        (("dead", "list", "orders", "-n", "1", "--json"), ""),
+        (("put", "orders", "x"), "stored 1 message in orders\n"),
+    ],
+)
+def test_a_timeout_is_waited_for(ready: Shell, server: Server, command: tuple[str, ...], out: str) -> None:
+    """However long it is: longer than the edges would wait for the answer to such a question."""
+    server.stop()
+    try:
+        asking = ready.spawn(*command, "--timeout", "60", stdout=-1, stderr=-1)
+        with pytest.raises(subprocess.TimeoutExpired):
+            asking.wait(REPLY_TIMEOUT_S + 3)
+    finally:
+        server.cont()
+    told, error = asking.communicate(timeout=60)
+    assert (asking.returncode, told.decode(), error) == (0, out, b"")
+
+
 def test_a_timeout_must_be_a_time(ready: Shell) -> None:
     assert "--timeout" in ready.run("put", "orders", "x", "--timeout", "0", code=2).err
+
+
+def test_an_import_that_is_not_answered_tells_between_what_and_what_it_is(
+    ready: Shell, server: Server
+) -> None:
+    """A --skip of what is certain alone would double the others."""
+    file = b"".join(struct.pack(">I", 4) + b"%04d" % n + struct.pack(">I", 2) for n in range(PAGE + 50))
+    importing = ready.spawn(
+        *("dead", "import", "orders", "--garbage-msg", "--timeout", "2"),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert importing.stdin is not None
+    importing.stdin.write(file)
+    importing.stdin.flush()
+    eventually(lambda: ready.stats("orders")["dead_letters"] == PAGE)
+    server.stop()
+    try:
+        _, error = importing.communicate(timeout=60)
+    finally:
+        server.cont()
+    assert importing.returncode == 5
+    assert error.startswith(b"penstock: outcome_unknown: ")
+    told = (
+        "(200 dead letters imported, and of the next 50 nobody knows; go on with --skip 200, and these may come twice, "
+        "or with --skip 250, and they may be missing)\n"
+    )
+    assert error.decode().endswith(told)
 
 
 @pytest.mark.parametrize("command", [("queue", "list"), ("peek", "orders"), ("log", "show")])

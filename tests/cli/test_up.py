@@ -25,13 +25,15 @@ def test_it_says_where_everything_is(alone: Shell) -> None:
         eventually(lambda: terminal.sees("ready; Ctrl-C stops everything in order"))
         assert terminal.sees("data in penstock-data (valkey 9.1")
         assert terminal.sees("ack levels memory, fsync")
-        for listener in ("tmq document: ", "tmq reference: ", "pubsub text: ", "pubsub link: ", "rqp mca: "):
+        listeners = ("tmq document: ", "tmq reference: ", "pubsub text: ", "pubsub link: ", "rqp mca: ")
+        for listener in (*listeners, "ring clients: "):
             assert terminal.sees(f"{listener}127.0.0.1:")
         assert not terminal.sees("127.0.0.1:0")
-        text, rqp, *tmq = [tried(line) for line in examples(terminal)]
+        text, ring, rqp, *tmq = [tried(line) for line in examples(terminal)]
         assert "MESSAGE 1 hello\n" in text
         assert rqp == ""  # who has no queue 7 says nothing
-        assert tmq == [" 00\n", " 01\n"]  # made, there already
+        assert ring == " 00 00 00 05\n"  # made
+        assert tmq == [" 01\n", " 01\n"]  # there already
         assert terminal.sees("metrics and health: http://127.0.0.1:")
         assert not terminal.sees('"level"')  # logs at a terminal: only what somebody should look at
         terminal.type("\x03")
@@ -78,9 +80,7 @@ def test_the_store_may_have_a_port(alone: Shell) -> None:
     port = free_port()
     with running(alone, "--store-port", str(port)) as up:
         put(up, b"q", b"x")
-        assert (
-            alone.run("queue", "list", "--json", "--store", f"redis://127.0.0.1:{port}").object["name"] == "q"
-        )
+        assert alone.run("queue", "list", "q", "--json", "--store", f"redis://127.0.0.1:{port}").object
 
 
 def test_another_server_program_may_be_named(alone: Shell) -> None:
@@ -95,7 +95,7 @@ def test_edges_use_a_store_that_is_there_already(alone: Shell, tmp_path: Path) -
         alone.run("store", "init", REDIS_URL=server.url)
         with running(alone, "--store", server.url) as up:
             put(up, b"q", b"x")
-            assert alone.run("queue", "list", "--json", REDIS_URL=server.url).object["name"] == "q"
+            assert alone.run("queue", "list", "q", "--json", REDIS_URL=server.url).object
             assert not (alone.folder / "penstock-data").exists()
         assert "--store-server" in alone.fails("up", "--store-port", "7777", code=2, REDIS_URL=server.url)
     finally:

@@ -18,6 +18,7 @@ TOGETHER = [
     ("pubsub", ("tls-east", "tls-west")),
     ("rqp", ("east", "west")),
     ("rqp", ("shop", "depot")),
+    ("ring", ("shop", "depot")),
 ]
 
 
@@ -27,6 +28,8 @@ def places(file: Path, tmp_path: Path) -> set[tuple[str, int]]:
     for name in ANY_PORT:
         del shell.environment[name]
     settings = json.loads(shell.run("config", "--json", "--config", str(file)).out)["settings"]
+    if "ring" not in settings["edges"]["ring"]["listeners"]:
+        del settings["edges"]["ring"]["node"]  # there is none
     first = settings["health"]["port"]  # of the first edge's pages; the others' follow
     found = {(settings["health"]["host"], first + number) for number in range(len(settings["edges"]))}
     return found | set(ports(settings["edges"]))
@@ -36,15 +39,16 @@ def ports(section: dict[str, Any]) -> Iterator[tuple[str, int]]:
     for name, value in section.items():
         if isinstance(value, dict):
             yield from ports(value)
-        elif name.endswith(("port", "ports")):
+        elif name.endswith(("port", "ports")) and value:
             low, _, high = str(value).partition("-")
+            host = section.get(f"{name.rpartition('_')[0]}_host") or section["host"]
             for port in range(int(low), int(high or low) + 1):
-                yield section["host"], port
+                yield host, port
 
 
 @pytest.mark.parametrize(("folder", "files"), TOGETHER)
 def test_they_do_not_meet(folder: str, files: tuple[str, ...], tmp_path: Path) -> None:
-    """docs/pubsub.md, docs/rqp.md: these examples are started one beside the other."""
+    """docs/pubsub.md, docs/rqp.md, docs/ring.md: these examples are started one beside the other."""
     all_of_them = {
         name: places(ROOT / "docs" / "examples" / folder / f"{name}.yaml", tmp_path) for name in files
     }

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tests.cli.shell import Shell, running
-from tests.docs.test_rqp_machines import BLOCK, words
+from tests.docs.bench import BLOCK, words
 from tests.tmq.process import ROOT
 
 

@@ -20,7 +20,7 @@ import yaml
 from services.kit.parent import die_with_parent
 from services.sysv.settings import SysvSettings
 from tests.cli.shell import PATIENCE_S, PROGRAM
-from tests.docs.test_rqp_machines import BLOCK, Command, words
+from tests.docs.bench import BLOCK, Command, words
 from tests.servers import eventually
 from tests.sysv.namespace import own_machine
 from tests.sysv.program import Program
@@ -72,6 +72,15 @@ class Machine:
         if done.returncode:
             return expected(f"{done.stderr.splitlines()[-1]}\n(exit {done.returncode})")
         return expected(done.stdout)
+
+    def complaint(self, line: str) -> str:
+        """The last line of a command that fails."""
+        done = subprocess.run(
+            line, shell=True, cwd=self.folder, env=self._environment, capture_output=True, text=True,
+            timeout=PATIENCE_S,
+        )  # fmt: skip
+        assert done.returncode, done
+        return done.stderr.splitlines()[-1]
 
     def start(self, line: str, ready: str) -> None:
         """In the background, until it says that it is ready."""

@@ -8,18 +8,35 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from redis.exceptions import ResponseError
 
 from tests.faults.episodes import Episode, Kind, Scene, Step, episodes
 from tests.faults.process import EdgeProcess
 from tests.faults.waiting import eventually, together
-from tests.pubsub.cable import Cable
 from tests.servers import Server
 
 TERM_S = 20.0  # an edge's drain
 CALM_S = 1.0  # at most, between two episodes
-Target = Server | EdgeProcess | Cable
+
+
+@runtime_checkable
+class Line(Protocol):
+    """Something that carries, as tests.pubsub.cable.Cable does, or tests.machines.Machine's cable."""
+
+    def break_all(self) -> None: ...
+
+    def pull_out(self) -> None: ...
+
+    def plug_in(self) -> None: ...
+
+    def pinch(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+Target = Server | EdgeProcess | Line
 
 
 @dataclass(slots=True)
@@ -102,13 +119,13 @@ async def do(step: Step, target: Target) -> None:
         case Kind.REWRITE, Server():
             with contextlib.suppress(ResponseError):  # it does so already
                 target.call("BGREWRITEAOF")
-        case Kind.BREAK, Cable():
+        case Kind.BREAK, Line():
             target.break_all()
-        case Kind.PULL, Cable():
+        case Kind.PULL, Line():
             target.pull_out()
             await asyncio.sleep(step.lasts_s)
             target.plug_in()
-        case Kind.PINCH, Cable():
+        case Kind.PINCH, Line():
             target.pinch()
             await asyncio.sleep(step.lasts_s)
             target.release()

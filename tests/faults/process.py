@@ -21,16 +21,24 @@ from services.kit.parent import die_with_parent
 from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
+LOCAL = "127.0.0.1"
 
 
 class EdgeProcess:
     """Its ports are the same after each start, and each start writes a log of its own."""
 
     def __init__(
-        self, name: str, directory: Path, store_url: str, edge: str, settings: dict[str, Any]
+        self,
+        name: str,
+        directory: Path,
+        store_url: str,
+        edge: str,
+        settings: dict[str, Any],
+        host: str = LOCAL,
     ) -> None:
-        """edge: which one; settings: as they stand under `edges.<edge>`."""
+        """edge: which one; settings: as they stand under `edges.<edge>`; host: where its pages are."""
         self.name = name
+        self.host = host
         self.health_port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
@@ -40,7 +48,7 @@ class EdgeProcess:
         directory.mkdir(parents=True, exist_ok=True)
         told = {
             "store": {"url": store_url},
-            "health": {"port": self.health_port},
+            "health": {"host": host, "port": self.health_port},
             "drain": {"spread_s": 0.2, "timeout_s": 2.0},
             "edges": {edge: settings},
         }
@@ -51,7 +59,7 @@ class EdgeProcess:
         self.starts += 1
         with self._log(self.starts).open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", self._module, "--config", str(self._config)],
+                self.command(),
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -59,6 +67,9 @@ class EdgeProcess:
                 preexec_fn=partial(die_with_parent, os.getpid()),
                 start_new_session=True,
             )
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", self._module, "--config", str(self._config)]
 
     @property
     def running(self) -> subprocess.Popen[bytes]:
@@ -90,16 +101,17 @@ class EdgeProcess:
     # what it says of itself; to be asked beside the loop
 
     def is_ready(self) -> bool:
-        return self._page("/readyz") is not None
+        return self.page("/readyz") is not None
 
     def sample(self, name: str) -> float:
         """The sum of a metric's samples; 0 while nobody answers."""
-        lines = (self._page("/metrics") or "").splitlines()
+        lines = (self.page("/metrics") or "").splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + "{"))
 
-    def _page(self, path: str) -> str | None:
+    def page(self, path: str) -> str | None:
+        """None: nobody answers, or not yes."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}{path}", timeout=1.0) as page:
+            with urllib.request.urlopen(f"http://{self.host}:{self.health_port}{path}", timeout=1.0) as page:
                 return str(page.read().decode())
         except (OSError, urllib.error.URLError):
             return None

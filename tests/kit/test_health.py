@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from services.kit.edge import Page
 from services.kit.health import Answers, HealthServer
 from services.kit.layers import SettingsError
 from services.kit.settings import HealthSettings
@@ -36,6 +38,31 @@ async def test_each_page_says_what_it_is_told() -> None:
     with pytest.raises(SettingsError, match=rf"cannot serve health on {host} port {port}: "):
         await HealthServer(HealthSettings(port=port), answers).start()
     await server.close()
+
+
+async def test_an_edge_adds_pages_of_its_own() -> None:
+    pages: dict[str, Page] = {}
+    told = {"number": 1}
+    server = HealthServer(HealthSettings(port=0), Answers(bytes, lambda: None, lambda: None), pages)
+    host, port = await server.start()
+    async with aiohttp.ClientSession() as session:
+        assert (await session.get(f"http://{host}:{port}/echo")).status == 404
+        pages["/echo"] = lambda: told
+        for told["number"] in (2, 3):
+            async with session.get(f"http://{host}:{port}/echo") as response:
+                assert response.status == 200
+                assert response.content_type == "application/json"
+                assert await response.json() == told
+        assert (await session.get(f"http://{host}:{port}/echo/more")).status == 404
+        assert (await session.post(f"http://{host}:{port}/echo")).status == 405
+    await server.close()
+
+
+def test_the_page_of_an_edge_is_served_by_its_process() -> None:
+    with Program() as program:
+        program.event("started")
+        status, text = program.page("/echo")
+        assert (status, json.loads(text)) == (200, {"frame_timeout_s": 30.0})
 
 
 def test_a_process_says_whether_it_is_ready(tmp_path: Path) -> None:

@@ -85,6 +85,23 @@ def read_to_the_end(reader: GarbageReader, wire: bytes) -> None:
     reader.receive_eof()
 
 
+def test_whoever_passes_over_some_passes_over_any_reason() -> None:
+    """Their ends are known; nothing else of them is looked at."""
+    odd = b"\0\0\0\1x\0\0\0\3"
+    wire = encode_garbage(GOOD) + odd + encode_garbage(GOOD)
+    for skip, found in (
+        (1, ([], ("unknown_reason", 13))),
+        (2, ([GOOD], None)),
+        (3, ([], None)),
+        (9, ([], None)),
+    ):
+        for chunks in ([wire], one_by_one(wire)):
+            reader = GarbageReader(50, skip)
+            assert read(reader, chunks) == found
+            assert reader.skipped == min(skip, 3)
+    assert read(GarbageReader(50, 5), [b"\xff\xff\xff\xff"]) == ([], ("message_too_large", 0))
+
+
 def test_no_more_is_held_than_the_unfinished_one() -> None:
     reader = GarbageReader(50)
     list(reader.receive(encode_garbage(GOOD) * 100 + b"\0\0"))

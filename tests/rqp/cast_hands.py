@@ -111,11 +111,12 @@ class HandSender(Hands):
         self.endtransmission = self.listen()
         self._questions = self.datagrams()
 
-    def ask(self, key: int = KEY, address: str = "") -> None:
-        self.throw(encode_question(QuestionMsg(address or self.host, key)))
+    def ask(self, key: int = KEY, address: str = "", host: str = "") -> None:
+        """host: who is asked, if not the other one."""
+        self.throw(encode_question(QuestionMsg(address or self.host, key)), host)
 
-    def throw(self, datagram: bytes) -> None:
-        self._questions.sendto(datagram, (self.other, self.net.request_port))
+    def throw(self, datagram: bytes, host: str = "") -> None:
+        self._questions.sendto(datagram, (host or self.other, self.net.request_port))
 
     async def answer(self, omit_address: bool = False) -> AcceptSenderMsg:
         found = await self.read(self.findreceiver, accept_sender_reader(omit_address))
@@ -186,9 +187,18 @@ class HandReceiver(Hands):
         await self.say(self.net.findreceiver_port, encode_accept_sender(message), host)
 
     async def approval(self, omit_address: bool = False) -> AcceptReceiverMsg:
-        found = await self.read(self.accept_port, accept_receiver_reader(omit_address))
-        assert isinstance(found, AcceptReceiverMsg)
-        return found
+        """What was offered before and declined is passed over."""
+        reader = accept_receiver_reader(omit_address)
+        while True:
+            with await self.accept(self.accept_port) as sock:
+                while octets := await self.octets(sock):
+                    if (found := reader.receive(octets)) is not None:
+                        return found
+
+    async def is_declined(self) -> bool:
+        """Whether the next connection to accept_port ends without an octet."""
+        with await self.accept(self.accept_port) as sock:
+            return await self.octets(sock) == b""
 
     async def chosen(self) -> AcceptReceiverMsg:
         """From a question to the approval."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import TypeVar
 
 from protos.rqp_mca import (
@@ -106,6 +107,15 @@ class Call:
         self._task.cancel()
         await asyncio.wait((self._task,))
 
+    async def rest(self) -> int:
+        """After `stop_reading`: how many octets still come until the connection ends, however it does."""
+        count = 0
+        async with asyncio.timeout(PATIENCE_S):
+            with suppress(OSError):
+                while data := await self._reader.read(1 << 20):
+                    count += len(data)
+        return count
+
     def close(self) -> None:
         self._writer.close()
 
@@ -154,6 +164,11 @@ class McaPeer:
     async def call(self) -> Call:
         async with asyncio.timeout(PATIENCE_S):
             return await self._new.get()
+
+    async def forget(self) -> None:
+        """What was dialled before is over, whether or not anything was said: `call` is of what comes from now on."""
+        while self._new.qsize():
+            await self._new.get_nowait().ended()
 
     async def asked(self, queue_id: int = 7) -> Call:
         """A connection on which the availability of the queue is asked, and nothing is answered yet."""

@@ -21,7 +21,7 @@ from services.store import Queue
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import HERE, agent, ended, is_reserved, keyed
+from tests.rqp.cast_net import HERE, agent, ended, is_reserved, keyed, port_range
 from tests.rqp.cast_steps import QUALITIES, chosen, ends, letters
 from tests.rqp.live import LiveEdge
 
@@ -199,7 +199,6 @@ async def test_a_zombie_without_dead_letters_is_ignored(machines: Machines, hand
         (b"\x7f\0\0\1\0\0\0\0\0\1\1", "zero_port"),
         (b"\x7f\0\0\1\x2c\x58\0\0\0\0\1", "zero_id"),
         (b"\x7f\0\0", "truncated"),
-        (b"", "truncated"),
     ],
 )
 async def test_what_is_no_approval_ends_the_session(
@@ -213,6 +212,18 @@ async def test_what_is_no_approval_ends_the_session(
     await until(lambda: ended(edge, "fault") == 1)
     assert edge.value("penstock_rqp_cast_faults_total", reason=reason) == 1
     await until(lambda: _is_free(edge, queue))
+
+
+async def test_an_answer_that_is_declined_ends_the_session(machines: Machines, hands: HandSender) -> None:
+    """3.3, 5.1: it is no fault; the queue is free again, and its ports need no rest."""
+    edge = await machines.receiver(port_rest_s=600.0, receiver_ports=port_range(2), t_wait2_s=600.0)
+    await keyed(edge)
+    for number in range(1, 4):
+        offer = await hands.asked()
+        await hands.say(offer.accept_port, b"")
+        await until(lambda number=number: ended(edge, "declined") == number)
+    assert edge.value("penstock_rqp_cast_faults_total", reason="truncated") == 0
+    assert await hands.send(b"hello") is Result.SUCCESS
 
 
 async def _is_free(edge: LiveEdge, queue: Queue) -> bool:

@@ -67,6 +67,20 @@ async def test_an_id_that_comes_again_with_other_content(machines: Machines, han
     assert len(edge.log.events("cast_id_clash", peer=HERE, id=5)) == 1
 
 
+async def test_an_id_that_comes_again_for_another_key(machines: Machines, hands: HandSender) -> None:
+    """2.3: the key is part of what is compared."""
+    edge = await machines.receiver(duplicate_result="success")
+    await keyed(edge)
+    other = await keyed(edge, "other", key=8)
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    offer = await hands.asked(8)
+    await hands.approve(offer, id=5)
+    await hands.data(offer, b"hello", key=8)
+    assert (await hands.end()).result is Result.FAILURE
+    assert await edge.bodies(other) == []
+    assert edge.value("penstock_rqp_cast_id_clashes_total") == 1
+
+
 async def test_ids_are_remembered_by_the_store_not_by_the_process(
     machines: Machines, hands: HandSender
 ) -> None:

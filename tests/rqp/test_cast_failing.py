@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
 from protos.rqp_cast import Quality, Result, Sender, SenderAction
 from services.kit.sockets import reset_on_close
+from services.rqp.cast import stock
 from services.store import Queue
 from services.store.asking import Asker
+from services.store.claims import Claims
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import HERE, THERE, agent, failed, got_through, port_range, remote
 from tests.rqp.cast_steps import LARGE, QUALITIES, Closed
+from tests.rqp.conftest import NewServer
 from tests.rqp.live import LiveEdge
 
 
@@ -190,6 +196,38 @@ async def test_ports_rest_after_a_time_out(machines: Machines, receiver: HandRec
         await receiver.confirm(again, Result.FAILURE)
 
 
+async def test_a_receiver_that_does_not_confirm_keeps_no_ports_from_others(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """1.2: they rest for this one; whose messages wait for that, says so."""
+    edge = await machines.sender(
+        asks=(THERE, "127.0.0.3"), t_wait4_s=0.5, port_rest_s=600.0, sender_ports=port_range(1)
+    )
+    bad, good = await remote(edge, "bad", 8), await remote(edge, "good", 7)
+    await edge.put(bad, b"never confirmed")
+    await receiver.question()
+    await receiver.offer(8)
+    await receiver.approval()
+    await receiver.data()
+    await until(lambda: edge.has_condition(bad, "no_port: waits for an endtransmission_port, of "))
+    assert failed(edge, "not_confirmed") == 1
+    with HandReceiver(machines.net, "127.0.0.3") as other:
+        await edge.put(good, b"one", b"two")
+        await receiver.question()
+        await receiver.offer(address=THERE)
+        assert await receiver.is_declined()
+        await until(lambda: failed(edge, "not_begun") == 1)
+        other.asked()
+        for body in (b"two", b"one"):
+            await other.question()
+            await other.offer(address="127.0.0.3")
+            approval = await other.approval()
+            assert (await other.data())[12:] == body
+            await other.confirm(approval, Result.SUCCESS)
+    await until(lambda: edge.is_empty(good))
+    await until(lambda: edge.has_condition(good, ""))
+
+
 async def test_what_is_out_may_be_confirmed_while_the_edge_drains(
     machines: Machines, receiver: HandReceiver
 ) -> None:
@@ -261,3 +299,77 @@ async def test_a_note_of_another_version_is_written_anew(machines: Machines, rec
         return (await note(edge, queue))[0] == "cast1"
 
     await until(has_id)
+
+
+async def test_so_many_messages_wait_for_their_time(
+    machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/rqp.md: of each queue; beyond that nothing more is leased."""
+    monkeypatch.setattr(stock, "MAX_WAITING", 2)
+    monkeypatch.setattr(stock, "WANTED", 1)
+    edge = await machines.sender(first_backoff_s=600.0, max_backoff_s=600.0)
+    queue = await remote(edge)
+    await edge.put(queue, b"1", b"2", b"3", b"4")
+    for number in range(1, 5):
+        assert await receiver.receive(Result.FAILURE) == b"%d" % number
+
+    async def leased(count: int) -> bool:
+        return bool((await edge.stats(queue))["in_flight"] == count)
+
+    await until(partial(leased, 2))
+    await asyncio.sleep(0.3)
+    assert await leased(2)
+
+
+async def test_a_queue_that_is_lost_is_let_go_at_once(
+    new_server: NewServer, machines: Machines, receiver: HandReceiver
+) -> None:
+    """docs/rqp.md: before anybody else can own it, also while a message is out."""
+    server = await new_server()
+    outbox = {"lease_s": 3.0, "renew_s": 0.3}
+    edge = await machines.sender(server=server, edge={"outbox": outbox}, t_wait4_s=600.0)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    approval = await receiver.chosen()
+    await receiver.data()
+    server.stop()
+
+    async def is_shut() -> bool:
+        try:
+            (await receiver.connect(approval.endtransmission_port)).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+    await until(is_shut)
+    server.cont()
+
+
+async def test_what_goes_back_is_back_before_the_queue_is_anothers(
+    machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/rqp.md, "Order": whoever has it next finds it in its order."""
+    order: list[str] = []
+    end, disown = stock.Stock._end, Claims.disown
+
+    def ended(self: stock.Stock) -> None:
+        order.append("back")
+        end(self)
+
+    async def disowned(*named: Any) -> bool:
+        order.append("disowned")
+        return await disown(*named)
+
+    edge = await machines.sender()
+    queue = await remote(edge)
+    await edge.put(queue, b"one", b"two")
+    await receiver.question()
+    monkeypatch.setattr(stock.Stock, "_end", lambda self: later(ended, self))
+    monkeypatch.setattr(Claims, "disown", disowned)
+    await edge.service.stop_taking()
+    assert (order[0], order[-1]) == ("back", "disowned")
+
+
+def later(call: Callable[[stock.Stock], None], told: stock.Stock) -> None:
+    """As from a store that takes its time."""
+    asyncio.get_running_loop().call_later(0.3, call, told)

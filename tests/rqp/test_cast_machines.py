@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from protos.rqp_cast import Result
+from protos.rqp_cast import Host, Result
 from services.rqp.cast import findreceiver
+from services.rqp.cast import machines as machines_module
 from services.store.peer import PeerSpec
 from services.store.rqp_binding import Protocol
 from tests.live import until
@@ -202,3 +204,34 @@ async def test_a_receiver_that_says_who_it_is(machines: Machines, receiver: Hand
         await replica.data()
         await replica.confirm(second, Result.SUCCESS)
         await until(lambda: edge.is_empty(queue))
+
+
+async def test_a_name_that_nobody_answers_for_keeps_no_other_from_being_looked_up(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.1: whoever waits goes on without it."""
+    monkeypatch.setattr(machines_module, "LOOK_UP_S", 0.1)
+    names = {"there": ["127.0.0.9"]}
+
+    async def look_up(name: str) -> list[str]:
+        if name == "slow":
+            await asyncio.Event().wait()
+        return names[name]
+
+    edge = await machines.sender(asks=("slow", "there"), edge={"look_up": look_up, "lookup_s": 0.05})
+    found, there = agent(edge).machines, Host("there", machines.net.request_port)
+    await until(lambda: found.known(there) == ("127.0.0.9",))
+    names["there"] = [THERE]
+    await until(lambda: found.known(there) == (THERE,))
+
+
+async def test_what_a_name_meant_is_forgotten_with_it(machines: Machines, tmp_path: Path) -> None:
+    """1.1."""
+    file = machines.net.rqprc(tmp_path / ".rqprc", ["there", "elsewhere"])
+    resolver = Resolver(there=[THERE], elsewhere=["127.0.0.9"])
+    edge = await machines.sender(asks=(), rqprc=file, edge={"look_up": resolver, "lookup_s": 0.05})
+    found, port = agent(edge).machines, machines.net.request_port
+    await until(lambda: found.known(Host("elsewhere", port)) == ("127.0.0.9",))
+    machines.net.rqprc(file, ["there"])
+    await until(lambda: found.known(Host("elsewhere", port)) == ())
+    assert found.known(Host("there", port)) == (THERE,)

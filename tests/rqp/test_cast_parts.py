@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from protos.rqp_cast import MAX_U32, Kept, ReceiverSettings, SenderSettings
+from protos.rqp_cast import MAX_U32, Kept, Offer, ReceiverSettings, SenderSettings
+from services.rqp.cast import declines
 from services.rqp.cast import ports as ports_module
+from services.rqp.cast.declines import Declines
 from services.rqp.cast.limits import ADDRESSES, Allowance
 from services.rqp.cast.notes import Note
 from services.rqp.cast.ports import ANYBODY, Port, Ports, Whom
@@ -20,7 +22,9 @@ from services.rqp.clock import StoreClock, now
 from services.store import Store
 from services.store.verbs import NOTE
 from tests.live import until
-from tests.rqp.cast_net import HERE, port_range
+from tests.rqp.cast_hands import HandReceiver
+from tests.rqp.cast_machines import Machines
+from tests.rqp.cast_net import HERE, KEY, THERE, agent, port_range
 from tests.servers import Server
 
 RANGE = "20000-20001"
@@ -182,6 +186,38 @@ async def test_a_port_that_rests_serves_others(whom: Whom) -> None:
         assert len(machine.open_all(machine.two, PEER)) == 2
 
 
+async def test_a_port_is_opened_before_it_is_known_for_whom() -> None:
+    """1.2: it cannot be for one that it rests for; in every process."""
+    with Machine() as machine:
+        first, second = machine.open_all(machine.one, ANYBODY)
+        assert first.assign(PEER)
+        assert first.assign(PEER), "it is"
+        first.close(rests=True)
+        again = machine.open(machine.one, ANYBODY)
+        assert again.number == first.number
+        assert not again.assign(PEER)
+        assert again.assign(OTHER)
+        second.close(rests=False)
+        again.close(rests=True)
+        found = {port.number: port for port in machine.open_all(machine.two, ANYBODY)}
+        assert not found[first.number].assign(PEER)
+        assert not found[first.number].assign(OTHER)
+        assert found[second.number].assign(PEER)
+
+
+async def test_whoever_waits_looks_again_at_a_port_that_rests_for_another() -> None:
+    """1.2."""
+    with Machine() as machine:
+        first, _ = machine.open_all(machine.one, PEER)
+        waiting = [asyncio.ensure_future(machine.one.opened(60.0, whom)) for whom in (PEER, OTHER)]
+        await asyncio.sleep(0)
+        first.close(rests=True)
+        found = await waiting[1]
+        assert found.number == first.number
+        found.close(rests=False)
+        waiting[0].cancel()
+
+
 async def test_ports_that_rest_for_nobody_come_first() -> None:
     """1.2: what is late for another one disturbs whoever has its port now."""
     with Machine() as machine:
@@ -222,6 +258,26 @@ async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
 
 
 # settings
+
+
+async def test_so_many_answers_are_declined_at_once(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.3: whoever gave one more waits for T_WAIT2."""
+    edge = await machines.sender()
+    monkeypatch.setattr(declines, "MAX_DECLINED", 2)
+    found = Declines(edge.service.settings.cast, agent(edge).machines)
+    with HandReceiver(machines.net) as receiver:
+        offer = Offer(THERE, THERE, KEY, receiver.accept_port.getsockname()[1], 1)
+        for _ in range(3):
+            found.decline(offer)
+        for _ in range(2):
+            assert await receiver.is_declined()
+        found.decline(offer)
+        assert await receiver.is_declined(), "those before are over"
+        with pytest.raises(BlockingIOError):
+            receiver.accept_port.accept()
+    await found.close()
 
 
 def test_the_times_of_the_document_are_the_defaults() -> None:

@@ -9,11 +9,14 @@ from dataclasses import replace
 import pytest
 
 from protos.rqp_cast import Quality, Result, encode_accept_receiver
+from services.rqp.cast import places, questions
 from services.rqp.cast.ports import Whom
+from services.store import numbers
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import HERE, THERE, agent, ended, keyed, port_range, remote, unanswered, unheard
+from tests.rqp.conftest import NewServer
 
 
 async def test_a_key_that_no_queue_has(machines: Machines, hands: HandSender) -> None:
@@ -88,7 +91,9 @@ async def test_an_address_behind_nat_is_trusted_where_that_is_said(
 
 async def test_all_ports_are_used_up(machines: Machines, hands: HandSender) -> None:
     """1.2: a question is not answered while all ports are open or rest, and is counted."""
-    edge = await machines.receiver(receiver_ports=port_range(2), port_rest_s=0.3, t_wait2_s=0.3)
+    edge = await machines.receiver(
+        receiver_ports=port_range(2), port_rest_s=0.3, t_wait2_s=0.3, t_wait1_s=0.1
+    )
     await keyed(edge)
     await keyed(edge, "other", key=8)
     await hands.asked()
@@ -189,6 +194,103 @@ async def test_one_machine_cannot_have_all_sessions(machines: Machines, hands: H
     await until(lambda: unanswered(edge, "too_many_sessions") == 1)
     with HandSender(machines.net, "127.0.0.5") as other:
         assert (await other.asked(2)).key == 2
+
+
+async def test_a_question_waits_for_a_place(machines: Machines, hands: HandSender) -> None:
+    """1.2: in its turn, if the machine has all its sessions already."""
+    edge = await machines.receiver(max_sessions_per_address=1, t_wait1_s=60.0)
+    for key in range(3):
+        await keyed(edge, f"queue {key}", key=key)
+    offer = await hands.asked(0)
+    for key in (1, 2):
+        hands.ask(key)
+        await until(lambda key=key: agent(edge).questions.sessions.places.waiting == key)
+    for key in (1, 2):
+        await hands.say(offer.accept_port, b"")
+        offer = await hands.answer()
+        assert offer.key == key
+    assert unanswered(edge, "too_many_sessions") == 0
+
+
+async def test_a_question_waits_for_ports(machines: Machines, hands: HandSender) -> None:
+    """1.2."""
+    edge = await machines.receiver(receiver_ports=port_range(2), t_wait1_s=60.0)
+    await keyed(edge)
+    await keyed(edge, "other", key=8)
+    offer = await hands.asked()
+    with HandSender(machines.net, "127.0.0.5") as other:
+        other.ask(8)
+        await until(lambda: agent(edge).questions.sessions.places.waiting == 1)
+        await hands.say(offer.accept_port, b"")
+        assert (await other.answer()).key == 8
+
+
+async def test_so_many_questions_wait_for_a_place(
+    machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.2: of one address, and of all; they keep nobody from being asked who has room."""
+    monkeypatch.setattr(places, "MAX_WAITING_OF_ADDRESS", 2)
+    monkeypatch.setattr(places, "MAX_WAITING", 3)
+    monkeypatch.setattr(questions, "MAX_JUDGED", 1)
+    edge = await machines.receiver(max_sessions_per_address=1, t_wait1_s=60.0)
+    found = agent(edge).questions.sessions.places
+    for key in range(8):
+        await keyed(edge, f"queue {key}", key=key)
+    await hands.asked(0)
+    for key in (1, 2):
+        hands.ask(key)
+        await until(lambda key=key: found.waiting == key)
+    hands.ask(3)
+    await until(lambda: unanswered(edge, "too_many_sessions") == 1)
+    with HandSender(machines.net, "127.0.0.5") as other:
+        await other.asked(4)
+        other.ask(5)
+        await until(lambda: found.waiting == 3)
+        other.ask(6)
+        await until(lambda: unanswered(edge, "too_many_sessions") == 2)
+    with HandSender(machines.net, "127.0.0.6") as third:
+        assert (await third.asked(7)).key == 7
+
+
+async def test_so_many_questions_wait_for_the_store(
+    new_server: NewServer, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: more are not looked at, wherever they come from."""
+    monkeypatch.setattr(questions, "MAX_JUDGED", 2)
+    server = await new_server()
+    edge = await machines.receiver(server=server)
+    with HandSender(machines.net) as hands, HandSender(machines.net, "127.0.0.5") as other:
+        server.stop()
+        for hand in (hands, other, hands):
+            hand.ask()
+        await until(lambda: unanswered(edge, "too_many_questions") == 1)
+        server.cont()
+    await until(lambda: unanswered(edge, "unknown_key") + unanswered(edge, "unavailable") == 2)
+
+
+async def test_a_flood_for_strange_keys_does_not_wait_for_the_store(
+    new_server: NewServer, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: `unknown_key`, as nobody here has them, without a place among those that wait for it."""
+    monkeypatch.setattr(numbers, "BUSY_S", 600.0)
+    server = await new_server()
+    edge = await machines.receiver(server=server)
+    queue = await keyed(edge)
+    store = edge.service.store
+
+    async def lacks() -> bool:
+        strange = (store.numbered("rqp-cast", 1000 + number) for number in range(numbers.BUSY))
+        await asyncio.gather(*strange, return_exceptions=True)
+        return store.numbers.lacks("rqp-cast", 8)
+
+    await until(lacks)
+    with HandSender(machines.net) as hands:
+        server.stop()
+        hands.ask(8)
+        await until(lambda: unanswered(edge, "unknown_key") == 1)
+        server.cont()
+        assert await hands.send(b"hello") is Result.SUCCESS
+    assert await edge.bodies(queue) == [b"hello"]
 
 
 async def test_a_flood_of_questions_costs_bounded_work(machines: Machines, hands: HandSender) -> None:

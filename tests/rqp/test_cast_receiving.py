@@ -14,8 +14,8 @@ from protos.rqp_cast import (
     accept_sender_reader,
     encode_accept_receiver,
 )
-from services.store.claims import Claims
-from services.store.errors import StoreUnavailable
+from services.store.claims import Asked, Claims
+from services.store.errors import OutcomeUnknown, StoreUnavailable
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines
@@ -115,6 +115,15 @@ async def test_a_live_session_keeps_its_reservation(machines: Machines, hands: H
     await hands.approve(offer)
     await hands.data(offer, b"late")
     assert (await hands.end()).result is Result.SUCCESS
+
+
+async def test_who_has_it_reserved_can_be_seen(machines: Machines, hands: HandSender) -> None:
+    """3.2, docs/rqp.md: the edge, the session's number there, the sender's address."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    await hands.asked()
+    protocol, name, number, address = (await edge.stats(queue))["reserved_by"].split(" ")
+    assert (protocol, name.startswith("rqp-"), number, address) == ("rqp-cast", True, "1", hands.host)
 
 
 async def test_the_reservation_is_looked_at_again_by_the_insertion(
@@ -265,6 +274,58 @@ async def test_a_reservation_is_renewed_again_after_the_store_failed_once(
     await hands.approve(offer)
     await hands.data(offer, b"hello")
     assert (await hands.end()).result is Result.SUCCESS
+
+
+async def test_a_renewal_that_is_slow_does_not_come_behind_the_end(
+    machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: freed by every end of the session, whatever was on its way to the store."""
+    begun, may_go, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    reserve = Claims.reserve
+
+    async def slowly(*named: Any) -> int:
+        begun.set()
+        await may_go.wait()
+        try:
+            return await reserve(*named)
+        finally:
+            gone.set()
+
+    async def first_at_once(*named: Any) -> int:
+        if isinstance(named[-1], Asked):
+            return await reserve(*named)
+        return await asyncio.shield(asyncio.ensure_future(slowly(*named)))
+
+    monkeypatch.setattr(Claims, "reserve", first_at_once)
+    edge = await machines.receiver(reservation_s=6.0)
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    await until(begun.is_set)
+    await hands.say(offer.accept_port, b"")
+    await asyncio.sleep(0.3)  # for an end that does not wait
+    may_go.set()
+    await gone.wait()
+    await until(lambda: ended(edge, "declined") == 1)
+    assert not await is_reserved(edge, queue)
+
+
+async def test_a_reservation_whose_answer_was_lost_is_freed(
+    machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: the store may have made it."""
+    reserve = Claims.reserve
+
+    async def lose_the_answer(*named: Any) -> int:
+        await reserve(*named)
+        monkeypatch.setattr(Claims, "reserve", reserve)
+        raise OutcomeUnknown
+
+    monkeypatch.setattr(Claims, "reserve", lose_the_answer)
+    edge = await machines.receiver(reservation_s=600.0)
+    await keyed(edge)
+    hands.ask()
+    await until(lambda: unanswered(edge, "unavailable") == 1)
+    assert await hands.send(b"hello") is Result.SUCCESS
 
 
 async def test_sessions_end_before_the_edge_does(machines: Machines, hands: HandSender) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from protos.rqp_cast import Quality, Result
+from services.rqp.cast.stock import WANTED
 from services.store import records
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
@@ -93,18 +94,32 @@ async def test_no_answer_within_t_wait1(machines: Machines, receiver: HandReceiv
 async def test_an_uncertain_message_without_answer_is_put_back(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.1: then the next one has its turn; both are sent when somebody answers."""
-    edge = await machines.sender(t_wait1_s=0.2)
+    """4.1: to its place, also before those that were taken ahead with it; all are sent when somebody answers."""
+    edge = await machines.sender()
     queue = await remote(edge, reliable=False)
-    await edge.put(queue, b"first", b"second")
+    await edge.put(queue, *(b"%d" % number for number in range(WANTED + 8)))
     await receiver.question()
     await until(lambda: failed(edge, "no_answer") == 1)
-    found = []
-    for _ in range(2):
+    for number in range(WANTED + 8):
         await receiver.chosen()
-        found.append((await receiver.data())[12:])
-    assert sorted(found) == [b"first", b"second"]
+        assert (await receiver.data())[12:] == b"%d" % number
     await until(lambda: edge.is_empty(queue))
+    assert failed(edge, "no_answer") == 1
+
+
+async def test_a_certain_message_without_answer_moves_to_the_end(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """4.1: of all that wait, not only of those that were taken ahead."""
+    edge = await machines.sender()
+    queue = await remote(edge)
+    await edge.put(queue, *(b"%d" % number for number in range(WANTED + 8)))
+    await receiver.question()
+    await until(lambda: failed(edge, "no_answer") == 1)
+    for number in (*range(1, WANTED + 8), 0):
+        assert await receiver.receive() == b"%d" % number
+    await until(lambda: edge.is_empty(queue))
+    assert failed(edge, "no_answer") == 1
 
 
 async def test_the_first_answer_counts(machines: Machines, receiver: HandReceiver) -> None:
@@ -122,6 +137,31 @@ async def test_the_first_answer_counts(machines: Machines, receiver: HandReceive
         assert (await receiver.data())[12:] == b"hello"
         await receiver.confirm(approval, Result.SUCCESS)
         await until(lambda: edge.is_empty(queue))
+
+
+async def test_an_answer_that_is_not_taken_is_declined(machines: Machines, receiver: HandReceiver) -> None:
+    """3.3: by a connection without an octet: its receiver need not wait for T_WAIT2."""
+    edge = await machines.sender()
+    queue = await remote(edge)
+    await receiver.offer(key=8)
+    assert await receiver.is_declined()
+    await edge.put(queue, b"hello")
+    assert await receiver.receive() == b"hello"
+    await receiver.offer()
+    assert await receiver.is_declined()
+
+
+async def test_a_group_whose_answers_are_not_declined(machines: Machines, receiver: HandReceiver) -> None:
+    """3.3."""
+    group = {"old": {"addresses": [machines.net.at(THERE)], "decline": False}}
+    edge = await machines.sender(asks=(), peers=group)
+    queue = await remote(edge)
+    await receiver.offer()
+    await until(lambda: unheard(edge, "not_asked") == 1)
+    await edge.put(queue, b"hello")
+    await receiver.question()
+    await receiver.offer()
+    assert not await receiver.is_declined(), "the first connection is that of the approval"
 
 
 async def test_answers_that_nobody_asked_for(machines: Machines, receiver: HandReceiver) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+
+import pytest
 
 from protos.rqp_cast import Result
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import HERE, THERE, agent, got_through, keyed, port_range, remote
+from tests.rqp.live import LiveEdge
 from tests.rqp.program import EdgeProgram
 from tests.servers import Server
 
@@ -70,6 +74,48 @@ async def test_two_queues_for_one_key_take_turns(machines: Machines, receiver: H
     assert sorted(found) == [b"first", b"second"]
 
 
+async def test_two_queues_for_one_key_of_two_systems(machines: Machines, receiver: HandReceiver) -> None:
+    """4.4: one that is away holds up nothing for the other; an answer is for whoever asked its machine."""
+    groups = {
+        "near": {"addresses": [machines.net.at(THERE)]},
+        "far": {"addresses": [machines.net.at("127.0.0.3")]},
+    }
+    edge = await machines.sender(asks=(), peers=groups, t_wait1_s=60.0)
+    near, far = await remote(edge, "near", peers=["near"]), await remote(edge, "far", peers=["far"])
+    with HandReceiver(machines.net, "127.0.0.3") as other:
+        await edge.put(far, b"to the far one")
+        await other.question()
+        for body in (b"one", b"two"):
+            await edge.put(near, body)
+            assert await receiver.receive() == body
+        await other.offer(address="127.0.0.3")
+        approval = await other.approval()
+        assert (await other.data())[12:] == b"to the far one"
+        await other.confirm(approval, Result.SUCCESS)
+    for queue in (near, far):
+        await until(partial(edge.is_empty, queue))
+
+
+@pytest.mark.parametrize("peers", [[], ["near"], ["near", "far"], ["same"]])
+async def test_two_queues_for_one_key_and_machine(
+    machines: Machines, receiver: HandReceiver, peers: list[str]
+) -> None:
+    """4.4: whatever their groups are called."""
+    near = {"addresses": [machines.net.at(THERE)]}
+    groups = {"near": near, "same": near, "far": {"addresses": [machines.net.at("127.0.0.3")]}}
+    edge = await machines.sender(asks=(), peers=groups)
+    queues = [await remote(edge, "first", peers=["near"]), await remote(edge, "second", peers=peers)]
+    for queue in queues:
+        await edge.put(queue, queue.name.encode())
+    found = []
+    for _ in queues:
+        approval = await receiver.chosen()
+        assert receiver.asked() == 0
+        found.append((await receiver.data())[12:])
+        await receiver.confirm(approval, Result.SUCCESS)
+    assert sorted(found) == [b"first", b"second"]
+
+
 async def test_attempts_wait_for_a_port(machines: Machines, receiver: HandReceiver) -> None:
     """1.2: while all endtransmission_ports are open nothing more is asked."""
     edge = await machines.sender(sender_ports=port_range(1))
@@ -100,6 +146,29 @@ async def test_only_one_process_of_a_machine_sends(machines: Machines, receiver:
     await second.put(queue, b"two")
     assert await receiver.receive() == b"two"
     await until(lambda: second.is_empty(queue))
+
+
+async def test_a_port_that_another_program_has_is_told_of(machines: Machines) -> None:
+    """1: nobody sends then. A process that waits because another one of ours sends tells nothing."""
+    with HandReceiver(machines.net, HERE) as stranger:
+        taken = stranger.listen(machines.net.findreceiver_port)
+        edge = await machines.sender(edge={"outbox": {"renew_s": 0.1}})
+        await remote(edge)
+        await until(lambda: warnings(edge))
+        taken.close()
+    await until(lambda: edge.value("penstock_rqp_owned_queues", protocol="rqp-cast") == 1)
+    second = await machines.sender(edge={"outbox": {"renew_s": 0.1}})
+    port = machines.net.findreceiver_port
+    assert warnings(edge) == [
+        f"nothing is sent: another program has TCP port {port} (findreceiver_port), and no edge sends what is in 'out'"
+    ]
+    await asyncio.sleep(0.5)  # it looks several times
+    assert warnings(second) == []
+
+
+def warnings(edge: LiveEdge) -> list[str]:
+    found = edge.log.events("findreceiver_taken")
+    return [line.getMessage() for line in found if line.levelno == logging.WARNING]
 
 
 async def test_workers_of_one_machine(new_server: NewServer, machines: Machines, tmp_path: Path) -> None:

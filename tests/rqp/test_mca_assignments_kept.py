@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -37,6 +38,41 @@ async def test_a_message_keeps_it_for_the_whole_ttl(server: Server, start: Start
         return await assigned_until(edge, queue) > first
 
     await until(is_kept)
+
+
+async def test_a_question_keeps_it_too(server: Server, start: Start) -> None:
+    """Any message that names it does."""
+    edge = await start(server, mca={"reservation_ttl_s": 2.0})
+    queue = await edge.numbered("orders", 1)
+    await edge.numbered("end", 99)
+    client = await edge.client()
+    await client.request(1)
+    first = await assigned_until(edge, queue)
+    await asyncio.sleep(0.05)  # the clocks have milliseconds
+
+    async def is_kept() -> bool:
+        assert await client.is_available(1, 99)
+        return await assigned_until(edge, queue) > first
+
+    await until(is_kept)
+
+
+async def test_what_is_made_up_for_is_the_rest_of_the_ttl(server: Server, start: Start) -> None:
+    """Nobody keeps it for longer than the ttl after the last message."""
+    edge = await start(server, mca={"reservation_ttl_s": 12.0})
+    queue = await edge.numbered("orders", 1)
+    client = await edge.client()
+    await client.request(1)
+    first = await assigned_until(edge, queue)
+    await asyncio.sleep(0.05)  # the clocks have milliseconds
+    await client.put(1, b"hello")
+    put_ms = time.time() * 1000
+
+    async def is_renewed() -> bool:
+        return await assigned_until(edge, queue) > first
+
+    await until(is_renewed)  # after a fourth of it
+    assert await assigned_until(edge, queue) < put_ms + 12_000 + 2_000
 
 
 async def test_what_is_assigned_after_the_connection_ended_is_freed(

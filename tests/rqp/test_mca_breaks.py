@@ -7,11 +7,12 @@ import asyncio
 import pytest
 
 from protos.rqp_mca import AvailableConfirm, Data, QueueConfirm, QueueRequest
+from services.store import records
 from tests.live import until
 from tests.rqp.conftest import Start
 from tests.rqp.mca_client import UNRELIABLE
 from tests.rqp.mca_failing import failures, sending_edge
-from tests.rqp.mca_peer import McaPeer
+from tests.rqp.mca_peer import McaPeer, take_one
 from tests.servers import Server
 
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
@@ -185,6 +186,26 @@ async def test_what_was_put_in_before_the_limit_was_lowered(
         (b"x", "too_large_for_peers"),
         (b"y", "too_large_for_peers"),
     ]
+
+
+async def test_attributes_count_towards_no_limit(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.1: they stay behind. As `penstock rqp send --reliable` puts it in: alone, and several in one entry."""
+    first = await start(server)
+    queue = await first.remote("away", maxMessageBytes=101)
+    said = {"certain": True, "beside": "x" * 200}
+    bodies = [b"%d" % number + b"y" * size for number, size in enumerate((99, 99, 100, 99))]
+    for body in bodies:
+        await first.put_records(queue, records.encode(body, said))
+    await first.put_records(queue, *(records.encode(body, said) for body in bodies))
+    await first.check_nothing_is_left()
+    await first.replace_remote("away", maxMessageBytes=100)
+    edge = await sending_edge(server, start, peer)
+    call = await peer.reserved()
+    for body in (bodies[0], bodies[1], bodies[3]) * 2:
+        await take_one(call, body)
+    await until(lambda: edge.is_empty(queue))
+    told = [(letter.body, letter.reason, letter.error) for letter in await edge.dead(queue)]
+    assert told == [(bodies[2], "too_large_for_peers", "101 octets, peers take 100")] * 2
 
 
 async def test_unreliable_messages_go_on_after_a_lost_connection(

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from protos.rqp_mca import AvailableConfirm, DataConfirm, Profile, QueueConfirm, encode_message
+from protos.rqp_mca import (
+    MAX_RUN,
+    AvailableConfirm,
+    Confirm,
+    DataConfirm,
+    Limits,
+    Profile,
+    QueueConfirm,
+    encode_available_request,
+    encode_data_confirm,
+    encode_message,
+)
+from protos.types import PeerError
+from services.rqp.mca.channel import Channel
+from services.rqp.mca.directory import Endpoint
 from tests.live import until
 from tests.rqp.conftest import Start
 from tests.rqp.mca_failing import failures, sending_edge
@@ -102,6 +118,59 @@ async def test_a_confirm_before_its_data(server: Server, start: Start, peer: Mca
     again.confirm()
     await until(lambda: edge.is_empty(queue))
     assert failures(edge, "unexpected_confirm") == 1
+
+
+class Counting:
+    """Whom a channel tells: so many messages are out."""
+
+    def __init__(self, out: int) -> None:
+        self.out = out
+        self.told: list[tuple[Confirm, int]] = []
+
+    def awaited(self, channel: Channel) -> int:
+        return self.out
+
+    def received(self, channel: Channel, confirm: Confirm, awaited: int) -> None:
+        self.told.append((confirm, awaited))
+
+    def lost(self, channel: Channel, trouble: str | PeerError) -> None:
+        raise AssertionError(trouble)
+
+    def has_room(self) -> None:
+        pass
+
+
+async def test_a_confirm_counts_for_none_that_the_one_before_made_room_for(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """3.3: though all came at once. So many at a time are two runs (1.5)."""
+    edge = await start(server)
+    dialler = edge.service.agents[0].dialler  # type: ignore[attr-defined]
+    hearer = Counting(MAX_RUN + 3)
+    endpoint = Endpoint(peer.host, peer.port, Profile.PACKED, MAX_RUN)
+    first = encode_available_request(Profile.PACKED, 7)
+    channel = Channel(endpoint, dialler, Limits(), hearer, first)
+    await peer.asked()
+    confirms = encode_data_confirm(Profile.PACKED) * (MAX_RUN + 2)
+    channel.received(confirms, asyncio.get_running_loop().time())
+    assert hearer.told == [(DataConfirm(MAX_RUN), MAX_RUN + 3), (DataConfirm(2), 3)]
+    channel.close()
+
+
+async def test_what_a_peer_did_is_told_until_it_is_asked_anew(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """docs/rqp.md: the condition names the peers that broke the protocol when they were last asked."""
+    edge = await sending_edge(server, start, peer, availability_timeout_s=0.2)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    while f"{peer.address}: unknown" not in await edge.condition(queue):
+        (await peer.asked()).say_octets(b"\xff")
+
+    async def is_told_no_more() -> bool:
+        return await edge.condition(queue) == "no_receiver: no peer has queue 7"
+
+    await until(is_told_no_more)
 
 
 async def test_a_confirm_of_another_profile(server: Server, start: Start, peer: McaPeer) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from services.store import Queue, StoreUnavailable
 from services.store.domain import Domain
+from services.store.errors import OutcomeUnknown
 from tests.live import until
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_client import Client
@@ -57,6 +58,31 @@ async def test_what_many_may_hold_from_now_on(edge: LiveEdge, client: Client) ->
         await other.request(1)
         await other.put(1, b"b")
     assert await edge.bodies(queue) == [b"a", b"b"] * 3
+    assert await reserved_by(edge, queue) == ""
+
+
+async def test_what_many_may_hold_by_the_time_it_is_assigned(
+    edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`exclusive: false` is said while the store is asked: it is kept for nobody."""
+    queue = await edge.numbered("orders", 1)
+    reserve, asked, let_go = Domain.reserve, asyncio.Event(), asyncio.Event()
+
+    async def reserve_late(self: Domain, *named: Any) -> int:
+        fence = await reserve(self, *named)
+        asked.set()
+        await let_go.wait()
+        return fence
+
+    monkeypatch.setattr(Domain, "reserve", reserve_late)
+    requested = asyncio.ensure_future(client.request(1))
+    await asked.wait()
+    assert await reserved_by(edge, queue)
+    await edge.replace_numbered("orders", 1, exclusive=False)
+    known = await edge.service.store.numbered("rqp-mca", 1)
+    await until(lambda: not known.spec.bindings.rqp_mca.exclusive)
+    let_go.set()
+    await requested
     assert await reserved_by(edge, queue) == ""
 
 
@@ -118,3 +144,31 @@ async def test_who_holds_it(edge: LiveEdge, client: Client) -> None:
     words = (await reserved_by(edge, queue)).split()
     assert words[:2] == ["mca", edge.service.name]
     assert words[-1] == f"{host}:{port}"
+
+
+async def test_an_assignment_whose_answer_was_lost_is_freed(
+    edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store had granted it, and the connection never learns that."""
+    queue = await edge.numbered("orders", 1)
+    await edge.numbered("end", END)
+    reserve = Domain.reserve
+    was_granted = []
+
+    async def lose(self: Domain, *args: Any) -> int:
+        monkeypatch.setattr(Domain, "reserve", reserve)
+        was_granted.append(await reserve(self, *args))
+        raise OutcomeUnknown
+
+    monkeypatch.setattr(Domain, "reserve", lose)
+    asking = asyncio.create_task(client.request(1))
+    await until(lambda: was_granted)
+
+    async def is_free() -> bool:
+        return await reserved_by(edge, queue) == ""
+
+    await until(is_free)
+    other = await edge.client()
+    assert await other.is_available(1, END)
+    asking.cancel()
+    await asyncio.wait((asking,))

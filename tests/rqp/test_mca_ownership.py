@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
+from protos.rqp_mca import QueueConfirm
 from services.rqp.mca import feed
 from services.rqp.mca.feed import Feed
 from services.store import Queue
+from services.store.asking import Asker
 from services.store.domain import Domain
+from services.store.waits import StoreWaits
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_peer import McaPeer, peer_settings
+from tests.rqp.mca_peer import McaPeer, peer_settings, take_one
 from tests.rqp.program import EdgeProgram
 from tests.servers import Server
 
@@ -132,3 +135,47 @@ async def test_no_more_is_taken_ahead_than_its_octets_allow(
     await until(lambda: edge.is_empty(queue))
     assert len(held) > 1
     assert max(held) < 64 << 10
+
+
+async def test_who_holds_messages_and_owns_nothing_is_not_waited_for_for_ever(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """Until the dead have surely been swept, and no longer: he took a message out of it as of any other queue."""
+    waits = {"session_timeout_s": 2.0, "heartbeat_s": 0.2, "sweep_s": 0.1}
+    idle = await start(server, store=waits)
+    await idle.service.stop_taking()
+    queue = await idle.remote("away", spec={"visibilityTimeout": "100ms"})
+    await idle.put(queue, b"one", b"two")
+    holder = StoreWaits(**waits).store(server.url, "holder", 30.0, lambda reason, number: None)
+    try:
+        asker = Asker(holder.domain(queue.domain).pipe)
+        held = await asker.take(queue, 1)
+        edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT}, store=waits)
+        await take_one(await peer.reserved(), b"two")
+        await asker.settle(held)
+        await until(lambda: edge.is_empty(queue))
+    finally:
+        await holder.close()
+
+
+async def test_what_was_written_goes_out_no_more_once_the_queue_is_lost(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """It may be another's already: a peer that reads late gets no whole message of the one before."""
+    outbox = {"lease_s": 15.0, "renew_s": 0.2, "look_s": 30.0}
+    edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT}, outbox=outbox)
+    queue = await edge.remote("away", maxMessageBytes=15 << 20)
+    body = bytes(12 << 20)
+    await edge.put(queue, body)
+    call = await peer.requested()
+    await call.stop_reading()
+    call.say(QueueConfirm(7))
+    await until(lambda: leased_and_blocked(edge))
+    await edge.tools.look_at(queue.domain).link.call("HSET", queue.keys[1], "own_until", 0)
+    await until(lambda: edge.log.events("rqp_lost", queue="away"))
+    assert await call.rest() < len(body)
+
+
+def leased_and_blocked(edge: LiveEdge) -> bool:
+    """What was written waits in the edge: buffers do not hold it all."""
+    return edge.output.total > 0

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from protos.rqp_cast import Host
 from protos.rqp_mca import AvailableConfirm, Profile, QueueConfirm, QueueRequest
+from services.rqp.mca.rqprc import read_machine
 from services.rqp.mca.settings import McaPeer, parse_address
 from services.store.keys import RegistryKeys
 from services.store.peer import PeerSpec
@@ -68,6 +70,40 @@ async def test_bad_lines_stop_none_of_the_good_ones(
     await edge.put(queue, b"one")
     await take_one(await peer.reserved(), b"one")
     assert [line.line for line in edge.log.events("rqprc_line_skipped")] == [1, 3]
+
+
+async def test_ipv6_in_the_file(server: Server, start: Start, tmp_path: Path) -> None:
+    """RQP/cast has no room for it, this protocol has (1.1). The name is what the line says, without the port."""
+    async with Peer("::1") as peer:
+        file = tmp_path / ".rqprc"
+        file.write_text(f"::1\n[::1]:{peer.port} # here\n[::1]:0\n")
+        edge = await start(server, mca={"rqprc": str(file)})
+        queue = await edge.remote("away", peers=["[::1]"])
+        await edge.put(queue, b"one")
+        await take_one(await peer.reserved(), b"one")
+        assert [line.line for line in edge.log.events("rqprc_line_skipped")] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("word", "machine"),
+    [
+        ("[::1]", Host("[::1]", 11311)),
+        ("[fe80::0:1]:5", Host("[fe80::1]", 5)),
+        ("mca.example:5", Host("mca.example", 5)),
+        ("10.0.0.7", Host("10.0.0.7", 11311)),
+    ],
+)
+def test_lines_of_the_file(word: str, machine: Host) -> None:
+    assert read_machine(word, 11311) == machine
+
+
+@pytest.mark.parametrize(
+    "word", ["::1", "[::1", "[::1]5", "[::1]:", "[::1]:65536", "[10.0.0.7]", "[]", "host:5:6"]
+)
+def test_what_is_no_line(word: str) -> None:
+    problem = read_machine(word, 11311)
+    assert isinstance(problem, str)
+    assert "RQP/cast" not in problem
 
 
 async def test_a_file_that_is_not_there_yet(server: Server, start: Start, peer: Peer, tmp_path: Path) -> None:
@@ -159,6 +195,48 @@ async def test_what_is_out_to_a_dropped_peer_may_still_be_confirmed(
     call.confirm()
     await take_one(await other_peer.reserved(), b"two")
     await until(lambda: edge.is_empty(queue))
+
+
+# the same name in several places (docs/rqp.md, Peers: the first that knows it says what it means)
+
+
+async def test_settings_stand_over_the_store_and_the_store_over_the_file(
+    server: Server, start: Start, tmp_path: Path
+) -> None:
+    file = tmp_path / ".rqprc"
+    file.write_text("one:1\ntwo:1\nthree:1\n")
+    dns = {
+        name: f"127.0.0.{number}" for number, name in enumerate(("one", "two", "three", "store", "said"), 1)
+    }
+
+    async def look_up(name: str) -> list[str]:
+        return [dns[name]]
+
+    mca = {"rqprc": str(file), "peers": {"three": {"addresses": ["said:3"]}}}
+    edge = await start(server, look_up=look_up, mca=mca)
+    for name in ("two", "three"):
+        await edge.tools.peers.apply(name, registered("store:2"))
+    directory = edge.service.agents[0].directory  # type: ignore[attr-defined]
+
+    def found() -> list[list[str]]:
+        return [list(directory.endpoints([name])) for name in ("one", "two", "three")]
+
+    await until(lambda: found() == [["127.0.0.1:1"], ["127.0.0.4:2"], ["127.0.0.5:3"]])
+    await edge.tools.peers.delete("two")
+    await until(lambda: found()[1] == ["127.0.0.2:1"])
+
+
+async def test_another_profile_is_another_receiving_mca(server: Server, start: Start, peer: Peer) -> None:
+    """1.2: nobody knows which of them the peer understands, so it is asked in both."""
+    peers = {
+        profile.value: {"addresses": [peer.address], "profile": profile.value}
+        for profile in (Profile.PACKED, Profile.WORD)
+    }
+    edge = await start(server, mca={"peers": peers, "availability_timeout_s": 20.0})
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    calls = [await peer.asked(), await peer.asked()]
+    assert {call.parser.profile for call in calls} == {Profile.PACKED, Profile.WORD}
 
 
 # addresses in settings

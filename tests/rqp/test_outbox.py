@@ -131,6 +131,7 @@ async def test_a_queue_that_is_deleted(server: Server, start: Start, peer: McaPe
     await edge.tools.delete(queue)
     await call.ended()
     await until(lambda: owned(edge) == 0)
+    await peer.forget()
     fresh = await edge.remote("away")
     await edge.put(fresh, b"three")
     again = await peer.reserved()

@@ -138,9 +138,10 @@ class Desk:
         origin: str = "test 1",
         holder: str = "",
         source: Source | None = None,
+        **how: Any,
     ) -> asyncio.Future[list[tuple[int, StoreError]]]:
         future, done = self._answer()
-        self.pipe.publish(source or self.source, queue, encode(*messages), origin, done, holder)
+        self.pipe.publish(source or self.source, queue, encode(*messages), origin, done, holder, **how)
         return future
 
     async def publish(self, queue: Queue, *messages: bytes, **how: Any) -> list[tuple[int, StoreError]]:

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from services.store import Queue, QueueSpec
+from services.store import Queue, QueueSpec, registry
 from services.store.errors import NumberTaken, QueueUnknown
-from services.store.numbers import Numbers
+from services.store.numbers import BUSY, BUSY_S, Numbers
 from services.store.registry import EVERYTHING
 from tests.servers import Server
 from tests.store.desk import Desk, until
@@ -136,7 +137,7 @@ async def test_what_was_being_looked_for_when_something_changed_is_not_remembere
         numbers.changed()
         return queue
 
-    numbers = Numbers(look)
+    numbers = Numbers(look, nothing_listed)
     numbers.follow(True)
     assert await numbers.ask("rqp-mca", 7) is queue
     assert numbers.held("rqp-mca", 7) is None
@@ -167,6 +168,59 @@ async def test_that_there_is_none_is_not_remembered(desk: Desk) -> None:
             await edge.store.numbered("rqp-mca", 7)
         await desk.queue("orders", **mca(7))
         assert (await edge.store.numbered("rqp-mca", 7)).name == "orders"
+
+
+async def nothing_listed() -> frozenset[str] | None:
+    return None
+
+
+async def look_for_many(desk: Desk) -> None:
+    strange = (desk.store.numbered("rqp-cast", 1000 + number) for number in range(BUSY))
+    assert {type(each) for each in await asyncio.gather(*strange, return_exceptions=True)} == {QueueUnknown}
+
+
+def lacks(desk: Desk, number: int) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        await look_for_many(desk)
+        return desk.store.numbers.lacks("rqp-mca", number)
+
+    return found
+
+
+async def test_while_many_are_looked_for_a_strange_number_costs_no_question(desk: Desk) -> None:
+    """Those that there are are found as ever; and one that is made meanwhile, as soon as that is told."""
+    await desk.queue("orders", **mca(7))
+    async with desk.another() as edge:
+        edge.store.look_after()
+        told: list[str] = []
+        edge.store.watch(told.append)
+        await until(lambda: EVERYTHING in told)
+        assert not edge.store.numbers.lacks("rqp-mca", 8)
+        await until(lacks(edge, 8))
+        assert not edge.store.numbers.lacks("rqp-mca", 7)
+        assert (await edge.store.numbered("rqp-mca", 7)).name == "orders"
+        await desk.queue("returns", **mca(8))
+        await until(lambda: "returns" in told)
+        await look_for_many(edge)
+        assert (await edge.store.numbered("rqp-mca", 8)).name == "returns"
+        await until(lacks(edge, 9))
+        await asyncio.sleep(BUSY_S)
+        assert not edge.store.numbers.lacks("rqp-mca", 9), "in calm, the store is asked"
+
+
+async def test_a_list_that_is_too_long_is_not_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MAX_LISTED", 1)
+    await desk.queue("orders", **mca(7))
+    assert await desk.store.registry.all_numbers() == {"rqp-mca 7"}
+    await desk.queue("returns", **mca(8))
+    assert await desk.store.registry.all_numbers() is None
+
+
+async def test_where_nobody_follows_the_changes_every_number_is_looked_for(desk: Desk) -> None:
+    async with desk.another() as other:
+        for _ in range(3):
+            await look_for_many(other)
+            assert not other.store.numbers.lacks("rqp-cast", 1000)
 
 
 async def test_nothing_is_remembered_where_nobody_follows_the_changes(desk: Desk) -> None:

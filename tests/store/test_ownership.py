@@ -3,8 +3,8 @@
 import pytest
 
 from services.store import QueueSpec
-from services.store.errors import QueueUnknown
-from tests.store.desk import Desk, until
+from services.store.errors import LeaseLost, QueueUnknown
+from tests.store.desk import Desk, bodies, numbered, until
 
 
 async def test_one_owner_at_a_time(desk: Desk) -> None:
@@ -88,3 +88,33 @@ async def test_a_queue_that_is_gone_is_owned_by_nobody(desk: Desk) -> None:
     assert not await desk.domain.set_condition(queue, "late", fence)
     assert not await desk.domain.disown(queue, "edge 1", fence)
     assert await desk.domain.link.call("HGET", queue.keys[1], "condition") is None
+
+
+async def test_an_owner_that_begins_anew_reclaims_what_others_had_leased(desk: Desk) -> None:
+    """Whoever owned it before may have died with it: its order is the old one, and nothing counts as failed."""
+    queue = await desk.queue(max_deliveries=1)
+    await desk.put(queue, *numbered(100))
+    async with desk.another() as other:
+        await other.settle((await other.take(queue, 40))[:1])
+        await other.release(await other.take(queue, 10))
+        held = await other.take(queue, 30)
+        fence = await desk.domain.own(queue, "me", 60_000)
+        assert fence is not None
+        assert await desk.domain.reclaim(queue, fence) == 38
+        with pytest.raises(LeaseLost):
+            await other.settle(held)
+        assert bodies(await desk.take(queue, 100)) == numbered(68, first=32)
+    stats = await desk.stats(queue)
+    assert (stats["in_flight"], stats["dead"]) == (68, 0)
+    assert await desk.domain.link.call("SMEMBERS", desk.domain.keys.lots(other.pipe.session)) == []
+
+
+async def test_only_the_latest_owner_reclaims(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"a")
+    assert await desk.domain.own(queue, "me", 1) == 1
+    held = await desk.take(queue)
+    assert await until(lambda: desk.domain.own(queue, "another", 60_000)) == 2
+    assert await desk.domain.reclaim(queue, 1) is None
+    await desk.settle(held)
+    assert await desk.domain.reclaim(queue, 2) == 0

@@ -3,10 +3,12 @@
 import pytest
 
 from services.store import QueueSpec, StoreError
+from services.store.claims import Asked
 from services.store.errors import (
     QueueFull,
     QueuePaused,
     QueueReserved,
+    QueueServed,
     QueueUnknown,
     ReservationLost,
     StoreEvicts,
@@ -79,6 +81,14 @@ async def test_a_reservation_runs_out_and_the_next_has_another_number(desk: Desk
     assert await until(second) == 2
     assert not await desk.domain.release_reservation(queue, "mca 7", 1)
     assert refused(await desk.publish(queue, b"x", holder="mca 7")) == ([0], {ReservationLost})
+
+
+async def test_a_reservation_whose_answer_was_lost_is_freed_by_its_holder(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.domain.reserve(queue, "mca 7", 60_000)
+    assert not await desk.domain.release_reservation(queue, "mca 8", 0)
+    assert await desk.domain.release_reservation(queue, "mca 7", 0)
+    assert await desk.domain.reserve(queue, "mca 8", 60_000) == 2
 
 
 async def test_all_processes_agree(desk: Desk) -> None:
@@ -167,3 +177,20 @@ async def test_names_that_mean_something_else_hold_nothing(desk: Desk, name: str
     queue = await desk.queue()
     with pytest.raises(ValueError, match="cannot hold a reservation"):
         await desk.domain.reserve(queue, name, 60_000)
+
+
+async def test_a_question_that_another_process_has_answered_gets_no_second_reservation(desk: Desk) -> None:
+    """rqp_cast.md 3.2: whoever has it answered itself knows that; others, askers and newer questions are not meant."""
+    queue, domain = await desk.queue(), desk.domain
+    fence = await domain.reserve(queue, "cast a 1", 60_000, Asked("1.2.3.4", 50, "cast a "))
+    assert await domain.release_reservation(queue, "cast a 1", fence, "1.2.3.4")
+    with pytest.raises(QueueServed, match="cast a 1 has had queue 'orders' for this question"):
+        await domain.reserve(queue, "cast b 1", 60_000, Asked("1.2.3.4", 60_000, "cast b "))
+    for holder, asked in (
+        ("cast a 2", Asked("1.2.3.4", 60_000, "cast a ")),
+        ("cast b 2", Asked("1.2.3.5", 60_000, "cast b ")),
+        ("cast b 3", Asked("1.2.3.4", -1, "cast b ")),
+        ("mca 7", None),
+    ):
+        fence = await domain.reserve(queue, holder, 60_000, asked)
+        assert await domain.release_reservation(queue, holder, fence)

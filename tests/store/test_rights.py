@@ -63,6 +63,7 @@ async def work_with(store: Store, other: Store) -> None:
     await domain.available(queue, "me")
     owned = await domain.own(queue, "me", 60_000)
     assert owned is not None
+    assert await domain.reclaim(queue, owned) == 0
     assert await domain.set_condition(queue, "bad", owned)
     assert await domain.set_condition(queue, "", owned)
     assert await domain.disown(queue, "me", owned)

@@ -179,6 +179,38 @@ async def test_a_local_queue_that_is_removed_is_opened_again(bridge: LiveBridge,
     assert take_all(key) == [(b"after", 1)]
 
 
+async def test_a_local_queue_that_is_removed_while_nothing_comes(bridge: LiveBridge, key: int) -> None:
+    """2.6: a program that starts now finds one, again and again; so does whoever removes what the bridge has made."""
+    await bridge.queue("orders")
+    await bridge.open(into(key))
+    for _ in range(2):
+        existing(key).remove()
+        await until(lambda: find(key))
+    assert not bridge.log.events("sysv_waits")
+
+
+async def test_one_that_is_missing_while_nothing_comes_is_told_once(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.6, 4.2"""
+    real, tries = LocalQueue.open, []
+
+    def count_and_open(local: LocalQueue) -> None:
+        tries.append(None)
+        real(local)
+
+    monkeypatch.setattr(LocalQueue, "open", count_and_open)
+    await bridge.queue("orders")
+    make(key)
+    await bridge.open(into(key, create=False))
+    existing(key).remove()
+    await until(lambda: bridge.log.events("sysv_waits", reason="missing"))
+    await until(lambda: len(tries) > 5)
+    make(key)
+    await until(lambda: bridge.log.events("sysv_goes_on", reason="missing"))
+    assert len(bridge.log.events("sysv_waits")) == 1
+
+
 async def test_without_create_it_waits_until_somebody_makes_it(bridge: LiveBridge, key: int) -> None:
     """2.6, 4.2: the message is not held meanwhile."""
     queue = await bridge.queue("orders")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from services.store import Delivery, Queue, Store
 from services.sysv.bridge import LAST_WORK_S
 from services.sysv.inbound import Inbound
+from services.sysv.kernel import msgmax
 from tests.live import until
 from tests.servers import Server
 from tests.sysv.live import LiveBridge
@@ -62,6 +64,34 @@ async def test_what_comes_after_the_end_goes_back(
     await until(were_given_out_and_came_back)
     assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
     assert existing(key).current_messages == 0
+
+
+async def test_what_was_sent_is_settled_when_the_time_for_the_end_is_over(
+    own_server: Server, own_bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.4: nobody waits for the answer, but what arrived must not come again (2.2)."""
+    bridge = own_bridge
+    real = Inbound._bury
+    asked = asyncio.Event()
+
+    async def bury(worker: Inbound, *arguments: Any) -> None:
+        own_server.stop()
+        asked.set()
+        await real(worker, *arguments)
+
+    monkeypatch.setattr(Inbound, "_bury", bury)
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, b"sent", bytes(msgmax() + 1), b"held")
+    opened = await bridge.open(into(key))
+    await asked.wait()
+    (task,) = opened._tasks
+    task.cancel()
+    await asyncio.wait({task})
+    own_server.cont()
+    await settled(bridge, 1)
+    assert take_all(key) == [(b"sent", 1)]
+    assert await bridge.bodies(queue) == [b"held"]
+    assert [letter.reason for letter in await bridge.dead(queue)] == ["unencodable"]
 
 
 async def test_an_end_while_the_store_stands_still(

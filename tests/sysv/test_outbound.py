@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from protos.rqp_cast import Quality, TMsg, encode_t_msg
+from services.store import DeadLetters, records
 from services.sysv.settings import format_key
 from tests.live import until
 from tests.sysv.live import LiveBridge
@@ -226,6 +227,25 @@ async def test_a_t_msg_goes_to_the_transmission_queue_of_its_key(bridge: LiveBri
     ]
 
 
+async def test_which_of_several_transmission_queues_gets_it(bridge: LiveBridge, key: int) -> None:
+    """3.5: one as reliable as it is wanted, then one that is not paused, then the first by name."""
+    await bridge.queue("transmission")
+    names = ("d", "b", "c", "a")
+    queues = {name: await bridge.queue(name, **remote(7)) for name in names}
+    await bridge.queue("a", paused=True, **remote(7))
+    unreliable = {name: await bridge.queue(name, **remote(8, reliable=False)) for name in ("z", "y")}
+    await bridge.queue("y", paused=True, **remote(8, reliable=False))
+    await bridge.queue("x", **remote(8))
+    await bridge.open(out(key, "transmission", **T_MSG))
+    local = existing(key)
+    local.send(t_msg(7, b"none fits", Quality.LOW_QUALITY))
+    local.send(t_msg(7, b"all fit"))
+    local.send(t_msg(8, b"z fits", Quality.LOW_QUALITY))
+    await carried(bridge, 3)
+    assert [await bridge.bodies(queues[name]) for name in names] == [[], [b"none fits", b"all fit"], [], []]
+    assert await bridge.bodies(unreliable["z"]) == [b"z fits"]
+
+
 async def test_what_is_no_t_msg_is_a_dead_letter(bridge: LiveBridge, key: int) -> None:
     """As `injured`, and as it came; nothing behind it waits."""
     queue = await bridge.queue("transmission")
@@ -261,6 +281,40 @@ async def test_a_key_that_no_queue_has(bridge: LiveBridge, key: int) -> None:
     await bridge.queue("late", bindings={"rqpCast": {"key": 404}})  # seen at once
     existing(key).send(t_msg(404, b"found"))
     await carried(bridge, 1)
+
+
+@pytest.mark.parametrize("overflow", ["reject", "dead_letter_oldest"])
+async def test_what_is_larger_than_its_queue(bridge: LiveBridge, key: int, overflow: str) -> None:
+    """3.6: it would wait for ever, and all behind it."""
+    queue = await bridge.queue("orders", maxBytes=40, overflow=overflow)
+    await bridge.open(out(key))
+    existing(key).send(b"x" * 41)
+    existing(key).send(b"fits")
+    (letter,) = await until(lambda: bridge.dead(queue))
+    assert (letter.reason, letter.body) == ("too_large_for_queue", b"x" * 41)
+    await carried(bridge, 1)
+    assert await bridge.bodies(queue) == [b"fits"]
+    size = len(records.encode(letter.body, {"mtype": 1})) - 4
+    assert letter.error == (
+        f"{size} octets with its attributes, and the whole queue 'orders' holds 40 (maxBytes): "
+        "make it larger, then redrive the message"
+    )
+    larger = await bridge.queue("orders", maxBytes=100, overflow=overflow)
+    assert (await DeadLetters(bridge.tools.look_at(larger.domain), larger).redrive([letter.id])).moved == 1
+
+
+async def test_what_fits_into_its_queue_waits_for_room(bridge: LiveBridge, key: int) -> None:
+    """3.4: as large as the whole queue may be."""
+    size = len(records.encode(b"x" * 30, {"mtype": 1})) - 4
+    queue = await bridge.queue("orders", maxBytes=size)
+    await bridge.open(out(key))
+    for body in (b"first", b"x" * 30):
+        existing(key).send(body)
+    await until(lambda: bridge.log.events("sysv_waits", reason="queue_full"))
+    taken = await bridge.take_all(queue)  # perhaps with what came meanwhile
+    await carried(bridge, 2)
+    assert taken + await bridge.bodies(queue) == [b"first", b"x" * 30]
+    assert await bridge.dead(queue) == []
 
 
 @pytest.mark.parametrize("form", ["raw", "t_msg"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,26 @@ async def test_t_msgs_may_name_any_key(bridge: LiveBridge, key: int) -> None:
     assert "queue home" in await refused(bridge, {"in": mapping("in", key, "home"), "out": out})
 
 
+async def test_t_msgs_name_no_number_of_mca(bridge: LiveBridge, key: int) -> None:
+    """3.5: a queue of RQP/MCA gets none of them, wherever it leads."""
+    await bridge.queue("transmission")
+    await bridge.queue("away", remote={"protocol": "rqp-mca", "queueId": 7})
+    await bridge.queue("home", bindings={"rqpMca": {"queueId": 7}})
+    out = mapping("out", key, "transmission", format="t_msg")
+    await bridge.open({"in": mapping("in", key, "home"), "out": out})
+
+
+async def test_out_into_a_ring_that_leads_back(bridge: LiveBridge, keys: Keys) -> None:
+    """Other nodes of this store may be in that ring; another group is another ring."""
+    await bridge.queue("outbox", bindings={"ring": {"outbox": 7}})
+    await bridge.queue("inbox", bindings={"ring": {"inbox": 7}})
+    await bridge.queue("other", bindings={"ring": {"inbox": 8}})
+    key = keys.new()
+    round_ = {"in": mapping("in", key, "inbox"), "out": mapping("out", key, "outbox")}
+    assert "queue outbox -> queue inbox" in await refused(bridge, round_)
+    await bridge.open({"in": mapping("in", key, "other"), "out": mapping("out", key, "outbox")})
+
+
 # What cannot be used (4.2, 4.3)
 
 
@@ -125,6 +146,20 @@ async def test_a_second_bridge_of_the_same_mapping(
         await other.close()
     await bridge.stop()
     await bridge.open({"a": mapping("out", key, "orders")})
+
+
+@pytest.mark.usefixtures("own_kernel")
+def test_bridges_of_other_users_can_look_for_the_lock(key: int) -> None:
+    """3.2: whatever umask the first one has had; and it has it again."""
+    before = os.umask(0o077)
+    try:
+        claimed = claim.Claim(key)
+        mode = os.fstat(claimed._fd).st_mode & 0o777
+        claimed.close()
+        assert os.umask(0o077) == 0o077
+    finally:
+        os.umask(before)
+    assert mode == 0o666
 
 
 async def test_a_second_bridge_of_the_same_journal(bridge: LiveBridge, key: int) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from protos import tmq
+from tests.plain_client import CHUNK
 from tests.servers import Server
-from tests.tmq.client import CHUNK, Client
+from tests.tmq.client import Client
 from tests.tmq.process import EdgeProgram
 
 MIB = 1 << 20

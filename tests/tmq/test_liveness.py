@@ -5,7 +5,8 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tmq.simulation import SESSION, Simulation
+from tests.chance import SESSION
+from tests.tmq.simulation import Simulation
 
 
 @settings(max_examples=1500)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from services.rqp.cast.asker import Asker
 from services.rqp.cast.attempt import Means
@@ -18,7 +19,7 @@ from services.rqp.condition import Condition
 from services.rqp.jobs import end, job
 from services.rqp.outbox import Outbox
 from services.rqp.service import RqpService
-from services.store import Queue
+from services.store import Queue, StoreError
 
 
 class CastAgent:
@@ -71,6 +72,7 @@ class Sending:
         self, service: RqpService, settings: CastSettings, machines: Machines, counts: Counts
     ) -> None:
         self._metrics = service.metrics
+        self._service = service
         self.findreceiver = FindReceiver(settings, machines, counts, service.metrics)
         self._asker = Asker(settings, machines)
         self._ports = Ports(settings.host, settings.sender_range, settings.port_rest_s)
@@ -94,8 +96,33 @@ class Sending:
         self._ports.close()
 
     async def _start(self) -> None:
-        await self.findreceiver.is_open.wait()
+        await self._wait_for_port()
         self._outbox.start()
+
+    async def _wait_for_port(self) -> None:
+        """Another process of ours may have it, and send all there is; if nobody sends, somebody has to look at that."""
+        unsent = ""
+        while not await self._is_open_within(self._service.settings.outbox.renew_s):
+            before, unsent = unsent, await self._unsent()
+            if unsent and unsent == before:
+                self.findreceiver.warn(unsent)
+
+    async def _is_open_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.findreceiver.is_open.wait()
+        return self.findreceiver.is_open.is_set()
+
+    async def _unsent(self) -> str:
+        """The name of a transmission queue that no edge owns, or ''. One of them is looked at: all are alike."""
+        store = self._service.store
+        with contextlib.suppress(StoreError):  # the edge tells of that
+            for name in sorted(await store.registry.remotes()):
+                queue = await store.find(name)
+                remote = queue.spec.remote
+                if remote is not None and remote.protocol == PROTOCOL and not queue.spec.paused:
+                    return "" if (await store.stats(queue))["owned_by"] else name
+        return ""
 
     def _make(self, queue: Queue, condition: Condition) -> CastSending:
         return CastSending(self._shared, queue, condition)

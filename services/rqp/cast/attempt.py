@@ -39,7 +39,7 @@ from services.rqp.cast.confirmations import Confirmations
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.findreceiver import FindReceiver
 from services.rqp.cast.machines import Machines
-from services.rqp.cast.ports import Port, Ports
+from services.rqp.cast.ports import ANYBODY, Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
 from services.rqp.clock import now
 
@@ -77,14 +77,20 @@ class Attempt:
     """`run` once. Cancelled, it leaves nothing open."""
 
     def __init__(
-        self, means: Means, machine: Sender, load: Load, keep: Callable[[Kept], Awaitable[bool]]
+        self,
+        means: Means,
+        machine: Sender,
+        load: Load,
+        keep: Callable[[Kept], Awaitable[bool]],
+        on_wait: Callable[[], None],
     ) -> None:
-        """keep: makes it durable; False if that cannot be done."""
+        """keep: makes it durable; False if that cannot be done. on_wait: it cannot begin, as there is no port."""
         self._means = means
         self._settings = means.settings
         self._machine = machine
         self._load = load
         self._keep = keep
+        self._on_wait = on_wait
         self._inbox: asyncio.Queue[list[SenderAction]] = asyncio.Queue()
         self._asked: Asked = set()
         self._port: Port | None = None
@@ -100,18 +106,16 @@ class Attempt:
 
     async def run(self) -> Fate:
         """What is to be done with the message."""
-        key, asking = self._load.key, self._means.findreceiver.asking
         if self._load.outgoing.is_certain:
             # Before the question: an answer must not find all ports used up. Nobody is heard on it before 3.3.
-            self._port = await self._means.ports.opened(PORTS_AGAIN_S)
-        asking[key] = self._answered
+            self._port = await self._means.ports.opened(PORTS_AGAIN_S, self._whom(), self._on_wait)
         try:
-            self._post(self._machine.send(self._load.outgoing, now()))
-            while self._fate is None:
-                await self._do_all(await self._next())
-            return self._fate
+            with self._means.findreceiver.asking(self._load.key, self._answered):
+                self._post(self._machine.send(self._load.outgoing, now()))
+                while self._fate is None:
+                    await self._do_all(await self._next())
+                return self._fate
         finally:
-            del asking[key]
             self._close(rests=True)
             if self._sending is not None:
                 await asyncio.gather(self._sending, return_exceptions=True)
@@ -175,6 +179,10 @@ class Attempt:
     async def _approve(self, offer: Offer) -> None:
         """ACCEPT_RECEIVER_MSG (3.3)."""
         settings, deadline = self._settings, self._machine.deadline()
+        if not self._has_port_for(offer.source):
+            self._means.findreceiver.decline(offer)
+            self._post(self._machine.failed(now()))
+            return
         self._listen(offer)
         try:
             async with asyncio.timeout(_left(deadline)):
@@ -199,6 +207,19 @@ class Attempt:
         port = self._port.number if self._port is not None else ZERO_ID
         message = AcceptReceiverMsg(self._address(offer, ours), port, outgoing.id, outgoing.quality)
         return encode_accept_receiver(message)
+
+    def _whom(self) -> Whom:
+        """Who will confirm it, where that is known (4.2)."""
+        receiver = self._load.outgoing.kept.receiver
+        return ANYBODY if receiver is None else _confirming(receiver)
+
+    def _has_port_for(self, source: str) -> bool:
+        """Ours, or another one if ours rests for this receiver (1.2). Also if none is needed."""
+        if self._port is None or self._port.assign(_confirming(source)):
+            return True
+        self._port.close(rests=False)
+        self._port = self._means.ports.open(_confirming(source))
+        return self._port is not None
 
     def _listen(self, offer: Offer) -> None:
         if self._port is not None:
@@ -247,6 +268,11 @@ class Attempt:
         if self._port is not None:
             self._port.close(rests and self._is_told)
             self._port = None
+
+
+def _confirming(receiver: str) -> Whom:
+    """A confirmation names no key."""
+    return Whom(receiver, 0)
 
 
 def _left(deadline: float | None) -> float | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 
 from protos.rqp_cast import Offer, Unheard, accept_sender_reader
 from protos.types import PeerError
@@ -15,6 +16,7 @@ from services.kit.layers import SettingsError
 from services.kit.metrics import Metrics
 from services.rqp.cast import wires
 from services.rqp.cast.counts import Counts
+from services.rqp.cast.declines import Declines
 from services.rqp.cast.machines import Machines
 from services.rqp.cast.settings import CastSettings
 from services.rqp.jobs import end, job
@@ -35,16 +37,20 @@ class FindReceiver:
 
     def __init__(self, settings: CastSettings, machines: Machines, counts: Counts, metrics: Metrics) -> None:
         self.is_open = asyncio.Event()
-        self.asking: dict[int, Answered] = {}  # by key: whoever waits for an answer
+        self._asking: defaultdict[int, list[Answered]] = defaultdict(
+            list
+        )  # by key: whoever waits for an answer
         self._settings = settings
         self._machines = machines
         self._counts = counts
         self._metrics = metrics
         self._acceptor: Acceptor | None = None
         self._is_told = False  # that another process has it
+        self._is_warned = False  # that it does not send
         self._opening: asyncio.Task[None] | None = None
         self._readings: set[asyncio.Task[None]] = set()
         self._of_address: Counter[str] = Counter()
+        self._declines = Declines(settings, machines)
 
     def start(self) -> None:
         if not self._try():
@@ -58,6 +64,20 @@ class FindReceiver:
         for task in self._readings:
             task.cancel()
         await asyncio.gather(*self._readings, return_exceptions=True)
+        await self._declines.close()
+
+    def warn(self, queue: str) -> None:
+        """Told once: whoever has the port, it is nobody who sends."""
+        if not self._is_warned:
+            self._is_warned = True
+            port = self._settings.findreceiver_port
+            fields = {"action": "findreceiver_taken", "port": port, "queue": queue}
+            log.warning(
+                "nothing is sent: another program has TCP port %d (findreceiver_port), and no edge sends what is in %r",
+                port,
+                queue,
+                extra=fields,
+            )
 
     async def _open(self) -> None:
         """Another worker of this machine may have it: then it is tried again, for the day that one ends."""
@@ -118,10 +138,29 @@ class FindReceiver:
         self._answered(Offer.of(message, address, manners.trust_address))
 
     def _answered(self, offer: Offer) -> None:
-        answered = self.asking.get(offer.key)
-        unheard = Unheard.NOT_ASKED if answered is None else answered(offer)
-        if unheard is not None:
-            self._counts.unheard(unheard.value)
+        unheard = Unheard.NOT_ASKED
+        for answered in self._asking.get(offer.key, ()):
+            if (found := answered(offer)) is None:
+                return
+            if unheard in (Unheard.NOT_ASKED, Unheard.NOT_LISTED):  # others may have asked others
+                unheard = found
+        self._counts.unheard(unheard.value)
+        self.decline(offer)
+
+    @contextlib.contextmanager
+    def asking(self, key: int, answered: Answered) -> Iterator[None]:
+        """Answers for this key are told meanwhile, until somebody takes them."""
+        self._asking[key].append(answered)
+        try:
+            yield
+        finally:
+            self._asking[key].remove(answered)
+            if not self._asking[key]:
+                del self._asking[key]
+
+    def decline(self, offer: Offer) -> None:
+        """It is not taken after all."""
+        self._declines.decline(offer)
 
     def _leave(self, address: str) -> None:
         self._of_address[address] -= 1

@@ -14,6 +14,7 @@ from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
 from services.store import Pipe, Queue, Source, StoreError
+from services.store.claims import Asked
 from services.store.errors import BatchDiffers, OutcomeUnknown, QueueFull, QueueUnknown
 from services.store.operations import Outcome, Refusals
 
@@ -34,12 +35,14 @@ _REFUSED_AS: dict[type[StoreError], Insertion] = {
 class Reservation:
     """A queue that is reserved for one session: renewed by itself, until `free`."""
 
-    def __init__(self, lanes: Lanes, queue: Queue, holder: str, ttl_s: float) -> None:
+    def __init__(self, lanes: Lanes, queue: Queue, holder: str, ttl_s: float, asker: str) -> None:
         self.queue = queue
-        self._lanes = lanes
+        self._asker = asker
+        self._lane = lanes.of(queue)  # one for all: nothing that was asked before comes behind the end
         self._holder = holder
         self._ttl_s = ttl_s
         self._fence = 0
+        self._is_freed = False
         self._renewing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -47,30 +50,37 @@ class Reservation:
     def holder(self) -> str:
         return self._holder
 
-    async def make(self) -> None:
-        """Raises StoreError: QueueReserved, QueuePaused, QueueUnknown, StoreUnavailable."""
-        await self._reserve()
+    async def make(self, asked: Asked) -> None:
+        """Raises StoreError: QueueReserved, QueueServed, QueuePaused, QueueUnknown, StoreUnavailable."""
+        try:
+            await self._reserve(asked)
+        except (OutcomeUnknown, asyncio.CancelledError):
+            await self._release("")  # it may be ours
+            raise
         self._renew_later()
 
-    async def _reserve(self) -> None:
-        lane = self._lanes.of(self.queue)
-        self._fence = await lane.reserve(self.queue, self._holder, round(self._ttl_s * MS))
+    async def _reserve(self, asked: Asked | None = None) -> None:
+        self._fence = await self._lane.reserve(self.queue, self._holder, round(self._ttl_s * MS), asked)
 
     async def free(self) -> None:
         """Whoever asks next finds the queue free; if the store cannot be told, the reservation runs out."""
+        self._is_freed = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._renewing is not None:
+        if self._renewing is not None:  # the store may be about to hear it: it must not hear it last
+            await asyncio.wait((self._renewing,), timeout=FREE_S)
             self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
-        if self._fence:
-            with contextlib.suppress(StoreError, TimeoutError):
-                lane = self._lanes.of(self.queue)
-                async with asyncio.timeout(FREE_S):
-                    await lane.release_reservation(self.queue, self._holder, self._fence)
+        await self._release(self._asker)
+
+    async def _release(self, asker: str) -> None:
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(FREE_S):
+                await self._lane.release_reservation(self.queue, self._holder, self._fence, asker)
 
     def _renew_later(self) -> None:
         """A third of its time may pass: most sessions have ended by then, and need no renewal."""
+        if self._is_freed:
+            return
         self._timer = asyncio.get_running_loop().call_later(self._ttl_s / 3, self._renew)
 
     def _renew(self) -> None:
@@ -97,18 +107,21 @@ class Inserter:
         self._keep_ms = round(settings.dedupe_window_s * MS)
         self._dead_letter_queue = settings.dead_letter_queue
 
-    async def reserve(self, queue: Queue) -> Reservation:
-        """For a session that begins. Raises StoreError: QueueReserved, or why the queue takes nothing now.
+    async def reserve(self, queue: Queue, source: str, came: float) -> Reservation:
+        """For a session that begins, as `source` asked at `came` by the loop's clock. Raises StoreError: QueueReserved,
+        QueueServed if another replica has answered that, or why the queue takes nothing now.
 
         A queue that has no bounds is not asked whether it has room, until it refuses something.
         """
         self._number += 1
-        holder = f"{PROTOCOL} {self._service.name} {self._number}"
+        ours = f"{PROTOCOL} {self._service.name} "
+        holder = f"{ours}{self._number} {source}"
         if queue.spec.max_length or queue.spec.max_bytes or queue.qid in self._doubtful:
             await self._lanes.of(queue).available(queue, holder)
             self._doubtful.discard(queue.qid)
-        reserved = Reservation(self._lanes, queue, holder, self._reservation_s)
-        await reserved.make()
+        reserved = Reservation(self._lanes, queue, holder, self._reservation_s, source)
+        age_s = asyncio.get_running_loop().time() - came
+        await reserved.make(Asked(source, round(age_s * MS), ours))
         return reserved
 
     async def close(self) -> None:

@@ -46,6 +46,10 @@ class Machines:
         found = [host for name in names for host in self._hosts.get(name, ())] if names else self._all()
         return list(dict.fromkeys(found))
 
+    def all_of(self, peers: Iterable[str]) -> frozenset[str]:
+        """The names and addresses of those to ask."""
+        return frozenset(name for host in self.to_ask(peers) for name in (host.name, *self.known(host)))
+
     def known(self, host: Host) -> tuple[str, ...]:
         """Its addresses as they were last looked up."""
         return (host.name,) if is_address(host.name) else self._meaning.get(host.name, ())
@@ -111,4 +115,5 @@ def _group(spec: PeerSpec) -> CastPeer:
         omit_address=spec.omit_address,
         trust_address=spec.trust_address,
         duplicate_result=spec.duplicate_result.value,
+        decline=spec.decline,
     )

@@ -11,7 +11,7 @@ import asyncio
 import errno
 import socket
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from services.kit.acceptor import EXHAUSTED
@@ -31,7 +31,7 @@ class Whom(NamedTuple):
     key: int
 
 
-ANYBODY = Whom("", 0)  # not known yet: it rests for all who do not know either
+ANYBODY = Whom("", 0)  # not known yet: see `Port.assign`
 
 
 class Port:
@@ -48,6 +48,10 @@ class Port:
         self.sock = sock
         self.mark = mark
         self._is_listening = True
+
+    def assign(self, whom: Whom) -> bool:
+        """It is known now whose messages come. False if it rests for this one; then it stays as it was."""
+        return whom == self.whom or self._ports.assign(self, whom)
 
     def stop_listening(self) -> None:
         """Who knocks from now on is reset; the number stays ours."""
@@ -70,6 +74,7 @@ class Ports:
         self._resting: dict[int, dict[Whom, Port]] = {}
         self._timers: dict[Port, asyncio.TimerHandle] = {}
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self.on_free: Callable[[], None] = lambda: None  # told each time that one may be had again
 
     def has(self, count: int, whom: Whom = ANYBODY) -> bool:
         """Whether so many are neither open nor at rest for this one, as far as this process knows."""
@@ -90,16 +95,28 @@ class Ports:
             self._idle[number] = None
         return None
 
-    async def opened(self, retry_s: float) -> Port:
-        """As `open`, once there is one; ports that other processes have are tried again after `retry_s`."""
-        while (port := self.open()) is None:
+    def assign(self, port: Port, whom: Whom) -> bool:
+        if self._rests(port.number, whom) or (mark := self._marked(port.number, whom)) is None:
+            return False
+        port.mark.close()
+        port.whom, port.mark = whom, mark
+        return True
+
+    async def opened(
+        self, retry_s: float, whom: Whom = ANYBODY, on_wait: Callable[[], None] = lambda: None
+    ) -> Port:
+        """As `open`, once there is one; ports that other processes have are tried again after `retry_s`.
+
+        on_wait: told each time that this has passed in vain.
+        """
+        while (port := self.open(whom)) is None:
             freed = asyncio.get_running_loop().create_future()
             self._waiting.append(freed)
             try:
                 async with asyncio.timeout(retry_s):
                     await freed
             except TimeoutError:
-                continue
+                on_wait()
             finally:
                 if freed in self._waiting:
                     self._waiting.remove(freed)
@@ -112,6 +129,7 @@ class Ports:
             self._resting.setdefault(port.number, {})[port.whom] = port
             loop = asyncio.get_running_loop()
             self._timers[port] = loop.call_later(self._rest_s, self._rested, port)
+            self._wake(len(self._waiting))  # others may have it
         else:
             self._freed(port)
 
@@ -130,11 +148,15 @@ class Ports:
 
     def _freed(self, port: Port) -> None:
         port.mark.close()
-        while self._waiting:
+        self._wake(1)
+
+    def _wake(self, count: int) -> None:
+        while count and self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
                 waiting.set_result(None)
-                return
+                count -= 1
+        self.on_free()
 
     def _rests(self, number: int, whom: Whom) -> bool:
         return whom in self._resting.get(number, ())
@@ -145,13 +167,20 @@ class Ports:
         return sorted(found, key=lambda number: bool(self._resting.get(number)))
 
     def _opened(self, number: int, whom: Whom) -> Port | None:
+        if (mark := self._marked(number, whom)) is None:
+            return None
         try:
-            mark = _mark(f"penstock cast {self._host} {number} {whom.peer} {whom.key}")
-            try:
-                return Port(self, number, whom, _listening(self._host, number), mark)
-            except OSError:
-                mark.close()
-                raise
+            return Port(self, number, whom, _listening(self._host, number), mark)
+        except OSError as error:
+            mark.close()
+            if error.errno in NOT_NOW:
+                return None
+            raise
+
+    def _marked(self, number: int, whom: Whom) -> socket.socket | None:
+        """None if it rests for this one, in another process of this machine."""
+        try:
+            return _mark(f"penstock cast {self._host} {number} {whom.peer} {whom.key}")
         except OSError as error:
             if error.errno in NOT_NOW:
                 return None

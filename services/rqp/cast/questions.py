@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 
-from protos.rqp_cast import judge_question
+from protos.rqp_cast import Unanswered, judge_question
 from protos.types import PeerError
-from services.kit.layers import SettingsError
 from services.rqp.cast.counts import Counts
+from services.rqp.cast.datagrams import bound, received
 from services.rqp.cast.limits import Allowance
 from services.rqp.cast.machines import Machines
 from services.rqp.cast.sessions import Sessions
@@ -22,10 +21,7 @@ from services.rqp.service import RqpService
 
 log = logging.getLogger(__name__)
 
-BATCH = 64  # datagrams read in a row, before others get a turn
-DATAGRAM_BYTES = 64  # of a longer one the rest is cut off: it is no question
-MAX_JUDGED = 64  # questions that wait for the store at once
-RECEIVE_BUFFER = 1 << 20  # what the kernel keeps of questions meanwhile
+MAX_JUDGED = 64  # questions that wait for the store at once; for a place: see `places`
 
 TOO_MANY_QUESTIONS = "too_many_questions"  # of this address, or of all; beside the reasons of the document
 
@@ -46,7 +42,8 @@ class Questions:
         self._counts = counts
         self.sessions = Sessions(service, settings, machines, counts)
         self._allowance = Allowance(settings.questions_per_second)
-        self._sock = _bound(settings.host, settings.request_port, shared)
+        self._late_s = settings.t_wait1_s
+        self._sock = bound(settings.host, settings.request_port, shared)
         self._judged: set[asyncio.Task[None]] = set()
 
     @property
@@ -84,18 +81,14 @@ class Questions:
     # what comes
 
     def _readable(self) -> None:
-        for _ in range(BATCH):
-            try:
-                data, place = self._sock.recvfrom(DATAGRAM_BYTES)
-            except BlockingIOError:
-                return
-            except OSError:  # an answer of the network to something that we sent: none of ours
-                continue
-            self._came(data, place[0])
+        for data, source, age_s in received(self._sock):
+            self._came(data, source, age_s)
 
-    def _came(self, data: bytes, source: str) -> None:
+    def _came(self, data: bytes, source: str, age_s: float) -> None:
         now = asyncio.get_running_loop().time()
-        if len(self._judged) >= MAX_JUDGED or not self._allowance.take(source, now):
+        if len(self._judged) - self.sessions.places.waiting >= MAX_JUDGED or not self._allowance.take(
+            source, now
+        ):
             self._counts.unanswered(TOO_MANY_QUESTIONS)
             return
         try:
@@ -103,34 +96,21 @@ class Questions:
         except PeerError as error:
             self._counts.unanswered(error.reason)
             return
-        if reason := self.sessions.admit(question.key, source):
+        late = Unanswered.LATE.value if age_s > self._late_s else None
+        if reason := late or self.sessions.refusal(question.key, source):
             self._counts.unanswered(reason)
             return
-        task = asyncio.create_task(self._answer(question.key, source))
+        task = asyncio.create_task(self._answer(question.key, source, now - age_s))
         self._judged.add(task)
         task.add_done_callback(self._judged.discard)
 
-    async def _answer(self, key: int, source: str) -> None:
-        """Begins a session, or counts why there is none."""
+    async def _answer(self, key: int, source: str, came: float) -> None:
+        """Begins a session, or counts why there is none. `came`: when it was asked, by the loop's clock."""
         try:
-            unanswered = await self.sessions.begin(key, source)
+            unanswered = await self.sessions.begin(key, source, came)
         except Exception:
             log.exception("a question could not be judged", extra={"action": "cast_question_failed"})
             self._service.metrics.local_errors.inc()
         else:
             if unanswered is not None:
-                self._counts.unanswered(unanswered.value)
-
-
-def _bound(host: str, port: int, shared: bool) -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    try:
-        sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        if shared:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        sock.bind((host, port))
-    except OSError as error:
-        sock.close()
-        raise SettingsError([f"cannot hear on {host} UDP port {port}: {error.strerror}"]) from None
-    return sock
+                self._counts.unanswered(unanswered)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -23,6 +22,7 @@ from protos.rqp_cast import (
 )
 from services.rqp.cast.asked import asked
 from services.rqp.cast.attempt import Attempt, Fate, Load, Means
+from services.rqp.cast.line import Line
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.stock import Ids, Message, Stock
 from services.rqp.clock import StoreClock, now
@@ -34,6 +34,7 @@ from services.store.errors import LeaseLost
 log = logging.getLogger(__name__)
 
 AGAIN_S = 0.5  # after a fault of the store
+NO_PORT = "no_port"  # nothing has failed, but nothing can begin
 HELD = "held"  # the reason of dead letters that an operator is to look into (4.2)
 GONE_S = 2.0  # for the store to take back what is given back, at the end
 
@@ -46,9 +47,7 @@ class Shared:
     means: Means
     clock: StoreClock
     ids: Ids
-    locks: defaultdict[int, asyncio.Lock] = field(
-        default_factory=lambda: defaultdict(asyncio.Lock)
-    )  # by key: 4.4
+    line: Line = field(default_factory=Line)
 
 
 class CastSending:
@@ -64,6 +63,7 @@ class CastSending:
         self._peers = tuple(remote.peers)
         self._pipe = shared.service.pipe(queue)
         self._source = Source()
+        self._ports = shared.means.settings.sender_ports
         self._machine = Sender(self._key, shared.means.settings.sender())
         self._stock = Stock(shared.service, queue, shared.clock, shared.ids, shared.means.asker.address)
         self._stock.on_empty = self._emptied
@@ -105,7 +105,7 @@ class CastSending:
         await self._rest()
         message = await self._stock.next()
         self._current = message
-        async with self._shared.locks[self._key]:
+        async with self._shared.line.turn(self._key, self._shared.means.machines.all_of(self._peers)):
             fate = await self._try(message)
         await self._carry_out(message, fate)
         self._current = None
@@ -137,7 +137,7 @@ class CastSending:
 
         address = message.note.address if message.note is not None else ""
         load = Load(message.outgoing, self._key, address, message.record, self._peers)
-        self._attempt = Attempt(self._shared.means, self._machine, load, keep)
+        self._attempt = Attempt(self._shared.means, self._machine, load, keep, self._waits)
         try:
             return await self._attempt.run()
         finally:
@@ -159,7 +159,7 @@ class CastSending:
             case Remove():
                 pipe.settle(self._source, [delivery], self._removed)  # the next one need not wait for it
             case PutBack():
-                pipe.release(self._source, [delivery], failed=False)
+                await self._stock.put_back(message)
             case MoveToEnd():
                 await self._stock.keep(message, fate.kept)
                 await asked(
@@ -205,6 +205,10 @@ class CastSending:
             self._trouble = f"{fate.why.value}: {self._words(message, fate.why)}"
             tell = self._condition.report
         tell(self._trouble)
+
+    def _waits(self) -> None:
+        """For its port: all are open, or rest for the receiver (1.2)."""
+        self._condition.say(f"{NO_PORT}: waits for an endtransmission_port, of {self._ports}")
 
     def _emptied(self) -> None:
         """Whatever did not get through is gone: expired, or among the dead letters."""

@@ -153,7 +153,10 @@ class Session:
         """ACCEPT_RECEIVER_MSG (3.3)."""
         with await wires.accepted(self._accept_port, self.source, self._stranger) as sock:
             reader = accept_receiver_reader(self._manners.omit_address)
-            message = await wires.message_of(sock, reader)
+            try:
+                message = await wires.message_of(sock, reader)
+            except wires.NothingSaid:  # another one was chosen
+                raise Over(self._lost("declined")) from None
             self._counts.excess.inc(reader.excess)
         if late := self._machine.approved(message, self._now()):
             raise Over(late)

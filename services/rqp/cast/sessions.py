@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter
 from dataclasses import dataclass, field
 
 from protos.rqp_cast import Unanswered
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.insertion import Inserter, Reservation
 from services.rqp.cast.machines import PROTOCOL, Machines
+from services.rqp.cast.places import TOO_MANY_SESSIONS, Places
 from services.rqp.cast.ports import Port, Ports, Whom
 from services.rqp.cast.session import Session
 from services.rqp.cast.settings import CastSettings, Manners
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
-from services.store.errors import QueueReserved, QueueUnknown
+from services.store.errors import QueueReserved, QueueServed, QueueUnknown
 
 log = logging.getLogger(__name__)
 
-FREE_SOON_S = 0.5  # for the session of whoever asks again; well below T_WAIT1
-TOO_MANY_SESSIONS = "too_many_sessions"  # of this address; beside the reasons of the protocol's document
+SOON = 0.75  # of T_WAIT1: how long after it came a question may be answered
 
 
 @dataclass(slots=True)
@@ -45,10 +44,10 @@ class Sessions:
         self._counts = counts
         self._store = service.store
         self._ports = Ports(settings.host, settings.receiver_range, settings.port_rest_s)
+        self.places = Places(settings.max_sessions_per_address, self._ports)
         self._inserter = Inserter(service, settings, counts)
         self._sessions: dict[asyncio.Task[None], Session] = {}
         self._busy: dict[str, Busy] = {}  # by the queue's id: which have a session here
-        self._of_address: Counter[str] = Counter()  # sessions, and questions that may become some
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
@@ -68,66 +67,86 @@ class Sessions:
         self._ports.close()
         await self._inserter.close()
 
-    def admit(self, key: int, source: str) -> str | None:
+    def refusal(self, key: int, source: str) -> str | None:
         """None if `begin` is to be tried; else why there is surely no session, known without asking the store."""
-        refusal = self._refusal(key, source)
-        if refusal is None:
-            self._of_address[source] += 1
-        return refusal
-
-    def _refusal(self, key: int, source: str) -> str | None:
         queue = self._store.numbers.held(PROTOCOL, key)
         if queue is not None and self._is_another_s(queue, source):
             return Unanswered.RESERVED.value
-        if not self._ports.has(2, Whom(source, key)):
-            return Unanswered.PORTS_USED_UP.value
-        if self._of_address[source] >= self._settings.max_sessions_per_address:
-            return TOO_MANY_SESSIONS
-        return None
+        if queue is None and self._store.numbers.lacks(PROTOCOL, key):
+            return Unanswered.UNKNOWN_KEY.value
+        return self.places.refusal(Whom(source, key))
 
-    async def begin(self, key: int, source: str) -> Unanswered | None:
-        """None if a session has begun. Once for each question that was admitted."""
+    async def begin(self, key: int, source: str, came: float) -> str | None:
+        """None if a session has begun, else why not. Once for each question; it came then, by the loop's clock."""
+        if not await self.places.take(source, self._until(came)):
+            return TOO_MANY_SESSIONS
         unanswered: Unanswered | None = Unanswered.UNAVAILABLE
         try:
-            unanswered = await self._begin(key, source)
+            unanswered = await self._begin(key, source, came)
         finally:
             if unanswered is not None:
-                self._leave(source)
-        return unanswered
+                self.places.leave(source)
+        return None if unanswered is None else unanswered.value
 
-    async def _begin(self, key: int, source: str) -> Unanswered | None:
-        """None if a session has begun."""
+    def _until(self, came: float) -> float:
+        """So long it may wait, and still be answered in time."""
+        return came + SOON * self._settings.t_wait1_s
+
+    async def _begin(self, key: int, source: str, came: float) -> Unanswered | None:
+        """None if a session has begun.
+
+        Ports are waited for only for keys that are here. No queue is reserved meanwhile: others may have some.
+        """
+        while True:
+            if isinstance(queue := await self._queue(key), Unanswered):
+                return queue
+            if not await self._is_free_soon(queue, source, came):
+                return Unanswered.RESERVED
+            ports = await self.places.ports(Whom(source, key), self._until(came))
+            if ports is None:
+                return Unanswered.PORTS_USED_UP
+            if queue.qid not in self._busy:
+                return await self._begin_on(ports, queue, key, source, came)
+            _give_back(ports)  # another question has got it meanwhile
+
+    async def _queue(self, key: int) -> Queue | Unanswered:
         try:
             queue = await self._store.numbered(PROTOCOL, key)
         except QueueUnknown:
             return Unanswered.UNKNOWN_KEY
         except StoreError:
             return Unanswered.UNAVAILABLE
-        if queue.spec.remote is not None:
-            return Unanswered.REMOTE
-        if not await self._is_free_soon(queue, source):
-            return Unanswered.RESERVED
+        return queue if queue.spec.remote is None else Unanswered.REMOTE
+
+    async def _begin_on(
+        self, ports: tuple[Port, Port], queue: Queue, key: int, source: str, came: float
+    ) -> Unanswered | None:
+        """None if a session has begun."""
         self._busy[queue.qid] = Busy(source)
-        unanswered: Unanswered | None = Unanswered.UNAVAILABLE
+        reserved: Reservation | Unanswered = Unanswered.UNAVAILABLE
         try:
-            unanswered = await self._reserve(queue, key, source)
+            reserved = await self._reserve(queue, source, came)
         finally:
-            if unanswered is not None:
+            if isinstance(reserved, Unanswered):
                 self._free(queue)
-        return unanswered
+                _give_back(ports)
+        if isinstance(reserved, Unanswered):
+            return reserved
+        self._start_session(reserved, ports, key, source)
+        return None
 
     def _is_another_s(self, queue: Queue, source: str) -> bool:
         busy = self._busy.get(queue.qid)
         return busy is not None and busy.source != source
 
-    async def _is_free_soon(self, queue: Queue, source: str) -> bool:
+    async def _is_free_soon(self, queue: Queue, source: str, came: float) -> bool:
         """Whether no session has the queue, or the one of the same sender ends at once.
 
         Who has sent an uncertain message whole asks for the next one without knowing how far we are: it may still lie
         unread, or be on its way to the store.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FREE_SOON_S):
+            async with asyncio.timeout_at(self._until(came)):
                 while (busy := self._busy.get(queue.qid)) is not None and busy.source == source:
                     await busy.ended.wait()
         return queue.qid not in self._busy
@@ -135,9 +154,11 @@ class Sessions:
     def _free(self, queue: Queue) -> None:
         self._busy.pop(queue.qid).ended.set()
 
-    async def _reserve(self, queue: Queue, key: int, source: str) -> Unanswered | None:
+    async def _reserve(self, queue: Queue, source: str, came: float) -> Reservation | Unanswered:
         try:
-            reserved = await self._inserter.reserve(queue)
+            return await self._inserter.reserve(queue, source, came)
+        except QueueServed:
+            return Unanswered.ANSWERED
         except QueueReserved:
             return Unanswered.RESERVED
         except QueueUnknown:
@@ -145,22 +166,6 @@ class Sessions:
             return Unanswered.UNKNOWN_KEY
         except StoreError:
             return Unanswered.UNAVAILABLE
-        ports = self._open_ports(Whom(source, key))
-        if ports is None:
-            await reserved.free()
-            return Unanswered.PORTS_USED_UP
-        self._start_session(reserved, ports, key, source)
-        return None
-
-    def _open_ports(self, whom: Whom) -> tuple[Port, Port] | None:
-        first = self._ports.open(whom)
-        if first is None:
-            return None
-        second = self._ports.open(whom)
-        if second is None:
-            first.close(rests=False)
-            return None
-        return first, second
 
     def _start_session(self, reserved: Reservation, ports: tuple[Port, Port], key: int, source: str) -> None:
         manners = self._manners(reserved.queue, source)
@@ -177,12 +182,7 @@ class Sessions:
             log.exception("a session failed", extra={"action": "cast_session_failed", "peer": session.source})
             self._service.metrics.local_errors.inc()
         finally:
-            self._leave(session.source)
-
-    def _leave(self, source: str) -> None:
-        self._of_address[source] -= 1
-        if not self._of_address[source]:
-            del self._of_address[source]
+            self.places.leave(session.source)
 
     def _manners(self, queue: Queue, source: str) -> Manners:
         """The group's; a queue may say for itself that a duplicate is well received (5.4)."""
@@ -190,3 +190,9 @@ class Sessions:
         if queue.spec.bindings.rqp_cast.duplicate_result == "success":
             return manners.model_copy(update={"duplicate_result": "success"})
         return manners
+
+
+def _give_back(ports: tuple[Port, Port]) -> None:
+    """Nobody was told of them."""
+    for port in ports:
+        port.close(rests=False)

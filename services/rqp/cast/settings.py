@@ -86,6 +86,10 @@ class Manners(BaseModel):
     duplicate_result: Literal["failure", "success"] = Field(
         default="failure", description="[5.4] what a message is answered that is stored already"
     )
+    decline: bool = Field(
+        default=True,
+        description="[3.3] who answers and is not chosen is told so, by a connection without an octet",
+    )
 
 
 class CastPeer(Manners):
@@ -159,7 +163,9 @@ class CastSettings(Manners):
         description="[5.2] of a received message; larger ones are `injured`",
     )
     max_sessions_per_address: int = Field(
-        default=8, ge=1, description="[3.2] of one machine; the ports are for all"
+        default=8,
+        ge=1,
+        description="[1.2] of one machine: further questions wait for their turn; the ports are for all",
     )
     questions_per_second: int = Field(
         default=1000, ge=1, description="[3.2] of one machine; more are not looked at, and counted"

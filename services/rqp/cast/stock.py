@@ -109,6 +109,12 @@ class Stock:
             await self._write(message.delivery, note)
             message.note = note
 
+    async def put_back(self, message: Message) -> None:
+        """To its place, and what was taken ahead with it to theirs: it is the next again (4.1). Raises StoreError."""
+        deliveries = [message.delivery, *(each.delivery for each in self._ready)]
+        self._ready.clear()
+        await asked(lambda done: self._pipe.release(self._source, deliveries, failed=False, done=done))
+
     def release(self) -> None:
         """Everything that is not being sent goes back to its place."""
         messages = (*self._ready, *(message for *_, message in self._waiting))

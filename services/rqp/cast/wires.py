@@ -11,6 +11,8 @@ import socket
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from protos.types import PeerError
+from services.kit.connect import connect, writable
 from services.rqp.cast.ports import Port
 
 READ_BYTES = 256 << 10
@@ -22,6 +24,10 @@ BIND_ADDRESS_NO_PORT = (
 
 MessageT_co = TypeVar("MessageT_co", covariant=True)
 MessageT = TypeVar("MessageT")
+
+
+class NothingSaid(PeerError):
+    """`truncated`, and without an octet."""
 
 
 class Reader(Protocol[MessageT_co]):
@@ -36,14 +42,11 @@ async def connected(host: str, address: str, port: int, timeout_s: float) -> soc
     """A connection from `host` to `address`. ConnectionError if there is none within `timeout_s`."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if host != ANY:
             sock.setsockopt(socket.IPPROTO_IP, BIND_ADDRESS_NO_PORT, 1)
             sock.bind((host, 0))
         await _connect(sock, (address, port), timeout_s)
-        if sock.getsockname() == sock.getpeername():  # nobody listens: TCP connected it with itself
-            raise ConnectionRefusedError
     except BaseException:
         sock.close()
         raise
@@ -53,7 +56,7 @@ async def connected(host: str, address: str, port: int, timeout_s: float) -> soc
 async def _connect(sock: socket.socket, place: tuple[str, int], timeout_s: float) -> None:
     try:
         async with asyncio.timeout(timeout_s):
-            await asyncio.get_running_loop().sock_connect(sock, place)
+            await connect(sock, place)
     except TimeoutError:
         raise ConnectionError(f"no answer within {timeout_s:g} s") from None
 
@@ -95,12 +98,16 @@ async def received(sock: socket.socket) -> bytes:
 
 
 async def message_of(sock: socket.socket, reader: Reader[MessageT]) -> MessageT:
-    """The one message of a connection."""
+    """The one message of a connection. NothingSaid if it ends before it begins."""
+    is_silent = True
     while True:
         data = await received(sock)
         if not data:
+            if is_silent:
+                raise NothingSaid("truncated")
             reader.receive_eof()
             raise ConnectionError("nothing more comes")
+        is_silent = False
         if (message := reader.receive(data)) is not None:
             return message
 
@@ -108,29 +115,13 @@ async def message_of(sock: socket.socket, reader: Reader[MessageT]) -> MessageT:
 async def sent(sock: socket.socket, data: bytes, on_last: Callable[[], None]) -> None:
     """All of `data`; `on_last` is called in the step in which the kernel took the last octet, and only then."""
     left = memoryview(data)
-    loop = asyncio.get_running_loop()
     while True:
         with contextlib.suppress(BlockingIOError):
             left = left[sock.send(left) :]
         if not left:
             on_last()
             return
-        await _writable(loop, sock)
-
-
-async def _writable(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
-    ready: asyncio.Future[None] = loop.create_future()
-
-    def is_ready() -> None:
-        loop.remove_writer(sock)
-        if not ready.done():
-            ready.set_result(None)
-
-    loop.add_writer(sock, is_ready)
-    try:
-        await ready
-    finally:
-        loop.remove_writer(sock)
+        await writable(sock)
 
 
 async def say(host: str, address: str, port: int, timeout_s: float, message: Callable[[str], bytes]) -> None:

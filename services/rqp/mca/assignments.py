@@ -10,7 +10,7 @@ from functools import partial
 from services.kit.session import Wire
 from services.rqp.mca.receiver import Receiver
 from services.store import Queue, StoreError
-from services.store.errors import QueueReserved, QueueUnknown
+from services.store.errors import OutcomeUnknown, QueueReserved, QueueUnknown
 
 log = logging.getLogger(__name__)
 
@@ -40,32 +40,38 @@ class Assignments:
         self._wire = wire
         self._holder = holder
         self._ttl_s = receiver.settings.reservation_ttl_s
-        self._held: dict[int, Assignment] = {}  # by number
+        self._held: dict[str, Assignment] = {}  # by the queue's id: numbers may become another queue's
         self._timer: asyncio.TimerHandle | None = None
         self.is_over = False  # the connection has gone, or is about to
 
-    async def assign(self, number: int, queue: Queue) -> None:
+    async def assign(self, queue: Queue) -> None:
         """Raises StoreError if it is not available to this connection."""
         domain = self._receiver.service.domain(queue)
         await domain.available(queue, self._holder)
         if not queue.spec.bindings.rqp_mca.exclusive:
             return  # many hold it at once
-        fence = await domain.reserve(queue, self._holder, round(self._ttl_s * 1000))
+        try:
+            fence = await domain.reserve(queue, self._holder, round(self._ttl_s * 1000))
+        except OutcomeUnknown:
+            if queue.qid not in self._held:  # it may be ours, and nobody would free it
+                release = domain.release_reservation(queue, self._holder, fence=0)
+                self._receiver.service.errands.ask(release, lambda _: None)
+            raise
         if self.is_over or not queue.spec.bindings.rqp_mca.exclusive:  # by now
             await domain.release_reservation(queue, self._holder, fence)
             return
         now = self._wire.loop_time()
-        self._held[number] = Assignment(queue, fence, now, now)
+        self._held[queue.qid] = Assignment(queue, fence, now, now)
         self._receiver.followers.add(self.follow)
 
-    def named(self, number: int) -> None:
-        """A message names this queue."""
-        held = self._held.get(number)
+    def named(self, queue: Queue) -> None:
+        """A message names this queue, by the number that it has now."""
+        held = self._held.get(queue.qid)
         if held is None or not held.is_exclusive:
             return
         held.named = now = self._wire.loop_time()
         if now - held.renewed >= self._ttl_s / RENEWALS:
-            self._renew(number, held, now)
+            self._renew(held, now)
         elif self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._ttl_s / RENEWALS, self._make_up)
@@ -73,38 +79,39 @@ class Assignments:
     def _make_up(self) -> None:
         """For the messages that renewed nothing, the rest of their ttl."""
         self._timer = None
-        for number, held in self._held.items():
+        for held in self._held.values():
             if held.named > held.renewed and held.is_exclusive:
-                self._renew(number, held, held.named)
+                self._renew(held, held.named)
 
-    def _renew(self, number: int, held: Assignment, since: float) -> None:
+    def _renew(self, held: Assignment, since: float) -> None:
         held.renewed = now = self._wire.loop_time()
         left_ms = round((self._ttl_s - (now - since)) * 1000)
         service = self._receiver.service
         work = service.domain(held.queue).reserve(held.queue, self._holder, left_ms)
-        service.errands.ask(work, partial(self._renewed, number, held))
+        service.errands.ask(work, partial(self._renewed, held))
 
-    def _renewed(self, number: int, held: Assignment, outcome: int | StoreError) -> None:
+    def _renewed(self, held: Assignment, outcome: int | StoreError) -> None:
         """What has run out and is another's now is found out by the step that inserts, too."""
-        is_held = self._held.get(number) is held
+        qid = held.queue.qid
+        is_held = self._held.get(qid) is held
         if isinstance(outcome, int):
-            if number not in self._held:  # freed before the store came to it
+            if qid not in self._held:  # freed before the store came to it
                 self._receiver.service.errands.ask(self._release(held, outcome), lambda _: None)
             elif is_held:
                 held.fence = outcome
         elif is_held and isinstance(outcome, QueueReserved | QueueUnknown):
-            del self._held[number]  # for any other reason it may still be ours to free
+            del self._held[qid]  # for any other reason it may still be ours to free
 
     def follow(self) -> None:
         """Documents of queues have changed: what many may hold at once now is kept for nobody any more."""
-        for number, held in self._held.items():
+        for held in self._held.values():
             if not held.is_exclusive:
                 work = self._release(held, held.fence)
-                self._receiver.service.errands.ask(work, partial(self._released, number, held))
+                self._receiver.service.errands.ask(work, partial(self._released, held))
 
-    def _released(self, number: int, held: Assignment, outcome: bool | StoreError) -> None:
-        if self._held.get(number) is held and not isinstance(outcome, StoreError):
-            del self._held[number]
+    def _released(self, held: Assignment, outcome: bool | StoreError) -> None:
+        if self._held.get(held.queue.qid) is held and not isinstance(outcome, StoreError):
+            del self._held[held.queue.qid]
 
     async def free(self) -> None:
         """The connection ends: they are free for others when this returns, or run out."""

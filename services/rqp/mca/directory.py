@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from protos.rqp_mca import RQP_PORT, Profile
 from services.rqp.jobs import end, job
+from services.rqp.mca.rqprc import read_machine
 from services.rqp.mca.settings import McaPeer, McaSettings, parse_address
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
@@ -44,7 +45,7 @@ class Directory:
     def __init__(self, service: RqpService, settings: McaSettings) -> None:
         self._service = service
         self._said = settings.peers
-        self._file = RqprcFile(settings.rqprc, RQP_PORT) if settings.rqprc is not None else None
+        self._file = RqprcFile(settings.rqprc, RQP_PORT, read_machine) if settings.rqprc is not None else None
         self._found: dict[str, tuple[Endpoint, ...]] = {}  # by the peer's name
         self._followers: dict[Callable[[], None], None] = {}
         self._stale = asyncio.Event()

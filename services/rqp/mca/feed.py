@@ -10,7 +10,7 @@ from typing import Protocol
 from services.rqp.jobs import end, job
 from services.rqp.mca.line import Line
 from services.rqp.service import RqpService
-from services.store import Delivery, Queue, Source, StoreError
+from services.store import Delivery, Queue, Source, StoreError, records
 from services.store.rqp_binding import Remote
 
 log = logging.getLogger(__name__)
@@ -136,8 +136,8 @@ class Feed:
             self._machine.put(is_certain, count)
 
     def _admit(self, delivery: Delivery) -> None:
-        """What no peer would take must not stand first for ever."""
-        if delivery.body_bytes <= self._max_message_bytes:
+        """What no peer would take must not stand first for ever. Only bodies count: nothing else is sent (3.1)."""
+        if delivery.body_bytes <= self._max_message_bytes:  # of all of them, attributes and all
             self.line.append(delivery)
             return
         while True:
@@ -148,7 +148,7 @@ class Feed:
             if not rest.count:
                 return
             large, delivery = rest.cut(1)
-            error = f"{large.body_bytes} octets, peers take {self._max_message_bytes}"
+            error = f"{records.body_length(large.blob)} octets, peers take {self._max_message_bytes}"
             self._service.pipe(self._queue).reject(Source(), [large], TOO_LARGE, error)
 
     async def _take(self, want: int) -> tuple[list[Delivery], bool]:
@@ -179,6 +179,6 @@ class Feed:
 def _fitting(delivery: Delivery, octets: int) -> int:
     """How many messages, from the first on, are not larger, attributes aside."""
     for index, record in enumerate(delivery.records()):
-        if len(record) - 4 > octets:
+        if records.body_length(record) > octets:
             return index
     return delivery.count

@@ -22,18 +22,26 @@ RELIABLE, UNRELIABLE = "data", "data_unreliable"  # labels of the counters
 class Inserts:
     """One connection's. Runs may overlap: one ordered pipe takes them, and confirms keep their order."""
 
-    __slots__ = ("_assignments", "_confirm", "inflow", "talk")
+    __slots__ = ("_assignments", "_confirm", "_domain", "_has_refused", "inflow", "talk")
 
     def __init__(self, talk: McaConversation, inflow: Inflow[Request], assignments: Assignments) -> None:
         self.talk = talk
         self.inflow = inflow
         self._assignments = assignments
+        self._domain = ""  # that the last RELIABLE run went to
+        self._has_refused = False  # a RELIABLE one
         self._confirm = b""  # MSG_DATA_CONFIRM in the connection's profile
+
+    def comes_alone(self, event: Data) -> bool:
+        """RELIABLE ones overlap in one domain, as its pipe keeps them in order; for another they wait (2.1)."""
+        if event.kind is not MessageType.RELIABLE:
+            return False
+        queue = self.talk.receiver.known(event.queue_id)
+        return queue is None or queue.domain != self._domain
 
     def insert(self, event: Data) -> None:
         talk = self.talk
         slot = talk.expect()
-        self._assignments.named(event.queue_id)
         queue = talk.receiver.known(event.queue_id)
         if queue is not None:
             self._publish(slot, event, queue)
@@ -50,11 +58,16 @@ class Inserts:
         self.inflow.free()
 
     def _publish(self, slot: Slot, event: Data, queue: Queue) -> None:
-        """`?`: nobody else may hold the queue when it is put in (2.3)."""
-        talk = self.talk
+        """`?`: nobody else may hold the queue when it is put in (2.3). In order: nothing behind a refused one (2.1)."""
+        self._assignments.named(queue)
+        talk, is_reliable = self.talk, event.kind is MessageType.RELIABLE
+        if is_reliable:
+            self._domain = queue.domain
         pipe = talk.receiver.service.pipe(queue)
         done = partial(self._published, slot, event, queue)
-        pipe.publish(talk.source, queue, event.records, talk.origin, done, holder=f"?{talk.holder}")
+        holder = f"?{talk.holder}"
+        records, origin = event.records, talk.origin
+        pipe.publish(talk.source, queue, records, origin, done, holder=holder, in_order=is_reliable)
         if pipe.waiting.congested:
             self.inflow.hold_until_clear(pipe.waiting.when_clear)
 
@@ -66,7 +79,8 @@ class Inserts:
             else:
                 self.talk.reply(slot, b"", UNRELIABLE, number, number)
         else:
-            if isinstance(outcome, QueueUnknown):
+            why = outcome if isinstance(outcome, StoreError) else outcome[0][1]
+            if isinstance(why, QueueUnknown):
                 self.talk.receiver.forget()
             self._refused(slot, event, queue, outcome)
         self.inflow.run_answered()
@@ -86,7 +100,7 @@ class Inserts:
         refused = [(index, why) for index in range(number)] if isinstance(why, StoreError) else why
         if event.kind is MessageType.RELIABLE:
             self._refuse_reliable(slot, event, *refused[0])
-        elif queue is None or isinstance(why, QueueUnknown | OutcomeUnknown):
+        elif queue is None or isinstance(refused[0][1], QueueUnknown | OutcomeUnknown):
             self._lose(slot, event, refused)  # there are no dead letters to go to, or it may be in the queue
         else:
             self._bury(slot, event, queue, refused)
@@ -94,6 +108,10 @@ class Inserts:
     def _refuse_reliable(self, slot: Slot, event: Data, first: int, why: StoreError) -> None:
         """What stands before the first that is refused is confirmed; a later confirm would be taken for its own."""
         talk = self.talk
+        if self._has_refused:  # the connection ends for that already, and this stands behind it
+            talk.reply(slot, b"", RELIABLE, 0, len(event.records))
+            return
+        self._has_refused = True
         talk.wire.refuse(why.reason, f"queue {event.queue_id}: {why}")
         talk.reply_last(slot, self._confirms(first), RELIABLE, first, len(event.records))
 

@@ -41,7 +41,6 @@ class Questions:
         talk = self._talk
         slot = talk.expect()
         self._inflow.hold()
-        self._assignments.named(number)
         work = self._work(number, operation)
         talk.receiver.service.errands.ask(work, partial(self._answered, slot, number, operation))
 
@@ -51,16 +50,17 @@ class Questions:
         known = receiver.known(number)
         if known is not None:
             try:
-                await self._look(number, known, operation)
+                await self._look(known, operation)
             except QueueUnknown:
                 receiver.forget()
             else:
                 return
-        await self._look(number, await receiver.find(number), operation)
+        await self._look(await receiver.find(number), operation)
 
-    async def _look(self, number: int, queue: Queue, operation: str) -> None:
+    async def _look(self, queue: Queue, operation: str) -> None:
+        self._assignments.named(queue)
         if operation == REQUEST:
-            await self._assignments.assign(number, queue)
+            await self._assignments.assign(queue)
         else:
             await self._talk.receiver.service.domain(queue).available(queue, self._talk.holder)
 

@@ -82,7 +82,7 @@ class McaSession:
 
     def comes_alone(self, event: Request) -> bool:
         """MSG_DATAs alone may overlap: what a queue is may depend on those before."""
-        return not isinstance(event, Data)
+        return self._inserts.comes_alone(event) if isinstance(event, Data) else True
 
     def end_if_done(self) -> None:
         """After a FIN whole messages are carried out and confirmed, then assignments freed, then it is closed (2.4)."""

@@ -41,9 +41,17 @@ end
 
 local function reserved_by_other(held, now) return { 'RESERVED', held.by, num(held.till - now) } end
 
--- KEYS epoch, q; ARGV epoch holder ttl(ms). Answers the fence number, or PAUSED, or {RESERVED, by whom, for how many ms}.
--- Renewing keeps the fence number, also while the queue is paused; each new holder, and each that comes back too late, has
--- one that is higher.
+-- Whether what was asked so long ago has been served since, by others than those whose names begin so. v = freed, freed_by,
+-- served of the queue hash.
+local function is_served(v, now, age, asker, ours)
+  if not v[1] or v[3] ~= asker or tonumber(v[1]) < now - tonumber(age) then return false end
+  return string.sub(v[2], 1, #ours) ~= ours
+end
+
+-- KEYS epoch, q; ARGV epoch holder ttl(ms) [age(ms) asker ours]. Answers the fence number, or PAUSED, or {RESERVED, by whom,
+-- for how many ms}, or {SERVED, by whom}: an asker whose question is as old has had an answer, by somebody whose name does not
+-- begin with `ours`. Renewing keeps the fence number, also while the queue is paused; each new holder, and each that comes
+-- back too late, has one that is higher.
 FUNCTIONS.reserve = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -54,19 +62,25 @@ FUNCTIONS.reserve = function(K, A)
   local held = reservation(v, now)
   if limits_of(v[5]).paused and held.by ~= A[2] then return 'PAUSED' end
   if held.by and held.by ~= A[2] then return reserved_by_other(held, now) end
+  if A[4] and not held.by then
+    local freed = call('HMGET', K[2], 'freed', 'freed_by', 'served')
+    if is_served(freed, now, A[4], A[5], A[6]) then return { 'SERVED', freed[2] } end
+  end
   if not held.by then held.fence = held.fence + 1 end
   call('HSET', K[2], 'holder', A[2], 'until', num(now + tonumber(A[3])), 'fence', num(held.fence))
   return held.fence
 end
 
--- KEYS epoch, q; ARGV epoch holder fence. Only the holder of that fence number frees it.
+-- KEYS epoch, q; ARGV epoch holder fence asker. Only the holder of that fence number frees it, who had it for this asker
+-- ('' = for nobody's question); with the fence 0, whichever number it got.
 FUNCTIONS.release = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
   local v = call('HMGET', K[2], 'holder', 'fence')
-  if v[1] ~= A[2] or v[2] ~= A[3] then return 0 end
+  if v[1] ~= A[2] or A[3] ~= '0' and v[2] ~= A[3] then return 0 end
   call('HSET', K[2], 'holder', '', 'until', '0')
+  if A[4] ~= '' then call('HSET', K[2], 'freed', num(now_ms()), 'freed_by', A[2], 'served', A[4]) end
   return 1
 end
 

@@ -18,6 +18,12 @@ local function is_too_large(Q, n, bytes, blob)
   return false
 end
 
+-- The first records of an entry as one: n, bytes, blob.
+local function first_of(blob, n)
+  local first = slice(blob, 0, n)
+  return n, body_bytes(first, n), first
+end
+
 -- Indexes of an entry's records that are too large, and the others as an entry: n, bytes, blob.
 local function without_too_large(Q, n, blob)
   local large, kept = {}, {}

@@ -94,14 +94,16 @@ local function put(Q, t, origin, n, bytes, blob)
   return done, done_bytes
 end
 
--- Puts in what the peers take, where some is too large. Reply: {total, 'LARGE', {accepted of the others, index of each
--- that is too large...} for each entry}.
-local function publish_smaller(Q, origin, A, i, k)
-  local t, total, total_bytes, out = num(Q.C.now), 0, 0, { 0, 'LARGE' }
+-- Puts in what the peers take, where some is too large; in order: what stands before the first that is refused. Reply:
+-- {total, 'LARGE', {accepted of the others, index of each that is too large...} for each entry}.
+local function publish_smaller(Q, origin, A, i, k, in_order)
+  local t, total, total_bytes, out, stopped = num(Q.C.now), 0, 0, { 0, 'LARGE' }, false
   for e = 1, k do
     local large, n, bytes, blob = without_too_large(Q, tonumber(A[i]), A[i + 2])
-    local fit, fit_bytes = 0, 0
-    if n > 0 then fit, fit_bytes = put(Q, t, origin, n, bytes, blob) end
+    local fit, fit_bytes, before = 0, 0, n
+    if in_order and #large > 0 then before, bytes, blob = first_of(blob, large[1]) end
+    if before > 0 and not stopped then fit, fit_bytes = put(Q, t, origin, before, bytes, blob) end
+    stopped = in_order and (stopped or #large > 0 or fit < n)
     total, total_bytes = total + fit, total_bytes + fit_bytes
     out[2 + e] = { fit, unpack(large) }
     i = i + 3
@@ -113,13 +115,14 @@ local function publish_smaller(Q, origin, A, i, k)
   return out
 end
 
-local function publish(Q, origin, holder, A, i, k)
+-- in_order: nothing goes in behind the first record that is refused.
+local function publish(Q, origin, holder, A, i, k, in_order)
   local reason = closed(Q, holder)
   if reason then return { 0, reason } end
   if Q.limits.largest > 0 then
     for e = i, i + 3 * k - 3, 3 do
       if is_too_large(Q, tonumber(A[e]), tonumber(A[e + 1]), A[e + 2]) then
-        return publish_smaller(Q, origin, A, i, k)
+        return publish_smaller(Q, origin, A, i, k, in_order)
       end
     end
   end
@@ -127,7 +130,8 @@ local function publish(Q, origin, holder, A, i, k)
   for e = 1, k do
     local n, bytes, blob = tonumber(A[i]), tonumber(A[i + 1]), A[i + 2]
     i = i + 3
-    local fit, fit_bytes = put(Q, t, origin, n, bytes, blob)
+    local fit, fit_bytes = 0, 0
+    if not (partial and in_order) then fit, fit_bytes = put(Q, t, origin, n, bytes, blob) end
     total, total_bytes = total + fit, total_bytes + fit_bytes
     if fit < n and not partial then
       partial = { 0, 'FULL' }

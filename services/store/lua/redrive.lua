@@ -1,4 +1,33 @@
--- Dead letters: redrive and purge
+-- Dead letters: a look, redrive and purge
+
+local READ_MOST = 4 * 1024 * 1024  -- octets that one call handles; a larger letter is handled alone
+
+-- KEYS d; ARGV start end count octets-of-a-body. Answers {whether there may be more, id, octets of the whole body,
+-- fields, ...}: as many as were read, with the bodies' first octets, -1 = all of them.
+FUNCTIONS.dead = function(K, A)
+  begin()
+  local start, most, shown, out, read = A[1], tonumber(A[3]), tonumber(A[4]), { 1 }, 0
+  for _ = 1, most do
+    local raw = call('XRANGE', K[1], start, A[2], 'COUNT', 1)[1]
+    if not raw then
+      out[1] = 0
+      break
+    end
+    local fields, size = raw[2], 0
+    for j = 1, #fields, 2 do
+      read = read + #fields[j + 1]
+      if fields[j] == 'body' then
+        size = #fields[j + 1]
+        if shown >= 0 then fields[j + 1] = string.sub(fields[j + 1], 1, shown) end
+      end
+    end
+    out[#out + 1], out[#out + 2], out[#out + 3] = raw[1], size, fields
+    start = '(' .. raw[1]
+    if read >= READ_MOST then break end
+  end
+  return out
+end
+
 
 local function encode_record(body, attributes)
   local length = #body + (attributes and #attributes + 2 or 0)
@@ -8,7 +37,8 @@ local function encode_record(body, attributes)
 end
 
 -- KEYS epoch, 8 of the source, 8 of the target; ARGV epoch wake-channel id ...
--- Each dead letter is a message of the target in the same step, or stays. Answers {moved, missing, reason it stopped}.
+-- Each dead letter is a message of the target in the same step, or stays. Answers {moved, missing, reason it stopped};
+-- without a reason it may stop, too, when it has moved READ_MOST octets.
 FUNCTIONS.redrive = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -18,9 +48,9 @@ FUNCTIONS.redrive = function(K, A)
   local target = source
   if K[3] ~= K[11] then target = open_queue(C, K, 10) end
   if not source or not target then return 'GONE' end
-  local moved, missing, reason = 0, 0, closed(target, '') or ''
+  local moved, missing, reason, octets = 0, 0, closed(target, '') or '', 0
   for i = 3, #A do
-    if reason ~= '' then break end
+    if reason ~= '' or octets >= READ_MOST then break end
     local raw = call('XRANGE', source.d, A[i], A[i])[1]
     if not raw then
       missing = missing + 1
@@ -37,7 +67,7 @@ FUNCTIONS.redrive = function(K, A)
       count(target, 'added', 1)
       count(target, 'bytes_in', #record - 4)
       call('HINCRBY', source.q, 'redriven', 1)
-      moved = moved + 1
+      moved, octets = moved + 1, octets + #record
     end
   end
   close_queue(target)

@@ -62,6 +62,21 @@ local function lot_messages(Q, number)
   return out
 end
 
+-- What a lot still holds goes back to its places; answers {returned, dead, stale}.
+local function empty_lot(Q, lot_number, failed, err)
+  local args = {}
+  for _, m in ipairs(lot_messages(Q, lot_number)) do
+    for _, v in ipairs({ lot_number, m[1], num(m[2]), 'front', failed, err }) do args[#args + 1] = v end
+  end
+  local reply = returns(Q, args, 1, #args / 6)
+  local lot = lot_of(Q, lot_number)
+  if lot then                      -- its messages are all accounted for: what is left is a wrong count
+    call('HDEL', Q.l, lot_number)
+    add(Q, 'leased', -lot.left)
+  end
+  return reply
+end
+
 -- KEYS epoch dying lots lane, 8 of the queue; ARGV epoch session lot wake-channel.
 -- One lot of a dead session goes back to its queue, as failed; what a sending agent had is not, however many of them die:
 -- it is tried until it gets through (rqp_mca.md 3.1, rqp_cast.md 4). Answers {returned, dead, stale}.
@@ -75,20 +90,27 @@ local function sweep(K, A)
   local Q = open_queue(C, K, 5)
   local reply = { 0, 0, 0 }
   if Q then
-    local args, failed = {}, Q.limits.remote and '0' or '1'
-    for _, m in ipairs(lot_messages(Q, A[3])) do
-      for _, v in ipairs({ A[3], m[1], num(m[2]), 'front', failed, 'the edge that held it died' }) do args[#args + 1] = v end
-    end
-    reply = returns(Q, args, 1, #args / 6)
-    local lot = lot_of(Q, A[3])
-    if lot then                      -- its messages are all accounted for: what is left is a wrong count
-      call('HDEL', Q.l, A[3])
-      add(Q, 'leased', -lot.left)
-    end
+    reply = empty_lot(Q, A[3], Q.limits.remote and '0' or '1', 'the edge that held it died')
     close_queue(Q)
     call('SREM', K[3], Q.h.id .. ' ' .. A[3])
   end
   return reply
+end
+
+-- KEYS epoch lots, 8 of the queue; ARGV epoch session lot fence. One lot goes back to its queue, unharmed, whether its session
+-- lives or not: the queue's owner wants it. Answers how many messages, or -1 if the fence is not that of the latest owner.
+FUNCTIONS.reclaim = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  if call('HGET', K[4], 'own_fence') ~= A[4] then return -1 end
+  local C = { held = {}, freed = {}, session = A[2], now = now_ms(), generation = generation_of(A[1]) }
+  local Q = open_queue(C, K, 3)
+  if not Q then return 0 end
+  local reply = empty_lot(Q, A[3], '0', '')
+  close_queue(Q)
+  call('SREM', K[2], Q.h.id .. ' ' .. A[3])
+  return reply[1]
 end
 
 -- KEYS epoch dying lots lane; ARGV epoch session. The last step of sweeping; its replies are kept for a day.

@@ -3,7 +3,9 @@
 -- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit, journal, fate or request, and lots of other
 -- sessions.
 -- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
---   P queue origin holder k (n bytes records)*k    A queue k (lot entry n mask bytes)*k   T queue want max-bytes
+--   P queue origin holder k (n bytes records)*k    O the same, in order: nothing goes in behind what is refused, also of
+--   what this holder asks for in order later in the call
+--   A queue k (lot entry n mask bytes)*k   T queue want max-bytes
 --   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
 --   N queue k (lot entry index note)*k
 --   B queue origin k (reason error record)*k       X tx keep-ms digest parts (queue k origin holder acks*k k' publishes*k')*
@@ -85,6 +87,14 @@ OPS.P = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
   return Q and publish(Q, A[i + 1], A[i + 2], A, i + 4, tonumber(A[i + 3])) or { 0, 'GONE' }
 end
+OPS.O = function(C, queues, A, i)
+  local Q, holder = queues(tonumber(A[i])), A[i + 2]
+  if C.stopped[holder] then return { 0, 'BEHIND' } end
+  C.stopped[holder] = true   -- unless all of it goes in: it may also fail
+  local done = Q and publish(Q, A[i + 1], holder, A, i + 4, tonumber(A[i + 3]), true) or { 0, 'GONE' }
+  if type(done) == 'number' then C.stopped[holder] = nil end
+  return done
+end
 OPS.A = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
   return Q and acks(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
@@ -133,6 +143,7 @@ OPS.H = function(C) return head_of(open_log(C)) end
 -- Where the next operation begins.
 local AFTER = {
   P = function(A, i) return i + 4 + 3 * A[i + 3] end,
+  O = function(A, i) return i + 4 + 3 * A[i + 3] end,
   A = function(A, i) return i + 2 + 5 * A[i + 1] end,
   T = function(_, i) return i + 3 end,
   R = function(A, i) return i + 2 + 6 * A[i + 1] end,
@@ -162,7 +173,7 @@ end
 
 local function work(K, A)
   begin()
-  local C = { held = {}, freed = {}, keys = K, wake = A[5] ~= '' and A[5] or nil, generation = generation_of(A[1]),
+  local C = { held = {}, freed = {}, stopped = {}, keys = K, wake = A[5] ~= '' and A[5] or nil, generation = generation_of(A[1]),
     dataset = dataset_of(A[1]), log_keys = { s = K[5], h = K[6], held = K[7] } }
   local opened, list = {}, {}
   local function queues(q)

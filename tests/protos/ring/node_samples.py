@@ -54,8 +54,8 @@ def dialling(node: Node, now: float = 0.0, to: bytes = HIGH) -> Node:
     return node
 
 
-def proving(node: Node, now: float = 0.0) -> Node:
-    dialling(node, now).connected(now)
+def proving(node: Node, now: float = 0.0, to: bytes = HIGH) -> Node:
+    dialling(node, now, to).connected(now)
     return node
 
 
@@ -93,9 +93,9 @@ def iter_said(node: Node) -> Iterable[Loop]:
         yield loop
 
 
-def waiting(node: Node, now: float = 0.0) -> list[Loop]:
+def waiting(node: Node, now: float = 0.0, to: bytes = HIGH) -> list[Loop]:
     """All that waits for a successor, but that this one is there: one is given to it."""
-    return said(proving(node, now))[1:]
+    return said(proving(node, now, to))[1:]
 
 
 def to(kind: type, actions: list[Action]) -> list[Action]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from protos.ring import BreakLinkForced, Leader, LinkBroken, Loop
+from protos.ring import BreakLinkForced, Find, Leader, LinkBroken, Loop
 from protos.ring.actions import Dial
 from protos.ring.head import HeadState
 from protos.ring.node import Break, Node
 from tests.protos.ring.node_samples import (
     BROKEN_ME,
     BROKEN_OTHER,
+    GROUP,
     HIGH,
     HIGHER,
     LOW,
@@ -198,5 +199,25 @@ def test_what_the_next_one_would_drop_is_dropped(ttl: int) -> None:  # 2.3
     node = in_ring()
     hear(node, LinkBroken(HIGH, ttl))
     hear(node, Leader(HIGH, ttl))
-    assert said(node) == []
-    assert node.election.leader == (HIGH if ttl else ME)
+    assert said(node) == ([Leader(ME)] if ttl else [])  # it has come as far as it may, and is not here (4.6)
+    assert node.election.leader == ME
+
+
+# Whom I left (4.3) ---------------------------------------------------------------------------------------------------
+
+
+def test_who_was_left_for_another_ring_is_of_mine_whatever_leader_it_names() -> None:  # 3.6, 4.3
+    node = leading()
+    node.beacon(Find(GROUP, HIGHER), 10.0)
+    assert dials(node, HIGH, LOW, 10.1) == []
+    assert dials(node, LOW, LOW, 10.2) == [LOW]
+
+
+def test_and_so_only_until_there_is_a_successor() -> None:  # 4.3
+    node = leading()
+    node.beacon(Find(GROUP, HIGHER), 10.0)
+    assert dials(node, HIGH, LOW, 70.0) == [HIGH]  # as one of my own ring
+    node.connected(70.0)
+    node.acknowledged(70.0)
+    node.outbound_lost("closed", 80.0)
+    assert dials(node, HIGH, LOW, 80.0) == [HIGH]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protos.ring import BreakLinkForced, Leader, LinkBroken, Open
+from protos.ring import BreakLinkForced, Leader, LinkBroken, Open, encode_beacon
 from protos.ring.actions import CloseInbound, SendBeacon
 from protos.ring.node import Break, Node
 from protos.ring.tail import TailState
@@ -12,14 +12,17 @@ from tests.protos.ring.node_samples import (
     BROKEN_ME,
     GROUP,
     HIGH,
+    HIGHER,
     LOW,
     ME,
     SERVICE,
+    TIMES,
     followed,
     hear,
-    in_ring,
     leading,
+    linked,
     new,
+    opened_by,
     said,
     started,
     to,
@@ -58,6 +61,19 @@ def test_it_names_my_leader() -> None:  # 3.1, 4.1
     hear(node, Leader(HIGH))
     node.inbound_lost(1, "closed", 10.0)
     assert node.take_actions() == [SendBeacon(Open(GROUP, HIGH, ME, SERVICE))]
+
+
+def test_but_not_one_whose_name_leaves_no_room() -> None:  # 1.2
+    me, leader = b"m" * 230 + b":1", b"x" * 240
+    node = Node(me, GROUP, SERVICE, TIMES)
+    node.store_back(0.0)
+    node.accepted(1, 0.0)
+    hear(node, Leader(leader))
+    node.inbound_lost(1, "closed", 10.0)
+    assert node.election.leader == leader
+    beacon = to(SendBeacon, node.take_actions())[-1].beacon
+    assert beacon.leader == me
+    encode_beacon(beacon)
 
 
 def test_a_first_message_makes_a_predecessor() -> None:  # 3.5
@@ -119,7 +135,7 @@ def test_a_lost_predecessor_is_told_and_waited_for_anew() -> None:  # 4.4, 3.5
 
 
 def test_after_300_s_alone_it_is_told_again() -> None:  # 3.5
-    node = in_ring()
+    node = leading()
     node.inbound_lost(1, "closed", 50.0)
     said(node)
     node.on_time(349.9)
@@ -127,7 +143,70 @@ def test_after_300_s_alone_it_is_told_again() -> None:  # 3.5
     node.on_time(350.0)
     assert BROKEN_ME in said(node)
     node.on_time(650.0)
-    assert BROKEN_ME in said(node)
+    assert BROKEN_ME in waiting(node, 650.0, LOW)
+
+
+# In vain (3.8) -------------------------------------------------------------------------------------------------------
+
+
+def leaders_named_until(node: Node, end: float) -> list[tuple[float, bytes]]:
+    """By the OPENs from 40 s on."""
+    named = []
+    while (now := node.tail.deadline()) is not None and now < end:
+        node.on_time(now)
+        opens = [each.beacon for each in to(SendBeacon, node.take_actions()) if isinstance(each.beacon, Open)]
+        named += [(now, each.leader) for each in opens if now >= 40.0]
+    return named
+
+
+def test_after_60_s_every_other_open_names_me_as_the_leader() -> None:  # 3.8
+    node = followed()
+    hear(node, Leader(HIGH))
+    node.inbound_lost(1, "closed", 0.0)
+    named = leaders_named_until(node, 200.0)
+    assert named == [(40.0, HIGH), (70.0, ME), (100.0, HIGH), (130.0, ME), (160.0, HIGH), (190.0, ME)]
+
+
+def test_or_another_node_if_that_is_me_already() -> None:  # 3.8
+    assert leaders_named_until(linked(started()), 101.0) == [(40.0, ME), (70.0, HIGH), (100.0, ME)]
+    assert leaders_named_until(started(), 101.0) == [(40.0, ME), (70.0, ME), (100.0, ME)]  # it knows nobody
+
+
+def forced_until(node: Node, opens: dict[bytes, list[float]], end: float) -> list[float]:
+    """When the inbound side is closed for those who wait in vain; `opens`: when they announce themselves."""
+    heard = sorted((time, name) for name, times in opens.items() for time in times)
+    closed = []
+    for now in range(int(end)):
+        while heard and heard[0][0] <= now:
+            node.beacon(opened_by(heard[0][1], ME), heard.pop(0)[0])
+        node.on_time(float(now))
+        closed += [float(now)] * (CloseInbound(1, "another node waits in vain") in node.take_actions())
+    return closed
+
+
+EVERY_30_S = [float(time) for time in range(10, 600, 30)]
+
+
+def test_a_ring_is_opened_for_one_who_waits_in_vain() -> None:  # 3.8
+    [at] = forced_until(leading(), {HIGHER: EVERY_30_S}, 250.0)
+    assert 160.0 <= at <= 190.0
+
+
+def test_not_while_another_one_has_just_opened_its_ring() -> None:  # 3.8
+    opens = {HIGHER: EVERY_30_S, HIGH: [140.0]}
+    [at] = forced_until(leading(), opens, 350.0)
+    assert 290.0 <= at <= 340.0
+
+
+def test_nor_if_it_was_connected_in_between() -> None:  # 3.8
+    times = [time for time in EVERY_30_S if not 70.0 < time < 180.0]
+    [at] = forced_until(leading(), {HIGHER: times}, 400.0)
+    assert at >= 330.0
+
+
+def test_nor_for_oneself_nor_if_there_is_nothing_to_open() -> None:  # 3.8
+    assert forced_until(leading(), {ME: EVERY_30_S}, 400.0) == []
+    assert forced_until(started(), {HIGHER: EVERY_30_S}, 200.0) == []
 
 
 def test_the_lost_one_may_be_another_link() -> None:

@@ -14,6 +14,7 @@ from protos.ring import (
     Operation,
     encode_frame,
     parse_frame,
+    resent,
 )
 from protos.types import LocalError
 
@@ -80,6 +81,31 @@ def test_only_1_settles_and_what_follows_is_ignored() -> None:
     rest = 4 + 255 - MARK - 1
     assert parse_frame(payload[: MARK + 1] + b"x" * rest + payload[MARK + 1 + rest :]) == OK
     assert parse_frame(payload[: 4 + 255] + b"orders\0".ljust(255, b"x") + payload[-4:]) == OK
+
+
+@pytest.mark.parametrize("operation", list(Operation)[:4])
+def test_a_request_says_that_it_was_sent_again(operation: Operation) -> None:
+    """5.3: in one octet; and saying so once more changes nothing"""
+    frame = replace(PUSH, operation=operation)
+    payload = encode_frame(frame)
+    again = resent(payload)
+    assert parse_frame(again) == replace(frame, resent=True)
+    assert again == encode_frame(replace(frame, resent=True)) == resent(again)
+    assert [place for place in range(len(payload)) if payload[place] != again[place]] == [MARK]
+
+
+@pytest.mark.parametrize(
+    "frame", [OK, SETTLEMENT, replace(OK, operation=Operation.ERROR), Frame(Operation.PUSH, b"s", b"q")]
+)
+def test_nothing_else_says_so(frame: Frame) -> None:
+    """5.3"""
+    payload = encode_frame(frame)
+    assert resent(payload) == payload
+    at = 4 + len(frame.sender) + 1 + len(ID)
+    assert parse_frame(payload[:at] + b"\2" + payload[at + 1 :]) == replace(frame, settles=False)
+    with pytest.raises(LocalError):
+        encode_frame(replace(frame, resent=True, settles=False))
+    assert resent(b"no frame") == b"no frame"
 
 
 def test_what_no_size_fits_is_no_frame() -> None:

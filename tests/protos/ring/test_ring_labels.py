@@ -39,7 +39,7 @@ def test_those_of_what_is_taken_off() -> None:
 
 
 def test_those_of_the_client_port() -> None:
-    assert first_cells(section("5.6", "6")) == raised_by("client") | raised_by("requests") | set(REFUSALS)
+    assert first_cells(section("5.6", "5.7")) == raised_by("client") | raised_by("requests") | set(REFUSALS)
 
 
 @pytest.mark.parametrize(("reason", "answer"), REFUSALS.items())

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from protos import tmq
+from typing import Protocol
+
+from services.kit.conversation import Conversation
 from services.kit.inflow import Inflow
-from services.tmq.conversation import TmqConversation
-from services.tmq.unsettled import Unsettled
+from services.kit.parsing import EventT
 
 MIN_LOOK_S = 0.1  # between two looks at what the peer's TCP has acknowledged
+
+
+class Unsettled(Protocol):
+    """What the peer was given and has not shown to have got."""
+
+    def __bool__(self) -> bool: ...
+
+    def settle(self) -> None:
+        """It has shown so now."""
 
 
 class Linger:
@@ -24,12 +34,22 @@ class Linger:
 class Ending:
     """Made once there is a reason to end: a FIN, a drain, a violation, or a reply that cannot be given."""
 
-    __slots__ = ("_inflow", "_linger", "_talk", "_unsettled")
+    __slots__ = ("_grace_s", "_inflow", "_linger", "_patience_s", "_talk", "_unsettled")
 
-    def __init__(self, talk: TmqConversation, inflow: Inflow[tmq.Event], unsettled: Unsettled) -> None:
+    def __init__(
+        self,
+        talk: Conversation,
+        inflow: Inflow[EventT],
+        unsettled: Unsettled,
+        grace_s: float,
+        patience_s: float,
+    ) -> None:
+        """grace_s: a reset this soon after the FIN returns the last replies. patience_s: then unread ones must move."""
         self._talk = talk
         self._inflow = inflow
         self._unsettled = unsettled
+        self._grace_s = grace_s
+        self._patience_s = patience_s
         self._linger: Linger | None = None
 
     @property
@@ -49,7 +69,7 @@ class Ending:
             violation, inflow.violation = inflow.violation, None
             talk.wire.refuse(violation.reason, violation.detail)
             settles = inflow.eof_parsed  # a FIN is one, also where it cuts a request short (3.3)
-        if settles and self._unsettled.deliveries:
+        if settles and self._unsettled:
             self._begin_linger()
         else:
             talk.wire.close()
@@ -57,7 +77,7 @@ class Ending:
     def _begin_linger(self) -> None:
         wire = self._talk.wire
         now = wire.loop_time()
-        self._linger = Linger(now + self._talk.service.settings.eof_grace_s, now, wire.unsent())
+        self._linger = Linger(now + self._grace_s, now, wire.unsent())
         wire.reschedule()
 
     def on_time(self, now: float) -> None:
@@ -65,15 +85,15 @@ class Ending:
         linger = self._linger
         if linger is None:
             return
-        wire, settings = self._talk.wire, self._talk.service.settings
+        wire = self._talk.wire
         unsent = 0 if wire.is_reset() else wire.unsent()
         if unsent < linger.unsent:
             linger.unsent, linger.moved = unsent, now
-        if unsent and now - linger.moved >= settings.request_timeout_s:
+        if unsent and now - linger.moved >= self._patience_s:
             wire.refuse("replies_unread")  # nor does the kit watch what fits into its buffers
             wire.abort()
         elif unsent:
-            linger.until = now + max(settings.eof_grace_s, MIN_LOOK_S)
+            linger.until = now + max(self._grace_s, MIN_LOOK_S)
         else:
             self._linger = None
             if not wire.is_reset():

@@ -1,0 +1,48 @@
+"""Finds tails that wait in vain, as the only free head is an original's that will not connect (ring.md 3.8)."""
+
+from __future__ import annotations
+
+from protos.ring.table import is_due
+from protos.ring.times import Times
+
+SPREAD = 32  # our nodes act at as many different times, by their names: mostly one does
+MAX_WAITING = 1000  # nodes that are remembered; the one that was heard first is forgotten
+
+
+class Vain:
+    """Since when each open node has been heard. Times in the caller's seconds."""
+
+    __slots__ = ("_due", "_first", "_newest", "_spread_s", "_times")
+
+    def __init__(self, me: bytes, times: Times) -> None:
+        self._times = times
+        self._spread_s = times.open_s * (sum(me) % SPREAD) / SPREAD
+        self._first: dict[bytes, tuple[float, float]] = {}  # by node: heard first, and last
+        self._newest = 0.0  # when any node was heard first
+        self._due: float | None = None
+
+    def heard(self, node: bytes, now: float) -> None:
+        """An OPEN of `node`."""
+        first, last = self._first.pop(node, (None, now))
+        if first is None or now - last > 3.5 * self._times.open_s:
+            first = self._newest = now  # it had a predecessor in between; or three of its OPENs were lost
+            self._due = None
+        self._first[node] = (first, now)
+        if len(self._first) > MAX_WAITING:
+            del self._first[next(iter(self._first))]
+        if self._due is None and now - self._newest >= self._times.vain_s:
+            self._due = now + self._spread_s
+
+    def clear(self) -> None:
+        self._first.clear()
+        self._due = None
+
+    def deadline(self) -> float | None:
+        return self._due
+
+    def is_due(self, now: float) -> bool:
+        """Whether something is to be done: once."""
+        if not is_due(self._due, now):
+            return False
+        self.clear()
+        return True

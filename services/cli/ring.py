@@ -1,0 +1,196 @@
+"""penstock ring status: what the nodes of rings have written of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import click
+
+from services.cli.command import store_command
+from services.cli.exits import not_found
+from services.cli.output import Output
+from services.cli.text import age, count
+from services.store import Store
+from services.store.ring_nodes import RingNode
+
+SILENT_MS = 30_000  # a node writes every 10 s: one that has not for so long is gone, or has no store
+COLUMNS = ("node", "predecessor", "successor", "leader", "members#", "last break", "written")
+GROUPS = click.IntRange(1, 0xFFFF)
+
+
+@click.group()
+def ring() -> None:
+    """See how rings are."""
+
+
+@ring.command()
+@click.option("--group", "wanted", type=GROUPS, metavar="GROUP", help="only this one  [all]")
+@store_command
+async def status(store: Store, output: Output, wanted: int | None) -> None:
+    """Show the nodes of each group, in the order of their ring.
+
+    Nodes with other stores are seen by their neighbours only. Ends with 4 if there is no node.
+    """
+    now_ms = await store.now_ms()
+    nodes = [Seen(node, now_ms) for node in await store.ring_nodes.all() if wanted in (None, node.group)]
+    if not nodes:
+        where = "any ring" if wanted is None else f"group {wanted}"
+        raise not_found(
+            f"no node of {where} has told this store of itself: is there a `penstock serve ring`?"
+        )
+    for number, members in groupby(nodes, key=lambda seen: seen.node.group):
+        _show(output, Group(number, list(members)))
+
+
+class Seen:
+    """A node as it stands on the board."""
+
+    def __init__(self, node: RingNode, now_ms: int) -> None:
+        self.node = node
+        self.name = node.name
+        self.written_ms = max(now_ms - node.written_ms, 0)
+        self.is_silent = self.written_ms > SILENT_MS
+        self.told = node.document
+
+    @property
+    def successor(self) -> str | None:
+        """Of one that is silent nobody knows."""
+        link = None if self.is_silent else self.told.get("successor")
+        return link["name"] if link else None
+
+    @property
+    def predecessor(self) -> str | None:
+        """None, too, if that one does not say who it is."""
+        link = None if self.is_silent else self.told.get("predecessor")
+        return link["name"] if link else None
+
+    @property
+    def leader(self) -> str | None:
+        """Whom it goes by."""
+        return None if self.is_silent else self.told.get("leader")
+
+    @property
+    def is_leader(self) -> bool:
+        return not self.is_silent and bool(self.told.get("is_leader"))
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.told, "written_s": round(self.written_ms / 1000, 1), "is_silent": self.is_silent}
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Nodes that are linked, each with the next; closed: the last one with the first."""
+
+    names: tuple[str, ...]
+    is_closed: bool
+
+    def __str__(self) -> str:
+        return " → ".join([*self.names, self.names[0]] if self.is_closed else self.names)
+
+
+class Group:
+    def __init__(self, number: int, nodes: list[Seen]) -> None:
+        self.number = number
+        self.chains = list(chains(_following(nodes)))
+        places = {
+            name: place for place, name in enumerate(name for each in self.chains for name in each.names)
+        }
+        self.nodes = sorted(nodes, key=lambda seen: places.get(seen.name, len(places)))
+        names = {seen.name for seen in nodes}
+        elsewhere = {seen.leader for seen in nodes if seen.leader is not None} - names
+        self.leaders = [seen.name for seen in nodes if seen.is_leader] or sorted(elsewhere)
+
+    @property
+    def is_ring(self) -> bool:
+        """One, of all that are there."""
+        return len(self.chains) == 1 and self.chains[0].is_closed
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "group": self.number,
+            "is_ring": self.is_ring,
+            "leaders": self.leaders,
+            "chains": [{"nodes": list(each.names), "is_closed": each.is_closed} for each in self.chains],
+            "nodes": [seen.as_json() for seen in self.nodes],
+        }
+
+    def __str__(self) -> str:
+        led = f"led by {', '.join(self.leaders)}" if self.leaders else "without a leader"
+        if self.is_ring:
+            return f"group {self.number}: a ring of {len(self.chains[0].names)}, {led}"
+        return f"group {self.number}: {count(len(self.nodes), 'node')} with this store, no ring by themselves, {led}"
+
+
+def _following(nodes: list[Seen]) -> dict[str, str | None]:
+    """Who is linked with whom, as far as it is told; of a node with another store its neighbours tell."""
+    following = {seen.name: seen.successor for seen in nodes if not seen.is_silent}
+    known = {seen.name for seen in nodes}
+    for seen in nodes:
+        if seen.predecessor is not None and seen.predecessor not in known:
+            following[seen.predecessor] = seen.name
+    return following
+
+
+def chains(following: dict[str, str | None]) -> Iterator[Chain]:
+    """following: who is linked with whom. Open ones first; whoever has no link at all is one alone."""
+    followed = {name for name in following.values() if name is not None}
+    left = dict(following)
+    for name in [*(name for name in following if name not in followed), *following]:
+        names: list[str] = []
+        after: str | None = name
+        while after is not None and after in left:
+            names.append(after)
+            after = left.pop(after)
+        if names:
+            is_closed = after == names[0]
+            if after is not None and not is_closed and after not in following:
+                names.append(after)  # of another store, or of the originals
+            yield Chain(tuple(names), is_closed)
+
+
+def _show(output: Output, group: Group) -> None:
+    if output.as_json:
+        output.record(group.as_json())
+        return
+    output.line(str(group))
+    for each in group.chains:
+        output.line(f"  {each}")
+    output.table(
+        ("node", "predecessor", "successor", "leader", "members#", "last break", "written"),
+        _rows(group.nodes),
+    )
+
+
+def _rows(nodes: Iterable[Seen]) -> Iterator[tuple[str, ...]]:
+    for seen in nodes:
+        told = seen.told
+        yield (
+            seen.name,
+            _link(told.get("predecessor"), seen),
+            _link(told.get("successor"), seen),
+            "itself" if told.get("is_leader") else str(told.get("leader", "")),
+            str(told.get("member_count", "")),
+            _last_break(told.get("last_break"), seen),
+            f"silent for {age(seen.written_ms)}" if seen.is_silent else f"{age(seen.written_ms)} ago",
+        )
+
+
+def _link(link: dict[str, Any] | None, seen: Seen) -> str:
+    """Who it is, or where he comes from, and for how long."""
+    if link is None:
+        return "none"
+    return f"{link['name'] or link['address']}, {_since(link['since_s'], seen)}"
+
+
+def _last_break(last: dict[str, Any] | None, seen: Seen) -> str:
+    if last is None:
+        return "none"
+    return f"{last['side']}, {_since(last['ago_s'], seen)} ago: {last['why']}"
+
+
+def _since(age_s: float, seen: Seen) -> str:
+    """An age as it is now."""
+    return age(round(age_s * 1000) + seen.written_ms)

@@ -1,0 +1,8 @@
+"""`python -m services.ring`: this edge alone, with settings from file and environment."""
+
+import sys
+
+from services.kit.run import main
+from services.ring.edge import EDGE
+
+sys.exit(main(EDGE))

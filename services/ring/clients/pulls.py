@@ -1,0 +1,177 @@
+"""pull: runs of takes, whose messages are unsettled until the next request (ring.md 5.2)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from protos.ring import Pull, encode_deliveries, encode_record
+from services.kit.answers import Slot
+from services.ring.asking import Brought, Unserved
+from services.ring.clients.conversation import PULL, ClientConversation, error
+from services.ring.clients.holding import ClientInflow
+from services.ring.clients.seeking import Seeking
+from services.ring.clients.unsettled import Unsettled
+from services.ring.clients.words import EMPTY, TOO_MANY_UNSETTLED, words_for
+from services.store import Delivery, Queue, StoreError, records
+from services.store.errors import OutcomeUnknown, QueuePaused, QueueUnknown
+
+
+class PullRun:
+    """pulls that are being answered together."""
+
+    __slots__ = ("allowed", "asked", "echo", "name", "queue", "slot")
+
+    def __init__(self, slot: Slot, event: Pull, allowed: int) -> None:
+        self.slot = slot
+        self.echo = event.echo
+        self.name = event.queue
+        self.queue: Queue | None = None  # None: of the ring, or not known yet
+        self.asked = event.count
+        self.allowed = allowed  # of them, how many may be given a message
+
+    def goes_on(self, slot: Slot, answered: int) -> None:
+        """So many have been given a message; the rest get replies of their own."""
+        self.slot = slot
+        self.asked -= answered
+        self.allowed -= answered
+
+
+class Pulls:
+    """One connection's: a run at a time, however many takes it needs."""
+
+    __slots__ = ("_inflow", "_rest", "_seeking", "_talk", "_unsettled")
+
+    def __init__(
+        self, talk: ClientConversation, inflow: ClientInflow, seeking: Seeking, unsettled: Unsettled
+    ) -> None:
+        self._talk = talk
+        self._inflow = inflow
+        self._seeking = seeking
+        self._unsettled = unsettled
+        self._rest: PullRun | None = None  # pulls that wait for the client to read
+
+    def pull(self, event: Pull) -> None:
+        run = PullRun(self._talk.expect(), event, self._unsettled.admits(event.count))
+        self._inflow.hold()
+        if run.allowed < event.count:
+            self._talk.wire.refuse("too_many_unsettled")
+        if not run.allowed:
+            self._end(run, TOO_MANY_UNSETTLED)
+        elif (queue := self._seeking.held(event.queue)) is None:
+            self._seeking.seek(event.queue, partial(self._found, run))
+        else:
+            self._take(run, queue, is_fresh=False)
+
+    def go_on(self) -> None:
+        """The client has read: the rest of a run is taken."""
+        if self._rest is not None and not self._talk.wire.is_blocked():
+            rest, self._rest = self._rest, None
+            self._go_on(rest)
+
+    def _go_on(self, run: PullRun) -> None:
+        if run.queue is None:
+            self._ask(run)
+        else:
+            self._take(run, run.queue, is_fresh=True)
+
+    def _found(self, run: PullRun, found: Queue | StoreError) -> None:
+        if self._talk.gone:
+            return
+        if isinstance(found, Queue):
+            self._take(run, found, is_fresh=True)
+        elif isinstance(found, QueueUnknown) and self._talk.service.asker is not None:
+            self._ask(run)
+        else:
+            self._refused(run, found)
+
+    def _take(self, run: PullRun, queue: Queue, *, is_fresh: bool) -> None:
+        """is_fresh: it was looked for just now, and will not be found if it is gone already."""
+        run.queue = queue
+        talk = self._talk
+        done = partial(self._taken, run, queue, is_fresh)
+        talk.service.pipe(queue).take(talk.source, queue, run.allowed, done)
+
+    def _taken(
+        self, run: PullRun, queue: Queue, is_fresh: bool, got: list[Delivery] | StoreError, more: bool
+    ) -> None:
+        if isinstance(got, QueueUnknown) and not is_fresh:
+            self._seeking.seek(run.name, partial(self._found, run), gone=queue)
+        elif isinstance(got, StoreError):
+            self._refused(run, got)
+        elif self._talk.gone:
+            self._return(queue, got)
+        else:
+            self._give(run, queue, got, more)
+
+    def _return(self, queue: Queue, got: list[Delivery]) -> None:
+        """The client has gone before they came (tmq.md 6.2)."""
+        if got and not got[0].settled:
+            self._talk.service.pipe(queue).give_back(got)
+
+    def _give(self, run: PullRun, queue: Queue, got: list[Delivery], more: bool) -> None:
+        if got and not got[0].settled:
+            self._unsettled.add(got)
+        count = sum(d.count for d in got)
+        bodies = [record for d in got for record in records.split(records.plain(d.blob, d.count), d.count)]
+        for d in got:
+            d.drop_bodies()  # a lease may last, and there may be a thousand large ones
+        reply = encode_deliveries(run.echo, bodies)
+        # one call carries only so many octets, for all who ask together: perhaps none for this one yet
+        if more and count < run.allowed:
+            self._answer_some(run, reply, count)
+        else:
+            self._end(run, self._why_no_more(run, queue, count), reply, count)
+
+    def _why_no_more(self, run: PullRun, queue: Queue, count: int) -> str:
+        if count == run.allowed:
+            return TOO_MANY_UNSETTLED  # if more were asked for
+        return words_for(QueuePaused()) if queue.spec.paused else EMPTY
+
+    def _answer_some(self, run: PullRun, reply: bytes, count: int) -> None:
+        """Answers `count` of the run; the others come next, but not before the client reads (tmq.md 7.3)."""
+        talk = self._talk
+        slot = run.slot
+        run.goes_on(talk.expect(), count)
+        talk.reply(slot, reply, PULL, count, count)
+        if talk.wire.is_blocked():
+            self._rest = run
+            self._inflow.leave_it_to_the_output()
+        else:
+            self._go_on(run)
+
+    def _refused(self, run: PullRun, why: StoreError) -> None:
+        talk = self._talk
+        if isinstance(why, OutcomeUnknown):
+            talk.unknown(why)  # what was taken all the same goes back after a while
+            return
+        talk.wire.refuse(why.reason, str(why))
+        self._end(run, words_for(why))
+
+    def _end(self, run: PullRun, words: str, reply: bytes = b"", count: int = 0) -> None:
+        """Answers the run: `count` of them have their messages in the reply, the others get an ERROR."""
+        if run.asked > count:
+            reply += error(run.echo, words) * (run.asked - count)
+        self._talk.reply(run.slot, reply, PULL, count, run.asked)
+        self._inflow.free()
+
+    # around the ring
+
+    def _ask(self, run: PullRun) -> None:
+        """One after the other: were two under way and a link broke, the second might overtake the first."""
+        asker = self._talk.service.asker
+        assert asker is not None
+        asker.pull(run.name, partial(self._brought, run))
+
+    def _brought(self, run: PullRun, brought: Brought | Unserved) -> None:
+        talk = self._talk
+        if isinstance(brought, Unserved):
+            if brought.reason != EMPTY:
+                talk.wire.refuse("unserved", brought.reason)
+            self._end(run, brought.reason)
+        elif not talk.gone:  # else it is not settled, and goes back (5.4)
+            self._unsettled.add_brought(brought)
+            reply = encode_deliveries(run.echo, [encode_record(brought.body)])
+            if run.allowed > 1:
+                self._answer_some(run, reply, 1)
+            else:
+                self._end(run, TOO_MANY_UNSETTLED, reply, 1)

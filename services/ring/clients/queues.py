@@ -1,0 +1,82 @@
+"""Whole queues: create_queue and destroy_queue (ring.md 5.2, 5.8)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from protos.ring import Create, Destroy, Operation, encode_reply
+from services.kit.answers import Slot
+from services.ring.asking import Unserved
+from services.ring.clients.conversation import CREATE, DESTROY, ClientConversation
+from services.ring.clients.holding import ClientInflow
+from services.ring.clients.words import CREATE_FORBIDDEN, NOT_OWNER, words_for
+from services.ring.service import OWNER, RingService, decode_name
+from services.store import StoreError
+from services.store.errors import OutcomeUnknown, QueueUnknown
+
+FORBIDDEN = {  # why the edge itself says no
+    CREATE: ("create_forbidden", CREATE_FORBIDDEN),
+    DESTROY: ("not_owner", NOT_OWNER),
+}
+
+
+class Queues:
+    """What one connection asks about whole queues."""
+
+    __slots__ = ("_inflow", "_talk")
+
+    def __init__(self, talk: ClientConversation, inflow: ClientInflow) -> None:
+        self._talk = talk
+        self._inflow = inflow
+
+    def create(self, event: Create) -> None:
+        slot = self._talk.expect()
+        self._inflow.hold()
+        service = self._talk.service
+        work = service.settings.clients.create.create(service.store, decode_name(event.queue), OWNER)
+        service.errands.ask(work, partial(self._done, slot, event, CREATE))
+
+    def destroy(self, event: Destroy) -> None:
+        slot = self._talk.expect()
+        self._inflow.hold()
+        service = self._talk.service
+        work = _remove(service, decode_name(event.queue))
+        service.errands.ask(work, partial(self._destroyed, slot, event))
+
+    def _destroyed(self, slot: Slot, event: Destroy, result: bool | StoreError) -> None:
+        asker = self._talk.service.asker
+        if isinstance(result, QueueUnknown) and asker is not None:
+            asker.destroy(event.queue, partial(self._asked, slot, event))
+        else:
+            self._done(slot, event, DESTROY, result)
+
+    def _asked(self, slot: Slot, event: Destroy, outcome: Unserved | None) -> None:
+        if outcome is None:
+            self._done(slot, event, DESTROY, True)
+        else:
+            self._deny(slot, event, DESTROY, "unserved", outcome.reason)
+
+    def _done(self, slot: Slot, event: Create | Destroy, label: str, result: bool | StoreError) -> None:
+        if isinstance(result, OutcomeUnknown):
+            self._talk.unknown(result)
+        elif isinstance(result, StoreError):
+            self._deny(slot, event, label, result.reason, words_for(result))
+        elif not result:
+            self._deny(slot, event, label, *FORBIDDEN[label])
+        else:
+            self._talk.reply(slot, encode_reply(Operation.OK, event.echo), label, 1, 1)
+            self._inflow.free()
+
+    def _deny(self, slot: Slot, event: Create | Destroy, label: str, reason: str, words: str) -> None:
+        self._talk.wire.refuse(reason, label)
+        self._talk.deny(slot, event.echo, label, words)
+        self._inflow.free()
+
+
+async def _remove(service: RingService, name: str) -> bool:
+    """True if it was removed now. Raises StoreError: unknown."""
+    queue = await service.store.find(name)
+    if queue.owner != OWNER:
+        return False
+    await service.store.delete(queue)
+    return True

@@ -1,0 +1,157 @@
+"""One client's connection as the kit sees it: events of the protocol go to the parts that handle them."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from protos.ring import (
+    ClientConnection,
+    ClientEvent,
+    ClientRequest,
+    Create,
+    Destroy,
+    Limits,
+    Pull,
+    Push,
+    Refused,
+)
+from services.kit.ending import Ending
+from services.kit.session import Wire
+from services.ring.clients.conversation import CREATE, DESTROY, PULL, PUSH, ClientConversation
+from services.ring.clients.holding import ClientInflow
+from services.ring.clients.pulls import Pulls
+from services.ring.clients.pushes import Pushes
+from services.ring.clients.queues import Queues
+from services.ring.clients.seeking import Seeking
+from services.ring.clients.unsettled import Unsettled
+from services.ring.clients.words import OF_NODES
+from services.ring.service import RingService
+
+RUN_PART = 32  # this many requests of a run are as much work as one request alone
+NODES = b"ring/"  # how the names of queues begin that nodes keep for themselves (5.8)
+
+
+class ClientSession:
+    """The kit's `Session`, and the `Handler` of its own input. The parts share a conversation and no private state."""
+
+    __slots__ = ("_ending", "_inflow", "_pulls", "_pushes", "_queues", "_talk", "_unsettled")
+
+    def __init__(self, service: RingService, limits: Limits, wire: Wire) -> None:
+        self._talk = talk = ClientConversation(wire, service)
+        self._inflow = inflow = ClientInflow(talk, ClientConnection(limits), self)
+        seeking = Seeking(talk, inflow)
+        self._unsettled = Unsettled(talk)
+        self._pushes = Pushes(talk, inflow, seeking)
+        self._pulls = Pulls(talk, inflow, seeking, self._unsettled)
+        self._queues = Queues(talk, inflow)
+        self._ending: Ending | None = None
+
+    # what the kit tells
+
+    def received(self, data: bytes, now: float) -> None:
+        self._inflow.received(data, now)
+
+    @property
+    def buffered(self) -> int:
+        return self._inflow.buffered
+
+    def resumed(self, now: float) -> None:
+        self._inflow.restart_clock(now)
+        self._pulls.go_on()
+        self._inflow.proceed()
+
+    def deadline(self) -> float | None:
+        if self._ending is not None and (look := self._ending.deadline) is not None:
+            return look
+        return self._inflow.deadline()
+
+    def on_time(self, now: float) -> None:
+        if self._ending is not None and self._ending.deadline is not None:
+            self._ending.on_time(now)
+        else:
+            self._inflow.on_time(now)
+
+    def eof(self, now: float) -> None:
+        self._inflow.eof()
+
+    def drain(self) -> None:
+        self._talk.drained = True
+        self.end_if_done()  # or later: what has come in is answered, then it is closed
+
+    def lost(self, reset: bool) -> None:
+        talk = self._talk
+        talk.gone = True
+        self._inflow.lost()
+        error = "" if talk.drained else "the connection was lost"
+        talk.service.give_back(self._unsettled.lose(), failed=not talk.drained, error=error)
+
+    # what the input tells
+
+    def handle(self, event: ClientEvent) -> None:
+        if isinstance(event, Refused):
+            self._talk.refuse(event)
+            return
+        if self._unsettled:
+            self._unsettled.settle()  # the next complete valid request settles all earlier replies (tmq.md 6.1)
+        if event.queue.startswith(NODES):
+            self._not_for_clients(event)
+            return
+        match event:
+            case Push():
+                self._pushes.push(event)
+            case Pull():
+                self._pulls.pull(event)
+            case Create():
+                self._queues.create(event)
+            case Destroy():
+                self._queues.destroy(event)
+            case _:
+                assert_never(event)
+
+    def _not_for_clients(self, event: ClientRequest) -> None:
+        label, total = _label(event), _requests(event)
+        self._talk.wire.refuse("reserved_name", label)
+        self._talk.deny(self._talk.expect(), event.echo, label, OF_NODES, total)
+
+    def work(self, event: ClientEvent) -> int:
+        """How much of a turn it takes."""
+        return 1 if isinstance(event, Refused) else 1 + _requests(event) // RUN_PART
+
+    def comes_alone(self, event: ClientEvent) -> bool:
+        """Only pushes and pulls may overlap; work on whole queues goes another way to the store than they do."""
+        return isinstance(event, Create | Destroy)
+
+    def end_if_done(self) -> None:
+        talk = self._talk
+        if talk.gone or not (talk.closing or talk.drained or self._inflow.eof_parsed):
+            return
+        if self._ending is None:
+            settings = talk.service.settings
+            times = settings.clients.eof_grace_s, settings.request_timeout_s
+            self._ending = Ending(talk, self._inflow, self._unsettled, *times)
+        self._ending.end_if_done()
+
+
+def _requests(event: ClientRequest) -> int:
+    """How many it is."""
+    match event:
+        case Push():
+            return len(event.records)
+        case Pull():
+            return event.count
+        case _:
+            return 1
+
+
+def _label(event: ClientRequest) -> str:
+    match event:
+        case Push():
+            return PUSH
+        case Pull():
+            return PULL
+        case Create():
+            return CREATE
+        case Destroy():
+            return DESTROY
+        case _:
+            assert_never(event)

@@ -1,0 +1,35 @@
+"""What an ERROR says: every refusal of the store, in words for whoever reads the client's log (ring.md 5.8)."""
+
+from __future__ import annotations
+
+from services.store import StoreError, StoreUnavailable, errors
+
+EMPTY = "empty"  # 5.2
+UNSERVED = "no node serves this queue"  # 5.3
+OF_NODES = "queues whose names begin with ring/ are for the nodes alone"
+TOO_LARGE_FOR_THE_RING = "message is too large for the ring, and no queue of this name is here"
+TOO_MANY_UNSETTLED = "too many messages are unsettled: the next request settles them"
+CREATE_FORBIDDEN = "queues cannot be created here: their operator declares them"
+NOT_OWNER = "queue was not made by create_queue: only its operator removes it"
+
+REFUSED: dict[type[StoreError], str] = {
+    errors.QueueUnknown: UNSERVED,
+    errors.QueueExists: "queue exists already",
+    errors.QueueFull: "queue is full: pull from it, or push later",
+    errors.QueuePaused: "queue is paused: try again later",
+    errors.QueueReserved: "queue is reserved by another sender: try again later",
+    errors.MessageTooLarge: "message is too large for the system that this queue leads to",
+    errors.StoreFull: "store is full: pull messages, or push later",
+    errors.StoreEvicts: "store might throw messages away: its operator must set maxmemory-policy to noeviction",
+    errors.AckLevelRefused: "store cannot keep what create_queue promises: its operator must lower the ack level",
+    errors.AckLevelLost: "store keeps nothing on disk any more: its operator must switch its append-only file on",
+    errors.DatasetLost: "store has lost its data: nothing was done; its operator must restore it",
+    errors.NotInitialised: "store is not set up: nothing was done; its operator must initialise it",
+    StoreUnavailable: "store is unavailable: nothing was done; try again later",
+    StoreError: "store refused: nothing was done; its operator finds the reason in the log",
+}
+
+
+def words_for(error: StoreError) -> str:
+    """Of the error's own class, or of the nearest above it. Not for OutcomeUnknown: that is neither done nor not."""
+    return next(REFUSED[kind] for kind in type(error).__mro__ if kind in REFUSED)

@@ -1,0 +1,252 @@
+"""The datagrams by which nodes find each other (ring.md 3): sockets that hear them, and whom they are sent to.
+
+Several nodes of one machine share the port (SO_REUSEADDR): a broadcast reaches every socket that is bound to the
+broadcast address, a datagram to one address only the socket that was bound last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import logging
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from protos.ring import MAX_BEACON, Beacon, Open, encode_beacon, parse_beacon
+from protos.types import LocalError, PeerError
+from services.kit.gate import Network, plain_address
+from services.kit.layers import SettingsError
+from services.kit.lookup import look_up
+from services.kit.refusals import Throttle
+from services.ring.node.figures import Figures
+from services.ring.node.settings import NodeSettings, parse_target
+
+log = logging.getLogger(__name__)
+
+IP_FREEBIND = 15  # of Linux: an address that no network has yet may be bound
+BROADCAST = "edges.ring.node.broadcast to what `ip address` shows"
+
+BATCH = 64  # datagrams read in a row from one socket, before others get a turn
+ADDRESSES = 256  # that one name may have; the others are not sent to
+ANY_4, ANY_6 = "0.0.0.0", "::"
+
+Heard = Callable[[Beacon], str | None]  # why it was ignored, or None
+Address = tuple[Any, ...]  # as `sendto` takes it
+
+
+class Beacons:
+    """Those of one node."""
+
+    def __init__(self, settings: NodeSettings, figures: Figures, heard: Heard) -> None:
+        self.port = settings.beacon_port  # once open, never 0
+        self._settings = settings
+        self._figures = figures
+        self._heard = heard
+        self._sockets: list[socket.socket] = []
+        self._senders: dict[int, socket.socket] = {}  # by family
+        self._look_ups: dict[str, asyncio.Task[None]] = {}  # by target
+        self._trouble: dict[Address, str] = {}  # told once for each change of it
+        self._throttle = Throttle(burst=1, window_s=60.0)
+
+    def open(self) -> None:
+        """Hears from now on. Raises SettingsError that says what to do if an address cannot be had."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            for host in self._hosts():
+                self._open(host, self.port)
+                for port in self._older_ports():
+                    self._open(host, port)
+        except SettingsError:
+            self.close()
+            raise
+        for sock in self._sockets:
+            self._loop.add_reader(sock, self._read, sock)
+        fields = {"action": "beacons_listening", "host": self._settings.beacon_host, "port": self.port}
+        log.info("beacons on %s port %d", self._settings.beacon_host, self.port, extra=fields)
+
+    def close(self) -> None:
+        for task in self._look_ups.values():
+            task.cancel()
+        for sock in {*self._sockets, *self._senders.values()}:
+            if sock.fileno() >= 0:
+                self._loop.remove_reader(sock)
+                sock.close()
+        self._sockets.clear()
+        self._senders.clear()
+
+    def tick(self, now: float) -> None:
+        """Tells how many refusals were not logged."""
+        for reason, number in self._throttle.over(now):
+            fields = {"action": "beacons_refused_more", "reason": reason, "count": number}
+            log.warning("%d more beacons refused: %s", number, reason, extra=fields)
+
+    # sending
+
+    def send(self, beacon: Beacon) -> None:
+        """To everybody. What cannot be sent is counted, and told in the log once."""
+        try:
+            data = encode_beacon(beacon)
+        except LocalError as error:  # a leader's name may leave no room for ours
+            self._unsent(("",), str(error))
+            return
+        is_open = isinstance(beacon, Open)
+        older = self._settings.older_open_port if is_open else self._settings.older_find_port
+        ports = [self.port, older] if older else [self.port]
+        self._figures.beacon_sent("open" if is_open else "find")
+        for host in self._settings.broadcast:
+            for port in ports:
+                self._send(data, socket.AF_INET, (host, port))
+        for target in self._settings.beacon_targets:
+            host, said = parse_target(target)
+            self._send_to_target(data, target, host, ports if said is None else [said])
+
+    def _send_to_target(self, data: bytes, target: str, host: str, ports: list[int]) -> None:
+        """Names are looked up each time: machines come and go. One look-up for a target at a time."""
+        if target in self._look_ups:
+            self._unsent((host,), "its name is still being looked up")
+            return
+        task = self._loop.create_task(self._look_up_and_send(data, host, ports), name=f"beacon to {target}")
+        self._look_ups[target] = task
+        task.add_done_callback(lambda _: self._look_ups.pop(target, None))
+
+    async def _look_up_and_send(self, data: bytes, host: str, ports: list[int]) -> None:
+        try:
+            found = await look_up(host, ports[0])
+        except (OSError, UnicodeError) as error:
+            self._unsent((host,), f"its name cannot be looked up: {error}")
+            return
+        self._trouble.pop((host,), None)
+        for family, address in found[:ADDRESSES]:
+            for port in ports:
+                self._send(data, family, (address[0], port, *address[2:]))
+
+    def _send(self, data: bytes, family: int, address: Address) -> None:
+        try:
+            self._sender(family).sendto(data, address)
+        except OSError as error:
+            self._unsent(address, error.strerror or str(error))
+        else:
+            self._trouble.pop(address, None)
+
+    def _unsent(self, address: Address, why: str) -> None:
+        self._figures.beacon_unsent()
+        if self._trouble.get(address) != why:
+            self._trouble[address] = why
+            fields = {"action": "beacon_unsent", "to": str(address[0]), "detail": why}
+            text = "a beacon cannot be sent to %s from %s: %s; see edges.ring.node.beacon_host"
+            log.warning(text, address[0], self._settings.beacon_host, why, extra=fields)
+
+    def _sender(self, family: int) -> socket.socket:
+        """The first of that family: it has our port, and our address if there is a certain one."""
+        found = self._senders.get(family)
+        if found is None:
+            found = next((sock for sock in self._sockets if sock.family == family), None)
+            self._senders[family] = found = found or _socket(family)
+        return found
+
+    # hearing
+
+    def _hosts(self) -> list[str]:
+        """What is bound: broadcasts come only to sockets that have their address, or none."""
+        host = self._settings.beacon_host
+        if host == ANY_6:
+            return [ANY_6, ANY_4]
+        return [ANY_4] if host == ANY_4 else [host, *self._settings.broadcast]
+
+    def _older_ports(self) -> list[int]:
+        older = {self._settings.older_open_port, self._settings.older_find_port}
+        return sorted(older - {0, self.port})
+
+    def _open(self, host: str, port: int) -> None:
+        sock = _socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        self._sockets.append(sock)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if host in self._settings.broadcast:
+                _bind_broadcast(sock, (host, port))
+            else:
+                sock.bind((host, port))
+        except OSError as error:
+            why = f"{error.strerror}; {_advice(error)}"
+            raise SettingsError([f"cannot hear beacons on {host} port {port}: {why}"]) from None
+        if not port:
+            self.port = sock.getsockname()[1]
+
+    def _read(self, sock: socket.socket) -> None:
+        """At most BATCH: what is left has its turn in the loop's next round."""
+        for _ in range(BATCH):
+            try:
+                data, address = sock.recvfrom(MAX_BEACON + 1)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                log.debug("no datagram: %s", error, extra={"action": "beacon_unread"})
+                return
+            self._received(data, plain_address(address[0]))
+
+    def _received(self, data: bytes, source: str) -> None:
+        if not is_allowed(source, self._settings.allow):
+            self._refuse("not_allowed", source, "")
+            return
+        try:
+            beacon = parse_beacon(data)
+        except PeerError as error:
+            self._refuse(error.reason, source, error.detail)
+            return
+        ignored = self._heard(beacon)
+        if ignored is None:
+            self._figures.beacon_heard("open" if isinstance(beacon, Open) else "find")
+        else:
+            self._figures.beacon_ignored(ignored)
+
+    def _refuse(self, reason: str, source: str, detail: str) -> None:
+        """Anybody can send floods of them: of each kind one in a while is logged."""
+        self._figures.beacon_refused(reason)
+        if self._throttle.admit(reason, self._loop.time()):
+            fields = {"action": "beacon_refused", "reason": reason, "peer": source, "detail": detail}
+            log.warning("a beacon of %s refused: %s", source, reason, extra=fields)
+
+
+def is_allowed(address: str, allow: tuple[Network, ...]) -> bool:
+    """Whether an address is in one of the networks; without networks every one is."""
+    if not allow:
+        return True
+    with contextlib.suppress(ValueError):
+        parsed = ipaddress.ip_address(address)
+        return any(parsed in network for network in allow)
+    return False
+
+
+def _bind_broadcast(sock: socket.socket, address: Address) -> None:
+    """A network that is down now has no broadcast address until it is up again: then they are heard, too."""
+    try:
+        sock.bind(address)
+    except OSError as error:
+        if error.errno != errno.EADDRNOTAVAIL:
+            raise
+        sock.setsockopt(socket.SOL_IP, IP_FREEBIND, 1)
+        sock.bind(address)
+        text = "no network of this machine has the broadcast address %s now: beacons come once one has; or set %s"
+        log.warning(text, address[0], BROADCAST, extra={"action": "broadcast_absent", "to": address[0]})
+
+
+def _advice(error: OSError) -> str:
+    """What the operator can do about an address that cannot be had."""
+    if error.errno == errno.EADDRINUSE:
+        return "another program has it: end that, or set edges.ring.node.beacon_port, the same on all nodes"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "set edges.ring.node.beacon_host to what this machine's networks have: see `ip address`"
+    return "set edges.ring.node.beacon_host and beacon_port"
+
+
+def _socket(family: int) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_DGRAM)
+    sock.setblocking(False)
+    if family == socket.AF_INET:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    else:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    return sock

@@ -1,0 +1,81 @@
+"""The group's inbox and outbox in our store, as they are bound now (ring.md 5.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from services.ring.service import RingService
+from services.store import Queue, StoreError
+from services.store.errors import QueueUnknown
+from services.store.ring_binding import INBOX, OUTBOX
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 10.0  # should a notice be lost
+AGAIN_S = 0.5
+
+
+class Bindings:
+    """`start`, then `inbox` and `outbox` follow the documents; None: no queue is bound so."""
+
+    def __init__(self, service: RingService, group: int) -> None:
+        self.inbox: Queue | None = None
+        self.outbox: Queue | None = None
+        self.is_known = False  # they have been read once
+        self.on_change: list[Callable[[], None]] = []
+        self._service = service
+        self._group = group
+        self._stale = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._stop: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        self._stop = self._service.store.watch(lambda _name: self.look())
+        self._task = asyncio.create_task(self._follow(), name=f"bindings of ring group {self._group}")
+
+    def look(self) -> None:
+        """They may be others now."""
+        self._stale.set()
+
+    async def close(self) -> None:
+        if self._stop is not None:
+            self._stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    async def _follow(self) -> None:
+        while True:
+            self._stale.clear()
+            pause_s = LOOK_S
+            try:
+                await self._read()
+            except StoreError as error:
+                log.debug("the bindings cannot be read: %s", error, extra={"action": "bindings_unread"})
+                pause_s = AGAIN_S
+            except Exception:
+                log.exception(
+                    "the bindings cannot be read", extra={"action": "job_failed", "job": "bindings"}
+                )
+                self._service.metrics.local_errors.inc()
+                pause_s = AGAIN_S
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._stale.wait()
+
+    async def _read(self) -> None:
+        inbox, outbox = await self._bound(INBOX), await self._bound(OUTBOX)
+        if self.is_known and (inbox, outbox) == (self.inbox, self.outbox):
+            return
+        self.inbox, self.outbox, self.is_known = inbox, outbox, True
+        for tell in self.on_change:
+            tell()
+
+    async def _bound(self, kind: str) -> Queue | None:
+        try:
+            return await self._service.store.numbered(kind, self._group)
+        except QueueUnknown:
+            return None

@@ -1,0 +1,73 @@
+"""Which queues are here: asked of the store, and remembered for as long as they may be (ring.md 5.3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from protos.ring.recent import Recent
+from services.ring.node.names import is_outgoing
+from services.ring.node.outgoing import AGAIN_S
+from services.ring.node.storing import PATIENCE_S
+from services.ring.service import RingService, decode_name
+from services.store import Queue, StoreError
+from services.store.errors import QueueUnknown
+from services.store.registry import EVERYTHING
+
+REMEMBERED = 10_000
+Found = Callable[[Queue | StoreError | None], None]  # None: it is not here
+
+
+class Lookups:
+    """That a queue is not here is never remembered: it may be made any moment."""
+
+    def __init__(self, service: RingService) -> None:
+        self._service = service
+        self._loop = asyncio.get_running_loop()
+        self._known: Recent[Queue] = Recent(REMEMBERED)
+        self._past: Recent[Queue] = Recent(REMEMBERED)  # also those that are gone
+        self._stop = service.store.watch(self._changed)
+
+    def held(self, name: bytes) -> Queue | None:
+        """The queue, if it is known without asking the store. It may be gone: then the store says so."""
+        return self._known.get(name)
+
+    def past(self, name: bytes) -> Queue | None:
+        """The last one that had this name: the store may still know what came of a request for it (5.4)."""
+        return self._past.get(name)
+
+    def forget(self, name: bytes) -> None:
+        self._known.pop(name)
+
+    def ask(self, name: bytes, found: Found) -> None:
+        """A StoreError: the store did not answer for as long as anybody may wait."""
+        self._ask(name, found, self._loop.time() + PATIENCE_S)
+
+    def close(self) -> None:
+        self._stop()
+
+    def _ask(self, name: bytes, found: Found, until: float) -> None:
+        text = decode_name(name)
+        if is_outgoing(text):
+            self._loop.call_soon(found, None)
+            return
+        self._service.errands.ask(self._service.store.find(text), partial(self._answered, name, found, until))
+
+    def _answered(self, name: bytes, found: Found, until: float, answer: Queue | StoreError) -> None:
+        if isinstance(answer, Queue):
+            self._known.put(name, answer)
+            self._past.put(name, answer)
+            found(answer)
+        elif isinstance(answer, QueueUnknown):
+            found(None)
+        elif self._loop.time() > until:
+            found(answer)
+        else:
+            self._loop.call_later(AGAIN_S, self._ask, name, found, until)
+
+    def _changed(self, name: str) -> None:
+        if name == EVERYTHING:
+            self._known = Recent(REMEMBERED)
+        else:
+            self._known.pop(name.encode("utf-8", "surrogateescape"))

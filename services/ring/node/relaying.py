@@ -1,0 +1,266 @@
+"""Carries out what the relay decides about each USER of the predecessor (ring.md 5.3 to 5.5, 5.7): the Arrivals.
+
+What comes is begun in the order in which it came, also if it must be asked first whether a queue is here: all behind it
+waits for that. It is answered by `A` in this order, too, once it is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from protos.ring import (
+    NO_ID,
+    Answer,
+    Around,
+    CameBack,
+    Deliver,
+    Drop,
+    Frame,
+    PassOn,
+    Relay,
+    Request,
+    Route,
+    Settle,
+    TakenOff,
+    encode_frame,
+)
+from services.ring.node import counts
+from services.ring.node.around import RingAsker
+from services.ring.node.counts import Counts
+from services.ring.node.inbox import Inbox
+from services.ring.node.lookups import Lookups
+from services.ring.node.outgoing import AGAIN_S, BEGUN, PASSED
+from services.ring.node.serving import NotHere, Reply, Serving, Settled
+from services.ring.node.storing import PATIENCE_S, Storing
+from services.store import Queue, StoreError
+
+
+class Job:
+    """One USER. `is_over`: nothing more is to be done; `is_safe`: so it is answered."""
+
+    __slots__ = ("is_over", "is_safe", "parts", "payload", "queue", "route", "safe", "since", "waits")
+
+    def __init__(self, route: Route, payload: bytes, safe: Callable[[], None], since: float) -> None:
+        self.route = route
+        self.payload = payload
+        self.safe = safe
+        self.since = since
+        self.waits = False  # it is not known yet whether the queue is here
+        self.queue: Queue | None = None
+        self.parts = 1  # it is over when so many are
+        self.is_over = False
+        self.is_safe = True  # as far as is known
+
+
+class Relaying:
+    def __init__(
+        self,
+        relay: Relay,
+        storing: Storing,
+        lookups: Lookups,
+        serving: Serving,
+        inbox: Inbox,
+        asker: RingAsker,
+        counted: Counts,
+        forwards: bool,
+    ) -> None:
+        self._relay = relay
+        self._storing = storing
+        self._lookups = lookups
+        self._serving = serving
+        self._inbox = inbox
+        self._asker = asker
+        self._count = counted.now
+        self._forwards = forwards
+        self._loop = asyncio.get_running_loop()
+        self._jobs: deque[Job] = deque()  # not answered yet
+        self._gate: deque[Job] = deque()  # of them, not begun yet
+        self._pending: dict[
+            tuple[bytes, int, bool], list[Job]
+        ] = {}  # passed on and not stored: who came again
+        self._answering = False
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def received(self, payload: bytes, safe: Callable[[], None]) -> None:
+        if self._is_closed:
+            return
+        job = Job(self._relay.route(payload), payload, safe, self._loop.time())
+        self._jobs.append(job)
+        if isinstance(job.route, Request | Settle):
+            self._look_up(job, job.route.frame.queue)
+        elif isinstance(job.route, Deliver) and not self._inbox.is_known:
+            job.waits = True
+            self._inbox.when_known(partial(self._found, job, None))
+        if job.waits or self._gate:
+            self._gate.append(job)
+        else:
+            self._begin(job)
+
+    def close(self) -> None:
+        """What is not answered by now is not safe: it comes again."""
+        self._is_closed = True
+        self._jobs.clear()
+        self._gate.clear()
+
+    # in order
+
+    def _look_up(self, job: Job, name: bytes) -> None:
+        job.queue = self._lookups.held(name)
+        if job.queue is None:
+            job.waits = True
+            self._lookups.ask(name, partial(self._found, job))
+
+    def _found(self, job: Job, queue: Queue | StoreError | None) -> None:
+        job.waits = False
+        if isinstance(queue, StoreError):
+            self._end(job, False)
+        else:
+            job.queue = queue
+        if self._is_closed:
+            return
+        while self._gate and not self._gate[0].waits:
+            waiting = self._gate.popleft()
+            if not waiting.is_over:
+                self._route_again(waiting)
+                self._begin(waiting)
+
+    def _route_again(self, job: Job) -> None:
+        """While it waited the same frame may have been passed on or carried out."""
+        match job.route:
+            case Request(frame) | Settle(frame) | PassOn(frame) if frame.request_id != NO_ID:
+                job.route = self._relay.route(job.payload)
+
+    def _end(self, job: Job, is_safe: bool) -> None:
+        """A part of it is over; it is safe if all are."""
+        job.parts -= 1
+        job.is_safe = job.is_safe and is_safe
+        if job.parts:
+            return
+        job.is_over = True
+        if not job.is_safe:
+            self._count[counts.UNSAFE] += 1
+        if not self._answering and self._jobs and self._jobs[0].is_over:
+            self._answering = True
+            self._loop.call_soon(self._answer)
+
+    def _answer(self) -> None:
+        self._answering = False
+        jobs = self._jobs
+        while jobs and jobs[0].is_over:
+            job = jobs.popleft()
+            if job.is_safe:
+                job.safe()
+
+    # what is to be done
+
+    def _begin(self, job: Job) -> None:
+        match job.route:
+            case PassOn(frame, around):
+                self._pass_on(job, frame, around)
+            case Deliver(payload, around):
+                self._deliver(job, payload, around)
+            case Request() | Settle():
+                self._serve(job)
+            case Answer(frame):
+                self._taken(job, counts.ANSWERED if self._asker.answered(frame) else counts.LATE)
+            case CameBack(frame):
+                self._taken(job, counts.CAME_BACK if self._asker.came_back(frame) else counts.LATE)
+            case TakenOff():
+                self._taken(job, counts.TAKEN_OFF)
+            case Drop(why):
+                self._taken(job, why.value)
+
+    def _taken(self, job: Job, what: str) -> None:
+        self._count[what] += 1
+        self._end(job, True)
+
+    def _pass_on(self, job: Job, frame: Frame | None, around: Around) -> None:
+        """A frame that comes again while it is being stored is as safe as the first: it goes on once."""
+        if frame is not None and frame.request_id != NO_ID:
+            mark = (frame.request_id, frame.operation, frame.settles)
+            if mark in self._pending:
+                self._pending[mark].append(job)
+                return
+            self._pending[mark] = []
+        payloads = [each for each in (around.before, job.payload, around.behind) if each]
+        self._storing.put(payloads, PASSED, partial(self._passed, job, frame))
+
+    def _passed(self, job: Job, frame: Frame | None, is_stored: bool) -> None:
+        if is_stored:
+            self._count[counts.PASSED_ON] += 1
+        if frame is not None and frame.request_id != NO_ID:
+            if is_stored:
+                self._relay.passed(frame)
+            for again in self._pending.pop((frame.request_id, frame.operation, frame.settles)):
+                self._end(again, is_stored)
+        self._end(job, is_stored)
+
+    def _deliver(self, job: Job, payload: bytes, around: Around) -> None:
+        """Into the inbox, and on at the same time: what is passed on keeps its order (5.7).
+
+        A node without an inbox is nobody's destination: there it goes on in any case.
+        """
+        if not self._inbox.is_bound:
+            self._pass_on(job, None, around)
+            return
+        job.parts = 2 if self._forwards else 1
+        self._inbox.deliver(payload, partial(self._delivered, job))
+        if self._forwards:
+            self._pass_on(job, None, around)
+
+    def _delivered(self, job: Job, what: str) -> None:
+        if what != counts.UNSAFE:
+            self._count[what] += 1
+        self._end(job, what != counts.UNSAFE)
+
+    # requests
+
+    def _serve(self, job: Job) -> None:
+        assert isinstance(job.route, Request | Settle)
+        frame, queue = job.route.frame, job.queue
+        if isinstance(job.route, Request) and job.route.again:
+            queue = queue or self._lookups.past(frame.queue)
+        self._serving.carry_out(frame, queue, partial(self._served, job, frame))
+
+    def _served(self, job: Job, frame: Frame, told: Reply | Settled | NotHere | StoreError) -> None:
+        match told:
+            case Reply(reply, stored, unsafe):
+                done = partial(self._replied, job, frame, stored, unsafe)
+                self._storing.put([encode_frame(reply)], BEGUN, done)
+            case Settled():
+                self._relay.served(frame)
+                self._taken(job, counts.SETTLED)
+            case NotHere():
+                self._not_here(job, frame)
+            case StoreError():
+                if self._loop.time() - job.since > PATIENCE_S:
+                    self._end(job, False)
+                elif not self._is_closed:
+                    self._loop.call_later(AGAIN_S, self._serve, job)
+
+    def _not_here(self, job: Job, frame: Frame) -> None:
+        self._lookups.forget(frame.queue)
+        around = job.route.around if isinstance(job.route, Request) else Around()
+        self._pass_on(job, frame, around)
+
+    def _replied(
+        self,
+        job: Job,
+        frame: Frame,
+        stored: Callable[[], None] | None,
+        unsafe: Callable[[], None] | None,
+        is_stored: bool,
+    ) -> None:
+        if is_stored:
+            self._relay.served(frame)
+            self._count[counts.SERVED] += 1
+        then = stored if is_stored else unsafe
+        if then is not None:
+            then()
+        self._end(job, is_stored)

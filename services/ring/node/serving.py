@@ -1,0 +1,195 @@
+"""Carries out what others ask of queues that are here (ring.md 5.3, 5.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+from protos.ring import MAX_RING_MESSAGE, NO_ID, Frame, Operation
+from services.ring.node.destroying import destroy
+from services.ring.node.leases import Leases
+from services.ring.service import RingService
+from services.store import Delivery, Outcome, Queue, Source, StoreError, records
+from services.store.errors import (
+    MessageTooLarge,
+    OutcomeUnknown,
+    QueueExists,
+    QueueUnknown,
+    StoreEvicts,
+    StoreFull,
+    StoreUnavailable,
+)
+from services.store.operations import Refusals
+from services.store.requests import Nothing, Pulled, Settlement
+
+KEEP_MS = 24 * 3600 * 1000  # what came of a request is remembered for so long (5.4)
+EMPTY = "empty"  # 5.2
+EXPIRED = "the message of this pull was settled, or went back to its queue"
+TOO_LARGE = f"message is too large for the ring: at most {MAX_RING_MESSAGE} octets"
+STORE_WIDE = (StoreUnavailable, OutcomeUnknown, StoreFull, StoreEvicts)  # nobody is to be answered then
+
+
+class NotHere(Enum):
+    """It is passed on."""
+
+    QUEUE = "the queue is not here"
+    LEASE = "no message is leased under this id"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to answer. `stored` is called once it is safe, `unsafe` if it will not be."""
+
+    frame: Frame
+    stored: Callable[[], None] | None = None
+    unsafe: Callable[[], None] | None = None
+
+
+class Settled(Enum):
+    """A settlement was carried out: it is answered by nothing."""
+
+    SETTLED = "settled"
+
+
+Told = Callable[[Reply | Settled | NotHere | StoreError], None]  # a StoreError is of STORE_WIDE: ask again
+
+
+class Serving:
+    def __init__(self, service: RingService, leases: Leases) -> None:
+        self._service = service
+        self._leases = leases
+        self._source = Source()  # one for all: pushes to a queue keep the order in which they came
+
+    def carry_out(self, frame: Frame, queue: Queue | None, told: Told) -> None:
+        """`queue`: the one that the frame names, None if there is none here. `told` may be called at once."""
+        if frame.operation is Operation.DESTROY_QUEUE:
+            self._destroy(frame, told)
+        elif queue is None:
+            told(NotHere.QUEUE)
+        elif frame.operation is Operation.PUSH:
+            self._push(frame, queue, told)
+        elif frame.operation is Operation.PULL:
+            self._pull(frame, queue, told)
+        elif frame.settles:
+            self._settle(frame, queue, told)
+        else:  # nothing is ever made around a ring: who asks makes it in its own store
+            told(Reply(error(frame, str(QueueExists()))))
+
+    def _push(self, frame: Frame, queue: Queue, told: Told) -> None:
+        pipe, origin = self._service.pipe(queue), _origin(frame)
+        record = records.encode(frame.message)
+        if frame.request_id == NO_ID:
+            pushed: Callable[[Refusals | StoreError], None] = lambda answer: told(  # noqa: E731
+                _answer(frame, answer if isinstance(answer, StoreError) else answer[0][1] if answer else None)
+            )
+            pipe.publish(self._source, queue, [record], origin, pushed)
+            return
+
+        def once(outcome: Outcome | StoreError) -> None:
+            told(_answer(frame, outcome if isinstance(outcome, StoreError) else None))
+
+        pipe.push_once(self._source, frame.request_id, queue, record, origin, KEEP_MS, once)
+
+    # pull
+
+    def _pull(self, frame: Frame, queue: Queue, told: Told) -> None:
+        pipe = self._service.pipe(queue)
+        if frame.request_id == NO_ID:
+            pipe.take(self._source, queue, 1, partial(self._taken, frame, queue, told))
+            return
+        pulled = partial(self._pulled, frame, told)
+        pipe.pull_once(self._source, frame.request_id, queue, MAX_RING_MESSAGE, KEEP_MS, pulled)
+
+    def _pulled(self, frame: Frame, told: Told, answer: Pulled | Nothing | StoreError) -> None:
+        if isinstance(answer, Pulled):
+            reply = _message(frame, answer.delivery)
+            if not answer.again:
+                self._leases.hold(frame.request_id, answer.delivery)
+            told(reply)
+        elif isinstance(answer, Nothing):
+            told(Reply(error(frame, EMPTY if answer is Nothing.EMPTY else EXPIRED)))
+        else:
+            told(_answer(frame, answer))
+
+    def _taken(
+        self, frame: Frame, queue: Queue, told: Told, got: list[Delivery] | StoreError, more: bool
+    ) -> None:
+        """Without an id nobody can settle it: it is settled once the reply is safe."""
+        if isinstance(got, StoreError):
+            told(_answer(frame, got))
+        elif not got and more:
+            self._pull(frame, queue, told)
+        elif not got:
+            told(Reply(error(frame, EMPTY)))
+        elif len(records.decode(got[0].records()[0]).body) > MAX_RING_MESSAGE and not got[0].settled:
+            self._service.give_back(got, failed=False)
+            told(Reply(error(frame, TOO_LARGE)))
+        else:
+            told(self._handed_over(frame, got[0]))
+
+    def _handed_over(self, frame: Frame, delivery: Delivery) -> Reply:
+        reply = _message(frame, delivery)
+        if delivery.settled:
+            return reply
+        delivery.drop_bodies()
+        settle = partial(self._service.pipe(delivery.queue).settle, Source(), [delivery])
+        give_back = partial(self._service.give_back, [delivery], failed=False)
+        return Reply(reply.frame, settle, give_back)
+
+    # the others
+
+    def _settle(self, frame: Frame, queue: Queue, told: Told) -> None:
+        def settled(answer: Settlement | StoreError) -> None:
+            if isinstance(answer, StoreError):
+                told(answer if isinstance(answer, STORE_WIDE) else NotHere.LEASE)
+            elif answer is Settlement.UNKNOWN:
+                told(NotHere.LEASE)
+            else:
+                self._leases.settled(frame.request_id)
+                told(Settled.SETTLED)
+
+        self._service.pipe(queue).settle_once(self._source, frame.request_id, queue, settled)
+
+    def _destroy(self, frame: Frame, told: Told) -> None:
+        def destroyed(answer: str | StoreError | None) -> None:
+            if answer is None:
+                told(NotHere.QUEUE)
+            elif isinstance(answer, StoreError):
+                told(_answer(frame, answer))
+            else:
+                told(Reply(error(frame, answer) if answer else ok(frame)))
+
+        self._service.errands.ask(destroy(self._service.store, frame), destroyed)
+
+
+def ok(request: Frame, message: bytes = b"") -> Frame:
+    return Frame(Operation.OK, request.sender, request.queue, message, request.request_id)
+
+
+def error(request: Frame, reason: str) -> Frame:
+    text = reason.encode("utf-8", "replace")[:MAX_RING_MESSAGE]
+    return Frame(Operation.ERROR, request.sender, request.queue, text, request.request_id)
+
+
+def _answer(frame: Frame, refused: StoreError | None) -> Reply | NotHere | StoreError:
+    """To what gives nothing but yes or no."""
+    if refused is None:
+        return Reply(ok(frame))
+    if isinstance(refused, QueueUnknown):
+        return NotHere.QUEUE
+    if isinstance(refused, STORE_WIDE):
+        return refused
+    is_pull = frame.operation is Operation.PULL
+    text = TOO_LARGE if is_pull and isinstance(refused, MessageTooLarge) else str(refused)
+    return Reply(error(frame, text))
+
+
+def _message(frame: Frame, delivery: Delivery) -> Reply:
+    (record,) = delivery.records()
+    return Reply(ok(frame, records.decode(record).body))
+
+
+def _origin(frame: Frame) -> str:
+    return "ring " + frame.sender.decode("utf-8", "replace")

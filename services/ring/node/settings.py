@@ -1,0 +1,162 @@
+"""What may be said of the node: `edges.ring.node` (numbers in brackets are sections of ring.md)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from protos.ring import BEACON_PORT, MAX_GROUP, MAX_SENDER, Times
+from services.kit.dialler import DialSettings
+from services.kit.gate import Networks
+from services.kit.layers import MAX_SECONDS
+from services.kit.listener import BindAddress
+
+WORD = re.compile(r"[!-~]+")  # graphic ASCII [1.2]
+LOCAL_BROADCAST = "127.255.255.255"
+MAX_OWN_NAME = min(MAX_SENDER, 230)  # twice, with a service name, it fits into a beacon [1.2]
+
+Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
+OptionalPort = Annotated[int, Field(ge=0, le=0xFFFF)]
+
+
+def _host(text: str) -> str:
+    """What others connect to: it stands in the name, before its first `:`."""
+    if text and (":" in text or not WORD.fullmatch(text)):
+        raise ValueError(
+            "must be an IPv4 address or a name that others can look up; for IPv6 say a name, as a node's name has the "
+            "host before its first `:`"
+        )
+    return text
+
+
+def _name(text: str) -> str:
+    if not text:
+        return text
+    if not WORD.fullmatch(text) or text.startswith(":"):
+        raise ValueError(
+            "must be graphic ASCII, host or host:suffix: others connect to what is before the first `:`"
+        )
+    if len(text) > MAX_OWN_NAME:
+        raise ValueError(f"must have at most {MAX_OWN_NAME} octets")
+    return text
+
+
+def _broadcast(text: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(text))
+    except ValueError:
+        raise ValueError("must be an IPv4 broadcast address, as in 10.0.0.255") from None
+
+
+def _target(text: str) -> str:
+    parse_target(text)
+    return text
+
+
+def parse_target(text: str) -> tuple[str, int | None]:
+    """`host`, `host:port`, `::1` or `[::1]:port`; without a port, None. Raises ValueError."""
+    found = re.fullmatch(
+        r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^:\s\[\]]+))(?::(?P<port>\d{1,5}))?", text
+    )
+    if found is None:
+        try:
+            return str(ipaddress.IPv6Address(text)), None
+        except ValueError:
+            raise ValueError("must be host or host:port, as in 10.0.0.7:8083 or [::1]:8083") from None
+    port = int(found["port"]) if found["port"] else None
+    if port is not None and not 1 <= port <= 0xFFFF:
+        raise ValueError("must have a port from 1 to 65535")
+    return found["six"] or found["host"], port
+
+
+class NodeTimes(BaseModel):
+    """How long the node waits for what."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    open_s: Seconds = Field(default=30.0, description="[3.5] between two OPENs")
+    open_first_s: Seconds = Field(default=1.0, description="[3.5] the same in the beginning")
+    open_first_for_s: Seconds = Field(default=10.0, description="[3.5] and how long that is")
+    newcomer_s: Seconds = Field(default=5.0, description="[3.5] after which a silent predecessor counts")
+    alone_s: Seconds = Field(default=300.0, description="[3.5] without a predecessor: LinkBroken again")
+    own_ring_s: Seconds = Field(default=60.0, description="[3.6 b] before it connects within its own ring")
+    self_s: Seconds = Field(default=120.0, description="[3.6 c] before it connects to itself")
+    vain_s: Seconds = Field(
+        default=150.0, description="[3.8] that another tail was open before a ring is opened for it"
+    )
+    propose_s: Seconds = Field(default=300.0, description="[4.2] a leader proposes itself again")
+    find_s: Seconds = Field(default=60.0, description="[4.3] between two FINDs")
+    no_leader_s: Seconds = Field(
+        default=650.0, description="[4.6] without a proposal: takes itself for its leader"
+    )
+    confirm_s: Seconds = Field(
+        default=130.0, description="[4.6] for the FIND of the one that was taken for the leader"
+    )
+    vacant_s: Seconds = Field(
+        default=60.0, description="[4.6] between two proposals while nobody is known to lead"
+    )
+    lost_s: Seconds = Field(default=300.0, description="[4.6] without anybody who leads: the ring is opened")
+    absent_s: Seconds = Field(
+        default=1200.0,
+        description="[4.6] for which a node is not proposed by others that was found not to be there",
+    )
+    ack_s: Seconds = Field(default=5.0, description="[4.5] for an `A`; then the link is broken")
+    idle_s: Seconds = Field(default=10.0, description="[2.6] of its own silence: it says that it is there")
+    silence_s: Seconds = Field(default=30.0, description="[2.6] of a predecessor that used to say so: closed")
+
+    def times(self) -> Times:
+        return Times(**self.model_dump())
+
+
+class NodeSettings(BaseModel):
+    """Who it is, whom it looks for, how long it waits for what. The listener is `listeners.ring`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    group: int = Field(default=1, ge=1, le=MAX_GROUP, description="[3.3] only nodes of one group make a ring")
+    advertise: Annotated[str, AfterValidator(_host)] = Field(
+        default="",
+        description="[1.2] the address or name that others reach this node under; '': that of the listener",
+    )
+    name: Annotated[str, AfterValidator(_name)] = Field(
+        default="", description="[1.2] unique among nodes; '': `advertise` and the TCP port, host:port"
+    )
+    beacon_host: BindAddress = Field(
+        default="127.0.0.1", description="[1.1] address that beacons come to and leave from; 0.0.0.0, ::: all"
+    )
+    beacon_port: OptionalPort = Field(
+        default=BEACON_PORT,
+        description="[1.1] UDP, the same on all nodes; 0: any free one, for nodes that are told of each other",
+    )
+    broadcast: tuple[Annotated[str, AfterValidator(_broadcast)], ...] = Field(
+        default=(LOCAL_BROADCAST,),
+        description="[3] beacons go to these, and are heard there: the network's broadcast address, as 10.0.0.255; "
+        "the default reaches the nodes of this machine",
+    )
+    beacon_targets: tuple[Annotated[str, AfterValidator(_target)], ...] = Field(
+        default=(), description="[3.4] host or host:port; beacons go to these, too"
+    )
+    older_open_port: OptionalPort = Field(
+        default=0, description="[1.1] UDP port of OPENs of older originals, 8084; 0: none"
+    )
+    older_find_port: OptionalPort = Field(default=0, description="[1.1] the same of FINDs, 8085")
+    allow: Networks = Field(
+        default=(), description="networks that beacons may come from, and that are dialled; empty: all"
+    )
+    window: int = Field(
+        default=1, ge=1, le=64, description="[2.2] messages unanswered at a time; 1 if originals are there"
+    )
+    dial: DialSettings = Field(default=DialSettings(connect_timeout_s=30.0), description="[2.6]")
+    times: NodeTimes = NodeTimes()
+    forward_user: bool = Field(
+        default=False, description="[5.5] what was put into an inbox goes on around the ring, too"
+    )
+    max_laps: int = Field(
+        default=3,
+        ge=0,
+        le=1000,
+        description="[5.5] passes of what nobody claims before it is asked about; 0: no limit",
+    )

@@ -1,0 +1,126 @@
+"""What USER messages mean in a node: the joint of what carries them (ring.md 2.2, 4.5, 5.3 to 5.7).
+
+Wiring: the links hand what the predecessor sends to `arrivals` and send what `departures` gives; the client port asks
+`asker`. `start` once the service's store looks after itself; the links may be there from then on. At the end:
+`stop_taking`, then the links end, then `close`, then the service closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+
+from protos.ring import Relay
+from services.ring.node.around import RingAsker
+from services.ring.node.bindings import Bindings
+from services.ring.node.counts import Counts
+from services.ring.node.inbox import Inbox
+from services.ring.node.leases import Leases
+from services.ring.node.lookups import Lookups
+from services.ring.node.names import outgoing_name
+from services.ring.node.outbox import Outbox
+from services.ring.node.outgoing import Outgoing
+from services.ring.node.ownership import Ownership
+from services.ring.node.passage import Parcel
+from services.ring.node.relaying import Relaying
+from services.ring.node.serving import Serving
+from services.ring.node.storing import Storing
+from services.ring.service import RingService, decode_name
+
+PUBLISH_S = 0.25  # how often the counts reach the metrics
+
+
+class Joined:
+    """Departures: what waits in the store and what waits in memory take turns."""
+
+    def __init__(self, outgoing: Outgoing, asker: RingAsker) -> None:
+        self._outgoing = outgoing
+        self._asker = asker
+
+    def take(self, room: int) -> list[Parcel]:
+        taken = self._asker.take((room + 1) // 2)
+        taken += self._outgoing.take(room - len(taken))
+        return taken + self._asker.take(room - len(taken))
+
+    def on_ready(self, callback: Callable[[], None]) -> None:
+        self._outgoing.on_ready(callback)
+        self._asker.on_ready(callback)
+
+
+class Users:
+    """One node's. `me` is its name, at most MAX_SENDER octets."""
+
+    def __init__(
+        self,
+        service: RingService,
+        me: bytes,
+        *,
+        group: int,
+        max_laps: int = 3,
+        forward_user: bool = False,
+        timeout_s: float = 30.0,
+    ) -> None:
+        """timeout_s: how long a question of a client may go around (5.3)."""
+        self._service = service
+        self.counts = Counts(service.metrics)
+        relay = Relay(me, max_laps, seed=secrets.token_bytes(32))
+        self._outgoing = Outgoing(service, relay.put_on)
+        self._storing = Storing(service, self._outgoing, self._lost)
+        self.queue_name = outgoing_name(group, me)
+        self._ownership = Ownership(service, self.queue_name, self._storing, self._outgoing)
+        self._leases = Leases(service)
+        self._lookups = Lookups(service)
+        self._bindings = Bindings(service, group)
+        self._outbox = Outbox(service, self._bindings, self._ownership, self._outgoing, self.counts)
+        self.asker = RingAsker(me, self._storing, self.counts, timeout_s)
+        inbox = Inbox(service, self._bindings, f"ring {decode_name(me)}")
+        serving = Serving(service, self._leases)
+        self.arrivals = Relaying(
+            relay, self._storing, self._lookups, serving, inbox, self.asker, self.counts, forward_user
+        )
+        self.departures = Joined(self._outgoing, self.asker)
+        self._publishing: asyncio.Task[None] | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why USERs of the predecessor are not safe now, or None: then the node closes its links (4.7)."""
+        error = self._storing.trouble or self._ownership.trouble
+        return None if error is None else str(error)
+
+    @property
+    def is_anothers(self) -> bool:
+        """Whether another process sends what this one has to send: its last life, or a node of the same name."""
+        return self._ownership.is_anothers
+
+    def start(self) -> None:
+        self._ownership.start()
+        self._bindings.start()
+        self._outbox.start()
+        self._publishing = asyncio.create_task(self._keep_publishing(), name="ring counts")
+
+    async def stop_taking(self) -> None:
+        """Nothing is taken out of the outbox any more."""
+        await self._outbox.close()
+
+    async def close(self) -> None:
+        """The links are gone. What waits for the successor stays in the store."""
+        await self._outbox.close()
+        self.arrivals.close()
+        self.asker.close()
+        await self._bindings.close()
+        self._leases.close()
+        self._lookups.close()
+        await self._ownership.close()
+        if self._publishing is not None:
+            self._publishing.cancel()
+            await asyncio.wait((self._publishing,))
+        self.counts.publish()
+
+    def _lost(self) -> None:
+        self._ownership.lost()
+
+    async def _keep_publishing(self) -> None:
+        while True:
+            await asyncio.sleep(PUBLISH_S)
+            self.counts.publish()

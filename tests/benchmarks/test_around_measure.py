@@ -1,0 +1,28 @@
+"""The measure of the ring on eight real nodes with tiny counts: that it counts right, not how fast."""
+
+from __future__ import annotations
+
+from benchmarks.measures import around
+from benchmarks.measures.bench import Bench
+from benchmarks.peers.ring_nodes import is_closed
+from tests.benchmarks.conftest import TINY
+
+
+def test_the_ring_is_measured(bench: Bench) -> None:
+    found = around.measure(bench)
+    assert {one.note for one in found} == {""}
+    assert [len(one.values) for one in found] == [TINY.rounds] * len(around.WHAT)
+    assert all(value > 0 for one in found for value in one.values)
+    assert [str(one.target) for one in found] == ["<= 5", "<= 5", ">= 2000", "<= 20", "None"]
+
+
+def test_a_ring_is_closed_when_it_has_all_nodes_and_one_leader() -> None:
+    def told(name: str, after: str, leader: str = "b") -> dict[str, object]:
+        return {"name": name, "successor": {"name": after}, "leader": leader, "is_leader": name == leader}
+
+    assert is_closed([told("a", "b"), told("b", "a")])
+    assert not is_closed([told("a", "a"), told("b", "b")])
+    assert not is_closed([told("a", "b"), told("b", "a", "a")])
+    assert not is_closed([told("a", "b", "c"), told("b", "a", "c")])
+    assert not is_closed([told("a", "b"), {}])
+    assert not is_closed([told("a", "c"), told("b", "a")])

@@ -1,0 +1,149 @@
+"""penstock ring status (docs/cli.md): what stands on the board, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from services.cli.ring import Chain, chains
+from services.store import Store
+from services.store.ring_nodes import KEEP_MS
+from tests.cli.shell import Shell
+
+GROUPS = (7001, 7002)  # no node of `penstock up` is in them
+
+
+def link(name: str | None, since_s: float = 5.0) -> dict[str, Any]:
+    return {"name": name, "address": "10.0.0.9:1234", "since_s": since_s}
+
+
+def document(name: str, **told: Any) -> dict[str, Any]:
+    """As a node writes it (tests/ring/links/test_board.py sees to that)."""
+    nothing: dict[str, Any] = {"predecessor": None, "successor": None, "last_break": None, "away": None}
+    return {"name": name, "leader": "c:1", "is_leader": name == "c:1", "member_count": 2, **nothing, **told}
+
+
+RING = (
+    document("a:1", predecessor=link("c:1"), successor=link("b:1", 125.0)),
+    document("b:1", predecessor=link(None), successor=link("c:1")),
+    document(
+        "c:1",
+        predecessor=link("b:1"),
+        successor=link("a:1"),
+        last_break={"side": "outbound", "why": "no answer in time", "ago_s": 7200.0},
+    ),
+)
+
+
+@pytest.fixture
+def board(shell: Shell) -> Iterator[Shell]:
+    yield shell
+
+    async def clear(store: Store) -> None:
+        for node in await store.ring_nodes.all():
+            if node.group in GROUPS:
+                await store.ring_nodes.remove(node.group, node.name)
+
+    shell.with_store(clear)
+
+
+def write(shell: Shell, group: int, *documents: dict[str, Any], silent_ms: int = 0) -> None:
+    async def put(store: Store) -> None:
+        registry = store.registry
+        for one in documents:
+            await store.ring_nodes.put(group, one["name"], one)
+            if silent_ms:
+                field = f"{group} {one['name']}"
+                found = await registry.link.call("HGET", registry.keys.ring_nodes, field)
+                written, _, text = found.partition(b" ")
+                older = b"%d %b" % (int(written) - silent_ms, text)
+                await registry.link.call("HSET", registry.keys.ring_nodes, field, older)
+
+    shell.with_store(put)
+
+
+def test_a_ring_is_told_in_its_order(board: Shell) -> None:
+    write(board, 7001, *reversed(RING))
+    told = board.run("ring", "status", "--group", "7001", "--json").object
+    assert (told["group"], told["is_ring"], told["leaders"]) == (7001, True, ["c:1"])
+    assert told["chains"] == [{"nodes": ["a:1", "b:1", "c:1"], "is_closed": True}]
+    assert [node["name"] for node in told["nodes"]] == ["a:1", "b:1", "c:1"]
+    assert all(not node["is_silent"] and node["written_s"] < 30 for node in told["nodes"])
+    lines = board.run("ring", "status", "--group", "7001").text.splitlines()
+    assert lines[0] == "group 7001: a ring of 3, led by c:1"
+    assert lines[1] == "  a:1 → b:1 → c:1 → a:1"
+    assert lines[2].split()[:4] == ["node", "predecessor", "successor", "leader"]
+    first, second, third = lines[4:]
+    assert "b:1, 2m" in first
+    assert "10.0.0.9:1234, " in second, "an original does not say its name"
+    assert "itself" in third
+    assert "outbound, 2h ago: no answer in time" in third
+
+
+def test_a_node_that_does_not_write_any_more_is_silent(board: Shell) -> None:
+    """Its neighbours' links are theirs to tell."""
+    write(board, 7001, *RING[:2])
+    write(board, 7001, RING[2], silent_ms=60_000)
+    told = board.run("ring", "status", "--group", "7001", "--json").object
+    assert not told["is_ring"]
+    assert told["leaders"] == []
+    assert [node["is_silent"] for node in told["nodes"]] == [False, False, True]
+    assert told["chains"] == [{"nodes": ["a:1", "b:1", "c:1"], "is_closed": False}]
+    lines = board.run("ring", "status", "--group", "7001").text.splitlines()
+    assert lines[0] == "group 7001: 3 nodes with this store, no ring by themselves, without a leader"
+    assert lines[-1].rstrip().endswith("silent for 1m")
+
+
+def test_each_group_is_told(board: Shell) -> None:
+    write(board, 7001, *RING)
+    write(board, 7002, document("alone:1", leader="alone:1"))
+    told = [one for one in board.run("ring", "status", "--json").objects if one["group"] in GROUPS]
+    assert [one["group"] for one in told] == [7001, 7002]
+    assert told[1]["chains"] == [{"nodes": ["alone:1"], "is_closed": False}]
+
+
+def test_nodes_with_another_store_are_told_of_by_their_neighbours(board: Shell) -> None:
+    write(board, 7001, document("a:1", predecessor=link("z:1"), successor=link("b:1")))
+    told = board.run("ring", "status", "--group", "7001", "--json").object
+    assert told["chains"] == [{"nodes": ["z:1", "a:1", "b:1"], "is_closed": False}]
+    assert told["leaders"] == ["c:1"], "by its account"
+    write(board, 7001, document("b:1", predecessor=link("a:1"), successor=link("z:1")))
+    told = board.run("ring", "status", "--group", "7001", "--json").object
+    assert told["chains"] == [{"nodes": ["a:1", "b:1", "z:1"], "is_closed": True}]
+    assert told["is_ring"]
+    first = board.run("ring", "status", "--group", "7001").text.splitlines()[0]
+    assert first == "group 7001: a ring of 3, led by c:1"
+
+
+def test_names_of_strangers_do_no_harm(board: Shell) -> None:
+    write(board, 7001, document("a:1", leader="\udcff\x1b[2J", successor=link("b\x1b:1")))
+    text = board.run("ring", "status", "--group", "7001").text
+    assert "\x1b" not in text
+    assert r"b\x1b:1" in text
+
+
+def test_where_nobody_is(board: Shell) -> None:
+    told = board.fails("ring", "status", "--group", "7001", code=4)
+    assert told.startswith("not_found: no node of group 7001 has told this store of itself")
+    board.fails("ring", "status", "--group", "0", code=2)
+    write(board, 7001, RING[0], silent_ms=KEEP_MS // 2)
+    assert board.run("ring", "status", "--group", "7001", "--json").object["nodes"][0]["is_silent"]
+
+
+@pytest.mark.parametrize(
+    ("following", "found"),
+    [
+        ({}, []),
+        ({"a": "a"}, [Chain(("a",), True)]),
+        ({"a": None, "b": None}, [Chain(("a",), False), Chain(("b",), False)]),
+        ({"c": "a", "a": "b", "b": None}, [Chain(("c", "a", "b"), False)]),
+        ({"a": "b", "b": "a", "c": "d", "d": "c"}, [Chain(("a", "b"), True), Chain(("c", "d"), True)]),
+        ({"a": "x"}, [Chain(("a", "x"), False)]),
+        ({"z": "a", "a": "b", "b": "a"}, [Chain(("z", "a", "b"), False)]),
+    ],
+)
+def test_chains(following: dict[str, str | None], found: list[Chain]) -> None:
+    """Who cannot be: two predecessors of one node, as one of them has not noticed yet."""
+    assert list(chains(following)) == found

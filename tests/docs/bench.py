@@ -1,0 +1,129 @@
+"""Commands of a page, run one after the other as somebody would who reads it, and what they show."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from services.kit.parent import die_with_parent
+from tests.cli.shell import PATIENCE_S, PROGRAM
+from tests.servers import eventually
+from tests.tmq.process import ROOT
+
+BLOCK = re.compile(r"^```\n(\$ .*?)^```", re.M | re.S)
+AGE = re.compile(r"\b\d+[sm]\b")
+BREAK = re.compile(r"(none|(inbound|outbound|both), \?s ago: .*?) +(?=\?s ago$)", re.M)  # of `ring status`
+LOOKS = re.compile(
+    r"penstock (peek|queue list|ring status) "
+)  # may be repeated until it shows what is expected
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    line: str
+    shown: str
+
+
+def commands(page: str, section: str) -> Iterator[Command]:
+    """Those of the section, which may be a part of one, in their order."""
+    depth = len(section.partition(" ")[0])
+    text = (ROOT / page).read_text().partition(f"\n{section}\n")[2]
+    (own, *_) = re.split(rf"^#{{2,{depth}}} ", text, flags=re.M)
+    for block in BLOCK.findall(own):
+        for command in block.removeprefix("$ ").split("\n$ "):
+            line, _, shown = command.partition("\n")
+            yield Command(line, shown)
+
+
+def words(text: str) -> list[list[str]]:
+    """Without what differs from run to run: ages, what broke last, and how wide they make the columns."""
+    alike = BREAK.sub("", AGE.sub("?s", text))
+    return [line.split() for line in alike.replace("─", "").splitlines() if line.strip()]
+
+
+class Bench:
+    """A folder with the examples, and a `penstock` in the path."""
+
+    def __init__(self, folder: Path, examples: str, said: Callable[[str], str] = str) -> None:
+        """examples: a folder of docs/examples; said: what is said of each line instead of it."""
+        self.folder = shutil.copytree(ROOT / "docs" / "examples" / examples, folder / "examples")
+        self._said = said
+        self._ups: list[subprocess.Popen[bytes]] = []
+        path = folder / "bin" / "penstock"
+        path.parent.mkdir()
+        path.write_text(f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n')
+        path.chmod(0o755)
+        foreign = ("PENSTOCK_", "REDIS_URL", "COLUMNS")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        self._environment = {
+            **clean,
+            "PATH": f"{path.parent}:{Path(sys.executable).parent}:{clean['PATH']}:/usr/sbin:/sbin",
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def follow(self, command: Command) -> None:
+        line = self._said(command.line)
+        if "penstock up " in line:
+            self._start_up(line)
+        elif LOOKS.search(line):
+            self._look(line, words(command.shown))
+        else:
+            assert words(self.run(line)) == words(command.shown), line
+
+    def _look(self, line: str, wanted: list[list[str]]) -> None:
+        seen: list[list[str]] = []
+
+        def is_shown() -> bool:
+            seen[:] = words(self.run(line, is_certain=False))
+            return seen == wanted
+
+        try:
+            eventually(is_shown, PATIENCE_S)
+        except AssertionError:
+            raise AssertionError((line, seen, wanted)) from None
+
+    def run(self, line: str, *, is_certain: bool = True) -> str:
+        """What it writes. is_certain: it must not fail."""
+        done = subprocess.run(
+            line, shell=True, cwd=self.folder, env=self._environment, capture_output=True, text=True,
+            timeout=PATIENCE_S,
+        )  # fmt: skip
+        assert done.returncode == 0 or not is_certain, (line, done.stderr)
+        return done.stdout
+
+    def _start_up(self, line: str) -> None:
+        """In a terminal of its own, as far as anybody can tell; returns when it says that it is ready."""
+        log = self.folder / f"up-{len(self._ups)}"
+        with log.open("wb") as out:
+            up = subprocess.Popen(
+                f"exec {line}", shell=True, cwd=self.folder, env=self._environment, stdout=out, stderr=out,
+                start_new_session=True, preexec_fn=partial(die_with_parent, os.getpid()),
+            )  # fmt: skip
+        self._ups.append(up)
+        eventually(lambda: "ready; Ctrl-C" in log.read_text() or up.poll() is not None, PATIENCE_S)
+        assert up.poll() is None, log.read_text()
+
+    def press_ctrl_c(self) -> None:
+        """In all terminals in which something runs."""
+        self.press_ctrl_c_in(*range(len(self._ups)))
+
+    def press_ctrl_c_in(self, *numbers: int) -> None:
+        """In the order in which they were opened, from 0."""
+        ups = [self._ups[number] for number in numbers if self._ups[number].poll() is None]
+        for up in ups:
+            up.send_signal(signal.SIGINT)
+        assert [up.wait(PATIENCE_S) for up in ups] == [0 for _ in ups]
+
+    def clear(self) -> None:
+        """However the test went: nothing stays behind."""
+        for up in self._ups:
+            up.kill()
+            up.wait()

@@ -1,0 +1,107 @@
+"""What must hold after a run, whatever was killed or cut when (docs/ring.md, "What to count on").
+
+lost       answered OK, and neither given to a client nor left in its queue nor dead
+doubled    one push stands in its queue twice; or twice altogether, where nobody pulls
+foreign    found in a queue into which nobody pushed it
+refused    answered by an ERROR that says that it was not done, and found
+unsent     put into the outbox when all was well, and never in the inbox
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tests.faults.ring.history import HEAD, History, Push, Told
+from tests.faults.telling import Violation
+
+
+def check(history: History) -> list[Violation]:
+    return list(Check(history).violations())
+
+
+@dataclass(frozen=True)
+class Check:
+    history: History
+
+    def violations(self) -> Iterator[Violation]:
+        yield from self._lost()
+        yield from self._doubled()
+        yield from self._foreign()
+        yield from self._refused()
+        yield from self._unsent()
+
+    @cached_property
+    def pulled(self) -> dict[str, Counter[bytes]]:
+        found: dict[str, Counter[bytes]] = {}
+        for pull in self.history.pulls:
+            found.setdefault(pull.queue, Counter())[pull.body] += 1
+        return found
+
+    @cached_property
+    def stored(self) -> dict[str, Counter[bytes]]:
+        """By queue, what is left and what is dead."""
+        history = self.history
+        names = {*history.left, *history.dead}
+        return {name: history.left.get(name, Counter()) + history.dead.get(name, Counter()) for name in names}
+
+    def is_found(self, push: Push) -> bool:
+        places = (self.pulled, self.stored)
+        return any(place.get(push.queue, Counter())[push.body] for place in places)
+
+    def _lost(self) -> Iterator[Violation]:
+        for push in self.history.pushes:
+            if push.told is Told.OK and not self.is_found(push):
+                yield _say("lost", push, "is nowhere")
+
+    def _doubled(self) -> Iterator[Violation]:
+        for push in self.history.pushes:
+            if (times := self.stored.get(push.queue, Counter())[push.body]) > 1:
+                yield _say("doubled", push, f"is there {times} times")
+
+    def _foreign(self) -> Iterator[Violation]:
+        pushed = {(push.queue, push.body) for push in self.history.pushes}
+        for place in (self.pulled, self.stored):
+            for queue, bodies in place.items():
+                for body in bodies:
+                    if (queue, body) not in pushed:
+                        yield Violation("foreign", f"{body[:HEAD]!r} in {queue}: nobody pushed it there")
+
+    def _refused(self) -> Iterator[Violation]:
+        for push in self.history.pushes:
+            if push.told is Told.NO and self.is_found(push):
+                yield _say("refused", push, "is there")
+
+    def _unsent(self) -> Iterator[Violation]:
+        for body in self.history.sent:
+            if not self.history.inbox[body]:
+                yield Violation("unsent", f"{body!r} is not in the inbox")
+
+
+def _say(rule: str, push: Push, what: str) -> Violation:
+    round_ = "around the ring" if push.goes_round else "into its own store"
+    return Violation(rule, f"{push} of {push.node} {round_}, in {push.queue}: {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of pushes of one kind, for the summary."""
+
+    ok: int
+    no: int
+    open: int
+
+    def __str__(self) -> str:
+        return f"{self.ok} ok, {self.no} refused, {self.open} open"
+
+
+def count(pushes: list[Push]) -> Counts:
+    told = Counter(push.told for push in pushes)
+    return Counts(told[Told.OK], told[Told.NO], told[Told.OPEN])
+
+
+def again(history: History) -> int:
+    """Pulls beyond the first of each message."""
+    return len(history.pulls) - len({(pull.queue, pull.body) for pull in history.pulls})

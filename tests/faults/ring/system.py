@@ -1,0 +1,101 @@
+"""One of the two stores, its queues, and how a run looks at them beside the nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from services.store import DeadLetters, Delivery, Queue, QueueSpec, Store, StoreError, records
+from services.store.asking import Asker
+from services.store.domain import Timing
+from services.store.errors import QueueUnknown
+from tests.faults.ring.history import History
+from tests.faults.ring.nodes import STORE, Told, store_options
+from tests.faults.ring.plan import GROUP, INBOX, INBOX_STORE, OUTBOX, OUTBOX_STORE, QUEUES
+from tests.servers import Server
+
+DOMAIN = "main"
+AT_ONCE = 1000  # messages taken out with one request
+
+
+class System:
+    def __init__(self, number: int, directory: Path) -> None:
+        self.number = number
+        self.server = Server("valkey", directory / f"store{number}", store_options())
+        self._store = Store(self.server.url, "faults", timing=Timing(beat_s=STORE["heartbeat_s"]))
+        self._queues: dict[str, Queue] = {}
+
+    async def open(self) -> None:
+        """The server runs."""
+        await self._store.initialise()
+        wanted: dict[str, dict[str, object]] = {
+            name: {"visibilityTimeout": "2s"} for name, store in QUEUES.items() if store == self.number
+        }
+        if self.number == OUTBOX_STORE:
+            wanted[OUTBOX] = {"bindings": {"ring": {"outbox": GROUP}}}
+        if self.number == INBOX_STORE:
+            wanted[INBOX] = {"bindings": {"ring": {"inbox": GROUP}}}
+        for name, document in wanted.items():
+            self._queues[name], _ = await self._store.declare(
+                name, QueueSpec.model_validate(document), "faults"
+            )
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    async def put(self, name: str, bodies: list[bytes]) -> None:
+        """Raises StoreError."""
+        refused = await self._asker().publish(
+            self._queues[name], [records.encode(b) for b in bodies], "faults"
+        )
+        assert not refused, refused
+
+    async def board(self) -> list[Told | None]:
+        """What nodes told this store of themselves; none while the store cannot be asked."""
+        try:
+            return [node.document for node in await self._store.ring_nodes.all()]
+        except StoreError:
+            return []
+
+    async def is_at_rest(self, nodes: Iterable[str]) -> bool:
+        """Nothing is leased, and these nodes have nothing to send. False too while the store cannot be asked."""
+        try:
+            for name, queue in self._queues.items():
+                stats = await self._store.stats(queue)
+                if stats["in_flight"] or (name == OUTBOX and stats["ready"]):
+                    return False
+            return all([await self._has_sent_all(node) for node in nodes])
+        except StoreError:
+            return False
+
+    async def _has_sent_all(self, node: str) -> bool:
+        try:
+            stats = await self._store.stats(await self._store.find(f"ring/{GROUP}/{node}"))
+        except QueueUnknown:  # it never had anything to send
+            return True
+        return not stats["ready"] and not stats["in_flight"]
+
+    async def count(self) -> int:
+        """So many messages stand in all queues. Raises StoreError."""
+        return sum([(await self._store.stats(queue))["ready"] for queue in self._queues.values()])
+
+    async def read(self, history: History) -> None:
+        """Takes out what is left, and reads dead letters. Raises StoreError."""
+        await self._store.domain(DOMAIN).pipe.ready()
+        asker = self._asker()
+        for name, queue in self._queues.items():
+            letters = DeadLetters(self._store.look_at(DOMAIN), queue)
+            history.dead[name] = Counter([letter.body async for letter in letters.matching()])
+            found = history.left[name] = Counter()
+            while got := await asker.take(queue, AT_ONCE):
+                found.update(body for delivery in got for body in _bodies(delivery))
+                await asker.settle(got)
+        history.inbox += history.left.pop(INBOX, Counter())
+
+    def _asker(self) -> Asker:
+        return Asker(self._store.domain(DOMAIN).pipe)
+
+
+def _bodies(delivery: Delivery) -> list[bytes]:
+    return [records.decode(record).body for record in delivery.records()]

@@ -1,0 +1,35 @@
+"""Five nodes on five machines: one ring again after whatever was killed or cut, and no push is lost (ring.md 3 to 5).
+
+One run here; `make faults SEEDS=10` makes many. FAULT_SEED repeats one: the same faults are planned for the same
+moments and every client makes the same choices, but what meets which fault is up to the machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.ring.plan import WAYS
+from tests.faults.ring.run import Run
+from tests.faults.ring.verdict import verdict
+from tests.faults.seeds import first_seed
+
+SECONDS = 30.0  # of faults; the start, healing, and peace come on top
+LONGEST_S = 400
+
+
+@pytest.mark.timeout(LONGEST_S)
+async def test_what_was_acknowledged_is_there_and_the_ring_is_one(tmp_path: Path) -> None:
+    seed = first_seed()
+    print(f"FAULT_SEED={seed}")
+    outcome = await Run(seed, tmp_path, SECONDS).go()
+    judged = verdict(outcome)
+    if judged.report:  # not an assert: pytest would print the whole history
+        pytest.fail(judged.report, pytrace=False)
+    print(judged.summary)
+    kinds = {(fault.target.split()[0], fault.kind) for fault in outcome.faults}
+    assert {("node", "kill"), ("store", "kill"), ("cable", "pull")} <= kinds
+    pushed = {(push.node, push.queue) for push in outcome.history.pushes}
+    assert pushed == {(way.node, way.queue) for way in WAYS}
+    assert outcome.history.pulls

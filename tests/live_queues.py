@@ -1,0 +1,88 @@
+"""An edge whose clients put messages into queues and take them out, and what it must never leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from services.kit.tally import Tally
+from services.store import Queue
+from services.store.domain import Domain
+from services.store.errors import QueueUnknown
+from tests.live import Live, SettingsT, until
+from tests.plain_client import PATIENCE_S, PlainClient
+
+
+class LiveQueues(Live[SettingsT]):
+    @property
+    def tally(self) -> Tally:
+        raise NotImplementedError
+
+    # the end
+
+    async def disconnect(self) -> None:
+        """All clients go, and with them all connections."""
+        self.close_clients()
+        await until(lambda: not any(listener.connections for listener in self.listeners.values()))
+
+    async def check_nothing_is_left(self) -> None:
+        """Without connections nothing is leased, no input is held, and the counters agree with the stream."""
+        await self.disconnect()
+        assert self.budget.total == 0, "input is still counted as held"
+        assert self.output.total == 0, "output is still counted as held"
+        async for queue in self.tools.queues():
+            await until(lambda queue=queue: self.is_free(queue))
+            domain = self.tools.look_at(queue.domain)
+            await until(lambda queue=queue, domain=domain: self.is_counted(queue, domain))
+
+    async def is_counted(self, queue: Queue, domain: Domain) -> bool:
+        """The count is complete, and right; a DELETE that was still under way may have removed the queue."""
+        wrong = await domain.tidy(queue)
+        if wrong is None:
+            return not [True async for each in self.tools.queues() if each.qid == queue.qid]
+        assert not any(wrong.values()), f"{queue.name!r}: counters are wrong by {wrong}"
+        return True
+
+    async def is_free(self, queue: Queue) -> bool:
+        try:
+            stats = await self.tools.stats(queue)
+        except QueueUnknown:
+            return True
+        return stats["in_flight"] == 0 and stats["leases"] == 0
+
+    # looking
+
+    async def deliver(self, listener: str, client: PlainClient, *pieces: bytes) -> None:
+        """Sends each piece once the one before has reached a session of this listener, where nobody else sends."""
+        traffic = self.listeners[listener].traffic
+        for piece in pieces:
+            traffic.received = 0
+            await client.send(piece)
+            async with asyncio.timeout(PATIENCE_S):
+                while traffic.received < len(piece):  # noqa: ASYNC110  a turn of the loop brings the bytes
+                    await asyncio.sleep(0)
+
+    async def requests(self, operation: str, result: str) -> float:
+        """As `penstock_requests_total` has it; it follows within a fraction of a second."""
+        self.tally.publish()
+        return self.value("penstock_requests_total", operation=operation, result=result)
+
+    async def stats(self, name: str) -> dict[str, Any]:
+        return await self.tools.stats(await self.tools.find(name))
+
+
+EdgeT = TypeVar("EdgeT", bound=LiveQueues[Any])
+
+
+@asynccontextmanager
+async def checked(edge: EdgeT) -> AsyncIterator[EdgeT]:
+    """Open, once its store is reached; checked when it is over, and closed however that goes."""
+    try:
+        await edge.open()
+        yield edge
+        await edge.check_nothing_is_left()
+    finally:
+        await edge.close()
+    edge.check_no_fault_of_ours()

@@ -1,0 +1,127 @@
+"""A client that does exactly as it is told: it can stop reading, cut a request anywhere, end with FIN or reset."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable
+from types import TracebackType
+from typing import Self, TypeVar
+
+PATIENCE_S = 20.0  # the longest wait for something that must happen; machines are shared
+CHUNK = 1 << 18
+T = TypeVar("T")
+
+
+async def connected(place: tuple[str, int], receive_buffer: int = 0) -> socket.socket:
+    """`receive_buffer`: bytes, for a client that will not read; 0 for the system's own choice."""
+    sock = socket.socket()
+    sock.setblocking(False)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if receive_buffer:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    try:
+        await asyncio.get_running_loop().sock_connect(sock, place)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+class PlainClient:
+    """One connection; what its octets mean is for each protocol's own client to know."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.address = sock.getsockname()
+        self._loop = asyncio.get_running_loop()
+        self._read = bytearray()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def send(self, *data: bytes) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await self._loop.sock_sendall(self.sock, b"".join(data))
+
+    async def read(self, size: int) -> bytes:
+        """Exactly so many bytes. Raises EOFError at the server's FIN, ConnectionResetError."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self._read) < size:
+                if not (chunk := await self._loop.sock_recv(self.sock, CHUNK)):
+                    raise EOFError(f"FIN after {bytes(self._read[:100])!r}, {size} bytes were expected")
+                self._read += chunk
+        data = bytes(self._read[:size])
+        del self._read[:size]
+        return data
+
+    async def rest(self) -> bytes:
+        """Everything until the server's FIN. Raises ConnectionResetError, TimeoutError."""
+        async with asyncio.timeout(PATIENCE_S):
+            while chunk := await self._loop.sock_recv(self.sock, CHUNK):
+                self._read += chunk
+        data = bytes(self._read)
+        self._read.clear()
+        return data
+
+    async def ended(self) -> str:
+        """How the server ended it, "fin" or "reset"; nothing more was answered."""
+        try:
+            rest = await self.rest()
+        except ConnectionResetError:
+            return "reset"
+        assert rest == b"", f"unexpected answer {rest!r}"
+        return "fin"
+
+    async def is_silent(self, seconds: float) -> bool:
+        """No byte and no end for so long."""
+        if self._read:
+            return False
+        try:
+            async with asyncio.timeout(seconds):
+                self._read += await self._loop.sock_recv(self.sock, CHUNK)
+        except TimeoutError:
+            return True
+        return False
+
+    async def is_untouched(self, seconds: float) -> bool:
+        """It reads nothing for so long, and the server does not end it."""
+        await asyncio.sleep(seconds)
+        try:
+            return bool(self.sock.recv(1, socket.MSG_PEEK))
+        except ConnectionResetError:
+            return False
+
+    def has_unread(self) -> bool:
+        """An answer has arrived, and stays where it is."""
+        try:
+            return bool(self.sock.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return False
+
+    def fin(self) -> None:
+        """Half-close: no more requests, answers are still read."""
+        self.sock.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        if self.sock.fileno() >= 0:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.sock.close()
+
+    def close(self) -> None:
+        """As a program that ends does: FIN, or a reset if answers are unread."""
+        self.sock.close()
+
+
+async def told(answer: Awaitable[T]) -> T | None:
+    """The answer, or None if the connection was closed unanswered."""
+    try:
+        return await answer
+    except (EOFError, ConnectionResetError):
+        return None

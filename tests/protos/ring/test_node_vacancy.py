@@ -1,0 +1,203 @@
+"""Nobody is known to lead: who is proposed, who is believed, and what is done in the end (ring.md 4.6)."""
+
+from __future__ import annotations
+
+from protos.ring import HeadState, Leader, LinkBroken, Loop, SendBeacon
+from protos.ring.actions import CloseOutbound
+from protos.ring.messages import OTHERS_TTL
+from protos.ring.node import Node
+from tests.protos.ring.node_samples import (
+    BROKEN_OTHER,
+    FIND_ME,
+    FIND_OTHER,
+    HIGH,
+    HIGHER,
+    LOW,
+    ME,
+    hear,
+    in_ring,
+    leading,
+    said,
+    started,
+    waiting,
+)
+
+FOR_HIGH, FOR_HIGHER = Leader(HIGH, OTHERS_TTL), Leader(HIGHER, OTHERS_TTL)
+
+
+def vacant(*others: bytes) -> Node:
+    """In a ring since 0 that nobody leads, with others that were heard of."""
+    node = in_ring()
+    node.members.clear()
+    node.members.update(dict.fromkeys(others, 0.0))
+    said(node)
+    return node
+
+
+def proposals_until(node: Node, end: float) -> list[tuple[float, Loop]]:
+    """Who is proposed when."""
+    made = []
+    while (now := node.election.deadline()) is not None and now < end:
+        node.on_time(now)
+        made += [(now, loop) for loop in said(node) if isinstance(loop, Leader) and loop.ttl]
+    return made
+
+
+def test_a_break_begins_it_and_the_first_proposal_waits_60_to_120_s() -> None:
+    node = leading()
+    hear(node, BROKEN_OTHER, 100.0)
+    due = node.election.deadline()
+    assert due is not None
+    assert 160.0 <= due <= 220.0
+
+
+def test_i_propose_myself_and_the_greatest_and_every_other_time_another_one() -> None:
+    node = vacant(LOW, HIGH, HIGHER)
+    made = proposals_until(node, 290.0)
+    first = made[0][0]
+    assert made[:6] == [
+        (first, Leader(ME)),
+        (first, FOR_HIGHER),
+        (first + 60.0, Leader(ME)),
+        (first + 60.0, FOR_HIGH),
+        (first + 120.0, Leader(ME)),
+        (first + 120.0, FOR_HIGHER),
+    ]
+
+
+def test_others_are_not_proposed_while_the_ring_is_open() -> None:
+    node = vacant(HIGH)
+    node.inbound_lost(1, "closed", 1.0)
+    assert {loop for _, loop in proposals_until(node, 250.0)} == {Leader(ME)}
+
+
+def test_a_proposal_of_me_by_another_one_makes_me_propose_myself() -> None:
+    node = in_ring()
+    hear(node, Leader(ME, OTHERS_TTL), 1.0)
+    assert not node.election.is_leader
+    assert said(node) == [Leader(ME)]
+
+
+def test_an_accepted_one_ends_it() -> None:
+    node = vacant()
+    hear(node, Leader(HIGH), 10.0)
+    node.beacon(FIND_OTHER, 10.0)
+    said(node)
+    assert proposals_until(node, 600.0) == []
+
+
+def test_one_that_is_not_heard_to_lead_is_not_believed() -> None:
+    node = vacant(HIGHER)
+    hear(node, Leader(HIGH), 10.0)
+    said(node)
+    made = proposals_until(node, 210.0)
+    assert made[0][1] == Leader(ME)
+    assert 140.0 <= made[0][0] <= 200.0
+    hear(node, Leader(HIGH), 211.0)  # that proposes itself again and again
+    assert FOR_HIGHER in [loop for _, loop in proposals_until(node, 300.0)]
+
+
+def test_and_is_once_it_is_heard() -> None:
+    node = vacant()
+    hear(node, Leader(HIGH), 10.0)
+    proposals_until(node, 210.0)
+    node.beacon(FIND_OTHER, 210.0)
+    hear(node, Leader(HIGH), 211.0)
+    node.beacon(FIND_OTHER, 270.0)
+    said(node)
+    assert proposals_until(node, 800.0) == []
+
+
+def test_a_find_right_after_i_proposed_it_is_the_answer() -> None:
+    node = vacant(HIGH)
+    (now, _), *_ = proposals_until(node, 121.0)
+    node.beacon(FIND_OTHER, now + 1.0)
+    assert node.election.leader == HIGH
+    assert proposals_until(node, 600.0) == []
+
+
+def test_but_not_once_the_ring_is_another_one() -> None:
+    node = vacant(HIGH)
+    (now, _), *_ = proposals_until(node, 121.0)
+    node.beacon(FIND_OTHER, now + 1.0)
+    hear(node, BROKEN_OTHER, now + 1.1)
+    node.beacon(FIND_OTHER, now + 1.2)
+    assert Leader(ME) in [loop for _, loop in proposals_until(node, now + 130.0)]
+
+
+def test_a_later_one_may_be_of_another_ring() -> None:
+    node = vacant(HIGH)
+    (now, _), *_ = proposals_until(node, 121.0)
+    node.beacon(FIND_OTHER, now + 10.0)
+    assert node.election.leader == ME
+
+
+def test_what_circles_is_not_believed_passed_on_three_times_and_not_proposed_again() -> None:  # 2.3
+    node = vacant(HIGH)
+    for number, ttl in enumerate([60, 52]):
+        hear(node, Leader(HIGH, ttl), 1.0 + number / 10)
+        assert node.election.leader == HIGH
+    hear(node, Leader(HIGH, 44), 1.2)
+    assert node.election.leader == ME
+    assert said(node) == [Leader(HIGH, 59)]  # once for the three that waited
+    hear(node, Leader(HIGH, 36), 1.3)
+    assert said(node) == [Leader(ME)]
+    assert FOR_HIGH not in [loop for _, loop in proposals_until(node, 290.0)]
+
+
+def test_until_the_ring_is_another_one() -> None:
+    node = vacant(HIGH)
+    for number, ttl in enumerate([60, 52, 44, 36]):
+        hear(node, Leader(HIGH, ttl), 1.0 + number / 10)
+    hear(node, LinkBroken(LOW), 2.0)
+    said(node)
+    assert FOR_HIGH in [loop for _, loop in proposals_until(node, 290.0)]
+
+
+def test_a_break_that_circles_is_taken_off() -> None:  # 2.3
+    node = in_ring()
+    for number, ttl in enumerate([250, 242, 234]):
+        hear(node, LinkBroken(HIGH, ttl), number / 10)
+        assert said(node) == [LinkBroken(HIGH, ttl - 1)]
+    hear(node, LinkBroken(HIGH, 226), 0.3)
+    assert said(node) == []
+
+
+def test_who_follows_passes_no_lesser_one_on_that_another_proposed() -> None:
+    node = in_ring()
+    hear(node, Leader(HIGHER), 1.0)
+    said(node)
+    hear(node, FOR_HIGH, 2.0)
+    assert said(node) == []
+    hear(node, Leader(HIGH), 3.0)  # its own is another thing
+    assert said(node) == [Leader(HIGH, 254)]
+
+
+def test_after_300_s_the_ring_is_opened_and_others_are_called() -> None:
+    node = vacant()
+    proposals_until(node, 290.0)
+    node.take_actions()
+    due = node.election.deadline()
+    assert due is not None
+    node.on_time(due)
+    actions = node.take_actions()
+    assert SendBeacon(FIND_ME) in actions
+    assert CloseOutbound("nobody leads this ring") in actions
+    assert node.head.state is HeadState.LISTENING
+    assert Leader(ME) in waiting(node, due, LOW)
+
+
+def test_not_for_one_whose_find_is_never_heard() -> None:
+    node = vacant()
+    hear(node, Leader(HIGH), 10.0)
+    for now in range(20, 2000, 10):
+        if now % 60 == 0:
+            hear(node, Leader(HIGH), float(now))
+        node.on_time(float(now))
+    assert CloseOutbound("nobody leads this ring") not in node.take_actions()
+
+
+def test_a_store_that_refuses_ends_it() -> None:  # 4.7
+    node = started()
+    node.store_away("the store refuses", 1.0)
+    assert node.deadline() is None

@@ -1,0 +1,51 @@
+"""LOOPs that go round are told from those that are sent again (ring.md 2.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from protos.ring import Leader, LinkBroken
+from protos.ring.circling import GONE_AT, Circling
+
+NAME, OTHER = b"m:1", b"x:1"
+
+
+def passes(ttls: list[int], gap: float = 0.1) -> list[int]:
+    circling = Circling()
+    return [circling.passes(Leader(NAME, ttl), number * gap) for number, ttl in enumerate(ttls)]
+
+
+def test_equal_steps_down_are_laps() -> None:
+    assert passes([250, 242, 234, 226]) == [1, 2, 3, GONE_AT]
+
+
+def test_the_first_may_be_longer_as_ours_live_no_longer_than_254() -> None:
+    assert passes([65000, 242, 234, 226, 218]) == [1, 2, 2, 3, GONE_AT]
+
+
+@pytest.mark.parametrize("ttls", [[250, 250, 250, 250], [250, 251, 252, 253], [250, 245, 250, 245, 250]])
+def test_what_is_sent_anew_is_not_circling(ttls: list[int]) -> None:
+    assert max(passes(ttls)) <= 2
+
+
+def test_nor_is_what_several_nodes_send() -> None:
+    assert max(passes([60, 57, 55, 50, 49])) <= 2
+
+
+def test_nor_what_comes_long_after() -> None:
+    assert passes([250, 242, 234, 226], gap=11.0) == [1, 1, 1, 1]
+
+
+def test_what_was_taken_off_is_forgotten() -> None:
+    assert passes([250, 242, 234, 226, 218]) == [1, 2, 3, GONE_AT, 1]
+
+
+def test_one_that_has_come_as_far_as_it_may_is_taken_off() -> None:
+    assert passes([1]) == [GONE_AT]
+
+
+def test_each_loop_for_itself() -> None:
+    circling = Circling()
+    for number, ttl in enumerate([250, 242, 234]):
+        for loop in (Leader(NAME, ttl), Leader(OTHER, ttl), LinkBroken(NAME, ttl)):
+            assert circling.passes(loop, number / 10) == number + 1

@@ -1,0 +1,147 @@
+"""Who fails is asked last (rqp_mca.md 3.5). A failure prints how to repeat it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protos.rqp_mca import (
+    Action,
+    AskAvailability,
+    AvailableConfirm,
+    Close,
+    DataConfirm,
+    Failure,
+    Remove,
+    ReportFailure,
+    RequestQueue,
+    SendData,
+    Sender,
+    State,
+)
+from tests.protos.rqp_mca_senders import AVAILABLE, CONFIRM, RELIABLE, YOURS, asking, requesting, sending
+
+
+def answered(sender: Sender, *peers: str, now: float = 0.0) -> list[Action]:
+    """They say in this order that they have the queue."""
+    actions: list[Action] = []
+    for peer in peers:
+        actions = sender.received(peer, AVAILABLE, now)
+    return actions
+
+
+def test_who_took_nothing_is_asked_last_though_it_answers_first() -> None:
+    sender = sending("a", "b", "c")
+    sender.lost("a", 1.0)
+    assert answered(sender, "a", "b", "c", now=1.0) == [RequestQueue("b")]
+    sender.received("b", YOURS, 1.0)
+    assert sender.received("b", CONFIRM, 2.0) == [Remove(1)]
+
+
+@pytest.mark.parametrize("how", ["lost", "late", "lie"])
+def test_whatever_the_failure_is(how: str) -> None:
+    sender = sending("a", "b")
+    if how == "lost":
+        sender.lost("a", 1.0, Failure.PROTOCOL_ERROR)
+    elif how == "late":
+        sender.on_time(10.0)
+    else:
+        sender.received("a", AvailableConfirm(8), 1.0)
+    assert answered(sender, "a", "b", now=10.0) == [RequestQueue("b")]
+
+
+def test_who_did_not_reserve_is_asked_last_the_next_time() -> None:
+    sender = requesting("a", "b")
+    assert sender.on_time(2.0) == [Close("a"), RequestQueue("b")]
+    sender.received("b", YOURS, 2.0)
+    sender.received("b", CONFIRM, 2.0)
+    sender.lost("b", 3.0)  # nothing was out: no failure
+    sender.put(RELIABLE, 1, 4.0)
+    assert answered(sender, "a", "b", now=4.0) == [RequestQueue("b")]
+
+
+def test_of_several_the_one_that_failed_last_is_last() -> None:
+    sender = requesting("a", "b", "c")
+    sender.lost("a", 0.0)
+    sender.lost("b", 0.0)
+    sender.received("c", YOURS, 0.0)
+    sender.lost("c", 1.0)
+    assert answered(sender, "c", "b", "a", now=1.0) == [RequestQueue("a")]
+    assert sender.lost("a", 1.0) == [RequestQueue("b")]
+    assert sender.lost("b", 1.0) == [RequestQueue("c")]
+
+
+def test_a_message_that_gets_through_makes_up_for_it() -> None:
+    sender = sending("a", "b")
+    sender.lost("a", 1.0)
+    answered(sender, "a", "b", now=1.0)
+    assert sender.lost("b", 1.0) == [RequestQueue("a")]
+    sender.received("a", YOURS, 1.0)
+    assert sender.received("a", CONFIRM, 1.0) == [Remove(1)]
+    sender.lost("a", 2.0)
+    sender.put(RELIABLE, 1, 2.0)
+    assert answered(sender, "b", "a", now=2.0) == [RequestQueue("a")]  # b has still failed
+
+
+def test_who_left_the_list_comes_back_as_if_it_were_new() -> None:
+    sender = sending("a", "b")
+    sender.lost("a", 1.0)
+    sender.peers_changed({"b": 1}, 1.0)
+    sender.peers_changed({"b": 1, "a": 1}, 1.0)
+    assert answered(sender, "a", "b", now=1.0) == [RequestQueue("a")]
+
+
+def test_who_fails_after_it_left_the_list_is_not_remembered() -> None:
+    sender = sending("a", "b")
+    sender.peers_changed({"b": 1}, 0.5)
+    sender.lost("a", 1.0)
+    sender.peers_changed({"b": 1, "a": 1}, 1.0)
+    assert answered(sender, "a", "b", now=1.0) == [RequestQueue("a")]
+
+
+def test_one_that_is_alone_is_asked_again() -> None:
+    sender = sending("a")
+    assert sender.lost("a", 1.0) == [ReportFailure(Failure.CONNECTION_LOST, 1.0, 1), AskAvailability("a")]
+    assert answered(sender, "a", now=1.0) == [RequestQueue("a")]
+
+
+HOW = ["refuses", "reserves and breaks", "reserves and is silent", "reserves and lies", "takes one"]
+
+
+@given(st.lists(st.sampled_from(HOW), min_size=1, max_size=5), st.data())
+def test_a_good_peer_is_reached_whoever_else_there_is(bad: list[str], data: st.DataObject) -> None:
+    """Bad ones fail in one way each, and answer before the good one: each of them has at most one turn."""
+    peers = {f"bad{number}": how for number, how in enumerate(bad)}
+    sender = asking(*peers, "good", count=len(bad) + 1)
+    turns: list[str] = []
+    while sender.receiver != "good":
+        if sender.state is State.STOPPED:
+            due = sender.deadline()
+            assert due is not None
+            sender.on_time(due)
+        actions = answered(sender, *data.draw(st.permutations(sorted(peers))), "good")
+        while sender.state is State.AWAITING_QUEUE:
+            (peer,) = (action.peer for action in actions if isinstance(action, RequestQueue))
+            turns.append(peer)
+            actions = take_turn(sender, peer, peers.get(peer, "good"))
+    assert len(set(turns)) == len(turns) <= len(peers) + 1
+
+
+def take_turn(sender: Sender, peer: str, how: str) -> list[Action]:
+    """It was asked to reserve the queue."""
+    if how == "refuses":
+        return sender.lost(peer, 0.0)
+    actions = sender.received(peer, YOURS, 0.0)
+    assert any(isinstance(action, SendData) for action in actions)
+    match how:
+        case "reserves and breaks":
+            return sender.lost(peer, 0.0)
+        case "reserves and is silent":
+            due = sender.deadline()
+            assert due is not None
+            return sender.on_time(due)
+        case "reserves and lies":
+            return sender.received(peer, YOURS, 0.0)
+        case "takes one":
+            sender.received(peer, DataConfirm(1), 0.0)
+            return sender.lost(peer, 0.0)
+    return actions

@@ -1,0 +1,58 @@
+"""A node with its client port in the running loop: the edge as it is, with short times."""
+
+from __future__ import annotations
+
+from services.ring.edge import EDGE, RunningRing
+from services.ring.node.around import RingAsker
+from services.ring.node.station import Station
+from services.ring.settings import RingSettings
+from tests.live_queues import LiveQueues
+from tests.ring.clients.client import Client
+from tests.ring.clients.live import CLIENTS
+from tests.ring.links.live import BRISK, GROUP, QUICK
+
+
+class LiveRing(LiveQueues[RingSettings]):
+    def __init__(self, url: str, beacon_port: int, **times: float) -> None:
+        said = {
+            "listeners": {CLIENTS: {"port": 0}, "ring": {"port": 0}},
+            "node": {"group": GROUP, "beacon_port": beacon_port, "times": {**QUICK, **times}, "window": 16},
+            "store": BRISK,
+        }
+        super().__init__(EDGE, url, said)
+
+    @property
+    def station(self) -> Station:
+        assert isinstance(self.running, RunningRing)
+        assert self.running._node is not None
+        return self.running._node.member.station
+
+    @property
+    def asker(self) -> RingAsker:
+        """Its length is how many wait for the ring."""
+        assert isinstance(self.running, RunningRing)
+        assert self.running._node is not None
+        return self.running._node.users.asker
+
+    @property
+    def successor(self) -> bytes | None:
+        return self.station.node.head.successor if self.station.successor is not None else None
+
+    async def client(self) -> Client:
+        client = await Client.connect(self.places[CLIENTS])
+        self.adopt(client.close)
+        return client
+
+
+def is_ring(nodes: list[LiveRing]) -> bool:
+    """One of all, with one leader whom all know."""
+    following = {node.station.node.name: node.successor for node in nodes}
+    first = at = next(iter(following))
+    for _ in nodes[1:]:
+        after = following.get(at)
+        if after is None or after == first:
+            return False
+        at = after
+    leaders = {node.station.node.election.leader for node in nodes}
+    leading = [node for node in nodes if node.station.node.election.is_leader]
+    return following.get(at) == first and len(leaders) == len(leading) == 1

@@ -1,0 +1,146 @@
+"""In at one system, around the ring, out at another one by another protocol (ring.md 5.3, 5.4; docs/conversions.md).
+
+Each system has a store of its own, and a node in front of it; between them is a node that has neither queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from services.ring.edge import RunningRing
+from tests.live import until
+from tests.pubsub.client import Client as TextClient
+from tests.pubsub.live import LiveEdge as TextEdge
+from tests.ring.chain.live import LiveRing, is_ring
+from tests.ring.clients.client import pull
+from tests.ring.links.conftest import NewServer
+from tests.servers import Server
+from tests.tmq.live import LiveEdge as TmqEdge
+
+BODIES = [b"x", b"", bytes(range(256)), b"\0" * 15_865, "ü".encode()]
+
+
+class Systems:
+    """`here`: where clients ask the ring. `there`: where the queue is, and other edges serve it."""
+
+    def __init__(self, nodes: list[LiveRing], there: Server) -> None:
+        self.here, _, self.there = nodes
+        self.url = there.url
+
+
+@pytest.fixture
+async def systems(new_server: NewServer, port: int) -> AsyncIterator[Systems]:
+    servers = [await new_server() for _ in range(3)]
+    nodes = [LiveRing(server.url, port) for server in servers]
+    async with AsyncExitStack() as stack:
+        for node in nodes:
+            await node.open()
+            stack.push_async_callback(node.close)
+        await until(lambda: is_ring(nodes))
+        yield Systems(nodes, servers[-1])
+    for node in nodes:
+        node.check_no_fault_of_ours()
+
+
+@pytest.fixture
+async def tmq(systems: Systems) -> AsyncIterator[TmqEdge]:
+    """There."""
+    edge = await TmqEdge(systems.url).start()
+    yield edge
+    await edge.close()
+    edge.check_no_fault_of_ours()
+
+
+@pytest.fixture
+async def text(systems: Systems) -> AsyncIterator[TextEdge]:
+    """There."""
+    edge = TextEdge(systems.url)
+    await edge.open()
+    yield edge
+    await edge.close()
+    edge.check_no_fault_of_ours()
+
+
+async def test_a_push_here_is_dequeued_there(systems: Systems, tmq: TmqEdge) -> None:
+    reader = await tmq.client()
+    mqid = await reader.queue(b"orders")
+    writer = await systems.here.client()
+    await writer.push(b"orders", *BODIES)
+    assert await reader.drain(mqid) == BODIES
+
+
+async def test_what_is_enqueued_there_is_pulled_here(systems: Systems, tmq: TmqEdge) -> None:
+    """Each is settled around the ring: nothing is left, and nothing comes again"""
+    writer = await tmq.client()
+    mqid = await writer.queue(b"orders")
+    await writer.put(mqid, *BODIES)
+    reader = await systems.here.client()
+    assert await reader.drain(b"orders") == BODIES
+
+    async def all_settled() -> bool:
+        stats = await systems.there.stats("orders")
+        return bool((stats["acked"], stats["ready"], stats["in_flight"]) == (len(BODIES), 0, 0))
+
+    await until(all_settled)
+    assert await writer.dnq(mqid) is None
+
+
+async def test_a_transaction_there_is_seen_here_at_its_end(systems: Systems, tmq: TmqEdge) -> None:
+    """tmq.md 5"""
+    writer, reader = await tmq.client(), await systems.here.client()
+    mqid = await writer.queue(b"orders")
+    assert await writer.ts()
+    assert await writer.enq(mqid, b"three barrels")
+    assert await reader.pull(b"orders") is None
+    assert await writer.te()
+    assert await reader.pull(b"orders") == b"three barrels"
+
+
+async def test_a_push_here_is_heard_by_subscribers_there(systems: Systems, text: TextEdge) -> None:
+    await systems.there.declare("readings", bindings={"text": {"publish": "plant.readings"}})
+    subscriber = await TextClient.connect(text.places["text"])
+    text.adopt(subscriber.writer.close)
+    await subscriber.subscribe(b"1", b"plant.readings")
+    writer = await systems.here.client()
+    await writer.push(b"readings", b"21.5", b"two\nlines")
+    assert await subscriber.line() == b"MESSAGE 1 21.5\n"
+    assert await subscriber.line() == b"MESSAGE 1 two\\nlines\n"
+
+
+async def test_there_and_back(systems: Systems, tmq: TmqEdge) -> None:
+    """A question by the ring, an answer by TMQ: neither program knows the other's protocol"""
+    server, client = await tmq.client(), await systems.here.client()
+    questions, answers = await server.queue(b"questions"), await server.queue(b"answers")
+
+    async def answer() -> None:
+        question = await until(lambda: server.dnq(questions))
+        assert await server.enq(answers, question.upper())
+
+    answering = asyncio.create_task(answer())
+    await client.push(b"questions", b"how many barrels?")
+    await answering
+    assert await client.pull(b"answers") == b"HOW MANY BARRELS?"
+
+
+async def test_who_waits_for_the_ring_hears_that_the_node_stops(new_server: NewServer, port: int) -> None:
+    """5.8: without links no reply comes any more."""
+    nodes = [LiveRing((await new_server()).url, port, self_s=60.0) for _ in range(2)]
+    async with AsyncExitStack() as stack:
+        here, there = nodes
+        await here.open()
+        stack.push_async_callback(here.close)
+        await there.open()
+        await until(lambda: is_ring(nodes))
+        await there.close()
+        client = await here.client()
+        await client.send(pull(b"nowhere"))
+        await until(lambda: len(here.asker))
+        assert isinstance(here.running, RunningRing)
+        await here.running.stop_taking()
+        assert (await client.reply(b"nowhere")).message.startswith(b"unknown: this node is stopping")
+        await client.send(pull(b"nowhere"))
+        assert (await client.reply(b"nowhere")).message == b"this node is stopping"

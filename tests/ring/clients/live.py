@@ -1,0 +1,45 @@
+"""The client port in the running loop: a real listener, real sockets, a real store; no node beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.kit.tally import Tally
+from services.ring.edge import EDGE, RunningRing
+from services.ring.service import RingService
+from services.ring.settings import RingSettings
+from tests.live_queues import LiveQueues
+from tests.ring.clients.client import Client
+
+CLIENTS = "clients"
+
+
+class LiveClients(LiveQueues[RingSettings]):
+    """`clients`: settings under `edges.ring.clients`; `listener`: of its port; the others: under `edges.ring`."""
+
+    def __init__(
+        self,
+        url: str,
+        clients: dict[str, Any] | None = None,
+        listener: dict[str, Any] | None = None,
+        budget: int = 1 << 28,
+        output: int = 1 << 28,
+        **settings: Any,
+    ) -> None:
+        listeners = {CLIENTS: {"port": 0, **(listener or {})}, **settings.pop("listeners", {})}
+        said = {"listeners": listeners, "clients": clients or {}, **settings}
+        super().__init__(EDGE, url, said, budget, output)
+
+    @property
+    def service(self) -> RingService:
+        assert isinstance(self.running, RunningRing)
+        return self.running._service
+
+    @property
+    def tally(self) -> Tally:
+        return self.service.tally
+
+    async def client(self, receive_buffer: int = 0, listener: str = CLIENTS) -> Client:
+        client = await Client.connect(self.places[listener], receive_buffer)
+        self.adopt(client.close)
+        return client

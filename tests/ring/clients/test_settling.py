@@ -1,0 +1,264 @@
+"""Whether a pulled message is settled or goes back (ring.md 5.2, tmq.md 6)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.live import until
+from tests.ring.clients.client import ERROR, OK, Client, create, destroy, pull, push
+from tests.ring.clients.conftest import MakeEdge
+from tests.ring.clients.live import CLIENTS, LiveClients
+
+MIB = 1 << 20
+THREE = [b"1", b"2", b"3"]
+
+
+async def settled(edge: LiveClients, name: str, count: int) -> bool:
+    return bool((await edge.stats(name))["acked"] == count)
+
+
+async def ready(edge: LiveClients, name: str, count: int) -> bool:
+    return bool((await edge.stats(name))["ready"] == count)
+
+
+async def prepared(edge: LiveClients) -> tuple[Client, Client]:
+    """A client that will end and one that looks on; three messages in q."""
+    client, witness = await edge.client(), await edge.client()
+    await witness.create(b"q")
+    await client.push(b"q", *THREE)
+    return client, witness
+
+
+# --- the next request
+
+
+@pytest.mark.parametrize(
+    ("request_of", "name"),
+    [(create, b"new"), (destroy, b"nobody"), (pull, b"q"), (pull, b"nobody"), (push, b"ring/x")],
+)
+async def test_the_next_request_settles_whatever_becomes_of_it(
+    edge: LiveClients, request_of: object, name: bytes
+) -> None:
+    """5.2"""
+    assert callable(request_of)
+    client, _ = await prepared(edge)
+    assert await client.pull(b"q") == b"1"
+    assert (await edge.stats("q"))["in_flight"] == 1
+    await client.send(request_of(name, b"x") if request_of is push else request_of(name))
+    await client.reply(name)
+    await until(lambda: settled(edge, "q", 1))
+
+
+async def test_an_unfinished_request_settles_nothing(edge: LiveClients) -> None:
+    """tmq.md 6.1: only a complete one does"""
+    client, witness = await prepared(edge)
+    assert await client.pull(b"q") == b"1"
+    await edge.deliver(CLIENTS, client, push(b"q", b"torn")[:-1])
+    client.reset()
+    await until(lambda: ready(edge, "q", 3))
+    assert await witness.drain(b"q") == THREE
+
+
+async def test_a_refused_request_settles_nothing(edge: LiveClients) -> None:
+    """tmq.md 6.1: it is complete, but it is not valid"""
+    client, witness = await prepared(edge)
+    assert await client.pull(b"q") == b"1"
+    await client.send(push(b"q", bytes(MIB + 1)))
+    assert (await client.reply(b"q")).operation is ERROR
+    assert (await edge.stats("q"))["in_flight"] == 1
+    client.reset()
+    await until(lambda: ready(edge, "q", 3))
+    assert await witness.drain(b"q") == THREE
+
+
+async def test_an_unknown_operation_settles_nothing(edge: LiveClients) -> None:
+    """5.6, tmq.md 6.1"""
+    client, witness = await prepared(edge)
+    assert await client.pull(b"q") == b"1"
+    await client.send(b"\0\0\0\7")
+    assert await client.ended() == "fin"
+    await until(lambda: ready(edge, "q", 3))
+    assert await witness.drain(b"q") == THREE
+
+
+async def test_many_at_once_are_settled_by_the_next(edge: LiveClients) -> None:
+    """5.2"""
+    client, witness = await prepared(edge)
+    assert await client.messages(b"q", 3) == THREE
+    assert (await edge.stats("q"))["in_flight"] == 3
+    assert await client.pull(b"q") is None
+    await until(lambda: settled(edge, "q", 3))
+    assert await witness.drain(b"q") == []
+
+
+async def test_no_more_than_so_many_are_unsettled(make_edge: MakeEdge) -> None:
+    """5.8: max_unsettled"""
+    edge = await make_edge(clients={"max_unsettled": 3})
+    client = await edge.client()
+    await client.create(b"q")
+    await client.push(b"q", *(b"%d" % n for n in range(5)))
+    await client.send(pull(b"q", 5))
+    replies = await client.replies(b"q", 5)
+    assert [reply.message for reply in replies[:3]] == [b"0", b"1", b"2"]
+    assert {(r.operation, r.message) for r in replies[3:]} == {
+        (ERROR, b"too many messages are unsettled: the next request settles them")
+    }
+    assert edge.refusals() == {"too_many_unsettled": 1}
+    assert await client.drain(b"q") == [b"3", b"4"]
+
+
+# --- the connection breaks
+
+
+async def test_a_reset_returns_it_to_its_place(edge: LiveClients) -> None:
+    """5.2"""
+    client, witness = await prepared(edge)
+    assert await client.pull(b"q") == b"1"
+    client.reset()
+    await until(lambda: ready(edge, "q", 3))
+    assert await witness.drain(b"q") == THREE
+
+
+async def test_a_program_that_ends_with_its_reply_unread(edge: LiveClients) -> None:
+    """tmq.md 6.1: its system answers with a reset, although it has acknowledged the octets"""
+    client, witness = await prepared(edge)
+    await client.send(pull(b"q"))
+    await until(lambda: client.has_unread())
+    client.close()
+    await until(lambda: ready(edge, "q", 3))
+    assert await witness.drain(b"q") == THREE
+
+
+async def test_a_client_that_is_gone_before_its_message_came(edge: LiveClients) -> None:
+    """tmq.md 6.2"""
+    _, witness = await prepared(edge)
+    for turns in range(20):
+        hasty = await edge.client()
+        await hasty.send(pull(b"q"), pull(b"q", sender=b"another"))
+        for _ in range(turns // 2):
+            await asyncio.sleep(0)
+        hasty.reset()
+    await until(lambda: len(edge.connections()) == 2)
+    # the first of them was settled where the second was handled before the reset came
+    await until(lambda: nothing_leased(edge))
+    left = await witness.drain(b"q")
+    assert left == THREE[3 - len(left) :]
+
+
+async def nothing_leased(edge: LiveClients) -> bool:
+    return bool((await edge.stats("q"))["in_flight"] == 0)
+
+
+async def test_one_pull_and_a_reset_at_any_moment(edge: LiveClients) -> None:
+    """tmq.md 6.2: nothing had settled it"""
+    _, witness = await prepared(edge)
+    for turns in range(20):
+        hasty = await edge.client()
+        await hasty.send(pull(b"q"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        hasty.reset()
+        await until(lambda: len(edge.connections()) == 2)
+    await until(lambda: nothing_leased(edge))
+    assert await witness.drain(b"q") == THREE
+
+
+# --- it ends in order
+
+
+async def test_a_fin_settles_what_was_read(edge: LiveClients) -> None:
+    """5.2"""
+    client, witness = await prepared(edge)
+    assert await client.pull(b"q") == b"1"
+    client.fin()
+    assert await client.ended() == "fin"
+    assert await witness.drain(b"q") == THREE[1:]
+    assert (await edge.stats("q"))["returned"] == 0
+
+
+async def test_a_fin_that_cuts_a_request_short_settles_too(edge: LiveClients) -> None:
+    """5.6, tmq.md 6.1"""
+    client, witness = await prepared(edge)
+    assert await client.pull(b"q") == b"1"
+    await client.send(push(b"q", b"torn")[:-1])
+    client.fin()
+    assert await client.ended() == "fin"
+    assert await witness.drain(b"q") == THREE[1:]
+    assert edge.refusals() == {"truncated": 1}
+
+
+async def test_a_fin_and_then_a_reset_within_the_second(make_edge: MakeEdge) -> None:
+    """tmq.md 6.1: a half-closed program that ends with its reply unread"""
+    edge = await make_edge()  # with the second of tmq.md 6.1
+    client, witness = await prepared(edge)
+    await client.send(pull(b"q"))
+    await until(lambda: client.has_unread())
+    client.fin()
+    await until(lambda: any(connection._eof for connection in edge.connections()))
+    client.close()
+    await until(lambda: ready(edge, "q", 3))
+    assert await witness.drain(b"q") == THREE
+
+
+async def test_all_that_was_asked_before_the_fin_is_answered(edge: LiveClients) -> None:
+    """5.2"""
+    client, witness = await prepared(edge)
+    await client.send(pull(b"q", 4), create(b"late"), push(b"late", b"x"))
+    client.fin()
+    replies = [*await client.replies(b"q", 4), *await client.replies(b"late", 2)]
+    assert [reply.operation for reply in replies] == [OK, OK, OK, ERROR, OK, OK]
+    assert await client.ended() == "fin"
+    assert await witness.drain(b"q") == []
+    assert await witness.drain(b"late") == [b"x"]
+
+
+async def test_a_fin_does_not_settle_what_has_not_arrived(make_edge: MakeEdge) -> None:
+    """tmq.md 6.1: half-closed, with less unread than would hold the edge up"""
+    edge = await make_edge(clients={"eof_grace_s": 0.1}, request_timeout_s=0.5)
+    client, witness = await edge.client(receive_buffer=4096), await edge.client()
+    await witness.create(b"q")
+    await witness.push(b"q", bytes(200_000))
+    await client.send(pull(b"q"))
+    client.fin()
+    await until(lambda: ready(edge, "q", 1))
+    assert edge.refusals()["replies_unread"] == 1
+    assert [len(body) for body in await witness.drain(b"q")] == [200_000]
+
+
+# --- the edge ends it
+
+
+@pytest.mark.parametrize("inside", [b"", push(b"q", bytes(1_000))[:-1], push(b"q", b"x"), pull(b"q", 2)])
+async def test_a_drain(edge: LiveClients, inside: bytes) -> None:
+    """5.2: every connection ends; what was pulled and not settled goes back, and nobody is blamed"""
+    client, witness = await prepared(edge)
+    witness.close()
+    await until(lambda: len(edge.connections()) == 1)
+    assert await client.pull(b"q") == b"1"
+    await edge.deliver(CLIENTS, client, *([inside] if inside else []))
+    listener = edge.listeners[CLIENTS]
+    await listener.drain(0.0)
+    await client.rest()
+    client.close()
+    assert await listener.closed(10)
+    await until(lambda: nothing_leased(edge))
+    stats = await edge.stats("q")
+    assert stats["dead_letters"] == 0
+    pushed = inside == push(b"q", b"x")
+    assert stats["ready"] + stats["acked"] == 3 + pushed
+
+
+async def test_who_breaks_too_often_loses_it_to_the_dead_letters(edge: LiveClients) -> None:
+    """5.2: a message that kills its readers does not go round for ever"""
+    await edge.declare("q", max_deliveries=3)
+    witness = await edge.client()
+    await witness.push(b"q", b"poison", b"next")
+    for _ in range(3):
+        client = await edge.client()
+        assert await client.pull(b"q") == b"poison"
+        client.reset()
+        await until(lambda: nothing_leased(edge))
+    assert await witness.drain(b"q") == [b"next"]
+    assert (await edge.stats("q"))["dead_letters"] == 1

@@ -1,0 +1,167 @@
+"""What one protocol puts in, another takes out: ring, TMQ, text and the command line (docs/conversions.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from protos import tmq
+from services.store import records
+from services.store.asking import Asker
+from tests.live import until
+from tests.pubsub.client import Client as TextClient
+from tests.pubsub.live import LiveEdge as TextEdge
+from tests.ring.clients.client import Client
+from tests.ring.clients.live import LiveClients
+from tests.servers import Server
+from tests.tmq.live import LiveEdge as TmqEdge
+
+Command = Callable[..., Awaitable[bytes]]
+BODIES = [b"", b"x", bytes(range(256)), b"\0" * 70_000, "ü".encode()]
+
+
+@pytest.fixture
+async def tmq_edge(server: Server, edge: LiveClients) -> AsyncIterator[TmqEdge]:
+    """A TMQ edge on the same store."""
+    other = await TmqEdge(server.url).start()
+    yield other
+    await other.close()
+    other.check_no_fault_of_ours()
+
+
+@pytest.fixture
+async def text(server: Server, edge: LiveClients) -> AsyncIterator[TextEdge]:
+    """A text edge on the same store."""
+    other = TextEdge(server.url)
+    await other.open()
+    yield other
+    await other.close()
+    other.check_no_fault_of_ours()
+
+
+@pytest.fixture
+def penstock(server: Server) -> Command:
+    """Runs a command on the same store; what it writes to standard output."""
+
+    async def run(*arguments: str, stdin: bytes = b"") -> bytes:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "services.cli.main", *arguments),
+            env={**os.environ, "REDIS_URL": server.url},
+            stdin=-1,
+            stdout=-1,
+        )
+        out, _ = await process.communicate(stdin)
+        assert process.returncode == 0
+        return out
+
+    return run
+
+
+async def test_in_by_push_and_out_by_dnq(client: Client, tmq_edge: TmqEdge) -> None:
+    await client.create(b"q")
+    await client.push(b"q", *BODIES)
+    reader = await tmq_edge.client()
+    assert await reader.drain(await reader.queue(b"q")) == BODIES
+
+
+async def test_in_by_enq_and_out_by_pull(client: Client, tmq_edge: TmqEdge) -> None:
+    writer = await tmq_edge.client()
+    await writer.put(await writer.queue(b"q"), *BODIES)
+    assert await client.drain(b"q") == BODIES
+
+
+async def test_what_a_transaction_puts_is_there_at_its_end(client: Client, tmq_edge: TmqEdge) -> None:
+    writer = await tmq_edge.client()
+    mqid = await writer.queue(b"q")
+    assert await writer.ts()
+    assert await writer.enq(mqid, b"1")
+    assert await client.pull(b"q") is None
+    assert await writer.te()
+    assert await client.pull(b"q") == b"1"
+
+
+async def test_each_removes_only_its_own(client: Client, tmq_edge: TmqEdge) -> None:
+    """ring.md 5.8, tmq.md 3"""
+    other = await tmq_edge.client()
+    await client.create(b"ours")
+    await other.create(b"theirs")
+    assert not await other.delete(b"ours")
+    await client.send(
+        b"".join([(3).to_bytes(4, "big"), *(n.ljust(255, b"\0") for n in (b"me", b"theirs")), bytes(4)])
+    )
+    assert (await client.read(518))[:4] == bytes([0, 0, 0, 4])
+    assert await other.open(b"ours") == tmq.mqid_of(b"ours")
+
+
+async def test_a_message_that_a_broken_client_had_goes_to_the_other(
+    edge: LiveClients, client: Client, tmq_edge: TmqEdge
+) -> None:
+    """ring.md 5.2, tmq.md 6.1: to its old place, whoever takes next"""
+    other = await tmq_edge.client()
+    mqid = await other.queue(b"q")
+    await client.push(b"q", b"1", b"2", b"3")
+    assert await client.pull(b"q") == b"1"
+    assert await other.dnq(mqid) == b"2"
+    client.reset()
+    await until(lambda: all_but_one_ready(edge))
+    assert await other.drain(mqid) == [b"1", b"3"]
+
+
+async def all_but_one_ready(edge: LiveClients) -> bool:
+    stats = await edge.stats("q")
+    return bool((stats["ready"], stats["in_flight"]) == (2, 1))
+
+
+async def test_the_command_line(edge: LiveClients, client: Client, penstock: Command) -> None:
+    """Attributes have no place in a frame; the body is octet for octet"""
+    await client.create(b"q")
+    await penstock("put", "q", "from the command line", "--attr", "colour=red")
+    assert await client.pull(b"q") == b"from the command line"
+    await client.push(b"q", b"\0\xff")
+    assert await penstock("get", "q") == b"\0\xff"
+    await client.push(b"q", b"x")
+    (shown,) = [json.loads(line) for line in (await penstock("peek", "q", "--json")).splitlines()]
+    assert shown["origin"] == "ring 127.0.0.1"
+    assert not shown.get("attributes")
+
+
+async def test_a_send_is_pulled_without_its_tag(edge: LiveClients, client: Client, text: TextEdge) -> None:
+    await edge.declare("orders", bindings={"text": {"subscribe": ["order.*"]}})
+    publisher = await TextClient.connect(text.places["text"])
+    text.adopt(publisher.writer.close)
+    await until(lambda: sent_until_there(edge, publisher))
+    assert await client.pull(b"orders") == b"three barrels"
+
+
+async def sent_until_there(edge: LiveClients, publisher: TextClient) -> bool:
+    """The text edge has heard of the binding once a copy is in the queue."""
+    await publisher.publish(b"order.new", b"three barrels")
+    return bool((await edge.stats("orders"))["ready"])
+
+
+async def test_a_push_is_heard_by_subscribers(edge: LiveClients, client: Client, text: TextEdge) -> None:
+    await edge.declare("readings", bindings={"text": {"publish": "plant.readings"}})
+    subscriber = await TextClient.connect(text.places["text"])
+    text.adopt(subscriber.writer.close)
+    await subscriber.subscribe(b"1", b"plant.readings")
+    await client.push(b"readings", b"21.5", b"two\nlines")
+    assert await subscriber.line() == b"MESSAGE 1 21.5\n"
+    assert await subscriber.line() == b"MESSAGE 1 two\\nlines\n"
+
+
+async def test_a_name_that_is_no_text(edge: LiveClients, client: Client, tmq_edge: TmqEdge) -> None:
+    name = b"\xff\xfe-q"
+    await client.create(name)
+    await client.push(name, b"1")
+    other = await tmq_edge.client()
+    assert await other.dnq(await other.queue(name)) == b"1"
+    queue = await edge.tools.find(name.decode("utf-8", "surrogateescape"))
+    domain = edge.tools.domain()
+    await domain.pipe.ready()
+    assert await Asker(domain.pipe).publish(queue, [records.encode(b"2", {"a": 1})], "test") == []
+    assert await client.drain(name) == [b"2"]

@@ -1,0 +1,182 @@
+"""Nodes in the running loop: real sockets, a real store; USER messages are kept in lists."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from services.kit.edge import Edge, EdgeContext
+from services.kit.layers import SettingsError
+from services.ring.node.identity import identify
+from services.ring.node.member import Member
+from services.ring.node.station import Station
+from services.ring.service import RingService
+from services.ring.settings import RingSettings
+from tests.live import Live
+from tests.ring.links.carrier import Carrier
+
+QUICK = {  # s: long enough for a machine that has other work too
+    "open_s": 0.3,
+    "open_first_s": 0.1,
+    "open_first_for_s": 1.0,
+    "newcomer_s": 1.0,
+    "alone_s": 5.0,
+    "own_ring_s": 0.5,
+    "self_s": 1.0,
+    "vain_s": 2.5,
+    "propose_s": 2.0,
+    "find_s": 0.5,
+    "no_leader_s": 5.0,
+    "confirm_s": 2.5,
+    "vacant_s": 1.0,
+    "lost_s": 4.0,
+    "absent_s": 10.0,
+    "ack_s": 1.5,
+    "idle_s": 0.3,
+    "silence_s": 3.0,
+}
+BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}
+GROUP = 7
+
+
+class RunningNode:
+    def __init__(self, service: RingService, member: Member, carrier: Carrier) -> None:
+        self.service = service
+        self.member = member
+        self.carrier = carrier
+
+    def ready(self) -> str | None:
+        return self.service.ready()
+
+    async def stop_taking(self) -> None:
+        await self.member.stop_taking()
+
+    async def close(self) -> None:
+        await self.member.close()
+        await self.service.close()
+
+
+async def start(context: EdgeContext[RingSettings]) -> RunningNode:
+    settings = context.settings
+    store = settings.store.store(
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
+    )
+    service = RingService(settings, store, context.metrics)
+    carrier = Carrier(passes_on=True)
+    identity = identify(settings.node, settings.listeners["ring"])
+    member = Member(service, identity, context.dial("ring-out", settings.node.dial), carrier, carrier)
+    context.listen("ring", identity.listener, member.session)
+    context.page("/ring", member.document)
+    store.look_after()
+    node = RunningNode(service, member, carrier)
+    try:
+        member.start()
+    except SettingsError:
+        await node.close()
+        raise
+    return node
+
+
+def example(settings: RingSettings) -> list[str]:
+    return []
+
+
+NODE_ALONE = Edge("ring", RingSettings, start, example)
+
+
+class LiveNode(Live[RingSettings]):
+    """`settings` are those under `edges.ring.node`, over quick ones; `times` over the quick ones of these."""
+
+    def __init__(
+        self, url: str, beacon_port: int, times: dict[str, float] | None = None, **settings: Any
+    ) -> None:
+        outer = {name: settings.pop(name) for name in ("listeners", "request_timeout_s") if name in settings}
+        node = {"group": GROUP, "beacon_port": beacon_port, "times": {**QUICK, **(times or {})}, **settings}
+        said = {"listeners": {"ring": {"port": 0}}, "node": node, "store": BRISK, **outer}
+        super().__init__(NODE_ALONE, url, said)
+
+    @property
+    def _running(self) -> RunningNode:
+        assert isinstance(self.running, RunningNode)
+        return self.running
+
+    @property
+    def member(self) -> Member:
+        return self._running.member
+
+    @property
+    def station(self) -> Station:
+        return self.member.station
+
+    @property
+    def carrier(self) -> Carrier:
+        return self._running.carrier
+
+    @property
+    def name(self) -> bytes:
+        return self.station.node.name
+
+    @property
+    def leader(self) -> bytes:
+        return self.station.node.election.leader
+
+    @property
+    def is_leader(self) -> bool:
+        return self.station.node.election.is_leader
+
+    @property
+    def successor(self) -> bytes | None:
+        return self.station.node.head.successor if self.station.successor is not None else None
+
+    def number(self, name: str, **labels: str) -> float:
+        """A metric of the ring."""
+        self.station.tick()
+        return self.value(f"penstock_ring_{name}", **labels)
+
+
+def is_closed(nodes: Sequence[LiveNode]) -> bool:
+    """One ring of all of them."""
+    following = {node.name: node.successor for node in nodes}
+    at, seen = nodes[0].name, 0
+    while (after := following.get(at)) is not None and seen < len(nodes):
+        at, seen = after, seen + 1
+        if at == nodes[0].name:
+            break
+    return seen == len(nodes) and at == nodes[0].name and all(node.station.predecessor for node in nodes)
+
+
+def is_ring(nodes: Sequence[LiveNode]) -> bool:
+    """The same with one leader, whom all know."""
+    leaders = [node for node in nodes if node.is_leader]
+    return is_closed(nodes) and len(leaders) == 1 and all(node.leader == leaders[0].name for node in nodes)
+
+
+def is_quiet(nodes: Sequence[LiveNode]) -> bool:
+    """No LOOP is under way, as those of its beginning are for a while: what a dead node said goes round 255 times."""
+    return all(
+        not node.station.node._orders._loops
+        and node.station.outbound is not None
+        and node.station.outbound.is_answered
+        for node in nodes
+    )
+
+
+def free_udp_port() -> int:
+    """One that no datagram comes to, below those that the kernel gives away."""
+    while True:
+        port = random.SystemRandom().randrange(12_000, 30_000)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+            return port
+
+
+async def settle() -> None:
+    """Lets what is under way in the loop happen."""
+    for _ in range(5):
+        await asyncio.sleep(0)

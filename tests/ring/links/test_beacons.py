@@ -1,0 +1,228 @@
+"""Datagrams that a node sends and hears (ring.md 1.1, 3)."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from services.kit.layers import SettingsError
+from tests.live import until
+from tests.ring.links.conftest import Start
+from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring
+from tests.ring.links.peers import Listening, Tail, Wire, find_beacon, leader, open_beacon, tell
+
+OPEN = open_beacon(GROUP, b"~:1", b"~:1", b"1")
+FIND = find_beacon(GROUP, b"~:1")
+
+
+async def refused(node: LiveNode, reason: str, number: int = 1) -> None:
+    await until(lambda: node.number("beacons_refused_total", reason=reason) == number)
+
+
+@pytest.mark.parametrize(
+    ("datagram", "reason"),
+    [
+        (b"", "beacon_unknown"),
+        (b"OPE", "beacon_unknown"),
+        (b"HELO" + OPEN[4:], "beacon_unknown"),
+        (OPEN[:8], "beacon_truncated"),
+        (OPEN[:-1], "beacon_truncated"),
+        (FIND[:-1], "beacon_truncated"),
+        (OPEN + b"\0", "beacon_trailing"),
+        (open_beacon(GROUP, b"x" * 200, b"y" * 200, b"8" * 200), "beacon_too_long"),
+        (b"OPEN" + bytes(60_000), "beacon_too_long"),
+        (open_beacon(0, b"a", b"a", b"1"), "group_zero"),
+        (open_beacon(GROUP, b"", b"a", b"1"), "empty_name"),
+        (open_beacon(GROUP, b"a", b":1", b"1"), "bad_node"),
+        (open_beacon(GROUP, b"a", b"a", b"65536"), "bad_service"),
+    ],
+)
+async def test_what_is_no_beacon(start: Start, port: int, datagram: bytes, reason: str) -> None:
+    """3.3: dropped and counted"""
+    node = await start()
+    tell(datagram, port)
+    await refused(node, reason)
+    assert node.log.events("beacon_refused", reason=reason)
+
+
+async def test_beacons_of_other_groups_are_ignored(start: Start, port: int) -> None:
+    """3.3"""
+    node, other = await start(times={"self_s": 60.0}), await start(group=8, times={"self_s": 60.0})
+    async with Tail() as tail:
+        tail.announce(9, port)
+        for each in (node, other):
+            await until(lambda: each.number("beacons_ignored_total", reason="other_group") >= 5)  # noqa: B023
+            assert each.station.outbound is each.station.predecessor is None
+        assert tail.has_nobody
+
+
+async def test_its_own_beacons_come_back(start: Start, port: int) -> None:
+    """4.3: its own FIND is ignored; its own OPEN it may close a ring of itself by (3.6 c)"""
+    node = await start(times={"self_s": 0.3})
+    await until(lambda: is_ring([node]))
+    assert node.number("beacons_ignored_total", reason="own") > 0
+    tell(find_beacon(GROUP, node.name), port)
+    own = node.number("beacons_ignored_total", reason="own")
+    await until(lambda: node.number("beacons_ignored_total", reason="own") > own)
+    assert node.is_leader
+    assert node.number("leader") == node.number("successor") == node.number("predecessor") == 1
+
+
+async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
+    """1.2: it is not taken for the node itself, and told once"""
+    node = await start(times={"self_s": 0.1, "open_s": 60.0, "open_first_for_s": 0.001, "open_first_s": 60.0})
+    async with Tail() as tail:
+        tail.name = node.name
+        for number in range(1, 4):
+            tail.announce(GROUP, port)
+            await until(lambda: node.number("beacons_ignored_total", reason="same_name") == number)  # noqa: B023
+        assert tail.has_nobody
+    assert len(node.log.events("ring_same_name")) == 1
+
+
+async def test_open_says_who_is_there(start: Start, port: int) -> None:
+    """3.1: at once, and again and again until somebody connects"""
+    with Listening(port) as listening:
+        node = await start()
+        tcp = str(node.places["ring"][1]).encode()
+        expected = open_beacon(GROUP, node.name, node.name, tcp)
+        assert node.name == b"127.0.0.1:" + tcp
+        for _ in range(3):
+            assert await listening.beacon(b"OPEN") == expected
+
+
+async def test_older_originals_have_a_port_for_each_kind(start: Start, port: int) -> None:
+    """1.1: 8084 for OPEN, 8085 for FIND; ours come to both, and theirs are heard"""
+    older_open, older_find = free_udp_port(), free_udp_port()
+    with Listening(older_open) as opens, Listening(older_find) as finds:
+        node = await start(
+            older_open_port=older_open, older_find_port=older_find, times={"self_s": 0.3, "find_s": 0.2}
+        )
+        assert await opens.beacon(b"OPEN")
+        assert await finds.beacon(b"FIND") == find_beacon(GROUP, node.name)
+        assert {each[:4] for each in opens.waiting()} <= {b"OPEN"}
+        assert {each[:4] for each in finds.waiting()} <= {b"FIND"}
+        async with Tail() as tail:
+            tell(find_beacon(GROUP, b"~:1"), older_find)
+            await until(lambda: not node.is_leader)
+            tail.announce(GROUP, older_open, b"~:1")
+            assert await (await tail.predecessor()).message() == leader(node.name, 0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
+async def test_nodes_that_are_told_of_each_other(start: Start, host: str) -> None:
+    """3.4: by address, by a name that is looked up, over IPv6; without any broadcast"""
+    ports = [free_udp_port() for _ in range(3)]
+    shown = f"[{host}]" if ":" in host else host
+    said: dict[str, Any] = {
+        "broadcast": [],
+        "beacon_host": host if ":" in host else "127.0.0.1",
+        "beacon_targets": [f"{shown}:{port}" for port in ports],
+    }
+    nodes = [await start(beacon_port=port, **said) for port in ports]
+    await until(lambda: is_ring(nodes))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+async def test_nodes_that_hear_on_all_addresses(start: Start, host: str) -> None:
+    """1.1, 3.4: broadcasts, and what is sent to them alone"""
+    nodes = [await start(beacon_host=host) for _ in range(2)]
+    await until(lambda: is_ring(nodes))
+    count = nodes[1].number("beacons_refused_total", reason="beacon_unknown")
+    tell(b"nonsense", nodes[1].station.beacons.port, "127.0.0.1")
+    await refused(nodes[1], "beacon_unknown", int(count) + 1)
+
+
+async def test_a_port_of_its_own(start: Start) -> None:
+    """The settings' 0: for nodes that nobody is to find by chance"""
+    node = await start(beacon_port=free_udp_port(), broadcast=["127.255.255.255"])
+    one = LiveNode(node.url, 0)
+    try:
+        await one.begin()
+        assert one.station.beacons.port not in (0, node.station.beacons.port)
+        tell(b"nonsense", one.station.beacons.port)
+        await refused(one, "beacon_unknown")
+    finally:
+        await one.close()
+
+
+async def test_only_allowed_addresses_are_heard(start: Start, port: int) -> None:
+    node = await start(allow=["127.0.0.0/8", "10.0.0.0/8"], beacon_host="::")
+    tell(b"nonsense", port, "127.0.0.1")
+    await refused(node, "beacon_unknown")
+    tell(OPEN, port, "::1")
+    await refused(node, "not_allowed")
+    assert node.station.node.members == {}
+
+
+async def test_a_flood_is_counted_and_not_logged(start: Start, port: int) -> None:
+    """3.3: and others have their turn"""
+    node = await start()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _ in range(3000):
+            sock.sendto(b"flood", ("127.0.0.1", port))
+    await until(lambda: node.number("beacons_refused_total", reason="beacon_unknown") > 100)
+    assert len(node.log.events("beacon_refused")) == 1
+    async with Tail() as tail:
+        assert await tail.called_by_node(GROUP, port)
+
+
+async def test_beacons_that_cannot_be_sent(start: Start) -> None:
+    """Counted each time, logged once for each address"""
+    node = await start(
+        broadcast=["127.255.255.255"],
+        beacon_targets=["198.51.100.255", "no-such-host.invalid"],
+        times={"self_s": 60.0},
+    )
+    await until(lambda: node.number("beacons_unsent_total") >= 6)
+    told = node.log.events("beacon_unsent")
+    assert sorted({line.to for line in told}) == ["198.51.100.255", "no-such-host.invalid"]  # type: ignore[attr-defined]
+    assert len(told) <= 3, [line.getMessage() for line in told]
+    assert node.number("beacons_sent_total", kind="open") >= 3
+
+
+async def test_a_leader_whose_name_leaves_no_room_for_ours(start: Start, port: int) -> None:
+    """1.2, 4.1: it is not named there; OPENs go on"""
+    node = await start(name="127.0.0.1:" + "x" * 220)
+    before = await Wire.to(node.places["ring"])
+    node.adopt(before.close)
+    before.say(leader(b"~" * 255, 9))
+    await before.hears(b"A")
+    before.close()
+    sent = node.number("beacons_sent_total", kind="open")
+    await until(lambda: node.number("beacons_sent_total", kind="open") > sent + 1)
+    assert node.number("beacons_unsent_total") == 0
+
+
+async def test_a_port_that_somebody_else_has(start: Start) -> None:
+    """What to do is said."""
+    node = await start()
+    for host in ("127.0.0.1", "127.255.255.255"):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            other.bind((host, 0))
+            taken = LiveNode(node.url, other.getsockname()[1])
+            with pytest.raises(
+                SettingsError, match=rf"{host} port .*: Address already in use; another program"
+            ):
+                await taken.begin()
+            await taken.close()
+
+
+async def test_an_address_that_is_not_of_this_machine(start: Start) -> None:
+    node = await start()
+    wrong = LiveNode(node.url, free_udp_port(), beacon_host="10.98.76.5")
+    with pytest.raises(SettingsError, match=r"Cannot assign.*; set edges.ring.node.beacon_host to what"):
+        await wrong.begin()
+    await wrong.close()
+
+
+async def test_a_network_that_is_not_there_yet(start: Start) -> None:
+    """3: one that is down has no broadcast address; its node starts, says so, and works with others meanwhile"""
+    broadcast = ["127.255.255.255", "10.98.76.255"]
+    nodes = [await start(broadcast=broadcast) for _ in range(2)]
+    await until(lambda: is_ring(nodes))
+    lines = nodes[0].log.events("broadcast_absent")
+    assert lines
+    assert all("the broadcast address 10.98.76.255 now" in line.getMessage() for line in lines)

@@ -1,0 +1,142 @@
+"""What a node tells of itself on the store's board, and as a page (docs/store.md, ring.md 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from typing import Any
+
+from services.ring.node import board
+from services.store.ring_nodes import RingNode
+from tests.live import until
+from tests.ring.links.conftest import NewServer, Start
+from tests.ring.links.live import GROUP, LiveNode, is_ring
+from tests.ring.links.peers import Tail, Wire, leader
+
+
+async def entries(node: LiveNode) -> dict[str, RingNode]:
+    return {each.name: each for each in await node.tools.ring_nodes.all()}
+
+
+async def entry(node: LiveNode, **expected: Any) -> RingNode:
+    """Once it says that."""
+
+    async def found() -> RingNode | None:
+        one = (await entries(node)).get(node.name.decode())
+        told = {} if one is None else one.document
+        return one if all(told.get(name) == value for name, value in expected.items()) and told else None
+
+    one: RingNode = await until(found)
+    return one
+
+
+async def test_a_ring_as_its_nodes_tell_it(start: Start) -> None:
+    nodes = [await start() for _ in range(3)]
+    await until(lambda: is_ring(nodes))
+    names = {node.name.decode() for node in nodes}
+
+    async def is_told(node: LiveNode) -> RingNode | None:
+        """All is as it is now."""
+        one = (await entries(node)).get(node.name.decode())
+        if one is None or not is_ring(nodes):
+            return None
+        told, successor = one.document, node.successor
+        assert successor is not None
+        as_it_is = (
+            told["leader"] == node.leader.decode()
+            and told["is_leader"] == node.is_leader
+            and (told["successor"] or {}).get("name") == successor.decode()
+            and (told["predecessor"] or {}).get("name") in names
+            and board.shape(told) == board.shape(node.pages["/ring"]())
+        )
+        return one if as_it_is else None
+
+    for node in nodes:
+        one = await until(partial(is_told, node))
+        told = one.document
+        assert one.group == told["group"] == GROUP
+        assert told["predecessor"]["since_s"] >= 0
+        assert {member["name"] for member in told["members"]} <= names
+        assert told["pid"] == os.getpid()
+        assert told["address"] == told["name"]
+        assert told["away"] is None
+
+
+async def test_the_last_break_and_why(start: Start, port: int) -> None:
+    """4.5: told at once, not only when it is time to write"""
+    node = await start(times={"self_s": 60.0})
+    async with Tail() as tail:
+        after = await tail.called_by_node(GROUP, port)
+        assert await after.message() == leader(node.name, 0)
+        after.say(b"A")
+        one = await entry(node)
+        assert (await entry(node, breaks=0)).document["last_break"] is None
+        await until(lambda: node.successor)
+        after.close()
+        one = await entry(node, breaks=1)
+        last = one.document["last_break"]
+        assert (last["side"], last["why"]) == ("outbound", "the successor closed it")
+        assert last["ago_s"] < 20
+        assert one.document["successor"] is None
+
+
+async def test_a_predecessor_that_does_not_say_who_it_is(start: Start) -> None:
+    """1.2: as originals; where it comes from is told"""
+    node = await start(times={"self_s": 60.0})
+    wire = await Wire.to(node.places["ring"])
+    node.adopt(wire.close)
+    wire.say(leader(b"~:1"))
+    await wire.hears(b"A")
+    told = (await entry(node, leader="~:1")).document
+    assert told["predecessor"]["name"] is None
+    assert told["predecessor"]["address"].startswith("127.0.0.1:")
+    assert [member["name"] for member in told["members"]] == ["~:1"]
+
+
+async def test_names_that_are_no_text(start: Start) -> None:
+    """1.2: names are octets"""
+    node = await start(times={"self_s": 60.0})
+    wire = await Wire.to(node.places["ring"])
+    node.adopt(wire.close)
+    wire.say(leader(b"\xff\xfe"))
+    await wire.hears(b"A")
+    assert (await entry(node, leader="\udcff\udcfe")).document["leader"] == "\udcff\udcfe"
+
+
+async def test_it_is_written_again_and_again(start: Start, monkeypatch: Any) -> None:
+    """Readers take a node that has not written for 30 s for silent."""
+    monkeypatch.setattr(board, "WRITE_S", 0.2)
+    node = await start(times={"self_s": 60.0})
+    first = (await entry(node)).written_ms
+    await until(lambda: written_after(node, first))
+
+
+async def written_after(node: LiveNode, ms: int) -> bool:
+    return (await entries(node))[node.name.decode()].written_ms > ms
+
+
+async def test_a_node_that_ends_takes_its_entry_away(start: Start) -> None:
+    node, other = await start(), await start()
+    await entry(node)
+    await entry(other)
+    await node.member.stop_taking()
+    await node.member.close()
+    assert set(await entries(other)) == {other.name.decode()}
+
+
+async def test_a_store_that_is_away_keeps_no_end_waiting(start: Start, new_server: NewServer) -> None:
+    """4.7: what cannot be written is written later"""
+    server = await new_server()
+    node = await start(url=server.url)
+    await entry(node)
+    server.stop()
+    await until(lambda: node.station.node.is_away)
+    assert node.pages["/ring"]()["away"]
+    server.cont()
+    await until(lambda: not node.station.node.is_away)
+    await entry(node, away=None)
+    server.stop()
+    async with asyncio.timeout(10):
+        await node.member.close()
+    server.cont()

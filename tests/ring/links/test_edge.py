@@ -1,0 +1,106 @@
+"""The edge as it is, `python -m services.ring`: nodes in a ring, each with a store of its own (ring.md 5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.store import QueueSpec, Store
+from services.store.asking import Asker
+from tests.live import until
+from tests.ring.links.conftest import NewServer
+from tests.ring.links.live import GROUP
+from tests.ring.links.program import NodeProgram, is_led_ring
+from tests.servers import Server
+
+Spawn = Callable[..., NodeProgram]
+
+
+@pytest.fixture
+async def spawn(port: int, tmp_path: Path) -> AsyncIterator[Spawn]:
+    programs: list[NodeProgram] = []
+
+    def make(server: Server, *settings: str) -> NodeProgram:
+        programs.append(NodeProgram(server.url, tmp_path, port, *settings, module="services.ring"))
+        return programs[-1]
+
+    yield make
+    for program in programs:
+        program.end()
+
+
+async def led_ring(programs: list[NodeProgram]) -> None:
+    for program in programs:
+        await until(program.has_started)
+    await until(lambda: is_led_ring(programs))
+
+
+async def queue(store: Store, name: str, **binding: int) -> Any:
+    spec = QueueSpec.model_validate({"bindings": {"ring": binding}})
+    found, _ = await store.declare(name, spec, "test")
+    return found
+
+
+async def bodies(store: Store, found: Any) -> list[bytes]:
+    return [
+        record[4:]
+        for delivery in await store.look_at(found.domain).peek(found, 1000)
+        for record in delivery.records()
+    ]
+
+
+async def test_what_is_put_into_an_outbox_comes_to_the_inboxes_of_other_stores(
+    spawn: Spawn, new_server: NewServer
+) -> None:
+    """5.5: through three processes, of which each has its own store; also after one was killed"""
+    servers = [await new_server() for _ in range(3)]
+    stores = [Store(server.url, "test") for server in servers]
+    try:
+        outbox = await queue(stores[0], "out", outbox=GROUP)
+        inboxes = [await queue(store, "in", inbox=GROUP) for store in stores[1:]]
+        programs = [spawn(server, "node.window=16", "node.forward_user=true") for server in servers]
+        await led_ring(programs)
+        asker = Asker(stores[0].domain(outbox.domain).pipe)
+        sent = [b"%d" % n for n in range(50)]
+
+        async def put(some: list[bytes]) -> None:
+            records = [len(body).to_bytes(4, "big") + body for body in some]
+            assert await asker.publish(outbox, records, "test") == []
+
+        async def has(store: Store, found: Any, wanted: list[bytes]) -> bool:
+            return set(await bodies(store, found)) >= set(wanted)
+
+        await put(sent[:25])
+        for store, found in zip(stores[1:], inboxes, strict=True):
+            await until(partial(has, store, found, sent[:25]))
+        programs[1].kill9()
+        await put(sent[25:])
+        programs[1] = spawn(servers[1], "node.window=16", "node.forward_user=true")
+        await led_ring(programs)
+        await until(partial(has, stores[2], inboxes[1], sent))  # the other one was not there for all of them
+    finally:
+        for store in stores:
+            await store.close()
+
+
+async def test_it_ends_in_order(spawn: Spawn, new_server: NewServer) -> None:
+    server = await new_server()
+    programs = [spawn(server) for _ in range(2)]
+    await led_ring(programs)
+    assert programs[0].stop() == 0, programs[0].text()
+    assert "Traceback" not in programs[0].text()
+    assert "Traceback" not in programs[1].text()
+
+
+async def test_without_a_node(spawn: Spawn, new_server: NewServer) -> None:
+    """`ring: off`: nobody listens, nothing is told"""
+    server = await new_server()
+    program = spawn(server, "listeners.ring=off")
+    await until(lambda: program.events("started"))
+    assert not program.events("beacons_listening")
+    assert not program.events("listening")
+    assert program.stop() == 0

@@ -1,0 +1,301 @@
+"""What a predecessor may say, right or wrong, octet by octet (ring.md 2, 3.5)."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from protos.ring import TailState
+from services.kit import sockets
+from tests.live import until
+from tests.ring.links.conftest import Start
+from tests.ring.links.live import GROUP, LiveNode
+from tests.ring.links.peers import (
+    BREAK_LINK_FORCED,
+    Listening,
+    Tail,
+    Wire,
+    leader,
+    link_broken,
+    loop,
+    message,
+    user,
+)
+
+LOWEST, HIGHEST = b"!:1", b"~:1"
+
+
+@pytest.fixture
+async def node(start: Start) -> LiveNode:
+    return await start()
+
+
+async def connect(node: LiveNode) -> Wire:
+    wire = await Wire.to(node.places["ring"])
+    node.adopt(wire.close)
+    await until(lambda: node.connections("ring"))
+    return wire
+
+
+async def test_each_message_is_answered_by_one_octet_in_order(node: LiveNode) -> None:
+    """2.2: USERs once they are safe, LOOPs once they are acted upon; nothing overtakes"""
+    wire = await connect(node)
+    node.carrier.is_held = True
+    wire.say(leader(HIGHEST), user(b"one"), leader(HIGHEST), user(b"two"))
+    await wire.hears(b"A")
+    assert await wire.is_silent()
+    assert node.leader == HIGHEST
+    assert node.carrier.arrived == [b"one", b"two"]
+    node.carrier.release()
+    await wire.hears(b"AAA")
+
+
+async def test_a_slow_store_stops_the_reading(node: LiveNode) -> None:
+    """2.2: what waits in memory for the store is bounded, and all of it is answered in the end"""
+    wire = await connect(node)
+    node.carrier.is_held = True
+    sent = [b"%05d" % n + bytes(16_000) for n in range(2000)]
+    wire.say(*map(user, sent))
+    await until(lambda: len(node.carrier.arrived) >= 64)
+    assert await wire.is_silent()
+    assert len(node.carrier.arrived) == 64
+    assert node.budget.total < 1 << 20
+    node.carrier.release()
+    await wire.hears(b"A" * len(sent))
+    assert node.carrier.arrived == sent
+
+
+@pytest.mark.parametrize("size", [0, 1, 16_383, 16_384])
+async def test_every_length_that_may_be(node: LiveNode, size: int) -> None:
+    """2.1"""
+    wire = await connect(node)
+    for octet in user(bytes(size))[:10]:
+        wire.say(bytes([octet]))
+    wire.say(user(bytes(size))[10:])
+    await wire.hears(b"A")
+    assert node.carrier.arrived == [bytes(size)]
+
+
+@pytest.mark.parametrize(
+    ("octets", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "unknown_type"),
+        (b"user\0\0", "unknown_type"),
+        (b"USER\x40\x01", "too_long"),
+        (b"LOOP\xff\xff", "too_long"),
+    ],
+)
+async def test_what_is_no_message_closes_the_link(node: LiveNode, octets: bytes, reason: str) -> None:
+    """2.5: as soon as it is read; the messages before it count, and the link is built again"""
+    wire = await connect(node)
+    wire.say(leader(HIGHEST), octets)
+    assert await wire.rest() == b"A"
+    assert node.refusals()[reason] == 1
+    assert node.leader == HIGHEST
+    await until(lambda: node.station.node.tail.state is TailState.OPEN)
+    last = node.station.node.last_break
+    assert last is not None
+    assert (last.side, last.why) == ("inbound", reason)
+    assert node.number("breaks_total", side="inbound") == 1
+    again = await connect(node)
+    again.say(user(b"x"))
+    await again.hears(b"A")
+
+
+async def test_what_was_not_safe_when_the_link_broke_comes_again(node: LiveNode) -> None:
+    """2.5, 2.2: no `A` for it, so its sender keeps it"""
+    wire = await connect(node)
+    node.carrier.is_held = True
+    wire.say(user(b"one"), b"what?")
+    assert await wire.rest() == b""
+    node.carrier.release()
+    again = await connect(node)
+    again.say(user(b"one"))
+    await again.hears(b"A")
+    assert node.carrier.arrived == [b"one", b"one"]
+
+
+@pytest.mark.parametrize(
+    ("octets", "reason"),
+    [
+        (message(b"LOOP", b"\0\1"), "loop_too_short"),
+        (loop(9, 3), "unknown_subtype"),
+        (loop(9, 0, b"\0"), "bad_name"),
+        (loop(9, 0, b"\5abc"), "bad_name"),
+        (loop(9, 2, b"x"), "loop_too_long"),
+    ],
+)
+async def test_loops_that_nobody_can_act_upon(node: LiveNode, port: int, octets: bytes, reason: str) -> None:
+    """2.3: answered, counted, never forwarded"""
+    async with Tail() as tail:
+        after = await tail.called_by_node(GROUP, port)
+        await answer_all(after, node)
+        wire = await connect(node)
+        wire.say(octets, leader(HIGHEST, 5))
+        await wire.hears(b"AA")
+        assert node.refusals()[reason] == 1
+        seen = [await after.message()]
+        while seen[-1] != leader(HIGHEST, 4):
+            after.say(b"A")
+            seen.append(await after.message())
+        assert octets not in seen
+
+
+async def answer_all(after: Wire, node: LiveNode) -> None:
+    """What a node says to a new successor."""
+    assert await after.message() == leader(node.name, 0)  # 2.6
+    after.say(b"A")
+    await until(lambda: node.successor)
+
+
+async def test_loops_with_no_life_left_are_not_forwarded(node: LiveNode, port: int) -> None:
+    """2.3: answered and dropped with TTL 0; what would have 0 at the next one goes no further"""
+    async with Tail() as tail:
+        after = await tail.called_by_node(GROUP, port)
+        await answer_all(after, node)
+        wire = await connect(node)
+        wire.say(leader(HIGHEST, 0))
+        await wire.hears(b"A")
+        assert node.leader == node.name
+        wire.say(leader(b"~:2", 1), link_broken(b"~:3", 2), link_broken(b"~:4", 65025))
+        await wire.hears(b"AAA")
+        seen: list[bytes] = []
+        while not seen or seen[-1] != link_broken(b"~:4", 254):
+            seen.append(await after.message())
+            after.say(b"A")
+        assert link_broken(b"~:3", 1) in seen
+        assert leader(b"~:2", 0) not in seen
+
+
+async def test_break_link_forced(node: LiveNode) -> None:
+    """2.3: answered, then closed; the tail is open again, and says so"""
+    wire = await connect(node)
+    wire.say(user(b"x"))
+    await wire.hears(b"A")
+    wire.say(BREAK_LINK_FORCED, user(b"never read"))
+    assert await wire.rest() == b"A"
+    assert node.carrier.arrived == [b"x"]
+    last = node.station.node.last_break
+    assert last is not None
+    assert (last.side, last.why) == ("inbound", "forced by the predecessor")
+    assert node.station.node.tail.state is TailState.OPEN
+
+
+async def test_a_health_probe_is_no_predecessor(node: LiveNode, port: int) -> None:
+    """3.5: OPEN goes on, and nothing was broken"""
+    with Listening(port) as listening:
+        for _ in range(20):
+            wire = await connect(node)
+            wire.close()
+        await until(lambda: not node.connections("ring"))
+        listening.waiting()
+        assert await listening.beacon(b"OPEN")
+    assert node.station.node.breaks == 0
+    assert sum(node.refusals().values()) == 0
+
+
+async def test_a_newer_connection_takes_the_place_of_a_silent_one(node: LiveNode) -> None:
+    """3.5"""
+    silent = await connect(node)
+    speaks = await connect(node)
+    assert await silent.rest() == b""
+    speaks.say(user(b"x"))
+    await speaks.hears(b"A")
+    later = await connect(node)
+    assert await later.rest() == b"", "there is a predecessor"
+    speaks.say(user(b"y"))
+    await speaks.hears(b"A")
+
+
+async def test_a_silent_one_counts_after_a_while(start: Start) -> None:
+    """3.5"""
+    node = await start(times={"newcomer_s": 0.2})
+    await connect(node)
+    await until(lambda: node.station.predecessor)
+
+
+async def test_a_predecessor_that_used_to_say_that_it_is_there_falls_silent(start: Start) -> None:
+    """2.6: 30 s, here 0.6"""
+    node = await start(times={"silence_s": 0.6})
+    wire = await connect(node)
+    wire.say(leader(b"127.0.0.1:1", 0))
+    await wire.hears(b"A")
+    assert await wire.rest() == b""
+    last = node.station.node.last_break
+    assert last is not None
+    assert last.why == "the predecessor is silent"
+
+
+async def test_an_original_may_be_silent_for_long(start: Start) -> None:
+    """2.6: it never says that it is there"""
+    node = await start(times={"silence_s": 0.2})
+    wire = await connect(node)
+    wire.say(leader(HIGHEST))
+    await wire.hears(b"A")
+    assert await wire.is_silent()
+    assert node.station.predecessor
+
+
+async def test_a_message_that_never_ends(start: Start) -> None:
+    """2.7"""
+    node = await start(request_timeout_s=0.3)
+    wire = await connect(node)
+    wire.say(user(b"x" * 100)[:50])
+    assert await wire.rest() == b""
+    assert node.refusals()["request_timeout"] == 1
+
+
+async def test_a_fin_inside_a_message(node: LiveNode) -> None:
+    """2.7: what came before counts"""
+    wire = await connect(node)
+    wire.say(user(b"whole"), user(b"x" * 100)[:50])
+    wire.finish()
+    assert await wire.rest() == b"A"
+    assert node.refusals()["truncated"] == 1
+    assert node.carrier.arrived == [b"whole"]
+
+
+async def test_a_fin_after_messages_that_are_not_safe_yet(node: LiveNode) -> None:
+    """2.2: they are answered once they are; but nobody waits for it longer than for an `A` (4.5)"""
+    wire = await connect(node)
+    node.carrier.is_held = True
+    wire.say(user(b"x"))
+    wire.finish()
+    await until(lambda: node.station.node.breaks == 1)
+    assert await wire.is_silent()
+    node.carrier.release()
+    assert await wire.rest() == b"A"
+    node.carrier.is_held = True
+    never = await connect(node)
+    never.say(user(b"y"))
+    never.finish()
+    assert await never.rest() == b""
+
+
+async def test_a_reset(node: LiveNode) -> None:
+    """4.4, 4.5: the tail is open again at once"""
+    wire = await connect(node)
+    wire.say(user(b"x"))
+    await wire.hears(b"A")
+    wire.reset()
+    await until(lambda: node.station.node.breaks == 1)
+    assert node.station.node.tail.state is TailState.OPEN
+
+
+async def test_tcp_keeps_both_sides_alive(node: LiveNode, port: int) -> None:
+    """2.6: after 60 s idle, every 10 s, 8 times"""
+    async with Tail() as tail:
+        after = await tail.called_by_node(GROUP, port)
+        await answer_all(after, node)
+        await connect(node)
+        ends = [*node.connections("ring"), *node.diallers[0].connections]
+        assert len(ends) == 2
+        for end in ends:
+            sock = end._sock
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            times = [
+                sock.getsockopt(socket.IPPROTO_TCP, name) for name in (4, 5, 6)
+            ]  # IDLE, INTVL, CNT of linux/tcp.h
+            assert times == [sockets.KEEPALIVE_IDLE_S, sockets.KEEPALIVE_INTERVAL_S, sockets.KEEPALIVE_PROBES]
+            assert times == [60, 10, 8]

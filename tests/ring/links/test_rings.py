@@ -1,0 +1,228 @@
+"""Rings of real nodes: closed, led, healed, merged (ring.md 3, 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from tests.kit.authority import Authority
+from tests.live import set_up, until
+from tests.ring.links.conftest import NewServer, Start
+from tests.ring.links.live import LiveNode, free_udp_port, is_closed, is_quiet, is_ring
+from tests.ring.links.peers import BREAK_LINK_FORCED, Wire
+from tests.servers import PROGRAMS, Server
+from tests.silent import on_silent_machine
+
+
+async def test_three_nodes_on_one_machine_hear_each_other_and_close_a_ring(start: Start) -> None:
+    """3.5, 3.6, 4.2: by broadcast on one port; USER messages go all the way round, in order"""
+    nodes = [await start() for _ in range(3)]
+    await until(lambda: is_ring(nodes))
+    assert len({node.station.beacons.port for node in nodes}) == 1
+    for node in nodes:
+        assert node.number("beacons_received_total", kind="open") > 0
+    sent = [b"%d" % n for n in range(300)]
+    nodes[0].carrier.put(*sent)
+    await until(lambda: len(nodes[0].carrier.arrived) == len(sent))
+    assert all(node.carrier.arrived == sent for node in nodes)
+    await until(lambda: nodes[0].carrier.acknowledged == sent)
+    assert nodes[1].number("messages_received_total", type="user") == len(sent)
+
+
+async def test_a_node_alone_closes_a_ring_with_itself_and_opens_it_for_another(start: Start) -> None:
+    """3.6 (c), 4.3: its FIND finds the other's ring"""
+    one = await start(times={"self_s": 0.5})
+    await until(lambda: is_ring([one]))
+    one.carrier.put(b"to myself")
+    await until(lambda: one.carrier.arrived == [b"to myself"])
+    other = await start(times={"self_s": 0.5})
+    await until(lambda: is_ring([one, other]))
+
+
+async def test_eight_nodes(start: Start) -> None:
+    """3, 4: from their starts to one ring with one leader, from the end of one to a ring of the others"""
+    nodes = [await start() for _ in range(8)]
+    began = time.monotonic()
+    await until(lambda: is_ring(nodes))
+    closed = time.monotonic()
+    await until(lambda: is_quiet(nodes))
+    gone = next(node for node in nodes if node.is_leader)
+    nodes.remove(gone)
+    await gone.member.stop_taking()
+    await gone.close()
+    ended = time.monotonic()
+    await until(lambda: is_closed(nodes))
+    healed = time.monotonic()
+    await until(lambda: is_ring(nodes))
+    led = time.monotonic()
+    print(
+        f"8 nodes: a ring with a leader {closed - began:.2f} s after the last start; {healed - ended:.2f} s after the "
+        f"leader's end a ring, after {led - ended:.2f} s with a leader"
+    )
+
+
+async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
+    """2.2, 4.5: each is delivered to all that are left, at least once"""
+    nodes = [await start(window=16) for _ in range(4)]
+    await until(lambda: is_ring(nodes))
+    sent = [b"%d" % n for n in range(2000)]
+    nodes[0].carrier.put(*sent)
+    following = next(node for node in nodes if node.name == nodes[0].successor)
+    await until(lambda: len(following.carrier.arrived) > 100)
+    nodes.remove(following)
+    await following.member.stop_taking()
+    await following.close()
+    await until(lambda: is_ring(nodes))
+    await until(lambda: all(set(node.carrier.arrived) >= missing(sent, following) for node in nodes))
+    await until(lambda: not nodes[0].carrier.waiting)
+    assert set(nodes[0].carrier.acknowledged) == set(sent)
+
+
+def missing(sent: list[bytes], gone: LiveNode) -> set[bytes]:
+    """What it had not taken over, for in memory it keeps nothing."""
+    return set(sent) - set(gone.carrier.arrived)
+
+
+async def test_two_rings_merge(start: Start) -> None:
+    """4.3: the FIND of one leader is heard by the other one"""
+    one = [await start() for _ in range(3)]
+    await until(lambda: is_ring(one))
+    other = [await start(group=8) for _ in range(2)]
+    await until(lambda: is_ring(other))
+    assert is_ring(one), "another group (3.3)"
+    more = [await start(beacon_targets=[]) for _ in range(2)]
+    await until(lambda: is_ring([*one, *more]))
+
+
+async def test_a_ring_that_was_parted_closes_again(start: Start) -> None:
+    """4.3, 4.8: no node hears those of the other part; then all hear all"""
+    ports = [free_udp_port() for _ in range(2)]
+    parts = [[await start(beacon_port=port) for _ in range(2)] for port in ports]
+    for part in parts:
+        await until(lambda: is_ring(part))  # noqa: B023
+    for part, other in (parts, parts[::-1]):
+        for node in part:
+            hears(node, other[0].station.beacons.port)
+    await until(lambda: is_ring([*parts[0], *parts[1]]))
+
+
+def hears(node: LiveNode, port: int) -> None:
+    """From now on its beacons go to those of the other part, too."""
+    beacons = node.station.beacons
+    targets = (f"127.255.255.255:{port}",)
+    beacons._settings = beacons._settings.model_copy(update={"beacon_targets": targets})
+
+
+async def test_a_link_that_is_forced_to_break(start: Start) -> None:
+    """2.3: the ring closes again"""
+    nodes = [await start() for _ in range(3)]
+    await until(lambda: is_ring(nodes))
+    before = sum(node.station.node.breaks for node in nodes)
+    outbound = nodes[0].station.outbound
+    assert outbound is not None
+    outbound._wire.write(BREAK_LINK_FORCED)
+    await until(lambda: sum(node.station.node.breaks for node in nodes) >= before + 2)
+    await until(lambda: is_ring(nodes))
+
+
+async def test_a_store_that_stands_still(start: Start, new_server: NewServer) -> None:
+    """4.7: SIGSTOP; the node closes both links, is silent on the network, and returns when its store does"""
+    server = await new_server()
+    nodes = [await start(), await start(), await start(url=server.url)]
+    node = nodes[2]
+    await until(lambda: is_ring(nodes))
+    server.stop()
+    await until(lambda: node.station.node.is_away)
+    assert node.station.outbound is None
+    await until(lambda: not node.connections("ring") and not node.diallers[0].connections)
+    opened = node.number("beacons_sent_total", kind="open")
+    await until(lambda: is_ring(nodes[:2]))
+    assert node.number("beacons_sent_total", kind="open") == opened
+    wire = await Wire.to(node.places["ring"])
+    node.adopt(wire.close)
+    assert await wire.rest() == b""
+    assert node.member.document()["away"]
+    server.cont()
+    await until(lambda: is_ring(nodes))
+
+
+async def test_a_store_that_is_back_at_once_breaks_no_link(start: Start, new_server: NewServer) -> None:
+    """4.7: as requests wait for it, so do links"""
+    server = await new_server()
+    nodes = [await start(), await start(url=server.url)]
+    await until(lambda: is_ring(nodes))
+    breaks = [node.station.node.breaks for node in nodes]
+    with server.client() as client:
+        client.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    await until(lambda: nodes[1].log.events("store_away"))
+    await until(lambda: nodes[1].is_ready())
+    await asyncio.sleep(0.2)  # two looks at the store
+    assert [node.station.node.breaks for node in nodes] == breaks
+    assert is_ring(nodes)
+
+
+async def test_a_node_that_ends_in_order(start: Start) -> None:
+    """2.2: what is under way is answered before both neighbours hear the FIN"""
+    nodes = [await start(window=8) for _ in range(3)]
+    await until(lambda: is_ring(nodes))
+    node = nodes[0]
+    after = next(each for each in nodes if each.name == node.successor)
+    after.carrier.is_held = True
+    node.carrier.put(*(b"%d" % n for n in range(20)))
+    await until(lambda: len(after.carrier.arrived) == 8)
+    stopping = asyncio.ensure_future(node.member.stop_taking())
+    await asyncio.sleep(0.1)
+    assert not stopping.done()
+    after.carrier.release()
+    await stopping
+    assert node.carrier.acknowledged == [b"%d" % n for n in range(8)]
+    assert node.carrier.returned == []
+    await until(lambda: not node.connections("ring") and not node.diallers[0].connections)
+    assert [line for line in node.log.events("refused") if line.reason == "ack_timeout"] == []  # type: ignore[attr-defined]
+    await until(lambda: is_ring([each for each in nodes if each is not node]))
+
+
+async def two_over_ipv6(folder: Path) -> None:
+    server = Server(next(iter(PROGRAMS)), folder / "store").start()
+    said = {"listeners": {"ring": {"host": "::1", "port": 0}}, "advertise": "six.test"}
+    port = free_udp_port()
+    nodes = [LiveNode(server.url, port, **said) for _ in range(2)]
+    try:
+        await set_up(server)
+        await asyncio.gather(*(node.begin() for node in nodes))
+        await until(lambda: is_ring(nodes))
+        assert all(node.name.startswith(b"six.test:") for node in nodes)
+        assert nodes[0].station.outbound is not None
+        assert nodes[0].station.outbound.peer.address == "::1"
+    finally:
+        await asyncio.gather(*(node.close() for node in nodes))
+        server.end()
+    for node in nodes:
+        node.check_no_fault_of_ours()
+
+
+def test_links_over_ipv6(tmp_path: Path) -> None:
+    """1.2: a node's name has room for a name that means such an address"""
+    on_silent_machine(lambda _: two_over_ipv6(tmp_path), tmp_path)
+
+
+async def test_links_over_tls(start: Start, tmp_path: Path) -> None:
+    """Mutual: who has no certificate of the authority is no predecessor; the originals speak no TLS"""
+    authority = Authority.create(tmp_path)
+    said = {
+        "listeners": {"ring": {"port": 0, "tls": authority.mutual()}},
+        "dial": {"tls": authority.dialler("node")},
+        "window": 8,
+    }
+    nodes = [await start(**said) for _ in range(3)]
+    await until(lambda: is_ring(nodes))
+    sent = [b"%d" % n for n in range(100)]
+    nodes[0].carrier.put(*sent)
+    await until(lambda: nodes[0].carrier.arrived == sent)
+    stranger = await Wire.to(nodes[0].places["ring"])
+    stranger.say(BREAK_LINK_FORCED)
+    await stranger.ended()
+    stranger.close()
+    await until(lambda: nodes[0].refusals()["tls_handshake"] == 1)
+    assert is_ring(nodes)

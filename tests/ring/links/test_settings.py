@@ -1,0 +1,97 @@
+"""What may be said of a node, and what is said where it cannot be (ring.md 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from protos.ring import Times
+from services.kit.layers import SettingsError
+from services.kit.listener import ListenerSettings
+from services.ring.node.identity import identify
+from services.ring.node.settings import NodeSettings, parse_target
+
+
+def test_the_times_are_those_of_the_spec_unless_somebody_says_otherwise() -> None:
+    """2, 3, 4"""
+    assert NodeSettings().times.times() == Times()
+    assert NodeSettings.model_validate({"times": {"open_s": 2}}).times.times() == Times(open_s=2.0)
+    assert NodeSettings().dial.connect_timeout_s == 30.0
+
+
+@pytest.mark.parametrize(
+    ("said", "listener", "name"),
+    [
+        ({}, "127.0.0.1", "127.0.0.1:8085"),
+        ({"advertise": "node1.example.org"}, "0.0.0.0", "node1.example.org:8085"),
+        ({"advertise": "node1"}, "::1", "node1:8085"),
+        ({"name": "node1:x"}, "10.0.0.1", "node1:x"),
+    ],
+)
+def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> None:
+    """1.2"""
+    identity = identify(NodeSettings.model_validate(said), ListenerSettings(host=listener, port=8085))
+    assert identity.name == name.encode()
+    assert identity.service == b"8085"
+    identity.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [("0.0.0.0", "no address that others could"), ("::", "no address"), ("::1", "no room for the IPv6")],
+)
+def test_a_node_that_nobody_could_find(host: str, why: str) -> None:
+    with pytest.raises(SettingsError, match=rf"edges.ring.node.advertise: missing, as .*{why}"):
+        identify(NodeSettings(), ListenerSettings(host=host, port=8085))
+
+
+def test_any_free_port_is_known_before_anybody_listens() -> None:
+    one = identify(NodeSettings(), ListenerSettings(port=0))
+    other = identify(NodeSettings(), ListenerSettings(port=0))
+    assert one.listener.port != other.listener.port
+    assert one.name == b"127.0.0.1:" + one.service
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("10.0.0.7", ("10.0.0.7", None)),
+        ("10.0.0.7:8083", ("10.0.0.7", 8083)),
+        ("node.example.org:1", ("node.example.org", 1)),
+        ("::1", ("::1", None)),
+        ("[::1]", ("::1", None)),
+        ("[fe80::1%eth0]:8083", ("fe80::1%eth0", 8083)),
+    ],
+)
+def test_targets(text: str, found: tuple[str, int | None]) -> None:
+    """3.4"""
+    assert parse_target(text) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"group": 0}, "greater than or equal to 1"),
+        ({"group": 65536}, "less than or equal to 65535"),
+        ({"window": 65}, "less than or equal to 64"),
+        ({"advertise": "::1"}, "for IPv6 say a name"),
+        ({"advertise": "a b"}, "must be an IPv4 address or a name"),
+        ({"name": ":1"}, "must be graphic ASCII"),
+        ({"name": "ü:1"}, "must be graphic ASCII"),
+        ({"name": "x" * 231}, "at most 230 octets"),
+        ({"broadcast": ["::1"]}, "must be an IPv4 broadcast address"),
+        ({"beacon_targets": ["a:b"]}, "must be host or host:port"),
+        ({"beacon_targets": ["a:0"]}, "port from 1 to 65535"),
+        ({"beacon_targets": ["a:65536"]}, "port from 1 to 65535"),
+        ({"times": {"ack_s": 0}}, "greater than 0"),
+        ({"times": {"ack": 1}}, "Extra inputs"),
+        ({"allow": ["10.0.0.7/8"]}, "must be a network"),
+    ],
+)
+def test_what_cannot_be(said: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        NodeSettings.model_validate(said)

@@ -1,0 +1,67 @@
+"""Rings of our nodes and original ones (ring.md 4.8): the marks [R]."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import pytest
+
+from tests.live import until
+from tests.ring.links.conftest import Start
+from tests.ring.links.live import GROUP, LiveNode
+from tests.ring.links.original import Original
+
+
+def is_one_ring(nodes: list[LiveNode], originals: list[Original]) -> bool:
+    following = {node.name: node.successor for node in nodes} | {
+        each.name: each.successor for each in originals
+    }
+    first = at = nodes[0].name
+    seen = set()
+    while at is not None and at not in seen and at in following:
+        seen.add(at)
+        at = following[at]  # type: ignore[assignment]
+    return (
+        seen == following.keys()
+        and at == first
+        and all(node.station.predecessor for node in nodes)
+        and all(each.has_predecessor for each in originals)
+    )
+
+
+def leaders(nodes: list[LiveNode], originals: list[Original]) -> list[bytes]:
+    return [node.name for node in nodes if node.is_leader] + [
+        each.name for each in originals if each.is_leader
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ours", "suffixes"),
+    [(2, ["1"]), (2, ["~"]), (1, ["1", "~"]), (1, ["0"]), (3, ["0", "2"]), (2, ["0", "2", "~"])],
+    ids=lambda value: str(value),
+)
+async def test_a_ring_of_both(start: Start, port: int, ours: int, suffixes: list[str]) -> None:
+    """3.6, 4.2: also where theirs have the lowest name, or the highest; USERs go round, LOOPs with their TTL"""
+    async with AsyncExitStack() as stack:
+        nodes = [await start() for _ in range(ours)]
+        originals = [await stack.enter_async_context(Original(GROUP, port, suffix)) for suffix in suffixes]
+        await until(lambda: is_one_ring(nodes, originals))
+        if "~" not in suffixes:  # theirs with the highest name may leave a ring without a leader (4.2)
+            await until(lambda: len(leaders(nodes, originals)) == 1)
+        sent = [b"%d" % n for n in range(100)]
+        nodes[0].carrier.put(*sent)
+        await until(lambda: set(nodes[0].carrier.arrived) >= set(sent))
+        for each in originals:
+            assert set(each.users) >= set(sent)
+        for node in nodes:
+            assert set(node.carrier.arrived) >= set(sent)
+
+
+async def test_an_original_goes_and_another_comes(start: Start, port: int) -> None:
+    """4.4, 4.5"""
+    nodes = [await start() for _ in range(2)]
+    async with Original(GROUP, port, "1") as original:
+        await until(lambda: is_one_ring(nodes, [original]))
+    await until(lambda: is_one_ring(nodes, []))
+    async with Original(GROUP, port, "2") as other:
+        await until(lambda: is_one_ring(nodes, [other]))

@@ -1,0 +1,115 @@
+"""What is wrong with a world: its rings, its leaders, what was delivered, and what still goes round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.ring.simulation.originals import Original
+from tests.ring.simulation.ours import Ours
+from tests.ring.simulation.world import Life, World
+
+
+def stranded(world: World) -> set[bytes]:
+    """Originals in rings of their own that nobody leads: they hear nobody, and no rule of theirs ends that."""
+    return {life.name for life in world.lives.values() if _is_stranded(life)}
+
+
+def _is_stranded(life: Life) -> bool:
+    ring = around(life)
+    is_closed = bool(ring) and successor(ring[-1]) is life
+    return is_closed and all(each.is_original and not each.is_leader for each in ring)
+
+
+def around(life: Life) -> list[Life]:
+    """`life` and its successors, until there is none or one comes again."""
+    ring: list[Life] = []
+    following: Life | None = life
+    while following is not None and following not in ring:
+        ring.append(following)
+        following = successor(following)
+    return ring
+
+
+def wrong_ring(lives: list[Life]) -> str:
+    """'' if the successors of any of them are all of them, in one ring."""
+    if not lives:
+        return "nobody leads any ring"
+    first = lives[0]
+    ring = around(first)
+    following = successor(ring[-1])
+    if following is None:
+        return f"{ring[-1].name.decode()} has no successor"
+    if following is not first:
+        return f"{first.name.decode()} is beside the ring"
+    if len(ring) != len(lives):
+        return f"a ring of {len(ring)}, but {len(lives)} are alive"
+    return ""
+
+
+def successor(life: Life) -> Life | None:
+    """The node at the other end, if that takes it for its predecessor."""
+    link = life.successor
+    if link is None or not (link.head_is_open and link.tail_is_open) or link.tail is None:
+        return None
+    tail = link.tail
+    assert isinstance(tail, Ours | Original)
+    return tail if tail.predecessor == link.number else None
+
+
+def wrong_leader(lives: list[Life]) -> str:
+    """'' if one node leads, and all nodes know which."""
+    leaders = [life.name for life in lives if life.is_leader]
+    if len(leaders) != 1:
+        return f"{len(leaders)} leaders: {b' '.join(leaders).decode()}"
+    for life in lives:
+        if life.leader != leaders[0]:
+            return (
+                f"{life.name.decode()} takes {life.leader.decode()} for the leader, not {leaders[0].decode()}"
+            )
+    return ""
+
+
+def circling(world: World) -> str:
+    """'' if no USER is under way in any living node that ours reach."""
+    beside = stranded(world)
+    for life in world.lives.values():
+        if life.name in beside:
+            continue
+        waits = len(life.disk.outgoing) if isinstance(life, Ours) else life.users_waiting
+        if waits:
+            return f"{waits} USERs wait at {life.name.decode()}"
+    return ""
+
+
+def wrong_pushes(world: World) -> Iterator[str]:
+    """5.4: what was acknowledged was applied, and nothing twice."""
+    applied = world.serving.applied
+    for request_id, number in world.pushed.items():
+        count = applied[request_id]
+        if count > 1:
+            yield f"{request_id.decode()} was applied {count} times"
+        if not count and request_id in world.disks[number].acknowledged:
+            yield f"{request_id.decode()} was answered by OK and not applied"
+
+
+def lost_users(world: World) -> Iterator[str]:
+    """What an application handed over is in an inbox, or still in a store (ours alone; ring.md 2.2, 5.5)."""
+    delivered = {payload for disk in world.disks.values() for payload in disk.inbox}
+    kept = {outgoing.payload for disk in world.disks.values() for outgoing in disk.outgoing}
+    for number, disk in world.disks.items():
+        for payload in disk.accepted:
+            if payload not in delivered and payload not in kept and payload not in disk.alone:
+                yield f"{payload.decode()} of {world.plan.names[number].decode()} is lost"
+
+
+def undelivered(world: World, payload: bytes, sender: int) -> Iterator[str]:
+    """Who has not got it (5.5): everybody shall, if it is forwarded, else the first of ours."""
+    got = [number for number, disk in world.disks.items() if number in world.lives and disk.inbox[payload]]
+    wanted = [number for number in world.disks if number in world.lives and number != sender]
+    if not world.plan.forwards:
+        if wanted and not got:
+            yield f"{payload.decode()} is in no inbox"
+        return
+    for number in wanted:
+        if number not in got:
+            yield f"{payload.decode()} never came to {world.plan.names[number].decode()}"

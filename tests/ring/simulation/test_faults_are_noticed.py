@@ -1,0 +1,140 @@
+"""The checker can fail: with a rule less, or one of the originals' in its place, some seed goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from protos.ring import Frame, Operation, Times
+from protos.ring.circling import Circling
+from protos.ring.election import Election
+from protos.ring.head import Head
+from protos.ring.messages import Open
+from protos.ring.tail import Tail
+from tests.ring.simulation.ours import Ours
+from tests.ring.simulation.plan import plan_of
+from tests.ring.simulation.store import Store
+from tests.ring.simulation.trial import run
+
+SEEDS = 120  # at most: the first that goes wrong is enough
+NEVER_S = 1e9
+MIXED = [seed for seed in range(400) if plan_of(seed).originals][:SEEDS]
+
+
+def first_wrong(seeds: Iterator[int] | range | list[int], says: str, **options: Any) -> str:
+    """What is wrong with the first seed that has such a thing wrong; '' if none has."""
+    for seed in seeds:
+        for wrong in run(plan_of(seed), **options).wrong:
+            if says in wrong:
+                return f"seed {seed}: {wrong}"
+    return ""
+
+
+# Building and leading ------------------------------------------------------------------------------------------------
+
+
+def test_an_upper_bound_of_120_s_leaves_chains_open(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 3.6 b
+    real = Head.heard
+
+    def bounded(self: Head, beacon: Open, my_leader: bytes, now: float) -> None:
+        waited = now - (self.waiting_since or now)
+        if beacon.leader != my_leader or beacon.node == self._me or waited < Times().self_s:
+            real(self, beacon, my_leader, now)
+
+    monkeypatch.setattr(Head, "heard", bounded)
+    always(monkeypatch, Tail, "_announce_again", _with_my_leader_only)
+    assert first_wrong(range(SEEDS), "not settled", times=Times(vain_s=NEVER_S, lost_s=NEVER_S))
+
+
+def always(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, make: Callable[[Any], Any]) -> None:
+    monkeypatch.setattr(owner, name, make(getattr(owner, name)))
+
+
+def _with_my_leader_only(real: Callable[[Tail, float], None]) -> Callable[[Tail, float], None]:
+    def announce(self: Tail, now: float) -> None:
+        self._was_in_vain = True  # the one before, always
+        real(self, now)
+
+    return announce
+
+
+@pytest.mark.parametrize(
+    "times", [Times(vacant_s=NEVER_S, lost_s=NEVER_S), Times(absent_s=0.0)], ids=["vacant", "absent"]
+)
+def test_without_a_rule_of_4_6_originals_are_left_without_a_leader(times: Times) -> None:
+    assert first_wrong(MIXED, "not settled", times=times)
+
+
+def test_dead_names_circle_and_dethrone(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.3
+    monkeypatch.setattr(Circling, "passes", lambda self, loop, now: 1)
+    assert first_wrong(MIXED, "not settled")
+
+
+def test_a_lesser_proposal_that_is_passed_on_makes_two_leaders(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # 4.2
+    real = Election.proposed
+
+    def lenient(self: Election, message: Any, now: float) -> None:
+        if message.name < self._me:
+            self._orders.pass_on(message)
+        else:
+            real(self, message, now)
+
+    monkeypatch.setattr(Election, "proposed", lenient)
+    assert first_wrong(range(SEEDS), "not settled")
+
+
+# USERs ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_that_knows_no_ids_applies_a_push_twice() -> None:  # ring.md 5.4
+    assert first_wrong(range(4 * SEEDS), "times", keeps_ids=False)
+
+
+def test_an_ok_to_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 5.4
+    def promise(self: Store, request: Frame) -> Frame:
+        return Frame(Operation.OK, request.sender, request.queue, b"", request.request_id)
+
+    monkeypatch.setattr(Store, "carry_out", promise)
+    assert first_wrong(range(SEEDS), "answered by OK and not applied")
+
+
+def test_what_is_not_sent_again_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.2
+    real = Ours._give_back
+
+    def forget(self: Ours) -> None:
+        for _ in range(self._users_sent):
+            self.disk.outgoing.popleft()
+        real(self)
+
+    monkeypatch.setattr(Ours, "_give_back", forget)
+    assert first_wrong(range(4 * SEEDS), "is lost")
+
+
+def test_a_queue_in_memory_loses_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.2, 4.5
+    real = Ours.start
+
+    def start(self: Ours) -> None:
+        self.disk.outgoing.clear()
+        real(self)
+
+    monkeypatch.setattr(Ours, "start", start)
+    assert first_wrong(range(4 * SEEDS), "is lost")
+
+
+def test_without_max_laps_the_news_of_the_dead_go_round_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # 5.5
+    from protos.ring import Relay
+
+    real = Ours.__init__
+
+    def without(self: Ours, *args: Any) -> None:
+        real(self, *args)
+        self._routing._relay = self.relay = Relay(self.name, max_laps=0, remembered=1000)
+
+    monkeypatch.setattr(Ours, "__init__", without)
+    assert first_wrong(MIXED, "USERs wait")

@@ -1,0 +1,40 @@
+"""Nodes on real stores: one server for all tests that leave it whole, others for those that need several."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.live import Log
+from tests.ring.links.conftest import NewServer, new_server, pytest_asyncio_loop_factories, running, server
+from tests.ring.users.members import Member, Start
+from tests.servers import Server
+
+__all__ = ["NewServer", "new_server", "pytest_asyncio_loop_factories", "running", "server"]
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    """Starts nodes: `await start(server, b"a:1", forward_user=True)`. No test may make one of them stumble."""
+    members: list[Member] = []
+    log = Log()
+    logging.getLogger().addHandler(log)
+    errors: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: errors.append(f"{context.get('message')}: {context.get('exception')!r}")
+    )
+
+    async def start_one(server: Server, name: bytes, **how: Any) -> Member:
+        members.append(Member(server.url, name, **how))
+        return await members[-1].start()
+
+    yield start_one
+    for member in members:
+        await member.close()
+    logging.getLogger().removeHandler(log)
+    assert log.tracebacks() == []
+    assert errors == []

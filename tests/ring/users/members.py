@@ -1,0 +1,202 @@
+"""Nodes without sockets: their USER messages go over links in memory that keep order, have a window, and break."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from services.kit.metrics import Metrics
+from services.ring.asking import Brought, Unserved
+from services.ring.node.passage import Parcel
+from services.ring.node.users import Users
+from services.ring.service import RingService
+from services.ring.settings import RingSettings
+from services.store import Queue, QueueSpec, Store, records
+from services.store.asking import Asker
+from services.store.dead import DeadLetter, DeadLetters
+from tests.live import until
+
+QUICK_STORE = {
+    "patience_s": 0.5,
+    "reply_timeout_s": 1.0,
+    "sweep_s": 1.0,
+    "heartbeat_s": 1.0,
+    "session_timeout_s": 5.0,
+}
+
+
+class Member:
+    """One node with a store connection of its own, as a process has it."""
+
+    def __init__(self, url: str, name: bytes, group: int = 1, **how: Any) -> None:
+        self.name = name
+        self.settings = RingSettings.model_validate({"store": QUICK_STORE, "request_timeout_s": 5.0})
+        self.metrics = Metrics("ring")
+        store = self.settings.store.store(
+            url, "ring", self.settings.request_timeout_s, self.metrics.count_store_event
+        )
+        self.service = RingService(self.settings, store, self.metrics)
+        self.users = Users(self.service, name, group=group, **how)
+        self._is_closed = False
+
+    @property
+    def store(self) -> Store:
+        return self.service.store
+
+    async def start(self) -> Member:
+        """Returns once it may send."""
+        self.store.look_after()
+        self.users.start()
+        await until(lambda: self.users._ownership.queue is not None)
+        return self
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            await self.users.stop_taking()
+            await self.users.close()
+            await self.service.close()
+
+    # what a client would ask
+
+    async def push(self, queue: bytes, body: bytes) -> Unserved | None:
+        return await self._asked(self.users.asker.push, queue, body)
+
+    async def pull(self, queue: bytes) -> Brought | Unserved:
+        answer: Brought | Unserved = await self._asked(self.users.asker.pull, queue)
+        return answer
+
+    async def destroy(self, queue: bytes) -> Unserved | None:
+        return await self._asked(self.users.asker.destroy, queue)
+
+    async def _asked(self, verb: Callable[..., None], *args: bytes) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        verb(*args, answer.set_result)
+        assert not answer.done(), "it was answered before the question was over"
+        return await answer
+
+    def count(self, what: str) -> int:
+        return self.users.counts.now[what]
+
+    # its store
+
+    async def declare(self, name: str, owner: str = "test", **spec: Any) -> Queue:
+        queue, _ = await self.store.declare(name, QueueSpec.model_validate(spec), owner, replace=True)
+        return queue
+
+    async def put(self, name: str, *bodies: bytes) -> None:
+        queue = await self.store.find(name)
+        encoded = [records.encode(body) for body in bodies]
+        asker = Asker(self.service.pipe(queue))
+        for first in range(0, len(encoded), 500):
+            assert await asker.publish(queue, encoded[first : first + 500], "test") == []
+
+    async def bodies(self, name: str) -> list[bytes]:
+        """What stands in the queue and is not leased."""
+        queue = await self.store.find(name)
+        found = await self.store.domain(queue.domain).peek(queue, 10_000, 64 << 20)
+        return [records.decode(record).body for d in found for record in d.records()]
+
+    async def stats(self, name: str) -> dict[str, Any]:
+        return await self.store.stats(await self.store.find(name))
+
+    async def dead(self, name: str) -> list[DeadLetter]:
+        queue = await self.store.find(name)
+        letters = DeadLetters(self.store.look_at(queue.domain), queue)
+        return [letter async for letter in letters.matching()]
+
+    async def has_nothing_to_send(self) -> bool:
+        stats = await self.stats(self.users.queue_name)
+        return bool(stats["ready"] == 0 and stats["in_flight"] == 0)
+
+
+class Link:
+    """From a node to its successor. As the real one, it answers in order, and only what the successor says is safe."""
+
+    def __init__(self, source: Member, goal: Member, window: int = 64, is_up: bool = True) -> None:
+        self.source, self.goal = source, goal
+        self.window = window
+        self.is_up = is_up
+        self.life = 0
+        self.carried: list[bytes] = []  # all that was received, if `keeps`
+        self.keeps = False
+        self._unanswered: deque[list[Any]] = deque()  # [parcel, is it safe]
+        self._on_its_way: deque[list[Any]] = deque()
+        self._scheduled = False
+        self._loop = asyncio.get_running_loop()
+        source.users.departures.on_ready(self.pump)
+
+    def pump(self) -> None:
+        if not self.is_up:
+            return
+        for parcel in self.source.users.departures.take(self.window - len(self._unanswered)):
+            entry = [parcel, False]
+            self._unanswered.append(entry)
+            self._on_its_way.append(entry)
+        if self._on_its_way and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._deliver)
+
+    def cut(self, lost: int = 0) -> None:
+        """Breaks; the last `lost` messages had not arrived. What was not answered goes back, the last first."""
+        self.is_up = False
+        self.life += 1
+        for _ in range(min(lost, len(self._on_its_way))):
+            self._on_its_way.pop()
+        self._deliver()
+        left, self._unanswered = self._unanswered, deque()
+        for parcel, _ in reversed(left):
+            parcel.returned()
+
+    def mend(self, goal: Member | None = None) -> None:
+        self.goal = goal or self.goal
+        self.is_up = True
+        self.pump()
+
+    def _deliver(self) -> None:
+        self._scheduled = False
+        while self._on_its_way:
+            entry = self._on_its_way.popleft()
+            parcel: Parcel = entry[0]
+            if self.keeps:
+                self.carried.append(parcel.payload)
+            is_over = False
+
+            def safe(entry: list[Any], life: int) -> None:
+                assert is_over, "it is safe before it was received"  # noqa: B023
+                self._safe(entry, life)
+
+            self.goal.users.arrivals.received(parcel.payload, partial(safe, entry, self.life))
+            is_over = True
+
+    def _safe(self, entry: list[Any], life: int) -> None:
+        assert not entry[1], "it is safe twice"
+        if life != self.life:
+            return
+        entry[1] = True
+        while self._unanswered and self._unanswered[0][1]:
+            self._unanswered.popleft()[0].acknowledged()
+        self.pump()
+
+
+class Ring:
+    """Each member sends to the next, the last to the first."""
+
+    def __init__(self, members: list[Member], window: int = 64) -> None:
+        self.members = members
+        behind = [*members[1:], members[0]]
+        self.links = [Link(a, b, window) for a, b in zip(members, behind, strict=True)]
+        for link in self.links:
+            link.pump()
+
+    async def settle_down(self) -> None:
+        """Until nothing is on its way any more."""
+        for _ in range(2):  # while the second is looked at the first may get something
+            for member in self.members:
+                await until(member.has_nothing_to_send)
+
+
+Start = Callable[..., Awaitable[Member]]

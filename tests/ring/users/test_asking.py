@@ -1,0 +1,212 @@
+"""The asker: requests of our own clients, and what becomes of them (ring.md 5.3, 5.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from protos.ring import MAX_RING_MESSAGE, Frame, Operation, encode_frame, parse_frame, resent
+from services.ring.asking import Brought, Unserved
+from services.ring.node import around, counts
+from tests.live import until
+from tests.ring.users.conftest import NewServer
+from tests.ring.users.members import Member, Ring, Start
+from tests.servers import Server
+
+
+def sent(node: Member) -> list[Frame]:
+    """All that it has for its successor, which answers at once."""
+    frames = []
+    for parcel in node.users.departures.take(1000):
+        frame = parse_frame(parcel.payload)
+        assert frame is not None
+        frames.append(frame)
+        parcel.acknowledged()
+    return frames
+
+
+def receive(node: Member, frame: Frame) -> None:
+    node.users.arrivals.received(encode_frame(frame), lambda: None)
+
+
+async def test_without_a_link_the_client_waits_until_the_timeout(start: Start, server: Server) -> None:
+    """5.3; and what nobody waits for any more is not sent once there is a link."""
+    node = await start(server, b"a", timeout_s=0.2)
+    answers = await asyncio.gather(node.push(b"q", b"x"), node.pull(b"q"), node.destroy(b"q"))
+    assert answers == [Unserved("timeout")] * 3
+    assert (node.count(counts.ASKED), node.count(counts.TIMED_OUT)) == (3, 3)
+    assert sent(node) == []
+    assert len(node.users.asker) == 0
+
+
+async def test_a_link_that_comes_in_time_takes_it(
+    start: Start, server: Server, new_server: NewServer
+) -> None:
+    one, other = await start(server, b"a"), await start(await new_server(), b"b")
+    await other.declare("q")
+    asked = asyncio.ensure_future(one.push(b"q", b"x"))
+    await asyncio.sleep(0)
+    Ring([one, other])
+    assert await asked is None
+
+
+async def test_a_late_reply_is_dropped_unsettled(start: Start, server: Server) -> None:
+    node = await start(server, b"a", timeout_s=0.2)
+    asked = asyncio.ensure_future(node.pull(b"q"))
+    await asyncio.sleep(0)
+    (pull,) = sent(node)
+    assert await asked == Unserved("timeout")
+    receive(node, Frame(Operation.OK, b"a", b"q", b"late", pull.request_id))
+    await until(lambda: node.count(counts.LATE) == 1)
+    await asyncio.sleep(0.1)
+    assert sent(node) == []
+
+
+async def test_of_two_replies_the_first_counts(start: Start, server: Server) -> None:
+    node = await start(server, b"a")
+    asked = asyncio.ensure_future(node.pull(b"q"))
+    await asyncio.sleep(0)
+    (pull,) = sent(node)
+    receive(node, Frame(Operation.OK, b"a", b"q", b"first", pull.request_id))
+    receive(node, Frame(Operation.ERROR, b"a", b"q", b"second", pull.request_id))
+    brought = await asked
+    assert isinstance(brought, Brought)
+    assert brought.body == b"first"
+    assert (node.count(counts.ANSWERED), node.count(counts.LATE)) == (1, 1)
+
+
+async def test_errors_come_as_they_are(start: Start, server: Server) -> None:
+    """5.1: UTF-8 for people; who sends something else is shown as well as can be."""
+    node = await start(server, b"a")
+    for message, wanted in (
+        (b"lleno \xc3\xa1", "lleno \u00e1"),
+        (b"\xff", "\ufffd"),
+        (b"", "refused without a reason"),
+    ):
+        asked = asyncio.ensure_future(node.push(b"q", b"x"))
+        await asyncio.sleep(0)
+        (push,) = sent(node)
+        receive(node, Frame(Operation.ERROR, b"a", b"q", message, push.request_id))
+        assert await asked == Unserved(wanted)
+
+
+async def test_ids_are_never_used_twice(start: Start, server: Server) -> None:
+    node = await start(server, b"a", timeout_s=0.1)
+    asked = [asyncio.ensure_future(node.push(b"q", b"same")) for _ in range(500)]
+    await asyncio.sleep(0)
+    assert len({frame.request_id for frame in sent(node)}) == 500
+    await asyncio.gather(*asked)
+
+
+async def test_what_fits_no_frame_is_refused_at_once(start: Start, server: Server) -> None:
+    node = await start(server, b"a")
+    refused = await node.push(b"q", bytes(MAX_RING_MESSAGE + 1))
+    assert refused == Unserved("message is too large for the ring: at most 15865 octets")
+
+
+async def test_there_is_an_end_to_what_waits(
+    start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = await start(server, b"a", timeout_s=0.3)
+    monkeypatch.setattr(around, "MAX_WAITING", 3)
+    asked = [asyncio.ensure_future(node.push(b"q", b"x")) for _ in range(5)]
+    answers = await asyncio.gather(*asked)
+    assert answers == [Unserved("timeout")] * 3 + [Unserved("too many requests wait for the ring")] * 2
+    monkeypatch.setattr(around, "MAX_WAITING_BYTES", 2000)
+    asked = [asyncio.ensure_future(node.push(b"q", bytes(1000))) for _ in range(3)]
+    answers = await asyncio.gather(*asked)
+    assert answers == [Unserved("timeout")] * 2 + [Unserved("too many requests wait for the ring")]
+
+
+async def test_who_still_waits_at_the_end_is_told(start: Start, server: Server) -> None:
+    node = await start(server, b"a")
+    asked = asyncio.ensure_future(node.push(b"q", b"x"))
+    await asyncio.sleep(0)
+    await node.close()
+    assert await asked == Unserved("unknown: this node is stopping, and no reply has come")
+
+
+async def test_a_request_that_was_not_answered_goes_again_while_it_is_awaited(
+    start: Start, server: Server
+) -> None:
+    """2.2, 5.3."""
+    node = await start(server, b"a", timeout_s=0.5)
+    asked = asyncio.ensure_future(node.push(b"q", b"x"))
+    await asyncio.sleep(0)
+    (parcel,) = node.users.departures.take(10)
+    parcel.returned()
+    (again,) = node.users.departures.take(10)
+    assert again.payload == resent(parcel.payload)
+    assert await asked == Unserved("timeout")
+    again.returned()
+    assert node.users.departures.take(10) == []
+
+
+async def test_who_has_heard_of_nobody_does_not_wait_long(
+    start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5.3."""
+    monkeypatch.setattr(around, "ALONE_S", 0.2)
+    node = await start(server, b"a")
+    others: list[bytes] = []
+    node.users.asker.is_alone = lambda: not others
+    assert await node.push(b"q", b"x") == Unserved("no node serves this queue")
+    assert sent(node) == []
+    assert node.count(counts.TIMED_OUT) == 0
+
+
+async def test_unless_somebody_comes_meanwhile(
+    start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5.3."""
+    monkeypatch.setattr(around, "ALONE_S", 0.2)
+    node = await start(server, b"a", timeout_s=0.6)
+    others: list[bytes] = []
+    node.users.asker.is_alone = lambda: not others
+    asked = asyncio.ensure_future(node.push(b"q", b"x"))
+    await asyncio.sleep(0)
+    others.append(b"b")
+    assert await asked == Unserved("timeout")
+
+
+async def test_what_was_sent_again_and_comes_back_may_have_been_done(start: Start, server: Server) -> None:
+    """5.3: whoever carried it out may have died before it could say so; what was sent once was not done."""
+    node = await start(server, b"a")
+    asked = asyncio.ensure_future(node.push(b"q", b"x"))
+    await asyncio.sleep(0)
+    (push,) = sent(node)
+    receive(node, replace(push, resent=True))
+    assert await asked == Unserved("unknown: a link broke on its way, and no node serves this queue now")
+    asked = asyncio.ensure_future(node.push(b"q", b"x"))
+    await asyncio.sleep(0)
+    (push,) = sent(node)
+    receive(node, push)
+    assert await asked == Unserved("no node serves this queue")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_request_that_is_passed_on_again_says_so(
+    start: Start, server: Server, restarts: bool
+) -> None:
+    """5.3: after a break, and by the next life of a node that had perhaps sent it; the store has it as it came"""
+    node = await start(server, b"b")
+    push = Frame(Operation.PUSH, b"a", b"elsewhere", b"x", bytes(range(16)))
+    receive(node, push)
+    parcels = await until(lambda: node.users.departures.take(10))
+    assert [parse_frame(parcel.payload) for parcel in parcels] == [push]
+    await until(lambda: is_leased(node))
+    parcels[0].returned()
+    if restarts:
+        await node.close()
+        node = await start(server, b"b")
+    (again,) = await until(lambda: node.users.departures.take(10))
+    assert parse_frame(again.payload) == replace(push, resent=True)
+    again.acknowledged()
+    await until(node.has_nothing_to_send)
+
+
+async def is_leased(node: Member) -> bool:
+    """What it has to send is in the store, and taken."""
+    return bool((await node.stats(node.users.queue_name))["in_flight"] == 1)

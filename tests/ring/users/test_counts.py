@@ -1,0 +1,50 @@
+"""What became of USERs, in the metrics (docs/operations.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from protos.ring import Why
+from services.kit.metrics import Metrics
+from services.ring.node import counts
+from tests.live import until
+from tests.ring.users.members import Ring, Start
+from tests.servers import Server
+
+OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, {"edge": "ring", **labels})
+
+
+def test_every_label_is_there_from_the_start() -> None:
+    metrics = Metrics("ring")
+    counts.Counts(metrics)
+    assert {value(metrics, "penstock_ring_users_total", what=what) for what in counts.WHAT} == {0}
+    assert {value(metrics, "penstock_ring_users_dropped_total", why=why.value) for why in Why} == {0}
+
+
+def test_every_label_is_told_in_the_docs() -> None:
+    text = OPERATIONS.read_text()
+    assert [what for what in counts.WHAT if f"`{what}`" not in text] == []
+
+
+def test_what_is_counted_is_told_once() -> None:
+    metrics = Metrics("ring")
+    counted = counts.Counts(metrics)
+    counted.now[counts.LATE] += 2
+    counted.now[Why.SEEN.value] += 1
+    for _ in range(2):
+        counted.publish()
+    assert value(metrics, "penstock_ring_users_total", what="late") == 2
+    assert value(metrics, "penstock_ring_users_dropped_total", why="seen") == 1
+
+
+async def test_a_node_tells_the_metrics(start: Start, server: Server) -> None:
+    node = await start(server, b"a")
+    await node.declare("out", bindings={"ring": {"outbox": 1}})
+    Ring([node])
+    await node.put("out", b"round a ring of one")
+    await until(lambda: value(node.metrics, "penstock_ring_users_total", what="taken_off") == 1)
+    assert value(node.metrics, "penstock_ring_users_total", what="begun") == 1

@@ -1,0 +1,323 @@
+"""Queue operations that come round, carried out by the first node that serves the queue (ring.md 5.3, 5.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from protos.ring import MAX_RING_MESSAGE, NO_ID, REPLIES, Frame, Operation, encode_frame, parse_frame
+from services.ring.asking import Brought, Unserved
+from services.ring.node import counts
+from services.ring.node.names import is_outgoing
+from services.ring.service import OWNER
+from tests.live import until
+from tests.ring.users.conftest import NewServer
+from tests.ring.users.members import Member, Ring, Start
+from tests.servers import Server
+
+
+async def stores(start: Start, new_server: NewServer, number: int, **how: Any) -> list[Member]:
+    """Nodes with a store each."""
+    return [await start(await new_server(), b"node:%d" % n, **how) for n in range(number)]
+
+
+class Successor:
+    """Stands for the rest of the ring: what a node sends, and what it is sent."""
+
+    def __init__(self, node: Member) -> None:
+        self.node = node
+        self.got: list[Frame] = []
+        node.users.departures.on_ready(self._take)
+        self._take()
+
+    def _take(self) -> None:
+        for parcel in self.node.users.departures.take(64):
+            frame = parse_frame(parcel.payload)
+            assert frame is not None
+            self.got.append(frame)
+            asyncio.get_running_loop().call_soon(parcel.acknowledged)
+
+    async def sends(self, frame: Frame) -> None:
+        """Returns once it is safe."""
+        safe = asyncio.Event()
+        self.node.users.arrivals.received(encode_frame(frame), safe.set)
+        async with asyncio.timeout(20):
+            await safe.wait()
+
+    async def asks(self, operation: Operation, queue: bytes, request: int, body: bytes = b"") -> Frame:
+        """What the node sends on."""
+        before = len(self.got)
+        await self.sends(Frame(operation, b"asker", queue, body, request.to_bytes(16)))
+        await until(lambda: len(self.got) > before)
+        (reply,) = self.got[before:]
+        return reply
+
+    async def settles(self, queue: bytes, request: int) -> None:
+        await self.sends(Frame(Operation.OK, b"asker", queue, b"", request.to_bytes(16), settles=True))
+
+
+def answer(reply: Frame) -> tuple[str, bytes]:
+    assert reply.operation in REPLIES
+    return reply.operation.name, reply.message
+
+
+OK = ("OK", b"")
+
+
+@pytest.fixture
+async def node(start: Start, server: Server) -> Member:
+    return await start(server, b"node")
+
+
+@pytest.fixture
+async def ring(node: Member) -> Successor:
+    return Successor(node)
+
+
+# around
+
+
+async def test_the_first_node_that_has_the_queue_serves_it(start: Start, new_server: NewServer) -> None:
+    nodes = await stores(start, new_server, 4)
+    for place in (2, 3):
+        await nodes[place].declare("orders")
+    settled = Ring(nodes)
+    assert await nodes[0].push(b"orders", b"one") is None
+    assert await nodes[3].push(b"orders", b"two") is None
+    assert await nodes[2].bodies("orders") == [b"one", b"two"]
+    assert await nodes[3].bodies("orders") == []
+    await settled.settle_down()
+
+
+async def test_what_nobody_serves_comes_back(start: Start, new_server: NewServer) -> None:
+    nodes = await stores(start, new_server, 3)
+    ring = Ring(nodes)
+    refused = Unserved("no node serves this queue")
+    assert await nodes[1].push(b"nowhere", b"x") == refused
+    assert await nodes[1].pull(b"nowhere") == refused
+    assert await nodes[1].destroy(b"nowhere") == refused
+    assert nodes[1].count(counts.CAME_BACK) == 3
+    await ring.settle_down()
+
+
+async def test_a_pull_brings_a_message_and_the_client_settles_it(start: Start, new_server: NewServer) -> None:
+    nodes = await stores(start, new_server, 3)
+    await nodes[2].declare("orders")
+    await nodes[2].put("orders", b"a", b"", b"c")
+    ring = Ring(nodes)
+    for wanted in (b"a", b"", b"c"):
+        brought = await nodes[0].pull(b"orders")
+        assert isinstance(brought, Brought)
+        assert brought.body == wanted
+        brought.settle()
+        brought.settle()  # twice is once
+    assert await nodes[0].pull(b"orders") == Unserved("empty")
+    await until(lambda: nodes[2].count(counts.SETTLED) == 3)
+    await ring.settle_down()
+    stats = await nodes[2].stats("orders")
+    assert (stats["ready"], stats["in_flight"], stats["acked"]) == (0, 0, 3)
+    assert len(nodes[2].users._leases) == 0
+
+
+async def test_what_is_not_settled_goes_back_after_the_visibility_timeout(
+    start: Start, new_server: NewServer
+) -> None:
+    """5.4: as a delivery that failed, so that no message goes round for ever."""
+    nodes = await stores(start, new_server, 2)
+    await nodes[1].declare("orders", visibilityTimeout="1s", maxDeliveries=2)
+    await nodes[1].put("orders", b"a")
+    Ring(nodes)
+    for _ in range(2):
+        brought = await nodes[0].pull(b"orders")
+        assert isinstance(brought, Brought)
+        assert await nodes[0].pull(b"orders") == Unserved("empty")
+        await until(lambda: len(nodes[1].users._leases) == 0)
+    (letter,) = await until(partial(nodes[1].dead, "orders"))
+    assert (letter.body, letter.reason) == (b"a", "max_deliveries")
+
+
+async def test_pushes_of_one_client_keep_their_order(start: Start, new_server: NewServer) -> None:
+    nodes = await stores(start, new_server, 3)
+    await nodes[2].declare("orders")
+    Ring(nodes, window=5)
+    bodies = [b"%d" % n for n in range(200)]
+    answers = await asyncio.gather(*(nodes[0].push(b"orders", body) for body in bodies))
+    assert set(answers) == {None}
+    assert await nodes[2].bodies("orders") == bodies
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [({"maxLength": 1}, "the queue is full"), ({"paused": True}, "the queue is paused")],
+)
+async def test_a_queue_that_refuses_is_an_error(
+    start: Start, new_server: NewServer, spec: dict[str, Any], reason: str
+) -> None:
+    nodes = await stores(start, new_server, 2)
+    await nodes[1].declare("orders")
+    await nodes[1].put("orders", b"in the way")
+    await nodes[1].declare("orders", **spec)
+    Ring(nodes)
+    assert await nodes[0].push(b"orders", b"x") == Unserved(reason)
+    assert (await nodes[1].stats("orders"))["ready"] == 1
+
+
+async def test_destroy_removes_only_what_create_queue_made(start: Start, new_server: NewServer) -> None:
+    nodes = await stores(start, new_server, 2)
+    await nodes[1].declare("made", OWNER)
+    await nodes[1].declare("declared")
+    Ring(nodes)
+    assert await nodes[0].destroy(b"made") is None
+    assert await nodes[0].destroy(b"made") == Unserved("no node serves this queue")
+    refused = await nodes[0].destroy(b"declared")
+    assert refused == Unserved("only a queue that create_queue made is removed")
+    assert [queue.name async for queue in nodes[1].store.queues() if not is_outgoing(queue.name)] == [
+        "declared"
+    ]
+
+
+async def test_what_waits_for_successors_is_nobodys_queue(start: Start, new_server: NewServer) -> None:
+    nodes = await stores(start, new_server, 2)
+    Ring(nodes)
+    name = nodes[1].users.queue_name.encode()
+    assert await nodes[0].push(name, b"x") == Unserved("no node serves this queue")
+    assert await nodes[0].destroy(name) == Unserved("no node serves this queue")
+
+
+# one node
+
+
+async def test_a_repeated_push_is_answered_again_and_counts_once(node: Member, ring: Successor) -> None:
+    """5.4: the reply may have been lost with a link."""
+    await node.declare("orders")
+    for _ in range(3):
+        assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK
+    assert await node.bodies("orders") == [b"x"]
+    await node.store.delete(await node.store.find("orders"))
+    assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK, "whatever became of the queue"
+
+
+async def test_another_life_of_the_node_answers_it_too(start: Start, node: Member, server: Server) -> None:
+    await node.declare("orders")
+    assert answer(await Successor(node).asks(Operation.PUSH, b"orders", 1, b"x")) == OK
+    await node.close()
+    again = Successor(await start(server, b"node"))
+    assert answer(await again.asks(Operation.PUSH, b"orders", 1, b"x")) == OK
+    assert await again.node.bodies("orders") == [b"x"]
+
+
+async def test_a_refused_push_is_refused_again(node: Member, ring: Successor) -> None:
+    """The ERROR is on its way: it must not be done after that."""
+    await node.declare("orders", paused=True)
+    refused = ("ERROR", b"the queue is paused")
+    assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == refused
+    await node.declare("orders")
+    assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == refused
+    assert answer(await ring.asks(Operation.PUSH, b"orders", 2, b"x")) == OK
+
+
+async def test_a_repeated_pull_gets_the_same_message(node: Member, ring: Successor) -> None:
+    await node.declare("orders")
+    await node.put("orders", b"a", b"b")
+    for _ in range(2):
+        assert answer(await ring.asks(Operation.PULL, b"orders", 1)) == ("OK", b"a")
+    await ring.settles(b"orders", 1)
+    reply = await ring.asks(Operation.PULL, b"orders", 1)
+    assert reply.operation is Operation.ERROR
+    assert (await node.stats("orders"))["acked"] == 1
+    before = len(ring.got)
+    await ring.settles(b"orders", 1)
+    assert len(ring.got) == before, "its second pass"
+
+
+async def test_another_process_of_the_store_settles(start: Start, server: Server) -> None:
+    """5.4: whichever process leases it."""
+    one, other = await start(server, b"one"), await start(server, b"other")
+    await one.declare("orders")
+    await one.put("orders", b"a")
+    assert answer(await Successor(one).asks(Operation.PULL, b"orders", 1)) == ("OK", b"a")
+    await Successor(other).settles(b"orders", 1)
+    assert other.count(counts.SETTLED) == 1
+    assert (await one.stats("orders"))["acked"] == 1
+
+
+async def test_a_settlement_that_nobody_knows_goes_on(node: Member, ring: Successor) -> None:
+    await node.declare("orders")
+    await ring.settles(b"orders", 7)
+    await ring.settles(b"elsewhere", 8)
+    await until(lambda: len(ring.got) == 2)
+    assert all(frame.settles for frame in ring.got)
+
+
+async def test_a_message_too_large_for_the_ring_stays(node: Member, ring: Successor) -> None:
+    await node.declare("orders")
+    await node.put("orders", bytes(MAX_RING_MESSAGE + 1))
+    reply = await ring.asks(Operation.PULL, b"orders", 1)
+    assert reply.operation is Operation.ERROR
+    assert b"too large for the ring" in reply.message
+    await ring.sends(Frame(Operation.PULL, b"asker", b"orders", b"", NO_ID))
+    await until(lambda: len(ring.got) == 2)
+    assert b"too large for the ring" in ring.got[1].message
+    assert (await node.stats("orders"))["ready"] == 1
+
+
+async def test_the_largest_goes_both_ways(start: Start, new_server: NewServer) -> None:
+    nodes = await stores(start, new_server, 2)
+    await nodes[1].declare("orders")
+    Ring(nodes)
+    body = b"x" * MAX_RING_MESSAGE
+    assert await nodes[0].push(b"orders", body) is None
+    brought = await nodes[0].pull(b"orders")
+    assert isinstance(brought, Brought)
+    assert brought.body == body
+
+
+async def test_without_an_id_it_is_done_as_often_as_it_comes(node: Member, ring: Successor) -> None:
+    """5.3: as the originals ask."""
+    await node.declare("orders")
+    push = Frame(Operation.PUSH, b"original", b"orders", b"x", NO_ID)
+    pull = Frame(Operation.PULL, b"original", b"orders", b"", NO_ID)
+    for frame in (push, push, pull, pull, pull):
+        await ring.sends(frame)
+    await until(lambda: len(ring.got) == 5)
+    replies = [answer(frame) for frame in ring.got]
+    assert replies == [OK, OK, ("OK", b"x"), ("OK", b"x"), ("ERROR", b"empty")]
+
+    async def is_settled() -> bool:
+        return bool((await node.stats("orders"))["acked"] == 2)
+
+    await until(is_settled)
+
+
+async def test_a_create_that_comes_round_makes_nothing(node: Member, ring: Successor) -> None:
+    """5.3: who asks makes it in its own store; the ring only says whether there is one."""
+    await node.declare("orders")
+    assert answer(await ring.asks(Operation.CREATE_QUEUE, b"orders", 1)) == (
+        "ERROR",
+        b"a queue of this name exists already",
+    )
+    passed = await ring.asks(Operation.CREATE_QUEUE, b"another", 2)
+    assert passed.operation is Operation.CREATE_QUEUE
+    assert [q.name async for q in node.store.queues() if not is_outgoing(q.name)] == ["orders"]
+
+
+async def test_a_repeated_destroy_removes_nothing_that_is_newer(node: Member, ring: Successor) -> None:
+    await node.declare("made", OWNER)
+    assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 1)) == OK
+    await node.declare("made", OWNER)
+    assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 1)) == OK
+    assert await node.store.find("made")
+    assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 2)) == OK
+
+
+async def test_a_queue_made_while_the_node_runs_is_served_and_one_that_goes_is_not(
+    node: Member, ring: Successor
+) -> None:
+    assert (await ring.asks(Operation.PUSH, b"orders", 1)).operation is Operation.PUSH
+    await node.declare("orders")
+    assert answer(await ring.asks(Operation.PUSH, b"orders", 2)) == OK
+    await node.store.delete(await node.store.find("orders"))
+    assert (await ring.asks(Operation.PUSH, b"orders", 3)).operation is Operation.PUSH

@@ -1,0 +1,27 @@
+"""Answers of the store that come when a test wants them to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tests.rqp.live import LiveEdge
+
+
+def hold_answers(edge: LiveEdge) -> tuple[list[Callable[[], None]], Callable[[], None]]:
+    """What the domain `main` says to those who put in waits in a list, and is heard when the other is called."""
+    pipe = edge.service.store.domain("main").pipe
+    publish, waiting = pipe.publish, list[Callable[[], None]]()
+
+    def publish_held(*arguments: Any, **named: Any) -> None:
+        *before, done = arguments
+        publish(*before, lambda outcome: waiting.append(partial(done, outcome)), **named)
+
+    def let_go() -> None:
+        pipe.publish = publish  # type: ignore[method-assign]
+        for answer in waiting:
+            answer()
+
+    pipe.publish = publish_held  # type: ignore[method-assign]
+    return waiting, let_go

@@ -1,0 +1,146 @@
+"""Faults of our own (docs/sysv.md 2.7, 3.8): told, with the message at which they came; no mapping stops in silence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from services.store import records
+from services.sysv import inbound
+from services.sysv.inbound import FAULT_TRIES, Inbound
+from services.sysv.places import Places
+from tests.live import until
+from tests.sysv.live import LiveBridge
+from tests.sysv.local import existing, take_all
+from tests.sysv.test_inbound import into, settled
+from tests.sysv.test_outbound import carried, out
+
+WAITING, FAULTS = "penstock_sysv_waiting", "penstock_local_errors_total"
+
+
+def faults(bridge: LiveBridge) -> list[str]:
+    """What was told of them; from then on they are no surprise to the test's end."""
+    lines = [line for line in bridge.log.lines if line.exc_info]
+    for line in lines:
+        line.exc_info = None
+    return [line.getMessage() for line in lines]
+
+
+async def test_a_priority_of_more_digits_than_python_reads(bridge: LiveBridge, key: int) -> None:
+    """2.5: it is no mtype; what stands behind it comes."""
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, b"poison", priority="7" * 5000)
+    await bridge.put(queue, b"zeros", priority="0" * 5000 + "42")
+    await bridge.open(into(key))
+    await settled(bridge, 2)
+    assert take_all(key) == [(b"poison", 1), (b"zeros", 42)]
+
+
+async def test_a_message_at_which_we_fail_does_not_keep_back_the_others(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.7: tried three times, then a dead letter that says why."""
+    real, tries = records.decode, []
+
+    def decode(blob: bytes) -> records.Content:
+        content = real(blob)
+        if content.body == b"poison":
+            tries.append(None)
+            raise ZeroDivisionError("not foreseen")
+        return content
+
+    monkeypatch.setattr(inbound, "FAULT_PAUSE_S", 0.01)
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, b"before", b"poison", b"behind")
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "decode", decode)
+        await bridge.open(into(key))
+        await until(lambda: existing(key).current_messages == 2)
+        await settled(bridge, 2)
+    assert take_all(key) == [(b"before", 1), (b"behind", 1)]
+    (letter,) = await bridge.dead(queue)
+    assert (letter.body, letter.reason) == (b"poison", "fault")
+    assert letter.error == "ZeroDivisionError('not foreseen')"
+    assert len(tries) == FAULT_TRIES
+    told = faults(bridge)
+    assert len(told) == FAULT_TRIES
+    assert all(text.startswith("mapping orders failed at message ") for text in told)
+    assert bridge.log.events("sysv_waits", reason="fault", mapping="orders")
+    assert bridge.value("penstock_sysv_dead_total", mapping="orders", reason="fault") == 1
+    assert bridge.value(FAULTS) == FAULT_TRIES
+    assert bridge.value(WAITING, mapping="orders") == 0
+
+
+async def test_faults_of_one_message_are_not_those_of_the_next(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.7: each has all its tries."""
+    real, tries = records.decode, Counter[bytes]()
+
+    def decode(blob: bytes) -> records.Content:
+        content = real(blob)
+        tries[content.body] += 1
+        if tries[content.body] < FAULT_TRIES:
+            raise ZeroDivisionError("not foreseen")
+        return content
+
+    monkeypatch.setattr(inbound, "FAULT_PAUSE_S", 0.01)
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, b"one", b"two", b"three")
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "decode", decode)
+        await bridge.open(into(key))
+        await settled(bridge, 3)
+    assert take_all(key) == [(b"one", 1), (b"two", 1), (b"three", 1)]
+    assert await bridge.dead(queue) == []
+    assert len(faults(bridge)) == 3 * (FAULT_TRIES - 1)
+
+
+async def test_a_mapping_in_that_fails_begins_again(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.7"""
+    real, failed = Inbound._find, []
+
+    async def find(worker: Inbound) -> Any:
+        if not failed:
+            failed.append(None)
+            raise ZeroDivisionError("not foreseen")
+        return await real(worker)
+
+    monkeypatch.setattr(Inbound, "_find", find)
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, b"x")
+    await bridge.open(into(key))
+    await until(lambda: bridge.value(WAITING, mapping="orders") == 1)
+    await settled(bridge, 1)
+    assert faults(bridge) == ["mapping orders failed: ZeroDivisionError('not foreseen')"]
+    assert bridge.log.events("sysv_goes_on", reason="fault")
+
+
+async def test_a_mapping_out_that_fails_begins_again_with_its_journal(
+    bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.8: what had been taken out is in the journal, which is told; nothing is lost, nothing comes twice."""
+    real, failed = Places.place_of, []
+
+    async def place_of(places: Places, record: Any) -> Any:
+        if not failed:
+            failed.append(None)
+            raise ZeroDivisionError("not foreseen")
+        return await real(places, record)
+
+    monkeypatch.setattr(Places, "place_of", place_of)
+    queue = await bridge.queue("orders")
+    await bridge.open(out(key))
+    local = existing(key)
+    local.send(b"one")
+    local.send(b"two")
+    await until(lambda: bridge.value(WAITING, mapping="orders") == 1)
+    await carried(bridge, 2)
+    assert await bridge.bodies(queue) == [b"one", b"two"]
+    (told,) = faults(bridge)
+    assert told.startswith("mapping orders failed at message 1 of the journal ")
+    assert bridge.value(WAITING, mapping="orders") == 0
