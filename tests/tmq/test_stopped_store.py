@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from protos import tmq
-from services.store import connect, link
+from services.store import link
 from tests.live import until
 from tests.servers import Server
 from tests.tmq.client import Client, told
@@ -117,9 +117,9 @@ async def test_opens_do_not_wait_for_each_other(
     own_server: Server, make_edge: MakeEdge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """7.2: each is told within the time of one attempt and the patience to come next, however many ask"""
-    monkeypatch.setattr(connect, "REPLY_TIMEOUT_S", 0.8)
     monkeypatch.setattr(link, "PATIENCE_S", 0.4)
     edge = await make_edge(own_server.url)
+    edge.service.store.connector.reply_timeout_s = 0.8
     clients = [await edge.client() for _ in range(12)]
     own_server.stop()
     try:
