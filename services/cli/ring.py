@@ -162,6 +162,9 @@ def _show(output: Output, group: Group) -> None:
         ("node", "predecessor", "successor", "leader", "members#", "last break", "written"),
         _rows(group.nodes),
     )
+    for seen in group.nodes:
+        if not seen.is_silent and (why := seen.told.get("away")):
+            output.line(f"{seen.name} takes no part: {why}")
 
 
 def _rows(nodes: Iterable[Seen]) -> Iterator[tuple[str, ...]]:

@@ -7,6 +7,7 @@ import contextlib
 import importlib.metadata
 import logging
 import os
+from collections.abc import Callable
 from typing import Any
 
 from services.ring.node.station import Station
@@ -86,20 +87,30 @@ def shape(value: Any) -> Any:
 class Notice:
     """The node's entry on the board: written on every change and now and then, taken away at the end."""
 
-    def __init__(self, service: RingService, station: Station, place: tuple[str, int]) -> None:
+    def __init__(
+        self,
+        service: RingService,
+        station: Station,
+        place: tuple[str, int],
+        trouble: Callable[[], str | None],
+        has_namesake: Callable[[], bool],
+    ) -> None:
         self._board = service.store.ring_nodes
-        self._service = service
         self._station = station
         self._place = place
+        self._trouble = trouble
+        self._has_namesake = has_namesake
+        self._title = decode_name(station.node.name)  # under which it stands there
         self._written: Any = None
         self._due = 0.0
         self._is_told = False  # that it cannot be written
 
     def document(self) -> Document:
-        return describe(self._station, self._place, self._service.ready())
+        return describe(self._station, self._place, self._trouble())
 
     async def keep_writing(self) -> None:
         while True:
+            await self._retitle()
             document = self.document()
             now = self._station.now()
             if now >= self._due or shape(document) != self._written:
@@ -108,15 +119,23 @@ class Notice:
 
     async def remove(self) -> None:
         """If the store can do it soon; else readers see it fall silent."""
-        node = self._station.node
         with contextlib.suppress(StoreError, TimeoutError):
             async with asyncio.timeout(REMOVE_S):
-                await self._board.remove(node.group, decode_name(node.name))
+                await self._board.remove(self._station.node.group, self._title)
+
+    async def _retitle(self) -> None:
+        """Beside a living node of the same name it has a title of its own: each would write over the other."""
+        name = decode_name(self._station.node.name)
+        title = f"{name} (process {os.getpid()})" if self._has_namesake() else name
+        if title != self._title:
+            if self._title != name:  # under the name the other one writes
+                await self.remove()
+            self._title, self._written = title, None
 
     async def _write(self, document: Document) -> None:
         node = self._station.node
         try:
-            await self._board.put(node.group, decode_name(node.name), document)
+            await self._board.put(node.group, self._title, document)
         except StoreError as error:
             if not self._is_told:
                 log.info("the board is not written: %s", error, extra={"action": "ring_board_unwritten"})

@@ -34,8 +34,10 @@ class Member:
         arrivals: Arrivals,
         departures: Departures,
         trouble: Callable[[], str | None] | None = None,
+        has_namesake: Callable[[], bool] = lambda: False,
     ) -> None:
-        """trouble: why the store cannot be used, or None; without, as the service knows it."""
+        """trouble: why the store cannot be used, or None; without, as the service knows it. has_namesake: whether
+        another process is the node of this name."""
         settings = service.settings.node
         node = Node(identity.name, settings.group, identity.service, settings.times.times())
         limits = Limits(request_timeout_s=service.settings.request_timeout_s)
@@ -47,7 +49,7 @@ class Member:
         self._trouble = trouble or service.ready
         self._trouble_since: float | None = None
         place = (settings.advertise or identity.listener.host, identity.listener.port)
-        self._notice = Notice(service, self.station, place)
+        self._notice = Notice(service, self.station, place, self._trouble, has_namesake)
         self._jobs: list[asyncio.Task[None]] = []
 
     def session(self, wire: Wire) -> Session:

@@ -1,6 +1,7 @@
 """The queue of what waits for the successor: made, owned by one process at a time, and taken over after a death.
 
-Two nodes of one name would share it; the second waits until the first has let go, and says so.
+Two nodes of one name would share it; the second waits until the first has let go, takes no part in the ring meanwhile,
+and says so.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 LEASE_MS = 5000  # so long a node that was killed keeps its next life waiting
 RENEW_S = 1.0
 AGAIN_S = 0.25  # while it is another's, or the store away
+NAMESAKE_S = 2 * LEASE_MS / 1000  # whoever has had it for longer lives
 
 
 class Ownership:
@@ -37,12 +39,25 @@ class Ownership:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.trouble: StoreError | None = None
-        self.is_anothers = False  # a node of this name lives, or lived until just now
+        self._anothers_since: float | None = (
+            None  # loop time; a node of this name lives, or lived until just now
+        )
 
     @property
     def queue(self) -> Queue | None:
         """The queue while it is ours."""
         return self._queue if self._mine is not None else None
+
+    @property
+    def is_anothers(self) -> bool:
+        """Whether another process sends what is in it: this node's last life, or a node of the same name."""
+        return self._anothers_since is not None
+
+    @property
+    def has_namesake(self) -> bool:
+        """Whether that is no last life."""
+        since = self._anothers_since
+        return since is not None and asyncio.get_running_loop().time() - since > NAMESAKE_S
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._keep(), name=self._name)
@@ -117,7 +132,7 @@ class Ownership:
         back = await self._service.store.domain(queue.domain).reclaim(queue, fence)
         if back is None:
             return
-        self._mine, self.is_anothers = (fence, session), False
+        self._mine, self._anothers_since = (fence, session), None
         log.info(
             "this process sends what is in the queue",
             extra={"action": "ring_queue_owned", "queue": queue.name, "reclaimed": back},
@@ -126,8 +141,8 @@ class Ownership:
 
     def _wait_for_another(self) -> None:
         self._let_go()
-        if not self.is_anothers:
-            self.is_anothers = True
+        if self._anothers_since is None:
+            self._anothers_since = asyncio.get_running_loop().time()
             log.warning(
                 "another process sends what is in the queue: this node's last life, or a node of the same name",
                 extra={"action": "ring_queue_anothers", "queue": self._name},

@@ -46,7 +46,15 @@ async def start_node(context: EdgeContext[RingSettings], service: RingService) -
         return service.ready() or users.trouble
 
     dialler = context.dial(DIALLER, settings.dial)
-    member = Member(service, identity, dialler, users.arrivals, users.departures, trouble)
+    member = Member(
+        service,
+        identity,
+        dialler,
+        users.arrivals,
+        users.departures,
+        trouble,
+        has_namesake=lambda: users.has_namesake,
+    )
     context.listen(LISTENER, identity.listener, member.session)
     context.page(PAGE, member.document)
     service.asker = users.asker

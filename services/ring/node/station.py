@@ -11,7 +11,6 @@ from protos.ring import (
     CloseInbound,
     CloseOutbound,
     Dial,
-    HeadState,
     Limits,
     Loop,
     Node,
@@ -26,7 +25,8 @@ from services.ring.node.figures import LOOP, USER, Figures
 from services.ring.node.hearing import Hearing
 from services.ring.node.inbound import Inbound
 from services.ring.node.outbound import Outbound
-from services.ring.node.passage import Arrivals, Departures, Parcel
+from services.ring.node.passage import Arrivals, Departures
+from services.ring.node.sending import Sending
 from services.ring.node.settings import NodeSettings
 from services.ring.node.timing import Timing
 
@@ -56,22 +56,19 @@ class Station:
         self.node = node
         self.arrivals = arrivals
         self.ack_s = settings.times.ack_s
-        self.outbound: Outbound | None = None
         self._loop = asyncio.get_running_loop()
         self._hearing = Hearing(node, service, self.now, self._act)
         self.beacons = Beacons(settings, figures, self._hearing.heard)
         self._settings = settings
         self._limits = limits
         self._figures = figures
-        self._departures = departures
+        self._sending = Sending(node, figures, departures, self.now, self._act)
         self._timing = Timing(self._loop, node, self._act)
         self._links = count(1)
         self._inbound: dict[int, Inbound] = {}
         self._dialling = Dialling(dialler, settings, figures, self._reached, self._unreached)
         self._breaks = 0  # as they were told
-        self._has_users = True  # as far as is known: there may be some to take
         self._is_acting = False
-        departures.on_ready(self._on_ready)
 
     # life
 
@@ -137,8 +134,13 @@ class Station:
         return self._inbound.get(self.node.tail.link)
 
     @property
+    def outbound(self) -> Outbound | None:
+        """The connection from the head, which may not be a link yet."""
+        return self._sending.outbound
+
+    @property
     def successor(self) -> Outbound | None:
-        return self.outbound if self.node.head.state is HeadState.LINKED else None
+        return self._sending.successor
 
     # connections to the tail
 
@@ -174,44 +176,6 @@ class Station:
         self.node.inbound_lost(session.link, why, self.now())
         self._act()
 
-    # the connection from the head
-
-    def next_loop(self) -> Loop | None:
-        return self.node.next_loop()
-
-    def take(self, room: int) -> list[Parcel]:
-        if not self._has_users or self.node.head.state is not HeadState.LINKED:
-            return []
-        self._has_users = False  # before asking: whoever is asked may say at once that there is more
-        taken = self._departures.take(room)
-        self._has_users = self._has_users or bool(taken)
-        return taken
-
-    def sent(self, kind: str) -> None:
-        self._figures.sent[kind] += 1
-        self.node.sent(self.now())
-
-    def acknowledged(self) -> None:
-        self.node.acknowledged(self.now())
-
-    def returned(self, kind: str) -> None:
-        self._figures.returned[kind] += 1
-        self._has_users = True
-
-    def give_back(self, loop: Loop) -> None:
-        self.node.give_back(loop)
-
-    def outbound_lost(self, session: Outbound, why: str) -> None:
-        if session is self.outbound:
-            self.outbound = None
-            self.node.outbound_lost(why, self.now())
-            self._act()
-
-    def _on_ready(self) -> None:
-        self._has_users = True
-        if self.outbound is not None:
-            self.outbound.send()
-
     # what the node wants
 
     def _act(self) -> None:
@@ -225,8 +189,7 @@ class Station:
                     self._do(action)
         finally:
             self._is_acting = False
-        if self.outbound is not None:
-            self.outbound.send()
+        self._sending.proceed()
         if self.node.breaks != self._breaks:
             self._tell_break()
         self._timing.set()
@@ -240,9 +203,7 @@ class Station:
                 self._dial(action)
             case CloseOutbound():
                 self._dialling.give_up()
-                session, self.outbound = self.outbound, None
-                if session is not None:
-                    session.close()
+                self._sending.end()
             case CloseInbound(link, why):
                 if (inbound := self._inbound.get(link)) is not None:
                     inbound.close(why)
@@ -266,9 +227,8 @@ class Station:
             self._dialling.dial(where)
 
     def _reached(self, wire: Wire) -> Session:
-        self.outbound = session = Outbound(self, wire, self._settings.window, self.ack_s)
-        self.node.connected(self.now())
-        self._act()
+        session = Outbound(self._sending, wire, self._settings.window, self.ack_s)
+        self._sending.begin(session)
         return session
 
     def _unreached(self) -> None:

@@ -28,6 +28,7 @@ from services.ring.node.serving import Serving
 from services.ring.node.storing import Storing
 from services.ring.service import RingService, decode_name
 
+NAMESAKE = "another process of this node's name is in the store: give each a port, or a node.name, of its own"
 PUBLISH_S = 0.25  # how often the counts reach the metrics
 
 
@@ -84,9 +85,16 @@ class Users:
 
     @property
     def trouble(self) -> str | None:
-        """Why USERs of the predecessor are not safe now, or None: then the node closes its links (4.7)."""
+        """Why the node can be in no ring now, or None: then it closes its links (4.7)."""
         error = self._storing.trouble or self._ownership.trouble
-        return None if error is None else str(error)
+        if error is not None:
+            return str(error)
+        return NAMESAKE if self.has_namesake else None
+
+    @property
+    def has_namesake(self) -> bool:
+        """Whether another process of this name lives: it has what waits for the successor, and is the node (1.1)."""
+        return self._ownership.has_namesake
 
     @property
     def is_anothers(self) -> bool:

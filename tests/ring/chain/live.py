@@ -13,10 +13,11 @@ from tests.ring.links.live import BRISK, GROUP, QUICK
 
 
 class LiveRing(LiveQueues[RingSettings]):
-    def __init__(self, url: str, beacon_port: int, **times: float) -> None:
+    def __init__(self, url: str, beacon_port: int, name: str | None = None, **times: float) -> None:
+        node = {"group": GROUP, "beacon_port": beacon_port, "times": {**QUICK, **times}, "window": 16}
         said = {
             "listeners": {CLIENTS: {"port": 0}, "ring": {"port": 0}},
-            "node": {"group": GROUP, "beacon_port": beacon_port, "times": {**QUICK, **times}, "window": 16},
+            "node": node if name is None else {**node, "name": name},
             "store": BRISK,
         }
         super().__init__(EDGE, url, said)
