@@ -14,7 +14,7 @@ up: $(READY)     ## set up, then run every edge with an embedded store; data sta
 test: $(READY) system lint unit  ## set up, check the style, the types and the layers, then run every test
 
 unit: $(READY)   ## only the tests
-	$(PYTHON) -m pytest
+	tools/unit $(PYTHON)
 
 lint: $(READY)   ## ruff, mypy --strict, import contracts
 	$(VENV)/bin/ruff check .

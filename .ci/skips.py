@@ -1,6 +1,7 @@
-"""python skips.py REPORT LIST: fails when a test was skipped that LIST does not name with a reason, or none ran.
+"""python skips.py REPORTS LIST: fails when a test was skipped that LIST does not name with a reason, or none ran.
 
-LIST has one line a test: `path::name  reason`; `#` begins a comment.
+REPORTS is a folder of JUnit XML, at least one file. LIST has one line a test: `path::name  reason`; `#` begins a
+comment.
 """
 
 import sys
@@ -19,8 +20,9 @@ def allowed(path: Path) -> dict[str, str]:
     return named
 
 
-def main(report: str, names: str) -> int:
-    cases = list(ElementTree.parse(report).iter("testcase"))
+def main(reports: str, names: str) -> int:
+    runs = [list(ElementTree.parse(path).iter("testcase")) for path in Path(reports).glob("*.xml")]
+    cases = [case for run in runs for case in run]
     skipped = [
         f"{case.get('classname')}::{case.get('name')}" for case in cases if case.find("skipped") is not None
     ]
@@ -28,10 +30,10 @@ def main(report: str, names: str) -> int:
     unknown = [name for name in skipped if name not in known]
     for name in unknown:
         print(f"skipped without a reason in {names}: {name}")
-    if not cases:
+    if not all(runs) or not runs:
         print("no test ran")
     print(f"{len(cases) - len(skipped)} passed, {len(unknown)} failed, {len(skipped) - len(unknown)} skipped")
-    return 1 if unknown or not cases else 0
+    return 1 if unknown or not all(runs) or not runs else 0
 
 
 if __name__ == "__main__":
