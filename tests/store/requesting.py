@@ -8,7 +8,7 @@ from typing import Any
 
 from services.store import Outcome, Queue, Source, StoreError
 from services.store.requests import Nothing, Pulled, Settlement
-from tests.store.desk import Desk, encode
+from tests.store.desk import Desk, bodies, encode
 
 KEEP_MS = 60_000
 LARGEST = 1000
@@ -48,3 +48,22 @@ class Node:
     async def settle(self, request: bytes, queue: Queue) -> Settlement:
         answer: Settlement = await self._told("settle_once", request, queue)
         return answer
+
+
+def given(told: Pulled | Nothing) -> tuple[bytes, bool]:
+    """Body, and whether it was told again."""
+    assert isinstance(told, Pulled)
+    (body,) = bodies([told.delivery])
+    return body, told.again
+
+
+async def looks(desk: Desk, queue: Queue) -> tuple[int, int, int]:
+    """ready, in flight, settled"""
+    stats = await desk.stats(queue)
+    return stats["ready"], stats["in_flight"], stats["acked"]
+
+
+async def kept(desk: Desk, request: bytes) -> bytes | None:
+    """What is remembered of it."""
+    found: bytes | None = await desk.domain.link.call("GET", desk.domain.keys.request(request))
+    return found
