@@ -50,7 +50,7 @@ class EdgeProgram:
                 start_new_session=True,
                 preexec_fn=partial(die_with_parent, os.getpid()),
             )
-        await until(lambda: self.has_ended or len(self.events("started")) >= self._workers)
+        await until(lambda: self.has_ended or self._has_begun())
         assert not self.has_ended, self.text()
         await until(self.is_ready)
         return self
@@ -61,6 +61,9 @@ class EdgeProgram:
         if not self.has_ended:
             self.process.kill()  # its workers go with it
         await self.process.wait()
+
+    def _has_begun(self) -> bool:
+        return len(self.events("started")) >= self._workers and bool(self.events("health_listening"))
 
     @property
     def has_ended(self) -> bool:

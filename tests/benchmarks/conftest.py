@@ -109,5 +109,5 @@ def place(tmp_path: Path) -> Iterator[Workshop]:
 @pytest.fixture
 def bench(place: Workshop, built: Generator) -> Bench:
     store = Store(place)
-    results = Results("2026-11-21T10:00:00", describe(place.folder), built.language, 2, True, "")
+    results = Results("2026-11-21T10:00:00", describe(place.folder, 0.2), built.language, 2, True, "")
     return Bench(place, built, TINY, store, {}, results, say=lambda text: None)
