@@ -6,6 +6,7 @@ from enum import Enum
 
 from protos.ring.actions import CloseOutbound, Dial, Orders
 from protos.ring.messages import Leader, Loop, Open
+from protos.ring.recent import Marked
 from protos.ring.table import Machine
 from protos.ring.times import Times
 
@@ -59,7 +60,7 @@ class Head:
         self._orders = orders
         self._idle_due: float | None = None
         self._is_to_tell = False  # that I am here
-        self._failed: dict[bytes, float] = {}  # nodes that are passed over, and until when (3.6)
+        self._failed = Marked(times.open_s)  # nodes that are passed over (3.6)
         self._left: bytes | None = None  # whom I left for another ring (4.3)
 
     @property
@@ -87,7 +88,7 @@ class Head:
         """An OPEN of my group (3.6)."""
         if self.state is not HeadState.LISTENING or self.waiting_since is None:
             return
-        if now < self._failed.get(beacon.node, now):
+        if self._failed.has(beacon.node, now):
             return
         if beacon.node == self._me:
             wait_s = self._times.self_s
@@ -162,9 +163,8 @@ class Head:
 
     def _pass_over(self, now: float) -> None:
         """Who was in vain shall not keep me from others who announce themselves."""
-        self._failed = {node: until for node, until in self._failed.items() if until > now}
         if self.successor is not None and self.successor != self._me:
-            self._failed[self.successor] = now + self._times.open_s
+            self._failed.mark(self.successor, now)
 
     def _forget(self) -> None:
         self.successor = self._idle_due = None

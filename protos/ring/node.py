@@ -6,6 +6,7 @@ long as that has room. All times are seconds of the owner's clock.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 
 from protos.ring.actions import Action, Orders, SendBeacon
@@ -21,6 +22,7 @@ from protos.ring.messages import (
     Loop,
     Open,
 )
+from protos.ring.recent import Marked
 from protos.ring.table import earliest
 from protos.ring.tail import Tail, TailState
 from protos.ring.times import Times
@@ -47,10 +49,9 @@ class Node:
         self.group = group
         self.last_break: Break | None = None
         self.breaks = 0
-        self.members: dict[bytes, float] = {}  # names of others, and when each was heard of last
+        self.members: OrderedDict[bytes, float] = OrderedDict()  # others, and when heard of last
         self._service = service
-        self._times = times
-        self._absent: dict[bytes, float] = {}  # whose proposals went round, and until when that counts (4.6)
+        self._absent = Marked(times.absent_s)  # whose proposals went round (4.6)
         self._orders = orders = Orders()
         self.election = Election(
             name, group, times, orders, self._candidates, self._went_round, self._break_off
@@ -224,12 +225,11 @@ class Node:
         """Others than me who might lead, if my ring may be closed (4.6)."""
         if self.tail.state is not TailState.LINKED or not self.head.is_connected:
             return []
-        self._absent = {name: until for name, until in self._absent.items() if until > now}
-        return [name for name in self.members if name > self.name and name not in self._absent]
+        return [name for name in self.members if name > self.name and not self._absent.has(name, now)]
 
     def _went_round(self, name: bytes, now: float) -> None:
         """It is not in my ring: it is in another one, or it has died."""
-        self._absent[name] = now + self._times.absent_s
+        self._absent.mark(name, now)
         if now - self.members.get(name, now) > FORGOTTEN_S:
             del self.members[name]
 
@@ -239,4 +239,4 @@ class Node:
         self.members.pop(name, None)
         self.members[name] = now
         if len(self.members) > MAX_MEMBERS:
-            del self.members[next(iter(self.members))]
+            self.members.popitem(last=False)

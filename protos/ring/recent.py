@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
+MAX_MARKED = 1000
 
 
 class Recent(Generic[Value]):
@@ -35,3 +36,28 @@ class Recent(Generic[Value]):
 
     def pop(self, key: bytes) -> Value | None:
         return self._values.pop(key, None)
+
+
+class Marked:
+    """Names that are marked for `for_s` seconds each, at most MAX_MARKED: whose mark is the oldest loses it then."""
+
+    __slots__ = ("_for_s", "_until")
+
+    def __init__(self, for_s: float) -> None:
+        self._for_s = for_s
+        self._until: OrderedDict[bytes, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def mark(self, name: bytes, now: float) -> None:
+        self._until[name] = now + self._for_s
+        self._until.move_to_end(name)
+        if len(self._until) > MAX_MARKED:
+            self._until.popitem(last=False)
+
+    def has(self, name: bytes, now: float) -> bool:
+        return now < self._until.get(name, now)
+
+    def clear(self) -> None:
+        self._until.clear()

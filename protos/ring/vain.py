@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from protos.ring.table import is_due
 from protos.ring.times import Times
 
@@ -17,7 +19,7 @@ class Vain:
     def __init__(self, me: bytes, times: Times) -> None:
         self._times = times
         self._spread_s = times.open_s * (sum(me) % SPREAD) / SPREAD
-        self._first: dict[bytes, tuple[float, float]] = {}  # by node: heard first, and last
+        self._first: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # by node: heard first, and last
         self._newest = 0.0  # when any node was heard first
         self._due: float | None = None
 
@@ -29,7 +31,7 @@ class Vain:
             self._due = None
         self._first[node] = (first, now)
         if len(self._first) > MAX_WAITING:
-            del self._first[next(iter(self._first))]
+            self._first.popitem(last=False)
         if self._due is None and now - self._newest >= self._times.vain_s:
             self._due = now + self._spread_s
 

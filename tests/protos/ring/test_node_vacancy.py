@@ -145,6 +145,17 @@ def test_what_circles_is_not_believed_passed_on_three_times_and_not_proposed_aga
     assert FOR_HIGH not in [loop for _, loop in proposals_until(node, 290.0)]
 
 
+def test_nor_is_it_heard_of_any_more_if_that_was_10_minutes_ago() -> None:
+    """4.6: no other one is, and one that was heard of since is remembered"""
+    for heard_at, is_remembered in ((0.0, False), (10.0, True)):
+        node = vacant(LOW, HIGH)
+        node.members[HIGH] = heard_at
+        for number, ttl in enumerate([60, 52, 44]):
+            hear(node, Leader(HIGH, ttl), 605.0 + number / 10)
+        assert (HIGH in node.members) is is_remembered
+        assert LOW in node.members
+
+
 def test_until_the_ring_is_another_one() -> None:
     node = vacant(HIGH)
     for number, ttl in enumerate([60, 52, 44, 36]):

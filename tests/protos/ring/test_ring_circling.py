@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protos.ring import Leader, LinkBroken
-from protos.ring.circling import GONE_AT, Circling
+from protos.ring.circling import GONE_AT, MAX_LOOPS, SUSPECT_AT, Circling
 
 NAME, OTHER = b"m:1", b"x:1"
 
@@ -49,3 +49,17 @@ def test_each_loop_for_itself() -> None:
     for number, ttl in enumerate([250, 242, 234]):
         for loop in (Leader(NAME, ttl), Leader(OTHER, ttl), LinkBroken(NAME, ttl)):
             assert circling.passes(loop, number / 10) == number + 1
+
+
+def test_of_a_thousand_it_is_remembered_and_of_more_the_oldest_begin_anew() -> None:
+    """2.3: a predecessor that makes names up costs no more memory than that, nor time for each"""
+    circling = Circling()
+    for ttl in (250, 242):
+        for number in range(MAX_LOOPS):
+            circling.passes(Leader(b"%d:1" % number, ttl), 0.0)
+    assert circling.passes(Leader(b"0:1", 234), 1.0) == SUSPECT_AT
+    for number in range(1000, 100_000):
+        assert circling.passes(Leader(b"%d:1" % number, 250), 1.0) == 1
+    assert len(circling._passes) == MAX_LOOPS
+    assert circling.passes(Leader(b"0:1", 226), 1.0) == 1
+    assert circling.passes(Leader(b"99999:1", 242), 1.0) == 2

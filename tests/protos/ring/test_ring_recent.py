@@ -1,6 +1,6 @@
 """A memory with an end (ring.md 5.5)."""
 
-from protos.ring.recent import Recent
+from protos.ring.recent import MAX_MARKED, Marked, Recent
 
 
 def test_what_was_not_used_for_longest_is_forgotten_first():
@@ -25,3 +25,24 @@ def test_a_false_value_is_a_value_too():
     assert recent.get(b"two") is None
     assert recent.pop(b"one") is False
     assert recent.pop(b"one") is None
+
+
+def test_a_mark_lasts_its_time_and_begins_anew_when_it_is_set_again():  # ring.md 3.6, 4.6
+    marked = Marked(for_s=30.0)
+    marked.mark(b"one", 0.0)
+    marked.mark(b"two", 1.0)
+    marked.mark(b"one", 10.0)
+    assert [marked.has(name, 30.9) for name in (b"one", b"two", b"three")] == [True, True, False]
+    assert [marked.has(name, 31.0) for name in (b"one", b"two")] == [True, False]
+    assert not marked.has(b"one", 40.0)
+
+
+def test_who_sends_many_names_makes_the_oldest_lose_their_marks():  # ring.md 3.6, 4.6
+    marked = Marked(for_s=30.0)
+    for number in range(10 * MAX_MARKED):
+        marked.mark(b"%d" % number, 0.0)
+        marked.mark(b"again", 0.0)
+    assert len(marked) == MAX_MARKED
+    assert marked.has(b"again", 1.0)
+    assert marked.has(b"%d" % (10 * MAX_MARKED - 1), 1.0)
+    assert not marked.has(b"0", 1.0)
