@@ -34,17 +34,20 @@ ADDRESSES = 256  # that one name may have; the others are not sent to
 ANY_4, ANY_6 = "0.0.0.0", "::"
 
 Heard = Callable[[Beacon], str | None]  # why it was ignored, or None
+Sent = Callable[[Beacon], None]
 Address = tuple[Any, ...]  # as `sendto` takes it
 
 
 class Beacons:
     """Those of one node."""
 
-    def __init__(self, settings: NodeSettings, figures: Figures, heard: Heard) -> None:
+    def __init__(self, settings: NodeSettings, figures: Figures, heard: Heard, sent: Sent) -> None:
+        """sent: told of each datagram that goes out, or may have."""
         self.port = settings.beacon_port  # once open, never 0
         self._settings = settings
         self._figures = figures
         self._heard = heard
+        self._sent = sent
         self._sockets: list[socket.socket] = []
         self._senders: dict[int, socket.socket] = {}  # by family
         self._look_ups: dict[str, asyncio.Task[None]] = {}  # by target
@@ -98,21 +101,22 @@ class Beacons:
         self._figures.beacon_sent("open" if is_open else "find")
         for host in self._settings.broadcast:
             for port in ports:
-                self._send(data, socket.AF_INET, (host, port))
+                self._send(beacon, data, socket.AF_INET, (host, port))
         for target in self._settings.beacon_targets:
             host, said = parse_target(target)
-            self._send_to_target(data, target, host, ports if said is None else [said])
+            self._send_to_target(beacon, data, target, host, ports if said is None else [said])
 
-    def _send_to_target(self, data: bytes, target: str, host: str, ports: list[int]) -> None:
+    def _send_to_target(self, beacon: Beacon, data: bytes, target: str, host: str, ports: list[int]) -> None:
         """Names are looked up each time: machines come and go. One look-up for a target at a time."""
         if target in self._look_ups:
             self._unsent((host,), "its name is still being looked up")
             return
-        task = self._loop.create_task(self._look_up_and_send(data, host, ports), name=f"beacon to {target}")
+        sending = self._look_up_and_send(beacon, data, host, ports)
+        task = self._loop.create_task(sending, name=f"beacon to {target}")
         self._look_ups[target] = task
         task.add_done_callback(lambda _: self._look_ups.pop(target, None))
 
-    async def _look_up_and_send(self, data: bytes, host: str, ports: list[int]) -> None:
+    async def _look_up_and_send(self, beacon: Beacon, data: bytes, host: str, ports: list[int]) -> None:
         try:
             found = await look_up(host, ports[0])
         except (OSError, UnicodeError) as error:
@@ -121,9 +125,10 @@ class Beacons:
         self._trouble.pop((host,), None)
         for family, address in found[:ADDRESSES]:
             for port in ports:
-                self._send(data, family, (address[0], port, *address[2:]))
+                self._send(beacon, data, family, (address[0], port, *address[2:]))
 
-    def _send(self, data: bytes, family: int, address: Address) -> None:
+    def _send(self, beacon: Beacon, data: bytes, family: int, address: Address) -> None:
+        self._sent(beacon)
         try:
             self._sender(family).sendto(data, address)
         except OSError as error:

@@ -5,15 +5,40 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from protos.ring import Beacon, Node, Open
+from protos.ring import Beacon, Find, Node, Open
 
 log = logging.getLogger(__name__)
+
+ECHO_S = 10.0  # so long after it was sent a beacon of ours may come back, from several networks
+ECHO_LOOKS = 20  # and at least for so many turns: if the process stands still, it waits at a socket
+
+
+class Echoes:
+    """Whether a beacon in the node's own name may be one that it has sent itself (1.2)."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._looks = 0
+        self._last = dict.fromkeys((Open, Find), (now(), 0))  # when one was sent last, and how many looks ago
+
+    def sent(self, beacon: Beacon) -> None:
+        """To one of those that beacons go to."""
+        self._last[type(beacon)] = self._now(), self._looks
+
+    def look(self) -> None:
+        """Now and then: a turn of this process, in which what waits at its sockets is read."""
+        self._looks += 1
+
+    def may_have(self, beacon: Beacon) -> bool:
+        at, looks = self._last[type(beacon)]
+        return self._now() - at <= ECHO_S or self._looks - looks <= ECHO_LOOKS
 
 
 class Hearing:
     def __init__(self, node: Node, service: bytes, now: Callable[[], float], act: Callable[[], None]) -> None:
         """service: as the node's own OPENs tell it; act: does what the node wants."""
         self.is_stopping = False
+        self.echoes = Echoes(now)
         self._node = node
         self._service = service
         self._now = now
@@ -27,18 +52,29 @@ class Hearing:
         if self.is_stopping:
             return "stopping"
         is_mine = isinstance(beacon, Open) and beacon.node == self._node.name
-        if isinstance(beacon, Open) and is_mine and beacon.service != self._service:
-            self._tell_same_name(beacon.service)
+        if self._is_of_a_namesake(beacon):
+            self._tell_same_name(beacon)
             return "same_name"
         counts = self._node.beacon(beacon, self._now())
         self._act()
         return "own" if is_mine or not counts else None
 
-    def _tell_same_name(self, service: bytes) -> None:
+    def _is_of_a_namesake(self, beacon: Beacon) -> bool:
+        """In our name, and not ours. While we are away another process may be the node of our name (4.7)."""
+        name = beacon.node if isinstance(beacon, Open) else beacon.leader
+        if name != self._node.name:
+            return False
+        if isinstance(beacon, Open) and beacon.service != self._service:
+            return True
+        return not self._node.is_away and not self.echoes.may_have(beacon)
+
+    def _tell_same_name(self, beacon: Beacon) -> None:
         """Once: with two nodes of one name no ring works (1.2)."""
         if not self._is_name_told:
             self._is_name_told = True
-            fields = {"action": "ring_same_name", "node": _shown(self._node.name), "service": _shown(service)}
+            fields = {"action": "ring_same_name", "node": _shown(self._node.name)}
+            if isinstance(beacon, Open):
+                fields["service"] = _shown(beacon.service)
             text = "another node calls itself %s, too: give each its own edges.ring.node.name"
             log.error(text, _shown(self._node.name), extra=fields)
 

@@ -58,7 +58,7 @@ class Station:
         self.ack_s = settings.times.ack_s
         self._loop = asyncio.get_running_loop()
         self._hearing = Hearing(node, service, self.now, self._act)
-        self.beacons = Beacons(settings, figures, self._hearing.heard)
+        self.beacons = Beacons(settings, figures, self._hearing.heard, self._hearing.echoes.sent)
         self._settings = settings
         self._limits = limits
         self._figures = figures
@@ -110,6 +110,7 @@ class Station:
         now = self.now()
         figures.members.set(sum(now - heard < MEMBER_S for heard in node.members.values()))
         self.beacons.tick(now)
+        self._hearing.echoes.look()
         self._timing.look()
 
     # the store (4.7)

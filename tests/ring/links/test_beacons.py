@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import Any
 
 import pytest
 
+from protos.ring import Find
 from services.kit.layers import SettingsError
+from services.ring.node import hearing
 from tests.live import until
 from tests.ring.links.conftest import Start
 from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring
@@ -80,6 +83,67 @@ async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
             await until(lambda: node.number("beacons_ignored_total", reason="same_name") == number)  # noqa: B023
         assert tail.has_nobody
     assert len(node.log.events("ring_same_name")) == 1
+
+
+@pytest.mark.parametrize("kind", ["open", "find"])
+async def test_another_node_of_the_same_name_and_port(
+    start: Start, port: int, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """1.2: on another machine. What comes long after this node has sent such a thing is not its own; told once"""
+    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    node = await start(times={"self_s": 0.3, "find_s": 60.0})
+    await until(lambda: is_ring([node]))
+    service = b"%d" % node.places["ring"][1]
+    beacons = {"open": open_beacon(GROUP, b"~:1", node.name, service), "find": find_beacon(GROUP, node.name)}
+    own = node.number("beacons_ignored_total", reason="own")
+    assert own > 0
+    assert node.number("beacons_ignored_total", reason="same_name") == 0
+
+    async def is_noticed() -> bool:
+        tell(beacons[kind], port)
+        return node.number("beacons_ignored_total", reason="same_name") >= 2
+
+    await until(is_noticed)
+    [line] = node.log.events("ring_same_name")
+    assert node.name.decode() in line.getMessage()
+    assert is_ring([node])
+
+
+async def test_its_own_beacons_are_never_taken_for_anothers(
+    start: Start, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.2: each comes back several times"""
+    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    node = await start(
+        beacon_host="0.0.0.0",
+        broadcast=["127.255.255.255", "127.0.0.1"],
+        beacon_targets=[f"127.0.0.1:{port}", f"localhost:{port}"],
+        times={"self_s": 1.0},
+    )
+    await until(lambda: is_ring([node]))
+    await until(lambda: node.number("beacons_sent_total", kind="find") >= 3)
+    own = node.number("beacons_ignored_total", reason="own")
+    assert own > sum(node.number("beacons_sent_total", kind=kind) for kind in ("open", "find"))
+    assert not node.log.events("ring_same_name")
+
+
+async def test_nor_those_that_waited_while_the_process_stood_still(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.2: nor while it looks often"""
+    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    node = await start(times={"self_s": 0.3, "find_s": 60.0})
+    await until(lambda: is_ring([node]))
+    for stands_still in (True, False):
+        own = node.number("beacons_ignored_total", reason="own")
+        node.station.beacons.send(Find(GROUP, node.name))
+        if stands_still:
+            time.sleep(2 * hearing.ECHO_S)  # noqa: ASYNC251  nobody in this process has a turn
+        else:
+            for _ in range(2 * hearing.ECHO_LOOKS):
+                node.station.tick()
+        await until(lambda: node.number("beacons_ignored_total", reason="own") > own)  # noqa: B023
+    assert not node.log.events("ring_same_name")
 
 
 async def test_open_says_who_is_there(start: Start, port: int) -> None:
