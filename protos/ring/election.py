@@ -45,7 +45,8 @@ class Election:
     """Times in the caller's seconds. It is told nothing while the store is away.
 
     `candidates` says who else might lead, the likeliest first; `went_round` is told of names that
-    nobody here answers to; `open_ring` breaks the outbound side.
+    nobody here answers to; `open_ring` breaks the outbound side, and the inbound one if
+    nothing comes of that.
     """
 
     def __init__(

@@ -51,10 +51,11 @@ class Node:
         self.breaks = 0
         self.members: OrderedDict[bytes, float] = OrderedDict()  # others, and when heard of last
         self._service = service
+        self._silence_s = times.lost_s / 2  # of a predecessor, when the ring is opened as nobody leads it
         self._absent = Marked(times.absent_s)  # whose proposals went round (4.6)
         self._orders = orders = Orders()
         self.election = Election(
-            name, group, times, orders, self._candidates, self._went_round, self._break_off
+            name, group, times, orders, self._candidates, self._went_round, self._open_ring
         )
         self.head = Head(name, times, orders)
         self.tail = Tail(times, orders, self._announce, self._opened, self._linked)
@@ -211,6 +212,12 @@ class Node:
     def _force(self, why: str, now: float) -> None:
         self._note_break("inbound", why, now)
         self.tail.force(why, now)
+
+    def _open_ring(self, why: str, now: float) -> None:
+        """Both sides, if nothing comes from before: that is somebody who holds the tail, and no ring (4.6)."""
+        self._break_off(why, now)
+        if self.tail.is_silent_since(now - self._silence_s):
+            self._force(f"{why}, and the predecessor has said nothing", now)
 
     def _break_off(self, why: str, now: float) -> None:
         if self.head.is_connected:

@@ -73,6 +73,7 @@ class Tail:
         self._was_in_vain = False  # the OPEN before
         self._alone_due: float | None = None
         self._counts_due: float | None = None
+        self._counts_since = 0.0  # from when on it was a predecessor
         self._heard_at: float | None = None  # when the link said something last
         self._told: bytes | None = None  # by its last Leader with TTL 0
         self._is_first = False  # nothing has come of the link before
@@ -141,6 +142,11 @@ class Tail:
             self._orders.do(CloseInbound(link, why))
             self.lost(link, now)
 
+    def is_silent_since(self, time: float) -> bool:
+        """Whether there is a predecessor, and has been since then, who has said nothing."""
+        heard_at = self._counts_since if self._heard_at is None else self._heard_at
+        return self.state is TailState.LINKED and heard_at <= time
+
     # time
 
     def deadline(self) -> float | None:
@@ -179,6 +185,7 @@ class Tail:
 
     def _count(self, now: float) -> None:
         self._machine.move(TailMove.COUNTS)
+        self._counts_since = now
         self._open_due = self._alone_due = self._counts_due = None
         self._linked(now)
 

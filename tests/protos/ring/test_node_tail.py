@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protos.ring import BreakLinkForced, Leader, LinkBroken, Open, encode_beacon
+from protos.ring import BreakLinkForced, Find, Leader, LinkBroken, Open, encode_beacon
 from protos.ring.actions import CloseInbound, SendBeacon
 from protos.ring.node import Break, Node
 from protos.ring.tail import TailState
@@ -251,7 +251,10 @@ def test_any_message_is_a_sign_of_life() -> None:  # 2.6
 
 def test_one_that_never_says_so_may_be_silent() -> None:  # 2.6: an original
     node = followed()
-    node.on_time(100_000.0)
+    hear(node, Leader(HIGH))
+    for now in range(60, 640, 60):
+        node.beacon(Find(GROUP, HIGH), float(now))
+        node.on_time(float(now))
     assert node.tail.state is TailState.LINKED
 
 

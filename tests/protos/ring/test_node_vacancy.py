@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from protos.ring import HeadState, Leader, LinkBroken, Loop, SendBeacon
-from protos.ring.actions import CloseOutbound
+from protos.ring import HeadState, Leader, LinkBroken, Loop, SendBeacon, TailState
+from protos.ring.actions import CloseInbound, CloseOutbound
 from protos.ring.messages import OTHERS_TTL
 from protos.ring.node import Node
 from tests.protos.ring.node_samples import (
+    BROKEN_ME,
     BROKEN_OTHER,
     FIND_ME,
     FIND_OTHER,
@@ -17,8 +18,10 @@ from tests.protos.ring.node_samples import (
     hear,
     in_ring,
     leading,
+    linked,
     said,
     started,
+    tried,
     waiting,
 )
 
@@ -196,6 +199,59 @@ def test_after_300_s_the_ring_is_opened_and_others_are_called() -> None:
     assert CloseOutbound("nobody leads this ring") in actions
     assert node.head.state is HeadState.LISTENING
     assert Leader(ME) in waiting(node, due, LOW)
+
+
+SILENT = CloseInbound(1, "nobody leads this ring, and the predecessor has said nothing")
+
+
+def lost_from(node: Node) -> float:
+    """When the ring is opened next; what that makes is still to be taken."""
+    while True:
+        node.take_actions()
+        due = node.election.deadline()
+        assert due is not None
+        node.on_time(due)
+        if SendBeacon(FIND_ME) in node._orders._actions:
+            return due
+
+
+def test_then_a_predecessor_that_never_said_anything_goes_too() -> None:
+    """4.6: it counts after 5 s (3.5), and would hold the tail for ever"""
+    node = tried()
+    node.on_time(5.0)
+    assert node.tail.state is TailState.LINKED
+    now = lost_from(linked(node))
+    assert now < 420.0
+    assert SILENT in node.take_actions()
+    assert node.tail.state is TailState.OPEN
+    assert BROKEN_ME in waiting(node, now, LOW)
+
+
+def test_also_if_this_node_has_no_successor() -> None:
+    """4.6: as the others' ring is closed; they are called, and it is open for them"""
+    node = tried()
+    node.on_time(5.0)
+    lost_from(node)
+    assert SILENT in node.take_actions()
+
+
+def test_one_that_counts_since_less_than_150_s_stays_until_the_next_time() -> None:
+    node = started()
+    node.accepted(1, 240.0)
+    node.on_time(245.0)
+    first = lost_from(linked(node, 245.0))
+    assert SILENT not in node.take_actions()
+    assert node.tail.state is TailState.LINKED
+    assert 300.0 <= lost_from(node) - first < 310.0
+    assert SILENT in node.take_actions()
+
+
+def test_one_that_has_said_anything_meanwhile_stays() -> None:
+    node = vacant()
+    node.heard(1, 200.0)
+    lost_from(node)
+    assert CloseOutbound("nobody leads this ring") in node.take_actions()
+    assert node.tail.state is TailState.LINKED
 
 
 def test_not_for_one_whose_find_is_never_heard() -> None:

@@ -1,0 +1,46 @@
+"""Who is no node, and keeps nodes from what they want."""
+
+from __future__ import annotations
+
+from tests.ring.simulation.link import Link, Wire
+from tests.ring.simulation.ours import PORT
+from tests.ring.simulation.world import World
+
+AGAIN_S = 1.0
+
+
+class Mute:
+    """Connects to a node's tail and says nothing, for as long as it is let; then, if `again`, once more."""
+
+    name = b"mute:1"
+
+    def __init__(self, world: World, node: int, at: float, again: bool) -> None:
+        self._world = world
+        self._node = world.plan.names[node]
+        self._again = again
+        world.clock.at(at, self._dial)
+
+    def _dial(self) -> None:
+        self._world.network.dial(self, self._node, PORT)  # type: ignore[arg-type]  it hears no beacons
+
+    def dialled(self, link: Link) -> None:
+        """It has come through."""
+
+    def not_dialled(self, link: Link) -> None:
+        self._try_again()
+
+    def answered(self, link: Link) -> None:
+        raise AssertionError("an answer to nothing")
+
+    def outbound_gone(self, link: Link, why: str) -> None:
+        self._try_again()
+
+    def came(self, link: Link, message: Wire) -> None:
+        raise AssertionError("nobody connects to it")
+
+    def inbound_gone(self, link: Link, why: str) -> None:
+        raise AssertionError("nobody connects to it")
+
+    def _try_again(self) -> None:
+        if self._again:
+            self._world.clock.after(AGAIN_S, self._dial)
