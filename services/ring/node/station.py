@@ -29,6 +29,7 @@ from services.ring.node.passage import Arrivals, Departures
 from services.ring.node.sending import Sending
 from services.ring.node.settings import NodeSettings
 from services.ring.node.timing import Timing
+from services.ring.node.unreachable import Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Station:
         self._links = count(1)
         self._inbound: dict[int, Inbound] = {}
         self._dialling = Dialling(dialler, settings, figures, self._reached, self._unreached)
+        self._unreachable = Unreachable(node, settings.times.alone_s)
         self._breaks = 0  # as they were told
         self._is_acting = False
 
@@ -111,6 +113,7 @@ class Station:
         figures.members.set(sum(now - heard < MEMBER_S for heard in node.members.values()))
         self.beacons.tick(now)
         self._hearing.echoes.look()
+        self._unreachable.look(now)
         self._timing.look()
 
     # the store (4.7)
@@ -228,11 +231,15 @@ class Station:
             self._dialling.dial(where)
 
     def _reached(self, wire: Wire) -> Session:
+        if (node := self.node.head.successor) is not None:
+            self._unreachable.reached(node)
         session = Outbound(self._sending, wire, self._settings.window, self.ack_s)
         self._sending.begin(session)
         return session
 
     def _unreached(self) -> None:
+        if (node := self.node.head.successor) is not None:
+            self._unreachable.failed(node)
         self.node.connect_failed(self.now())
         self._act()
 

@@ -1,0 +1,113 @@
+"""Operators are told of nodes that nobody can connect to (ring.md 3.6)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from protos.ring import Node
+from services.ring.node.unreachable import VAIN_DIALS, Unreachable
+from tests.live import until
+from tests.protos.ring.node_samples import HIGH, LOW, in_ring, linked, started
+from tests.ring.links.conftest import Start
+from tests.ring.links.live import GROUP
+from tests.ring.links.peers import Tail
+
+ALONE_S = 300.0
+
+
+def warnings(caplog: pytest.LogCaptureFixture, action: str) -> int:
+    lines = [line for line in caplog.records if vars(line).get("action") == action]
+    assert all(line.levelno == logging.WARNING for line in lines)
+    return len(lines)
+
+
+def look_until(unreachable: Unreachable, start: float, end: float) -> None:
+    for now in range(int(start), int(end)):
+        unreachable.look(float(now))
+
+
+def test_a_node_that_calls_for_300_s_with_a_successor_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    node = linked(started())
+    unreachable = Unreachable(node, ALONE_S)
+    look_until(unreachable, 0, 300)
+    assert warnings(caplog, "ring_unreachable") == 0
+    look_until(unreachable, 300, 2000)
+    assert warnings(caplog, "ring_unreachable") == 1
+
+
+def test_also_if_its_ring_is_opened_in_between_as_nobody_leads_it(caplog: pytest.LogCaptureFixture) -> None:
+    """4.6: after 300 s of vacancy"""
+    node = linked(started())
+    unreachable = Unreachable(node, ALONE_S)
+    look_until(unreachable, 0, 200)
+    node.outbound_lost("closed", 200.0)
+    look_until(unreachable, 200, 600)
+    assert warnings(caplog, "ring_unreachable") == 0, "it is alone"
+    linked(node, 600.0)
+    look_until(unreachable, 600, 720)
+    assert warnings(caplog, "ring_unreachable") == 1
+
+
+@pytest.mark.parametrize("node", [started(), in_ring()], ids=["alone", "in a ring"])
+def test_not_one_that_is_alone_or_in_a_ring(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    look_until(Unreachable(node, ALONE_S), 0, 2000)
+    assert warnings(caplog, "ring_unreachable") == 0
+
+
+def test_again_once_somebody_had_come(caplog: pytest.LogCaptureFixture) -> None:
+    node = linked(started())
+    unreachable = Unreachable(node, ALONE_S)
+    look_until(unreachable, 0, 301)
+    node.accepted(1, 301.0)
+    node.heard(1, 301.0)
+    look_until(unreachable, 301, 400)
+    node.inbound_lost(1, "closed", 400.0)
+    look_until(unreachable, 400, 699)
+    assert warnings(caplog, "ring_unreachable") == 1
+    look_until(unreachable, 699, 702)
+    assert warnings(caplog, "ring_unreachable") == 2
+
+
+def test_another_one_that_was_dialled_in_vain_five_times_in_a_row(caplog: pytest.LogCaptureFixture) -> None:
+    unreachable = Unreachable(started(), ALONE_S)
+    for _ in range(VAIN_DIALS - 1):
+        unreachable.failed(HIGH)
+        unreachable.failed(LOW)
+    unreachable.reached(HIGH)
+    unreachable.failed(HIGH)
+    assert warnings(caplog, "ring_unreached") == 0
+    for _ in range(3):
+        unreachable.failed(LOW)
+    assert warnings(caplog, "ring_unreached") == 1
+
+
+def test_the_time_in_which_the_process_stood_still_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
+    unreachable = Unreachable(linked(started()), ALONE_S)
+    unreachable.look(0.0)
+    unreachable.look(1000.0)
+    assert warnings(caplog, "ring_unreachable") == 0
+
+
+async def test_a_node_tells_of_itself(start: Start, port: int) -> None:
+    node = await start(times={"alone_s": 0.5, "idle_s": 1000.0})
+    async with Tail() as tail:
+        after = await tail.called_by_node(GROUP, port)
+        await after.message()
+        after.say(b"A")
+        await until(lambda: node.log.events("ring_unreachable", node=node.name.decode()))
+
+
+async def test_and_of_one_that_it_cannot_reach(start: Start, port: int) -> None:
+    node = await start(times={"open_s": 0.1, "self_s": 60.0})
+    async with Tail() as gone:
+        pass
+
+    def is_told() -> bool:
+        gone.announce(GROUP, port)
+        return bool(node.log.events("ring_unreached"))
+
+    await until(is_told)
+    assert node.number("dials_total", result="failed") >= VAIN_DIALS
+    assert [vars(line)["node"] for line in node.log.events("ring_unreached")] == [gone.name.decode()]
