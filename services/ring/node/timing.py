@@ -19,7 +19,7 @@ class Timing:
         self._node = node
         self._act = act
         self._alarm = Alarm(loop, self.look)
-        self._stood_still = False
+        self._pause_until = 0.0  # nothing is judged before, as the process stood still
 
     def set(self) -> None:
         """After whatever may have changed what is due."""
@@ -33,11 +33,12 @@ class Timing:
             return
         if now < due:
             self._alarm.set(due, now)
-        elif now - due > STALL_S and not self._stood_still:
-            self._stood_still = True
-            self._alarm.set(now + STALL_PAUSE_S, now)
+        elif now < self._pause_until:  # whoever else looks
+            self._alarm.set(self._pause_until, now)
+        elif now - max(due, self._pause_until) > STALL_S:
+            self._pause_until = now + STALL_PAUSE_S
+            self._alarm.set(self._pause_until, now)
         else:
-            self._stood_still = False
             self._node.on_time(now)
             self._act()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from protos.ring import Find
 from services.kit.layers import SettingsError
+from services.kit.lookup import Place, look_up
+from services.ring.node import beacons as sending
 from services.ring.node import hearing
 from tests.live import until
 from tests.ring.links.conftest import Start
@@ -245,6 +248,33 @@ async def test_beacons_that_cannot_be_sent(start: Start) -> None:
     assert sorted({line.to for line in told}) == ["198.51.100.255", "no-such-host.invalid"]  # type: ignore[attr-defined]
     assert len(told) <= 3, [line.getMessage() for line in told]
     assert node.number("beacons_sent_total", kind="open") >= 3
+
+
+async def test_a_target_whose_name_hangs_is_asked_for_once(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.4: beacons come faster than its look-up ends; those meanwhile are not sent to it, and then all are again"""
+    asked, may_end = 0, asyncio.Event()
+
+    async def hang(*place: Any) -> list[Place]:
+        nonlocal asked
+        asked += 1
+        await may_end.wait()
+        return await look_up("127.0.0.1", place[1])
+
+    monkeypatch.setattr(sending, "look_up", hang)
+    with Listening(free_udp_port(), "127.0.0.1") as listening:
+        target = f"slow.test:{listening.sock.getsockname()[1]}"
+        node = await start(broadcast=[], beacon_targets=[target], times={"self_s": 60.0})
+        await until(lambda: node.number("beacons_sent_total", kind="open") >= 5)
+        assert asked == 1
+        assert node.number("beacons_unsent_total") >= 4
+        [line] = node.log.events("beacon_unsent", to="slow.test")
+        assert "still being looked up" in line.getMessage()
+        may_end.set()
+        for _ in range(3):
+            await listening.beacon(b"OPEN")
+    assert asked >= 3
 
 
 async def test_a_leader_whose_name_leaves_no_room_for_ours(start: Start, port: int) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import time
 
 import pytest
 
 from protos.ring import TailState
 from services.kit import sockets
+from services.ring.node.timing import STALL_S
 from tests.live import until
 from tests.ring.links.conftest import Start
 from tests.ring.links.live import GROUP, LiveNode
@@ -225,6 +227,23 @@ async def test_a_predecessor_that_used_to_say_that_it_is_there_falls_silent(star
     last = node.station.node.last_break
     assert last is not None
     assert last.why == "the predecessor is silent"
+
+
+async def test_a_predecessor_is_not_silent_while_the_node_stands_still(start: Start) -> None:
+    """2.6: what came meanwhile is read before its silence is judged; whoever looks meanwhile, and each time"""
+    node = await start(times={"silence_s": 0.5, "lost_s": 1000.0})
+    with socket.create_connection(node.places["ring"]) as predecessor:
+        predecessor.sendall(leader(b"127.0.0.1:1", 0))
+        await until(lambda: node.station.node.tail.name)
+        for _ in range(2):
+            received = node.number("messages_received_total", type="loop")
+            predecessor.sendall(leader(b"127.0.0.1:1", 0))
+            time.sleep(0.5 + 1.5 * STALL_S)  # noqa: ASYNC251  nobody in this process has a turn
+            node.station.tick()
+            node.station.tick()
+            await until(lambda: node.number("messages_received_total", type="loop") > received)  # noqa: B023
+            assert node.station.predecessor
+            assert node.station.node.last_break is None
 
 
 async def test_an_original_may_be_silent_for_long(start: Start) -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
+from typing import Any
 
 import pytest
 
 from protos.ring import HeadState
-from tests.live import until
+from services.kit.dialler import Dialler
+from services.kit.lookup import Place
+from services.ring.node import reach
+from tests.kit.calls import deaf
+from tests.live import PATIENCE_S, until
 from tests.ring.links.conftest import Start
 from tests.ring.links.live import GROUP, LiveNode
 from tests.ring.links.peers import Tail, Wire, find_beacon, leader, link_broken, tell, user
@@ -158,13 +165,13 @@ async def test_never_an_answer(start: Start, port: int) -> None:
 
 
 async def test_who_accepts_and_says_nothing_gets_no_user_message(start: Start, port: int) -> None:
-    """3.6: no successor before its first `A`; then it is passed over, and another one is heard"""
-    node = await start(times={"ack_s": 0.3, "open_s": 60.0})
+    """3.6: no successor before its first `A`; then it is passed over, and another one is heard. There is room for it"""
+    node = await start(window=8, times={"ack_s": 0.3, "open_s": 60.0})
     node.carrier.put(b"one")
     async with Tail() as mute, Tail(suffix=b"2") as other:
         first = await mute.called_by_node(GROUP, port)
         assert await first.message() == leader(node.name, 0)
-        assert await first.rest() == b""
+        assert b"USER" not in await first.rest()
         await until(lambda: node.station.outbound is None)
         assert node.station.node.breaks == 0
         assert node.carrier.returned == node.carrier.asked == []
@@ -270,6 +277,61 @@ async def test_only_allowed_addresses_are_dialled(start: Start, port: int) -> No
         await until(lambda: node.number("dials_total", result="not_allowed") == 1)
         tail.name = b"127.0.0.1:1"
         assert await tail.called_by_node(GROUP, port)
+
+
+async def test_each_of_a_hosts_addresses_has_its_turn(
+    start: Start, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it"""
+
+    async def several(*_: Any) -> list[Place]:
+        """Nobody can count on having such a name here."""
+        places = [("127.0.0.1", silent), ("127.0.0.1", tail.port)]
+        return [(int(socket.AF_INET), place) for place in places]
+
+    monkeypatch.setattr(reach, "look_up", several)
+    node = await start(dial={"connect_timeout_s": 1.0})
+    async with Tail("several.test") as tail:
+        with deaf() as silent:
+            after = await tail.called_by_node(GROUP, port)
+            assert await after.message() == leader(node.name, 0)
+    assert node.number("dials_total", result="failed") == 0
+
+
+class Slow:
+    """Dials once it may, whether anybody wants it then or not."""
+
+    def __init__(self, dialler: Dialler) -> None:
+        self.is_asked = asyncio.Event()
+        self.may = asyncio.Event()
+        self._dialler = dialler
+
+    async def connect(self, *asked: Any) -> None:
+        self.is_asked.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.may.wait()
+        await self._dialler.connect(*asked)
+
+
+async def test_a_connection_that_comes_after_it_was_given_up(
+    start: Start, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.6, 4.7: it is closed at once and is nobody's; the next one is another matter"""
+    node = await start(times={"self_s": 60.0})
+    dialling = node.station._dialling
+    slow = Slow(dialling._dialler)
+    async with Tail() as tail:
+        with monkeypatch.context() as patched:
+            patched.setattr(dialling, "_dialler", slow)
+            tail.announce(GROUP, port)
+            await asyncio.wait_for(slow.is_asked.wait(), PATIENCE_S)
+            node.station.store_away("a test")
+        late = await tail.predecessor()
+        assert await late.ended()
+        assert node.station.outbound is None
+        assert node.number("dials_total", result="connected") == 0
+        await until(lambda: not node.station.node.is_away)
+        await linked(node, tail, port)
 
 
 async def test_another_leader_is_heard(start: Start, port: int) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
+from services.ring.node.member import WATCH_S
 from tests.kit.authority import Authority
 from tests.live import set_up, until
 from tests.ring.links.conftest import NewServer, Start
@@ -181,6 +182,16 @@ async def test_a_node_that_ends_in_order(start: Start) -> None:
     await until(lambda: not node.connections("ring") and not node.diallers[0].connections)
     assert [line for line in node.log.events("refused") if line.reason == "ack_timeout"] == []  # type: ignore[attr-defined]
     await until(lambda: is_ring([each for each in nodes if each is not node]))
+
+
+async def test_a_node_that_ends_does_not_come_back(start: Start) -> None:
+    """4.7: though its store can be used, and is looked at until the process has ended"""
+    node = await start()
+    await node.member.stop_taking()
+    assert node.station.node.is_away
+    node.station.store_back()
+    await asyncio.sleep(3 * WATCH_S)
+    assert node.station.node.is_away
 
 
 async def two_over_ipv6(folder: Path) -> None:
