@@ -43,9 +43,8 @@ class Exhausted:
         self.confirmations.start()
         self._sender = socket.socket()
         self._sender.bind((THERE, 0))
-        self._watchdog = threading.Timer(
-            PATIENCE_S, self.recover
-        )  # a loop that stands still ends by nothing else
+        # a loop that stands still ends by nothing else
+        self._watchdog = threading.Timer(PATIENCE_S, self.recover)
         self._watchdog.start()
         with socket.socket() as probe:
             resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno(), self._limits[1]))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
 
+from services.rqp.cast import ports as ports_module
 from services.rqp.cast.places import Places
 from services.rqp.cast.ports import Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
@@ -93,6 +96,24 @@ async def test_who_no_longer_waits_keeps_nothing(bench: Bench) -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     close(await bench.two(THIRD, 0.0))
+
+
+async def test_a_port_without_a_second_one_goes_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the system said of the second."""
+    listening, numbers = ports_module._listening, bench.ports._idle
+    asked: list[int] = []
+
+    def fail_second(host: str, number: int) -> socket.socket:
+        asked.append(number)
+        if len(asked) == 2:
+            raise OSError(errno.EIO, "a fault of the machine")
+        return listening(host, number)
+
+    monkeypatch.setattr(ports_module, "_listening", fail_second)
+    with pytest.raises(OSError, match="a fault of the machine"):
+        await bench.two(ONE, 0.0)
+    assert len(numbers) == 2
+    close(await bench.two(ONE, 0.0))
 
 
 async def test_ports_that_another_process_frees(bench: Bench) -> None:
