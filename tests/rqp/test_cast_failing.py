@@ -226,7 +226,7 @@ async def test_a_receiver_that_does_not_confirm_keeps_no_ports_from_others(
             assert (await other.data())[12:] == body
             await other.confirm(approval, Result.SUCCESS)
     await until(lambda: edge.is_empty(good))
-    await until(lambda: edge.has_condition(good, ""))
+    await until(lambda: edge.has_no_condition(good))
 
 
 async def test_a_port_of_a_cancelled_attempt_rests(machines: Machines, receiver: HandReceiver) -> None:
