@@ -85,7 +85,11 @@ def test_pages_and_metrics(spawn: Spawn) -> None:
         ),
         ("node.advertise=::1", "penstock: edges.ring.node.advertise: must be an IPv4 address or a name"),
         (
-            "node.beacon_host=10.98.76.5",
+            "node.broadcast=[10.0.0.255]",
+            "penstock: edges.ring.node.advertise: others would look for this node at 127.0.0.1",
+        ),
+        (
+            "node={advertise: localhost, beacon_host: 10.98.76.5}",
             "Cannot assign requested address; set edges.ring.node.beacon_host to what",
         ),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -45,6 +46,88 @@ def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> No
 def test_a_node_that_nobody_could_find(host: str, why: str) -> None:
     with pytest.raises(SettingsError, match=rf"edges.ring.node.advertise: missing, as .*{why}"):
         identify(NodeSettings(), ListenerSettings(host=host, port=8085))
+
+
+LOCAL = "127.255.255.255"
+WIDE = {
+    "broadcast": ["broadcast 10.0.0.255", {"broadcast": [LOCAL, "10.0.0.255"]}],
+    "everybody": ["broadcast 255.255.255.255", {"broadcast": ["255.255.255.255"]}],
+    "a target": ["beacon_targets 10.0.0.8", {"beacon_targets": ["node-a", "10.0.0.8:8083"]}],
+    "a target over IPv6": ["beacon_targets fd00::7", {"beacon_targets": ["[fd00::7]:8083"]}],
+    "a host": ["beacon_host 10.0.0.7", {"beacon_host": "10.0.0.7"}],
+    "all hosts": ["beacon_host 0.0.0.0", {"beacon_host": "0.0.0.0"}],
+    "all hosts, IPv6 too": ["beacon_host ::", {"beacon_host": "::"}],
+    "all of it": ["broadcast 10.0.0.255", {"beacon_host": "0.0.0.0", "broadcast": ["10.0.0.255"]}],
+}
+NARROW: list[dict[str, Any]] = [
+    {},
+    {"beacon_host": "127.0.0.2"},
+    {
+        "broadcast": [],
+        "beacon_host": "::1",
+        "beacon_targets": ["[::1]:8083", "127.0.0.1", "::ffff:127.0.0.1"],
+    },
+    {"broadcast": [], "beacon_targets": ["node-a"]},
+]
+
+
+@pytest.mark.parametrize(("wide", "said"), WIDE.values(), ids=list(WIDE))
+@pytest.mark.parametrize(
+    ("mine", "setting"),
+    [
+        ({}, "advertise"),
+        ({"advertise": "127.0.0.1"}, "advertise"),
+        ({"advertise": "127.1"}, "advertise"),
+        ({"name": "127.0.0.7:x"}, "name"),
+    ],
+)
+def test_a_node_that_others_would_look_for_on_their_own_machines(
+    mine: dict[str, Any], setting: str, wide: str, said: dict[str, Any]
+) -> None:
+    """1.3: its ring would never close, and nobody would know why"""
+    why = rf"^edges\.ring\.node\.{setting}: others would look .* as {re.escape(wide)} is not of this one alone; say the"
+    with pytest.raises(SettingsError, match=why):
+        identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(port=8085))
+
+
+@pytest.mark.parametrize(("_", "said"), WIDE.values(), ids=list(WIDE))
+@pytest.mark.parametrize(
+    ("mine", "listener"),
+    [
+        ({}, "10.0.0.7"),
+        ({"advertise": "10.0.0.7"}, "0.0.0.0"),
+        ({"name": "10.0.0.7:x"}, "::"),
+        ({"advertise": "localhost"}, "0.0.0.0"),
+    ],
+)
+def test_a_node_that_others_reach(
+    mine: dict[str, Any], listener: str, _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """1.3: what a name means nobody can tell beforehand"""
+    identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(host=listener, port=8085))
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("said", NARROW)
+def test_nodes_of_one_machine_are_reached_at_its_loopback(
+    said: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """1.3"""
+    identify(NodeSettings.model_validate(said), ListenerSettings(port=8085))
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(("_", "said"), WIDE.values(), ids=list(WIDE))
+def test_a_node_that_nobody_reaches_unless_something_relays(
+    _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """1.3"""
+    identify(NodeSettings.model_validate({"advertise": "10.0.0.7", **said}), ListenerSettings(port=8085))
+    (told,) = caplog.records
+    assert told.levelname == "WARNING"
+    assert told.getMessage().startswith(
+        "others are told to connect to 10.0.0.7, but edges.ring.listeners.ring.host is 127.0.0.1"
+    )
 
 
 def test_any_free_port_is_known_before_anybody_listens() -> None:
