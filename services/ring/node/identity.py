@@ -12,7 +12,7 @@ from services.kit.acceptor import bind
 from services.kit.layers import SettingsError
 from services.kit.listener import ListenerSettings
 from services.ring.node.hosts import is_of_others, is_of_this_machine_alone
-from services.ring.node.settings import NodeSettings, parse_target
+from services.ring.node.settings import MAX_OWN_NAME, NodeSettings, parse_target
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,12 @@ def identify(settings: NodeSettings, listener: ListenerSettings) -> Identity:
         holder = bind(listener.host, 0, reuse_port=False)
         listener = listener.model_copy(update={"port": holder.getsockname()[1]})
     name = settings.name or f"{host}:{listener.port}"
+    if len(name) > MAX_OWN_NAME:
+        if holder is not None:
+            holder.close()
+        raise SettingsError(
+            [f"{ADVERTISE}: too long: {len(name)} octets with the port, at most {MAX_OWN_NAME}"]
+        )
     return Identity(name.encode(), listener, holder)
 
 

@@ -13,9 +13,10 @@ from services.kit.dialler import DialSettings
 from services.kit.gate import Networks
 from services.kit.layers import MAX_SECONDS
 from services.kit.listener import BindAddress
+from services.ring.node.hosts import literal
 
 WORD = re.compile(r"[!-~]+")  # graphic ASCII [1.2]
-LOCAL_BROADCAST = "127.255.255.255"
+LOCAL_BROADCAST, EVERYBODY = "127.255.255.255", "255.255.255.255"
 MAX_OWN_NAME = min(MAX_SENDER, 230)  # twice, with a service name, it fits into a beacon [1.2]
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
@@ -29,6 +30,9 @@ def _host(text: str) -> str:
             "must be an IPv4 address or a name that others can look up; for IPv6 say a name, as a node's name has the "
             "host before its first `:`"
         )
+    address = literal(text)
+    if address is not None and (address.is_unspecified or address.is_multicast or str(address) == EVERYBODY):
+        raise ValueError(f"must be the address or name of one machine: nobody can connect to {text}")
     return text
 
 
@@ -41,6 +45,7 @@ def _name(text: str) -> str:
         )
     if len(text) > MAX_OWN_NAME:
         raise ValueError(f"must have at most {MAX_OWN_NAME} octets")
+    _host(text.partition(":")[0])
     return text
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from protos.ring import Times
+from protos.ring import Frame, Open, Operation, Times, encode_beacon, encode_frame
 from services.kit.layers import SettingsError
 from services.kit.listener import ListenerSettings
 from services.ring.node.identity import identify
-from services.ring.node.settings import NodeSettings, parse_target
+from services.ring.node.settings import MAX_OWN_NAME, NodeSettings, parse_target
 
 
 def test_the_times_are_those_of_the_spec_unless_somebody_says_otherwise() -> None:
@@ -46,6 +46,21 @@ def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> No
 def test_a_node_that_nobody_could_find(host: str, why: str) -> None:
     with pytest.raises(SettingsError, match=rf"edges.ring.node.advertise: missing, as .*{why}"):
         identify(NodeSettings(), ListenerSettings(host=host, port=8085))
+
+
+@pytest.mark.parametrize("port", [0, 8085])
+def test_the_name_that_comes_of_it_may_be_too_long(port: int) -> None:
+    """1.2: the longest one fits into an OPEN twice, and into what goes around the ring"""
+    listener = ListenerSettings(port=port)
+    too_long = NodeSettings(advertise="a" * (MAX_OWN_NAME - (3 if port == 0 else 4)))
+    with pytest.raises(
+        SettingsError, match=r"edges.ring.node.advertise: too long: 23[1-9] octets .* at most 230"
+    ):
+        identify(too_long, listener)
+    one = identify(NodeSettings(advertise="a" * (MAX_OWN_NAME - 6)), listener)
+    assert encode_beacon(Open(1, one.name, one.name, b"65535"))
+    assert encode_frame(Frame(Operation.PUSH, one.name, b"q"))
+    one.close()
 
 
 LOCAL = "127.255.255.255"
@@ -163,6 +178,14 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"window": 65}, "less than or equal to 64"),
         ({"advertise": "::1"}, "for IPv6 say a name"),
         ({"advertise": "a b"}, "must be an IPv4 address or a name"),
+        (
+            {"advertise": "0.0.0.0"},
+            "must be the address or name of one machine: nobody can connect to 0.0.0.0",
+        ),
+        ({"advertise": "0"}, "nobody can connect to 0"),
+        ({"advertise": "255.255.255.255"}, "nobody can connect to 255.255.255.255"),
+        ({"advertise": "224.0.0.1"}, "nobody can connect to 224.0.0.1"),
+        ({"name": "0.0.0.0:1"}, "nobody can connect to 0.0.0.0"),
         ({"name": ":1"}, "must be graphic ASCII"),
         ({"name": "ü:1"}, "must be graphic ASCII"),
         ({"name": "x" * 231}, "at most 230 octets"),
