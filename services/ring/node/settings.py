@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from protos.ring import BEACON_PORT, MAX_GROUP, MAX_SENDER, Times
 from services.kit.dialler import DialSettings
@@ -90,7 +90,8 @@ class NodeTimes(BaseModel):
     own_ring_s: Seconds = Field(default=60.0, description="[3.6 b] before it connects within its own ring")
     self_s: Seconds = Field(default=120.0, description="[3.6 c] before it connects to itself")
     vain_s: Seconds = Field(
-        default=150.0, description="[3.8] that another tail was open before a ring is opened for it"
+        default=150.0,
+        description="[3.8] that another tail was open before a ring is opened for it; more than own_ring_s + open_s",
     )
     propose_s: Seconds = Field(default=300.0, description="[4.2] a leader proposes itself again")
     find_s: Seconds = Field(default=60.0, description="[4.3] between two FINDs")
@@ -103,14 +104,46 @@ class NodeTimes(BaseModel):
     vacant_s: Seconds = Field(
         default=60.0, description="[4.6] between two proposals while nobody is known to lead"
     )
-    lost_s: Seconds = Field(default=300.0, description="[4.6] without anybody who leads: the ring is opened")
+    lost_s: Seconds = Field(
+        default=300.0,
+        description="[4.6] without anybody who leads: the ring is opened; more than 2 * vacant_s",
+    )
     absent_s: Seconds = Field(
         default=1200.0,
-        description="[4.6] for which a node is not proposed by others that was found not to be there",
+        description="[4.6] for which a node is not proposed by others that was found not to be there; more than lost_s",
     )
     ack_s: Seconds = Field(default=5.0, description="[4.5] for an `A`; then the link is broken")
     idle_s: Seconds = Field(default=10.0, description="[2.6] of its own silence: it says that it is there")
-    silence_s: Seconds = Field(default=30.0, description="[2.6] of a predecessor that used to say so: closed")
+    silence_s: Seconds = Field(
+        default=30.0, description="[2.6] of a predecessor that used to say so: closed; more than idle_s"
+    )
+
+    @model_validator(mode="after")
+    def _leave_room_for_each_other(self) -> Self:
+        for setting, least, what, why in (
+            ("silence_s", self.idle_s, "idle_s", "links that are well would break for ever"),
+            (
+                "vain_s",
+                self.own_ring_s + self.open_s,
+                "own_ring_s and open_s together",
+                "rings would be opened for whom they are about to take in",
+            ),
+            (
+                "lost_s",
+                2 * self.vacant_s,
+                "twice vacant_s",
+                "rings would be opened before anybody was proposed for their leader",
+            ),
+            (
+                "absent_s",
+                self.lost_s,
+                "lost_s",
+                "nodes that are gone would be proposed again and again, and rings that nobody leads never be opened",
+            ),
+        ):
+            if getattr(self, setting) <= least:
+                raise ValueError(f"{setting} must be greater than {what}, which is {least:g}: else {why}")
+        return self
 
     def times(self) -> Times:
         return Times(**self.model_dump())

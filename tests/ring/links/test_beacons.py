@@ -72,7 +72,15 @@ async def test_its_own_beacons_come_back(start: Start, port: int) -> None:
 
 async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
     """1.2: it is not taken for the node itself, and told once"""
-    node = await start(times={"self_s": 0.1, "open_s": 60.0, "open_first_for_s": 0.001, "open_first_s": 60.0})
+    node = await start(
+        times={
+            "self_s": 0.1,
+            "open_s": 60.0,
+            "open_first_for_s": 0.001,
+            "open_first_s": 60.0,
+            "vain_s": 150.0,
+        }
+    )
     async with Tail() as tail:
         tail.name = node.name
         for number in range(1, 4):

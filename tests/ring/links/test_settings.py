@@ -23,6 +23,27 @@ def test_the_times_are_those_of_the_spec_unless_somebody_says_otherwise() -> Non
 
 
 @pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"silence_s": 10}, "silence_s must be greater than idle_s, which is 10: else links"),
+        ({"idle_s": 31}, "silence_s must be greater than idle_s, which is 31"),
+        ({"vain_s": 90}, "vain_s must be greater than own_ring_s and open_s together, which is 90"),
+        ({"own_ring_s": 130}, "vain_s must be greater than own_ring_s and open_s together, which is 160"),
+        ({"lost_s": 120}, "lost_s must be greater than twice vacant_s, which is 120"),
+        ({"vacant_s": 150}, "lost_s must be greater than twice vacant_s, which is 300"),
+        ({"absent_s": 300}, "absent_s must be greater than lost_s, which is 300"),
+    ],
+)
+def test_times_leave_room_for_each_other(said: dict[str, float], why: str) -> None:
+    """1.4"""
+    with pytest.raises(ValidationError, match=why):
+        NodeSettings.model_validate({"times": said})
+    (setting, value), (longer, *_) = *said.items(), why.split()
+    raised = {longer: value + 1} if longer == setting else {longer: 2 * value + 31}
+    assert NodeSettings.model_validate({"times": {**said, **raised}})
+
+
+@pytest.mark.parametrize(
     ("said", "listener", "name"),
     [
         ({}, "127.0.0.1", "127.0.0.1:8085"),
