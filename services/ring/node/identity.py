@@ -32,6 +32,11 @@ class Identity:
         """As OPENs tell it (3.1)."""
         return b"%d" % self.listener.port
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where others connect to (1.2)."""
+        return host_of(self.name).decode(), self.listener.port
+
     def close(self) -> None:
         """Others may have the port."""
         if self._holder is not None:

@@ -157,10 +157,13 @@ class NodeSettings(BaseModel):
     group: int = Field(default=1, ge=1, le=MAX_GROUP, description="[3.3] only nodes of one group make a ring")
     advertise: Annotated[str, AfterValidator(_host)] = Field(
         default="",
-        description="[1.2] the address or name that others reach this node under; '': that of the listener",
+        description="[1.2] the address or name that others reach this node under; '': that of the listener, or what "
+        "`name` has before its first `:`",
     )
     name: Annotated[str, AfterValidator(_name)] = Field(
-        default="", description="[1.2] unique among nodes; '': `advertise` and the TCP port, host:port"
+        default="",
+        description="[1.2] unique among nodes; others connect to what is before its first `:`; '': "
+        "`advertise` and the TCP port, host:port",
     )
     beacon_host: BindAddress = Field(
         default="127.0.0.1", description="[1.1] address that beacons come to and leave from; 0.0.0.0, ::: all"
@@ -198,3 +201,13 @@ class NodeSettings(BaseModel):
         le=1000,
         description="[5.5] passes of what nobody claims before it is asked about; 0: no limit",
     )
+
+    @model_validator(mode="after")
+    def _is_said_once_where_it_is(self) -> Self:
+        host, _, _ = self.name.partition(":")
+        if self.name and self.advertise and host.lower() != self.advertise.lower():
+            raise ValueError(
+                f"name and advertise contradict each other: others connect to {host}, which is what the name has "
+                f"before its first `:`, never to {self.advertise}; leave advertise out, or let the name begin with it"
+            )
+        return self

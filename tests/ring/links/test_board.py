@@ -94,6 +94,13 @@ async def test_a_predecessor_that_does_not_say_who_it_is(start: Start) -> None:
     assert [member["name"] for member in told["members"]] == ["~:1"]
 
 
+async def test_the_address_is_where_others_connect_to(start: Start) -> None:
+    """1.2: what the name has before its first `:`"""
+    node = await start(name="localhost:first", times={"self_s": 60.0})
+    port = node.places["ring"][1]
+    assert (await entry(node)).document["address"] == f"localhost:{port}"
+
+
 async def test_names_that_are_no_text(start: Start) -> None:
     """1.2: names are octets"""
     node = await start(times={"self_s": 60.0})

@@ -50,6 +50,9 @@ def test_times_leave_room_for_each_other(said: dict[str, float], why: str) -> No
         ({"advertise": "node1.example.org"}, "0.0.0.0", "node1.example.org:8085"),
         ({"advertise": "node1"}, "::1", "node1:8085"),
         ({"name": "node1:x"}, "10.0.0.1", "node1:x"),
+        ({"name": "node1:x"}, "0.0.0.0", "node1:x"),
+        ({"name": "Node1:x", "advertise": "node1"}, "::1", "Node1:x"),
+        ({"name": "node1", "advertise": "node1"}, "10.0.0.1", "node1"),
     ],
 )
 def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> None:
@@ -57,6 +60,7 @@ def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> No
     identity = identify(NodeSettings.model_validate(said), ListenerSettings(host=listener, port=8085))
     assert identity.name == name.encode()
     assert identity.service == b"8085"
+    assert identity.place == (name.partition(":")[0], 8085)
     identity.close()
 
 
@@ -210,6 +214,11 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"name": ":1"}, "must be graphic ASCII"),
         ({"name": "ü:1"}, "must be graphic ASCII"),
         ({"name": "x" * 231}, "at most 230 octets"),
+        (
+            {"name": "alpha", "advertise": "127.0.0.1"},
+            "contradict each other: others connect to alpha, .*, never to 127.0.0.1; leave advertise out",
+        ),
+        ({"name": "10.0.0.70:x", "advertise": "10.0.0.7"}, "contradict each other"),
         ({"broadcast": ["::1"]}, "must be an IPv4 broadcast address"),
         ({"beacon_targets": ["a:b"]}, "must be host or host:port"),
         ({"beacon_targets": ["a:0"]}, "port from 1 to 65535"),
