@@ -229,7 +229,7 @@ async def test_a_predecessor_that_used_to_say_that_it_is_there_falls_silent(star
 
 async def test_an_original_may_be_silent_for_long(start: Start) -> None:
     """2.6: it never says that it is there"""
-    node = await start(times={"silence_s": 0.2})
+    node = await start(times={"silence_s": 0.2, "idle_s": 0.1})
     wire = await connect(node)
     wire.say(leader(HIGHEST))
     await wire.hears(b"A")
