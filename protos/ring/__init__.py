@@ -3,7 +3,7 @@
 `messages` has what nodes say, and the limits, on one screen; `link` is that on a connection of two nodes, `beacons` in
 datagrams; `frames` is what queue operations look like, and in the ring; `client` reads those of one client, `requests`
 are their events, `replies` the octets of the answers and of a client's questions; `relay` decides what becomes of what
-comes round, by `laps` and `recent`; `routes` are its decisions; `window` knows what the successor has not answered.
+comes round, by `laps`, `copies` and `recent`; `routes` are its decisions; `window` knows what is not answered yet.
 `node` joins `tail`, `head` and `election`, each a table; `vacancy`, `circling` and `vain` know of
 leaders that are missing, names that are gone, and tails that wait in vain.
 """

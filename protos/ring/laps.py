@@ -43,7 +43,7 @@ class Laps:
         self._me = me
         self._limit = max_laps
         self._seed = seed
-        self._number = 0  # of questions
+        self._number = 0  # of ids
         self._passes: Recent[Passes] = Recent(remembered)
         self._asked: Recent[tuple[bytes, bool]] = Recent(
             remembered
@@ -80,13 +80,17 @@ class Laps:
             ask_at = max(passes.ask_at, passes.count + self._limit)
             self._passes.put(digest, Passes(passes.count, ask_at))
 
+    def new_id(self) -> bytes:
+        """A request id that nobody has seen."""
+        self._number += 1
+        number = self._number.to_bytes(8, "big")
+        return blake2b(number + self._me, digest_size=ID, key=self._seed).digest()
+
     def _ask(self, digest: bytes, name: bytes) -> Around:
         return Around(self._question(digest, name, True), self._question(digest, name, False))
 
     def _question(self, digest: bytes, name: bytes, is_first: bool) -> bytes:
-        self._number += 1
-        number = self._number.to_bytes(8, "big")
-        request_id = blake2b(number + self._me, digest_size=ID, key=self._seed).digest()
+        request_id = self.new_id()
         self._asked.put(request_id, (digest, is_first))
         return encode_frame(Frame(Operation.ERROR, name, QUEUE, digest, request_id))
 

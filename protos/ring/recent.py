@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import ItemsView
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
@@ -33,6 +34,10 @@ class Recent(Generic[Value]):
         self._values.move_to_end(key)
         if len(self._values) > self._size:
             self._values.popitem(last=False)
+
+    def items(self) -> ItemsView[bytes, Value]:
+        """Those used longest ago first."""
+        return self._values.items()
 
     def pop(self, key: bytes) -> Value | None:
         return self._values.pop(key, None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from protos.ring.frames import NO_ID, REPLIES, Frame, parse_frame
+from protos.ring.copies import Copies
+from protos.ring.frames import NO_ID, REPLIES, Frame, Operation, encode_frame, parse_frame
 from protos.ring.laps import NOTHING, Around, Laps, asked_in, digest_of
 from protos.ring.recent import Recent
 from protos.ring.routes import Answer, CameBack, Deliver, Drop, PassOn, Request, Route, Settle, TakenOff, Why
+
+MARKS = b"ring/mark"  # the queue that marks name
 
 
 class Relay:
@@ -17,14 +20,13 @@ class Relay:
     What `route` says is carried out in the order in which it was asked: what is passed on stays in order.
     """
 
-    __slots__ = ("_laps", "_me", "_mine", "_seen")
+    __slots__ = ("_laps", "_mark", "_me", "_mine", "_seen")
 
     def __init__(self, me: bytes, max_laps: int = 3, remembered: int = 100_000, seed: bytes = b"") -> None:
         self._me = me
         self._seen: Recent[bool] = Recent(remembered)  # by mark: was it carried out here?
-        self._mine: Recent[int] = Recent(
-            remembered
-        )  # by digest: copies that I put on, and did not take off yet
+        self._mine = Copies(remembered)
+        self._mark = NO_ID  # the request id of the one that is on its way
         self._laps = Laps(me, max_laps, remembered, seed)
 
     def route(self, payload: bytes) -> Route:
@@ -38,6 +40,10 @@ class Relay:
             return self._route_unframed(payload)
         if frame.request_id == NO_ID:
             return self._route_without_id(frame, payload)
+        if frame.request_id == self._mark:
+            self._mark = NO_ID
+            self._mine.mark_came_back()
+            return Drop(Why.MARK)
         if self._laps.is_mine(frame.request_id):
             return Drop(Why.NOBODY_CLAIMS)
         if frame.sender == self._me:
@@ -62,10 +68,21 @@ class Relay:
         """
         frame = parse_frame(payload)
         if frame is None:
-            digest = digest_of(payload)
-            self._mine.put(digest, (self._mine.get(digest) or 0) + 1)
+            self._mine.put_on(digest_of(payload))
         elif frame.operation in REPLIES and frame.sender != self._me:
             self._remember(frame, served=False)
+
+    @property
+    def wants_mark(self) -> bool:
+        """Whether something that this node put on may still come back."""
+        return len(self._mine) > 0
+
+    def mark(self) -> bytes:
+        """A USER payload to be queued for the successor: when it comes back, what has been put on by now is not due any
+        more. One that was on its way counts as lost."""
+        self._mine.mark()
+        self._mark = self._laps.new_id()
+        return encode_frame(Frame(Operation.ERROR, self._me, MARKS, b"", self._mark))
 
     def _remember(self, frame: Frame, served: bool) -> None:
         if frame.request_id != NO_ID:
@@ -78,7 +95,7 @@ class Relay:
             return Request(frame, again=True) if served and frame.operation not in REPLIES else Drop(Why.SEEN)
         digest = asked_in(frame)
         if digest is not None:
-            if self._mine.get(digest):
+            if self._mine.has(digest):
                 return Drop(Why.CLAIMED)
             self._laps.heard(digest)
         return _route_others(frame, NOTHING)
@@ -91,17 +108,10 @@ class Relay:
 
     def _route_unframed(self, payload: bytes) -> Route:
         digest = digest_of(payload)
-        if self._take_off(digest):
+        if self._mine.take_off(digest):
             return TakenOff()
         around = self._laps.judge(digest, None)
         return Drop(Why.LAPS) if around is None else Deliver(payload, around)
-
-    def _take_off(self, digest: bytes) -> bool:
-        """Whether a copy of mine was due back: each counts once."""
-        copies = self._mine.pop(digest)
-        if copies is not None and copies > 1:
-            self._mine.put(digest, copies - 1)
-        return copies is not None
 
 
 def _route_mine(frame: Frame) -> Route:

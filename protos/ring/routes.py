@@ -22,6 +22,7 @@ class Why(enum.Enum):
     LAPS = "laps"  # it went round again and again, and nobody claims it (5.7)
     CLAIMED = "claimed"  # somebody's question about what I put on: it is not lost, I take it off myself (5.7)
     NOBODY_CLAIMS = "nobody_claims"  # my own question: nobody took it off (5.7)
+    MARK = "mark"  # my own mark: what I put on before it has come back, or was kept (5.5)
 
 
 @dataclass(frozen=True, slots=True)

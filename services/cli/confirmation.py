@@ -18,6 +18,7 @@ from services.store.rqp_binding import Protocol
 CARRIER = "rqp-"  # how sessions of the edges begin that carry messages away
 SHORTEST_S, LONGEST_S = 0.02, 0.5  # between two questions; messages that get through mostly do at once
 NEWS_S = 1.0  # how often it is looked why nothing comes
+LAST_S = 1.0  # for all that is asked after the time is over
 UNCARRIED_S = 30.0  # without an edge for the queue; one that restarts, or takes over, needs less
 
 
@@ -62,8 +63,7 @@ class Confirmation:
             self._output.note(f"not waited for: {where}")
             raise
         finally:
-            with suppress(StoreError):
-                await self._watch.close()
+            await self._close()
         if fate is None:
             raise self._overdue(timeout_s or 0.0)
         if fate.ending is Ending.DEAD:
@@ -99,11 +99,23 @@ class Confirmation:
         return fate
 
     async def _last_look(self) -> Fate | None:
-        """It may have ended at the last moment; if not, this is why."""
-        fate = await self._look()
-        if fate is None and not isinstance(self._trouble, _Away):
-            await self._look_why()
-        return fate
+        """It may have ended at the last moment; if not, this is why. A store that is silent is not waited for."""
+        try:
+            async with asyncio.timeout(LAST_S):
+                fate = await self._look()
+                if fate is None and not isinstance(self._trouble, _Away):
+                    await self._look_why()
+                return fate
+        except TimeoutError:
+            self._trouble = _Away(StoreUnavailable.reason, "the store does not answer")
+            return None
+
+    async def _close(self) -> None:
+        """A store that is not there forgets by itself that somebody has waited."""
+        if not isinstance(self._trouble, _Away):
+            with suppress(StoreError, TimeoutError):
+                async with asyncio.timeout(LAST_S):
+                    await self._watch.close()
 
     async def _look(self) -> Fate | None:
         """Raises StoreError, but not for a store that may be on its way back: the message is in it."""
@@ -165,7 +177,8 @@ class Confirmation:
             raise self._erred(self._trouble if self._trouble.label == NOT_CARRIED.label else NOT_CARRIED)
 
     def _say(self, trouble: Trouble) -> None:
-        if trouble != self._trouble and trouble.text:
+        """Once, in whatever words: those of a store that is away change with each question."""
+        if trouble.label != self._trouble.label and trouble.text:
             self._output.note(f"waiting: {trouble.label}: {trouble.text}")
         self._trouble = trouble
 

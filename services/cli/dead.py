@@ -17,7 +17,7 @@ from services.cli.letters import export, import_
 from services.cli.message import encoded_body
 from services.cli.output import Advance, Output
 from services.cli.selection import filtered, must_be_some, pages, reasons_of, selection
-from services.cli.streams import write_all
+from services.cli.streams import sync, write_all
 from services.cli.text import PREVIEW_OCTETS, age, count, preview
 from services.store import DeadLetter, DeadLetters, Filter, Queue, Store, StoreError
 from services.store.dead import PAGE, WHOLE
@@ -92,6 +92,7 @@ async def show(store: Store, output: Output, queue: str, id: str, raw: bool) -> 
         raise not_found(f"queue {queue!r} has no dead letter {id!r}; see `penstock dead list {queue}`")
     if raw:
         await write_all(sys.stdout.fileno(), letter.body)
+        sync(sys.stdout.fileno())
     elif output.as_json:
         output.record(_described(letter))
     else:

@@ -14,7 +14,7 @@ from services.cli.command import Seconds, store_command
 from services.cli.exits import Exit, Failure, usage
 from services.cli.message import Show, acquired, asker_of, body_writer, contents, json_lines
 from services.cli.output import Advance, Output
-from services.cli.streams import write_all
+from services.cli.streams import sync, write_all
 from services.cli.text import age, preview
 from services.store import Delivery, Queue, Store, StoreError
 from services.store import records as record
@@ -45,6 +45,8 @@ class Getting:
             await write_all(sys.stdout.fileno(), self.show(delivery))
             self.got += delivery.count
             advance(delivery.count)
+        if taken:
+            sync(sys.stdout.fileno())  # before they are settled
         if not self.keeps:
             written, self.held = self._leased(), []
             if written:
@@ -123,6 +125,8 @@ async def peek(store: Store, output: Output, queue: str, number: int, raw: bool)
         show = json_lines if output.as_json else body_writer(number + 1, False)
         for delivery in deliveries:
             await write_all(sys.stdout.fileno(), show(delivery))
+        if deliveries:
+            sync(sys.stdout.fileno())
     else:
         now_ms = await store.now_ms()
         rows = [_row(delivery, content, now_ms) for delivery in deliveries for content in contents(delivery)]

@@ -16,11 +16,11 @@ from services.cli.exits import Exit, Failure, failure_of, not_found, usage
 from services.cli.message import asker_of, origin
 from services.cli.output import Output
 from services.cli.selection import filtered
-from services.cli.streams import open_input, read_chunks, write_all
+from services.cli.streams import open_input, read_chunks, sync, write_all
 from services.cli.text import count
 from services.store import DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
 from services.store import records as record
-from services.store.dead import PAGE, PAGE_OCTETS
+from services.store.dead import PAGE, PAGE_OCTETS, DeadLetter
 from services.store.errors import OutcomeUnknown
 
 if TYPE_CHECKING:
@@ -73,23 +73,30 @@ async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: 
     one = _chosen()
     if sys.stdout.isatty():
         raise usage("this is not for a terminal: send it into a file, as in `> dead.bin`")
-    from services.kit.letters import Letter
-
     found = await store.find(queue)
     letters = DeadLetters(store.look_at(found.domain), found)
     number = 0
     missing = set(ids)
     with output.progress("exported", None) as advance:
-        async for letter in letters.matching(wanted):
-            await write_all(sys.stdout.fileno(), one.encode(Letter(letter.body, letter.reason)))
+        async for identifier in written(letters.matching(wanted), one, sys.stdout.fileno()):
             number += 1
-            missing.discard(letter.id)
+            missing.discard(identifier)
             advance(1)
     output.note(f"exported {count(number, 'dead letter')} of {found.name}")
     if absent := [repr(one) for one in sorted(missing) if await letters.find(one) is None]:
         raise not_found(
             f"queue {queue!r} has no dead letter {', '.join(absent)}; see `penstock dead list {queue}`"
         )
+
+
+async def written(letters: AsyncIterator[DeadLetter], one: LetterFormat, fd: int) -> AsyncIterator[str]:
+    """The id of each that has been handed over; in the end all are on the disk, if that is a file. Raises OSError."""
+    from services.kit.letters import Letter
+
+    async for letter in letters:
+        await write_all(fd, one.encode(Letter(letter.body, letter.reason)))
+        yield letter.id
+    sync(fd)
 
 
 @click.command("import", cls=LetterCommand)

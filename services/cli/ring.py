@@ -73,6 +73,22 @@ class Seen:
         return None if self.is_silent else self.told.get("leader")
 
     @property
+    def is_away(self) -> bool:
+        """It says why it takes no part."""
+        return not self.is_silent and bool(self.told.get("away"))
+
+    @property
+    def is_led(self) -> bool:
+        """Whether it knows of somebody who leads now."""
+        return not self.is_silent and bool(self.told.get("is_led", True))
+
+    @property
+    def is_linked(self) -> bool:
+        """On both sides."""
+        links = self.told.get("predecessor"), self.told.get("successor")
+        return not self.is_silent and None not in links
+
+    @property
     def is_leader(self) -> bool:
         return not self.is_silent and bool(self.told.get("is_leader"))
 
@@ -95,18 +111,29 @@ class Group:
     def __init__(self, number: int, nodes: list[Seen]) -> None:
         self.number = number
         self.chains = list(chains(_following(nodes)))
-        places = {
-            name: place for place, name in enumerate(name for each in self.chains for name in each.names)
-        }
+        names = [name for each in self.chains for name in each.names]
+        places = {name: place for place, name in enumerate(names)}
         self.nodes = sorted(nodes, key=lambda seen: places.get(seen.name, len(places)))
-        names = {seen.name for seen in nodes}
-        elsewhere = {seen.leader for seen in nodes if seen.leader is not None} - names
-        self.leaders = [seen.name for seen in nodes if seen.is_leader] or sorted(elsewhere)
+        self.leaders = [seen.name for seen in nodes if seen.is_leader] or self._leaders_elsewhere()
 
     @property
-    def is_ring(self) -> bool:
-        """One, of all that are there."""
-        return len(self.chains) == 1 and self.chains[0].is_closed
+    def is_ring(self) -> bool | None:
+        """One, of all that are there. None: there are others between those that this store knows of."""
+        if any(each.is_closed for each in self.chains):
+            return len(self.chains) == 1
+        heard = [seen for seen in self.nodes if not seen.is_silent]
+        return False if self._open_ends() or (heard and all(seen.is_away for seen in heard)) else None
+
+    def _open_ends(self) -> set[str]:
+        """Those here who lack a neighbour, and take part."""
+        return {seen.name for seen in self.nodes if not (seen.is_silent or seen.is_away or seen.is_linked)}
+
+    def _leaders_elsewhere(self) -> list[str]:
+        """By their followers' account. Nobody leads an open ring, whatever they think who are far from the gap."""
+        open_ends = self._open_ends()
+        in_open = {name for each in self.chains if open_ends & set(each.names) for name in each.names}
+        told = {seen.leader for seen in self.nodes if seen.is_led and seen.name not in in_open}
+        return sorted(name for name in told - {seen.name for seen in self.nodes} if name is not None)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -121,7 +148,15 @@ class Group:
         led = f"led by {', '.join(self.leaders)}" if self.leaders else "without a leader"
         if self.is_ring:
             return f"group {self.number}: a ring of {len(self.chains[0].names)}, {led}"
-        return f"group {self.number}: {count(len(self.nodes), 'node')} with this store, no ring by themselves, {led}"
+        return (
+            f"group {self.number}: {count(len(self.nodes), 'node')} with this store, {self._shape()}, {led}"
+        )
+
+    def _shape(self) -> str:
+        if self.is_ring is None:
+            heard = any(not seen.is_silent for seen in self.nodes)
+            return "part of a ring that is not all seen from here" if heard else "all silent"
+        return "not one ring" if any(each.is_closed for each in self.chains) else "no ring"
 
 
 def _following(nodes: list[Seen]) -> dict[str, str | None]:
@@ -163,8 +198,8 @@ def _show(output: Output, group: Group) -> None:
         _rows(group.nodes),
     )
     for seen in group.nodes:
-        if not seen.is_silent and (why := seen.told.get("away")):
-            output.line(f"{seen.name} takes no part: {why}")
+        if seen.is_away:
+            output.line(f"{seen.name} takes no part: {seen.told['away']}")
 
 
 def _rows(nodes: Iterable[Seen]) -> Iterator[tuple[str, ...]]:
@@ -174,11 +209,21 @@ def _rows(nodes: Iterable[Seen]) -> Iterator[tuple[str, ...]]:
             seen.name,
             _link(told.get("predecessor"), seen),
             _link(told.get("successor"), seen),
-            "itself" if told.get("is_leader") else str(told.get("leader", "")),
+            _leader(told),
             str(told.get("member_count", "")),
             _last_break(told.get("last_break"), seen),
             f"silent for {age(seen.written_ms)}" if seen.is_silent else f"{age(seen.written_ms)} ago",
         )
+
+
+def _leader(told: dict[str, Any]) -> str:
+    """Whom it goes by, or went by until nobody led any more."""
+    if told.get("is_leader"):
+        return "itself"
+    leader = str(told.get("leader", ""))
+    if told.get("is_led", True):
+        return leader
+    return "none" if leader == told.get("name") else f"none, was {leader}"
 
 
 def _link(link: dict[str, Any] | None, seen: Seen) -> str:

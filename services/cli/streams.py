@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
 import sys
@@ -21,9 +22,13 @@ def open_input(file: Path | None) -> int:
     if file is None or str(file) == "-":
         return sys.stdin.fileno()
     try:
-        return os.open(file, os.O_RDONLY)
+        fd = os.open(file, os.O_RDONLY)
     except OSError as error:
         raise usage(f"{file} cannot be read: {error.strerror}") from None
+    if stat.S_ISDIR(os.fstat(fd).st_mode):  # it can be opened
+        os.close(fd)
+        raise usage(f"{file} cannot be read: {os.strerror(errno.EISDIR)}")
+    return fd
 
 
 async def read_chunks(fd: int) -> AsyncIterator[bytes]:
@@ -54,16 +59,24 @@ async def read_pieces(fd: int, separator: bytes, max_bytes: int) -> AsyncIterato
 
 
 async def write_all(fd: int, data: bytes) -> None:
-    """Returns when all of it has been handed over; to a file, when it is on the disk. Raises OSError."""
+    """Returns when all of it has been handed over: whether it is on a disk, `sync` knows. Raises OSError."""
     loop = asyncio.get_running_loop()
-    is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+    is_file = _is_file(fd)
     view = memoryview(data)
     while view:
         if not is_file:
             await _wait(fd, loop.add_writer, loop.remove_writer)
         view = view[os.write(fd, view if is_file else view[:WRITE_BYTES]) :]
-    if is_file:
+
+
+def sync(fd: int) -> None:
+    """Returns when all that was written to a file is on the disk. Raises OSError. Costs as much as many messages."""
+    if _is_file(fd):
         os.fsync(fd)
+
+
+def _is_file(fd: int) -> bool:
+    return stat.S_ISREG(os.fstat(fd).st_mode)
 
 
 async def _wait(fd: int, add: Callable[..., Any], remove: Callable[[int], Any]) -> None:

@@ -55,11 +55,11 @@ class Acceptor:
 
     def close(self) -> None:
         """Who has connected already is let in first: closing the socket would meet him with a reset."""
-        if self._rest is not None:
-            self._rest.cancel()
         self._loop.remove_reader(self._sock)
         while self._accept_batch():
             pass
+        if self._rest is not None:  # from before, or without room for who has connected
+            self._rest.cancel()
         self._sock.close()
 
     def _watch(self) -> None:
@@ -86,4 +86,6 @@ class Acceptor:
         """Trying again at once would only burn the processor: those who wait stay in the backlog."""
         log.error("cannot accept: %s", error.strerror, extra={"action": "accept_failed"})
         self._loop.remove_reader(self._sock)
+        if self._rest is not None:
+            self._rest.cancel()
         self._rest = self._loop.call_later(REST_S, self._watch)

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from services.cli.letters import Incoming, _pages
+from services.cli.letters import Incoming, _pages, written
 from services.kit.letters import formats
 from services.store import Store, StoreError, StoreUnavailable
-from services.store.dead import PAGE
+from services.store.dead import PAGE, DeadLetters
 from services.store.errors import OutcomeUnknown
 from tests.cli.shell import PATIENCE_S, Shell
 from tests.cli.test_dead import bury
@@ -43,6 +43,35 @@ def test_what_is_exported_is_garbage_msgs(shell: Shell, queue: str) -> None:
     assert done.out == garbage(b"a", INJURED) + garbage(b"\x00b", PARTIALLY_RECEIVED) + garbage(b"", ZOMBIE)
     assert done.err == f"exported 3 dead letters of {queue}\n"
     assert shell.stats(queue)["dead_letters"] == 3  # they stay
+
+
+class Disk:
+    """A file, and how much of it was there each time that it was put on the disk."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = path
+        self.synced: list[int] = []
+        monkeypatch.setattr(os, "fsync", lambda fd: self.synced.append(os.fstat(fd).st_size))
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(tmp_path / "dead.bin", monkeypatch)
+
+
+def test_what_is_exported_is_put_on_the_disk_once(shell: Shell, queue: str, disk: Disk) -> None:
+    """Not each letter by itself, and all of them in the end."""
+    bury(shell, queue, *(("zombie", b"x") for _ in range(PAGE + 1)))
+
+    async def export(store: Store) -> None:
+        found = await store.find(queue)
+        letters = DeadLetters(store.look_at(found.domain), found)
+        with disk.path.open("wb") as file:
+            ids = [one async for one in written(letters.matching(), formats()["garbage-msg"], file.fileno())]
+        assert len(ids) == PAGE + 1
+
+    shell.with_store(export)
+    assert disk.synced == [(PAGE + 1) * len(garbage(b"x", ZOMBIE))]
 
 
 def test_reasons_that_the_document_does_not_name_are_the_nearest(shell: Shell, queue: str) -> None:
@@ -272,6 +301,8 @@ def test_wrong_use(shell: Shell, queue: str, tmp_path: Path) -> None:
         assert shell.fails("dead", command, "nowhere", GARBAGE, code=4).startswith("queue_unknown: ")
     missing = ("dead", "import", queue, GARBAGE, "--file", str(tmp_path / "none"))
     assert "cannot be read: No such file" in shell.fails(*missing, code=2)
+    folder = ("dead", "import", queue, GARBAGE, "--file", "/")
+    assert shell.fails(*folder, code=2) == "usage: / cannot be read: Is a directory"
     with shell.terminal("dead", "export", queue, GARBAGE) as terminal:
         assert terminal.end() == 2
         eventually(lambda: terminal.sees("this is not for a terminal"))

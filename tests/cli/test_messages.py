@@ -5,12 +5,17 @@ from __future__ import annotations
 import base64
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from services.cli.get import Getting
+from services.cli.message import asker_of, body_writer
+from services.store import Delivery, Store
+from services.store.asking import Asker
 from tests.cli.shell import Shell
 from tests.servers import eventually
 
@@ -200,6 +205,34 @@ def test_a_full_disk_keeps_the_message_in_the_queue(shell: Shell, queue: str) ->
     assert getting.returncode == 74
     assert error == "penstock: io_error: No space left on device\n"
     assert shell.run("get", queue).out == b"precious"
+
+
+def test_messages_are_on_the_disk_before_they_are_settled(
+    shell: Shell, queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/cli.md, get: all that are settled together at once, not one by one."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_size))
+    for body in ("one", "two", "three"):  # an entry each
+        shell.run("put", queue, body)
+
+    async def get(store: Store) -> None:
+        found = await store.find(queue)
+        with (tmp_path / "bodies").open("wb") as file, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", file)
+            getting = Getting(found, await asker_of(store, found), 10, False, body_writer(10, False))
+            settle = Asker.settle
+
+            async def settled(asker: Asker, written: list[Delivery]) -> None:
+                assert synced == [len("one\ntwo\nthree\n")]
+                await settle(asker, written)
+
+            patch.setattr(Asker, "settle", settled)
+            assert await getting.step(lambda _: None)
+
+    shell.with_store(get)
+    assert len(synced) == 1
+    assert shell.stats(queue)["ready"] == 0
 
 
 @pytest.mark.parametrize("command", ["queue show", "peek", "peek --json", "doctor --json"])

@@ -87,12 +87,14 @@ def test_a_node_that_does_not_write_any_more_is_silent(board: Shell) -> None:
     write(board, 7001, *RING[:2])
     write(board, 7001, RING[2], silent_ms=60_000)
     told = board.run("ring", "status", "--group", "7001", "--json").object
-    assert not told["is_ring"]
+    assert told["is_ring"] is None, "it has died, or has no store"
     assert told["leaders"] == []
     assert [node["is_silent"] for node in told["nodes"]] == [False, False, True]
     assert told["chains"] == [{"nodes": ["a:1", "b:1", "c:1"], "is_closed": False}]
     lines = board.run("ring", "status", "--group", "7001").text.splitlines()
-    assert lines[0] == "group 7001: 3 nodes with this store, no ring by themselves, without a leader"
+    assert lines[0] == (
+        "group 7001: 3 nodes with this store, part of a ring that is not all seen from here, without a leader"
+    )
     assert lines[-1].rstrip().endswith("silent for 1m")
 
 
@@ -115,6 +117,80 @@ def test_nodes_with_another_store_are_told_of_by_their_neighbours(board: Shell) 
     assert told["is_ring"]
     first = board.run("ring", "status", "--group", "7001").text.splitlines()[0]
     assert first == "group 7001: a ring of 3, led by c:1"
+
+
+def status(shell: Shell) -> tuple[dict[str, Any], str]:
+    """What it says of group 7001, and the first line for people."""
+    told = shell.run("ring", "status", "--group", "7001", "--json").object
+    return told, shell.run("ring", "status", "--group", "7001").text.splitlines()[0]
+
+
+def test_a_whole_ring_of_which_one_node_is_here(board: Shell) -> None:
+    """Five systems, each with its store: nothing is known to be open"""
+    write(board, 7001, document("a:1", predecessor=link("e:1"), successor=link("b:1")))
+    told, first = status(board)
+    assert told["is_ring"] is None
+    assert told["chains"] == [{"nodes": ["e:1", "a:1", "b:1"], "is_closed": False}]
+    assert first == (
+        "group 7001: 1 node with this store, part of a ring that is not all seen from here, led by c:1"
+    )
+
+
+@pytest.mark.parametrize(
+    "links", [{}, {"predecessor": link("b:1")}, {"successor": link("b:1")}], ids=["none", "behind", "before"]
+)
+def test_a_ring_that_is_open_here(board: Shell, links: dict[str, Any]) -> None:
+    """And so has no leader (ring.md 4.4), whoever was it (4.1)"""
+    write(board, 7001, document("a:1", leader="z:1", is_led=False, **links))
+    told, first = status(board)
+    assert told["is_ring"] is False
+    assert told["leaders"] == []
+    assert first == "group 7001: 1 node with this store, no ring, without a leader"
+    assert "none, was z:1" in board.run("ring", "status", "--group", "7001").text
+
+
+def test_who_is_far_from_the_gap_may_still_believe_in_a_leader(board: Shell) -> None:
+    """4.4: he has gone, or has heard of the gap; in another ring of the same store they know better"""
+    first = document("a:1", leader="z:1", is_led=False, successor=link("b:1"))
+    write(board, 7001, first, document("b:1", leader="z:1", predecessor=link("a:1"), successor=link("x:1")))
+    told, _ = status(board)
+    assert (told["is_ring"], told["leaders"]) == (False, [])
+    write(board, 7001, document("e:1", leader="y:1", predecessor=link("y:1"), successor=link("y:1")))
+    told, line = status(board)
+    assert (told["is_ring"], told["leaders"]) == (False, ["y:1"])
+    assert line == "group 7001: 3 nodes with this store, not one ring, led by y:1"
+
+
+def test_a_leader_who_is_not_heard_any_more(board: Shell) -> None:
+    """4.6"""
+    links = {"predecessor": link("y:1"), "successor": link("x:1")}
+    write(board, 7001, document("a:1", leader="z:1", is_led=False, **links))
+    told, _ = status(board)
+    assert (told["is_ring"], told["leaders"]) == (None, [])
+
+
+def test_a_node_that_takes_no_part_opens_no_ring(board: Shell) -> None:
+    """4.7"""
+    away = document("d:1", leader="c:1", is_led=False, away="the store refuses")
+    write(board, 7001, away)
+    assert status(board)[0]["is_ring"] is False
+    write(board, 7001, document("a:1", predecessor=link("c:1"), successor=link("b:1")))
+    told, _ = status(board)
+    assert (told["is_ring"], told["leaders"]) == (None, ["c:1"])
+    assert board.run("ring", "status", "--group", "7001").text.endswith(
+        "d:1 takes no part: the store refuses\n"
+    )
+    write(board, 7001, *RING)
+    told, first = status(board)
+    assert (told["is_ring"], told["leaders"]) == (False, ["c:1"])
+    assert first == "group 7001: 4 nodes with this store, not one ring, led by c:1"
+
+
+def test_where_all_are_silent(board: Shell) -> None:
+    write(board, 7001, *RING, silent_ms=60_000)
+    told, first = status(board)
+    assert (told["is_ring"], told["leaders"]) == (None, [])
+    assert first == "group 7001: 3 nodes with this store, all silent, without a leader"
 
 
 def test_names_of_strangers_do_no_harm(board: Shell) -> None:

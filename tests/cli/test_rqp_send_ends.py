@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from services.cli import confirmation
-from services.cli.confirmation import Confirmation
+from services.cli.confirmation import LAST_S, Confirmation
 from services.cli.exits import Failure
 from services.cli.output import Output
 from services.store import QueueSpec, Store, StoreUnavailable, records
 from services.store.asking import Asker
+from services.store.connect import REPLY_TIMEOUT_S
 from services.store.delivery import Delivery
 from services.store.fates import Watch
 from tests.cli.shell import Shell
@@ -156,9 +157,9 @@ def test_why_it_waits(quiet: Shell, server: Server) -> None:
     assert fates(server) == []
 
 
-async def _confirmed(store: Store, timeout_s: float | None) -> str:
+async def _confirmed(store: Store, timeout_s: float | None, *, as_json: bool = True) -> str:
     """'' if it was; else the label that the command ends with."""
-    waiting = Confirmation(store, Output(as_json=True), await store.find(GOAL), is_certain=True)
+    waiting = Confirmation(store, Output(as_json=as_json), await store.find(GOAL), is_certain=True)
     try:
         await waiting.of(records.encode(b"a message"), timeout_s)
     except Failure as failure:
@@ -323,6 +324,39 @@ def test_the_store_stays_away(quiet: Shell, server: Server) -> None:
     told, said = sending.end(5)
     assert told == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
     assert "stored in away, but " in said
+
+
+def test_the_store_falls_silent(quiet: Shell, server: Server) -> None:
+    """Once the time is over it is not waited for: neither for a last answer, nor to tell it that nobody waits."""
+    sending = Sending(quiet, "--timeout", "3")
+    server.stop()
+    try:
+        began = time.monotonic()
+        told, said = sending.end(5)
+        took_s = time.monotonic() - began
+    finally:
+        server.cont()
+    assert told == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
+    assert json.loads(said)["message"] == "stored in away, but the store does not answer"
+    assert took_s < 3 + LAST_S + REPLY_TIMEOUT_S / 2
+
+
+def test_one_trouble_in_two_texts_is_told_once(
+    quiet: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A store that is silent says so in turns: to whoever asks it, and to those who wait for that one."""
+    look, texts = Watch.look, iter(("it does not answer", "others wait for it already") * 2)
+
+    async def fail(watch: Watch) -> Any:
+        if (text := next(texts, None)) is not None:
+            raise StoreUnavailable(text)
+        return await look(watch)
+
+    monkeypatch.setattr(Watch, "look", fail)
+    quiet.with_store(lambda store: _confirmed(store, 1.0, as_json=False))
+    said = capfd.readouterr().err
+    assert said.count("waiting: store_unavailable: ") == 1
+    assert "it does not answer" in said
 
 
 def test_the_store_loses_everything(quiet: Shell, server: Server) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from services.kit import sockets
-from services.kit.acceptor import REST_S, bind
+from services.kit.acceptor import REST_S, Acceptor, bind
 from services.kit.gate import Gate, plain_address
 from services.kit.layers import SettingsError
 from services.kit.listener import ListenerSettings
@@ -111,6 +111,28 @@ async def test_without_descriptors_those_who_wait_are_served_later(
         await server.session(3)
         for stranger in strangers:
             stranger.close()
+
+
+@pytest.mark.parametrize("rests", [False, True])
+async def test_closing_without_descriptors_ends_the_rests(
+    descriptor_limits: tuple[int, int], caplog: pytest.LogCaptureFixture, rests: bool
+) -> None:
+    """Whoever waits could not be let in; nobody looks for him on a socket that is closed."""
+    loop, errors = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    acceptor = Acceptor(bind("127.0.0.1", 0, reuse_port=False), 16, lambda sock, *_: sock.close())
+    with socket.socket() as stranger, socket.socket() as probe:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno() + 1, descriptor_limits[1]))
+        stranger.connect(acceptor.address)
+        if rests:
+            await until(lambda: any(vars(r).get("action") == "accept_failed" for r in caplog.records))
+        acceptor.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, descriptor_limits)
+        over = asyncio.Event()
+        loop.call_later(1.5 * REST_S, over.set)
+        await over.wait()
+    assert sum(vars(r).get("action") == "accept_failed" for r in caplog.records) == 1 + rests
+    assert errors == []
 
 
 async def test_stopping_lets_in_who_has_connected_already() -> None:

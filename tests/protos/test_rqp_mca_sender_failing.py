@@ -82,6 +82,19 @@ def test_a_message_that_gets_through_makes_up_for_it() -> None:
     assert answered(sender, "b", "a", now=2.0) == [RequestQueue("a")]  # b has still failed
 
 
+def test_who_failed_and_takes_a_message_then_is_as_good_as_others() -> None:
+    """3.5: only until a message has got through to it."""
+    sender = sending("a", "b")
+    sender.lost("a", 1.0)
+    answered(sender, "a", now=1.0)
+    assert RequestQueue("a") in sender.on_time(3.0), "nobody else has answered in time"
+    sender.received("a", YOURS, 3.0)
+    assert sender.received("a", CONFIRM, 3.0) == [Remove(1)]
+    sender.lost("a", 4.0)
+    sender.put(RELIABLE, 1, 4.0)
+    assert answered(sender, "a", "b", now=4.0) == [RequestQueue("a")]
+
+
 def test_who_left_the_list_comes_back_as_if_it_were_new() -> None:
     sender = sending("a", "b")
     sender.lost("a", 1.0)

@@ -118,6 +118,7 @@ class LiveEdge(Live[RqpSettings]):
         return str((await self.stats(queue))["condition"])
 
     async def has_condition(self, queue: Queue, beginning: str) -> bool:
+        assert beginning
         return (await self.condition(queue)).startswith(beginning)
 
     async def has_no_condition(self, queue: Queue) -> bool:

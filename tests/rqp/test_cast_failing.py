@@ -12,6 +12,7 @@ import pytest
 from protos.rqp_cast import Quality, Result, Sender, SenderAction
 from services.kit.sockets import reset_on_close
 from services.rqp.cast import stock
+from services.rqp.cast.ports import Whom
 from services.store import Queue
 from services.store.asking import Asker
 from services.store.claims import Claims
@@ -225,7 +226,23 @@ async def test_a_receiver_that_does_not_confirm_keeps_no_ports_from_others(
             assert (await other.data())[12:] == body
             await other.confirm(approval, Result.SUCCESS)
     await until(lambda: edge.is_empty(good))
-    await until(lambda: edge.has_condition(good, ""))
+    await until(lambda: edge.has_no_condition(good))
+
+
+async def test_a_port_of_a_cancelled_attempt_rests(machines: Machines, receiver: HandReceiver) -> None:
+    """1.2: its receiver was told of it, and may say something late; for others it is free."""
+    edge = await machines.sender(port_rest_s=600.0, sender_ports=port_range(1), connect_timeout_s=20.0)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    port = receiver.data_port.getsockname()[1]
+    receiver.data_port.close()
+    receiver.data_port = Closed(port)
+    await receiver.chosen()
+    await edge.service.stop_taking()
+    sending = agent(edge).sending
+    assert sending is not None
+    assert sending._ports.has(1)
+    assert not sending._ports.has(1, Whom(THERE, 0))
 
 
 async def test_what_is_out_may_be_confirmed_while_the_edge_drains(

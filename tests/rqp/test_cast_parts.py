@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from typing import Any
 
@@ -112,6 +113,7 @@ def test_forged_addresses_cost_bounded_memory() -> None:
 
 
 PEER, OTHER = Whom("10.0.0.1", 7), Whom("10.0.0.2", 7)
+AWAY = "192.0.2.1"  # no machine has it (RFC 5737)
 
 
 class Machine:
@@ -255,6 +257,29 @@ async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
     assert not ports.has(1)
     ports.close()
     (await waiting).close(rests=False)
+
+
+async def test_ports_of_an_address_that_is_away() -> None:
+    """1.2: the machine may have it again, and then all of them."""
+    ports = Ports(AWAY, CastSettings(sender_ports=port_range(2)).sender_range, 60.0)
+    for _ in range(3):
+        assert ports.open(PEER) is None
+        assert ports.has(2, PEER)
+
+
+async def test_a_number_whose_port_could_not_be_opened_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1.2: whatever the system said."""
+
+    def fail(*_: object) -> socket.socket:
+        raise OSError(errno.EIO, "a fault of the machine")
+
+    with Machine() as machine:
+        with monkeypatch.context() as patch:
+            patch.setattr(ports_module, "_listening", fail)
+            for _ in range(3):
+                with pytest.raises(OSError, match="a fault of the machine"):
+                    machine.one.open(PEER)
+        assert len(machine.open_all(machine.one, PEER)) == 2
 
 
 # settings

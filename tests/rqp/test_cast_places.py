@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
 
+from services.rqp.cast import places as places_module
+from services.rqp.cast import ports as ports_module
 from services.rqp.cast.places import Places
 from services.rqp.cast.ports import Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
@@ -84,6 +88,17 @@ async def test_places_of_an_address_are_had_in_turn(bench: Bench) -> None:
     assert await first
 
 
+async def test_those_who_wait_have_their_turns(bench: Bench) -> None:
+    """In the order in which they came, one place at a time."""
+    found = await bench.two(ONE)
+    first, second = await bench.waits(OTHER), await bench.waits(THIRD)
+    close(found)
+    found = await first
+    assert not second.done()
+    close(found)
+    close(await second)
+
+
 async def test_who_no_longer_waits_keeps_nothing(bench: Bench) -> None:
     """Cancelled in the step in which it got its ports."""
     found = await bench.two(ONE)
@@ -95,6 +110,24 @@ async def test_who_no_longer_waits_keeps_nothing(bench: Bench) -> None:
     close(await bench.two(THIRD, 0.0))
 
 
+async def test_a_port_without_a_second_one_goes_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the system said of the second."""
+    listening, numbers = ports_module._listening, bench.ports._idle
+    asked: list[int] = []
+
+    def fail_second(host: str, number: int) -> socket.socket:
+        asked.append(number)
+        if len(asked) == 2:
+            raise OSError(errno.EIO, "a fault of the machine")
+        return listening(host, number)
+
+    monkeypatch.setattr(ports_module, "_listening", fail_second)
+    with pytest.raises(OSError, match="a fault of the machine"):
+        await bench.two(ONE, 0.0)
+    assert len(numbers) == 2
+    close(await bench.two(ONE, 0.0))
+
+
 async def test_ports_that_another_process_frees(bench: Bench) -> None:
     """It does not tell: they are looked for again."""
     theirs = [bench.elsewhere.open(OTHER) for _ in range(2)]
@@ -103,6 +136,24 @@ async def test_ports_that_another_process_frees(bench: Bench) -> None:
         assert port is not None
         port.close(rests=False)
     close(await waiting)
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.05])
+async def test_what_another_process_frees_is_had_in_turn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, wait_s: float
+) -> None:
+    """Not by whoever looks first: one that has just come, or one whose time is up."""
+    monkeypatch.setattr(places_module, "RETRY_S", LONG_S)
+    theirs = [bench.elsewhere.open(OTHER) for _ in range(2)]
+    first = await bench.waits(ONE)
+    second = asyncio.create_task(bench.two(THIRD, wait_s))
+    if wait_s:
+        await until(lambda: bench.places.waiting == 2)
+    for port in theirs:
+        assert port is not None
+        port.close(rests=False)
+    assert await second is None
+    close(await first)
 
 
 async def test_who_waits_hears_that_ports_have_rested(machines: Machines, hands: HandSender) -> None:

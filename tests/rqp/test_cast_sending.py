@@ -88,7 +88,7 @@ async def test_no_answer_within_t_wait1(machines: Machines, receiver: HandReceiv
     assert await receiver.receive() == b"first"
     await until(lambda: edge.is_empty(queue))
     assert failed(edge, "no_answer") == 1
-    await until(lambda: edge.has_condition(queue, ""))
+    await until(lambda: edge.has_no_condition(queue))
 
 
 async def test_an_uncertain_message_without_answer_is_put_back(

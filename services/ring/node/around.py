@@ -7,6 +7,7 @@ more. A settlement is kept in the store, as whatever waits there.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections import deque
 from collections.abc import Callable
@@ -14,11 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from protos.ring import MAX_RING_MESSAGE, Frame, Operation, encode_frame, resent
+from protos.types import LocalError
 from services.ring.asking import Brought, Unserved
 from services.ring.node.counts import ASKED, TIMED_OUT, Counts
 from services.ring.node.outgoing import PASSED
 from services.ring.node.passage import Parcel
 from services.ring.node.storing import Storing
+
+log = logging.getLogger(__name__)
 
 MAX_WAITING = 10_000  # requests
 MAX_WAITING_BYTES = 32 << 20
@@ -29,6 +33,7 @@ TOO_MANY = "too many requests wait for the ring"
 TIMEOUT = "timeout"  # 5.3
 UNSERVED = "no node serves this queue"  # 5.3
 UNKNOWN = "unknown: a link broke on its way, and no node serves this queue now"  # 5.3
+FAULT = "node failed: nothing was done; its operator finds the reason in the log"
 STOPPING = "this node is stopping"
 STOPPED = "unknown: this node is stopping, and no reply has come"
 
@@ -63,8 +68,17 @@ class Asked:
 class RingAsker:
     """`services.ring.asking.Asker`, and the Departures of its requests."""
 
-    def __init__(self, me: bytes, storing: Storing, counted: Counts, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        me: bytes,
+        storing: Storing,
+        counted: Counts,
+        timeout_s: float = 30.0,
+        on_fault: Callable[[], None] = lambda: None,
+    ) -> None:
+        """on_fault: called for each fault of ours, to count it."""
         self._me = me
+        self._on_fault = on_fault
         self._count = counted.now
         self._storing = storing
         self._timeout_s = timeout_s
@@ -132,7 +146,13 @@ class RingAsker:
             self._loop.call_soon(told, Unserved(refused))
             return
         request = secrets.token_bytes(16)
-        payload = encode_frame(Frame(operation, self._me, queue, body, request))
+        try:
+            payload = encode_frame(Frame(operation, self._me, queue, body, request))
+        except LocalError as error:  # the client must hear of it: its connection waits for this answer
+            log.exception("a request fits no frame: %s", error, extra={"action": "ring_request_failed"})
+            self._on_fault()
+            self._loop.call_soon(told, Unserved(FAULT))
+            return
         if self.is_alone() and self._timeout_s > ALONE_S:
             timer = self._loop.call_later(ALONE_S, self._look_around, request)
         else:

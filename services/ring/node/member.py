@@ -48,8 +48,7 @@ class Member:
         self._identity = identity
         self._trouble = trouble or service.ready
         self._trouble_since: float | None = None
-        place = (settings.advertise or identity.listener.host, identity.listener.port)
-        self._notice = Notice(service, self.station, place, self._trouble, has_namesake)
+        self._notice = Notice(service, self.station, identity.place, self._trouble, has_namesake)
         self._jobs: list[asyncio.Task[None]] = []
 
     def session(self, wire: Wire) -> Session:

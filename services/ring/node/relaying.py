@@ -7,9 +7,11 @@ waits for that. It is answered by `A` in this order, too, once it is safe.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from protos.ring import (
     NO_ID,
@@ -22,37 +24,23 @@ from protos.ring import (
     PassOn,
     Relay,
     Request,
-    Route,
     Settle,
     TakenOff,
+    Why,
     encode_frame,
 )
 from services.ring.node import counts
 from services.ring.node.around import RingAsker
 from services.ring.node.counts import Counts
 from services.ring.node.inbox import Inbox
+from services.ring.node.jobs import Job, Jobs
 from services.ring.node.lookups import Lookups
 from services.ring.node.outgoing import AGAIN_S, BEGUN, PASSED
 from services.ring.node.serving import NotHere, Reply, Serving, Settled
 from services.ring.node.storing import PATIENCE_S, Storing
 from services.store import Queue, StoreError
 
-
-class Job:
-    """One USER. `is_over`: nothing more is to be done; `is_safe`: so it is answered."""
-
-    __slots__ = ("is_over", "is_safe", "parts", "payload", "queue", "route", "safe", "since", "waits")
-
-    def __init__(self, route: Route, payload: bytes, safe: Callable[[], None], since: float) -> None:
-        self.route = route
-        self.payload = payload
-        self.safe = safe
-        self.since = since
-        self.waits = False  # it is not known yet whether the queue is here
-        self.queue: Queue | None = None
-        self.parts = 1  # it is over when so many are
-        self.is_over = False
-        self.is_safe = True  # as far as is known
+log = logging.getLogger(__name__)
 
 
 class Relaying:
@@ -66,7 +54,10 @@ class Relaying:
         asker: RingAsker,
         counted: Counts,
         forwards: bool,
+        mark_came_back: Callable[[], None],
+        failed: Callable[[], None],
     ) -> None:
+        """failed: told of each fault of ours."""
         self._relay = relay
         self._storing = storing
         self._lookups = lookups
@@ -75,13 +66,17 @@ class Relaying:
         self._asker = asker
         self._count = counted.now
         self._forwards = forwards
+        self._mark_came_back = mark_came_back
+        self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._jobs: deque[Job] = deque()  # not answered yet
+        self._jobs = Jobs(self._count_unsafe)
         self._gate: deque[Job] = deque()  # of them, not begun yet
         self._pending: dict[
             tuple[bytes, int, bool], list[Job]
         ] = {}  # passed on and not stored: who came again
-        self._answering = False
+        self._refused: dict[
+            bytes, list[Job]
+        ] = {}  # by queue: what the store refused, and what came behind it
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -90,8 +85,7 @@ class Relaying:
     def received(self, payload: bytes, safe: Callable[[], None]) -> None:
         if self._is_closed:
             return
-        job = Job(self._relay.route(payload), payload, safe, self._loop.time())
-        self._jobs.append(job)
+        job = self._jobs.begin(self._relay.route(payload), payload, safe)
         if isinstance(job.route, Request | Settle):
             self._look_up(job, job.route.frame.queue)
         elif isinstance(job.route, Deliver) and not self._inbox.is_known:
@@ -105,8 +99,9 @@ class Relaying:
     def close(self) -> None:
         """What is not answered by now is not safe: it comes again."""
         self._is_closed = True
-        self._jobs.clear()
+        self._jobs.close()
         self._gate.clear()
+        self._refused.clear()
 
     # in order
 
@@ -119,7 +114,7 @@ class Relaying:
     def _found(self, job: Job, queue: Queue | StoreError | None) -> None:
         job.waits = False
         if isinstance(queue, StoreError):
-            self._end(job, False)
+            self._jobs.end(job, False)
         else:
             job.queue = queue
         if self._is_closed:
@@ -136,30 +131,26 @@ class Relaying:
             case Request(frame) | Settle(frame) | PassOn(frame) if frame.request_id != NO_ID:
                 job.route = self._relay.route(job.payload)
 
-    def _end(self, job: Job, is_safe: bool) -> None:
-        """A part of it is over; it is safe if all are."""
-        job.parts -= 1
-        job.is_safe = job.is_safe and is_safe
-        if job.parts:
-            return
-        job.is_over = True
-        if not job.is_safe:
-            self._count[counts.UNSAFE] += 1
-        if not self._answering and self._jobs and self._jobs[0].is_over:
-            self._answering = True
-            self._loop.call_soon(self._answer)
-
-    def _answer(self) -> None:
-        self._answering = False
-        jobs = self._jobs
-        while jobs and jobs[0].is_over:
-            job = jobs.popleft()
-            if job.is_safe:
-                job.safe()
+    def _count_unsafe(self) -> None:
+        self._count[counts.UNSAFE] += 1
 
     # what is to be done
 
     def _begin(self, job: Job) -> None:
+        self._guarded(job, self._carry_out, job)
+
+    def _guarded(self, job: Job, work: Callable[..., None], *args: Any) -> None:
+        """A fault of ours is that of one message, which is not safe then, and not the end of all behind it."""
+        try:
+            work(*args)
+        except Exception:
+            log.exception("a message of the ring failed", extra={"action": "job_failed", "job": "ring relay"})
+            self._failed()
+            if not job.is_over:
+                job.parts = 1
+                self._jobs.end(job, False)
+
+    def _carry_out(self, job: Job) -> None:
         match job.route:
             case PassOn(frame, around):
                 self._pass_on(job, frame, around)
@@ -174,11 +165,13 @@ class Relaying:
             case TakenOff():
                 self._taken(job, counts.TAKEN_OFF)
             case Drop(why):
+                if why is Why.MARK:
+                    self._mark_came_back()
                 self._taken(job, why.value)
 
     def _taken(self, job: Job, what: str) -> None:
         self._count[what] += 1
-        self._end(job, True)
+        self._jobs.end(job, True)
 
     def _pass_on(self, job: Job, frame: Frame | None, around: Around) -> None:
         """A frame that comes again while it is being stored is as safe as the first: it goes on once."""
@@ -198,8 +191,8 @@ class Relaying:
             if is_stored:
                 self._relay.passed(frame)
             for again in self._pending.pop((frame.request_id, frame.operation, frame.settles)):
-                self._end(again, is_stored)
-        self._end(job, is_stored)
+                self._jobs.end(again, is_stored)
+        self._jobs.end(job, is_stored)
 
     def _deliver(self, job: Job, payload: bytes, around: Around) -> None:
         """Into the inbox, and on at the same time: what is passed on keeps its order (5.7).
@@ -217,16 +210,19 @@ class Relaying:
     def _delivered(self, job: Job, what: str) -> None:
         if what != counts.UNSAFE:
             self._count[what] += 1
-        self._end(job, what != counts.UNSAFE)
+        self._jobs.end(job, what != counts.UNSAFE)
 
     # requests
 
     def _serve(self, job: Job) -> None:
         assert isinstance(job.route, Request | Settle)
         frame, queue = job.route.frame, job.queue
+        if frame.queue in self._refused:
+            self._refused[frame.queue].append(job)  # what stands before it has not been put in yet
+            return
         if isinstance(job.route, Request) and job.route.again:
             queue = queue or self._lookups.past(frame.queue)
-        self._serving.carry_out(frame, queue, partial(self._served, job, frame))
+        self._serving.carry_out(frame, queue, partial(self._guarded, job, self._served, job, frame))
 
     def _served(self, job: Job, frame: Frame, told: Reply | Settled | NotHere | StoreError) -> None:
         match told:
@@ -239,10 +235,22 @@ class Relaying:
             case NotHere():
                 self._not_here(job, frame)
             case StoreError():
-                if self._loop.time() - job.since > PATIENCE_S:
-                    self._end(job, False)
-                elif not self._is_closed:
-                    self._loop.call_later(AGAIN_S, self._serve, job)
+                self._again_later(job, frame.queue)
+
+    def _again_later(self, job: Job, queue: bytes) -> None:
+        """With all that names the same queue, in the order in which it came."""
+        if self._loop.time() - job.since > PATIENCE_S:
+            self._jobs.end(job, False)
+        elif not self._is_closed:
+            if queue not in self._refused:
+                self._refused[queue] = []
+                self._loop.call_later(AGAIN_S, self._serve_again, queue)
+            self._refused[queue].append(job)
+
+    def _serve_again(self, queue: bytes) -> None:
+        for job in sorted(self._refused.pop(queue, ()), key=lambda job: job.serial):
+            if not self._is_closed:
+                self._guarded(job, self._serve, job)
 
     def _not_here(self, job: Job, frame: Frame) -> None:
         self._lookups.forget(frame.queue)
@@ -263,4 +271,4 @@ class Relaying:
         then = stored if is_stored else unsafe
         if then is not None:
             then()
-        self._end(job, is_stored)
+        self._jobs.end(job, is_stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -25,6 +26,7 @@ from services.store.operations import Refusals
 from services.store.requests import Nothing, Pulled, Settlement
 
 KEEP_MS = 24 * 3600 * 1000  # what came of a request is remembered for so long (5.4)
+BRIEF_MS = 60_000  # of a pull without an id nobody asks again but the store's own connection
 EMPTY = "empty"  # 5.2
 EXPIRED = "the message of this pull was settled, or went back to its queue"
 TOO_LARGE = f"message is too large for the ring: at most {MAX_RING_MESSAGE} octets"
@@ -95,15 +97,19 @@ class Serving:
     # pull
 
     def _pull(self, frame: Frame, queue: Queue, told: Told) -> None:
-        pipe = self._service.pipe(queue)
-        if frame.request_id == NO_ID:
-            pipe.take(self._source, queue, 1, partial(self._taken, frame, queue, told))
-            return
+        """Without an id nobody can settle it, or repeat it: it is settled once the reply is safe."""
+        has_id = frame.request_id != NO_ID
+        request, keep_ms = (
+            (frame.request_id, KEEP_MS) if has_id else (secrets.token_bytes(len(NO_ID)), BRIEF_MS)
+        )
         pulled = partial(self._pulled, frame, told)
-        pipe.pull_once(self._source, frame.request_id, queue, MAX_RING_MESSAGE, KEEP_MS, pulled)
+        pipe = self._service.pipe(queue)
+        pipe.pull_once(self._source, request, queue, MAX_RING_MESSAGE, keep_ms, pulled)
 
     def _pulled(self, frame: Frame, told: Told, answer: Pulled | Nothing | StoreError) -> None:
-        if isinstance(answer, Pulled):
+        if isinstance(answer, Pulled) and frame.request_id == NO_ID:
+            told(self._handed_over(frame, answer.delivery))
+        elif isinstance(answer, Pulled):
             reply = _message(frame, answer.delivery)
             if not answer.again:
                 self._leases.hold(frame.request_id, answer.delivery)
@@ -112,22 +118,6 @@ class Serving:
             told(Reply(error(frame, EMPTY if answer is Nothing.EMPTY else EXPIRED)))
         else:
             told(_answer(frame, answer))
-
-    def _taken(
-        self, frame: Frame, queue: Queue, told: Told, got: list[Delivery] | StoreError, more: bool
-    ) -> None:
-        """Without an id nobody can settle it: it is settled once the reply is safe."""
-        if isinstance(got, StoreError):
-            told(_answer(frame, got))
-        elif not got and more:
-            self._pull(frame, queue, told)
-        elif not got:
-            told(Reply(error(frame, EMPTY)))
-        elif len(records.decode(got[0].records()[0]).body) > MAX_RING_MESSAGE and not got[0].settled:
-            self._service.give_back(got, failed=False)
-            told(Reply(error(frame, TOO_LARGE)))
-        else:
-            told(self._handed_over(frame, got[0]))
 
     def _handed_over(self, frame: Frame, delivery: Delivery) -> Reply:
         reply = _message(frame, delivery)

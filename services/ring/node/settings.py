@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from protos.ring import BEACON_PORT, MAX_GROUP, MAX_SENDER, Times
 from services.kit.dialler import DialSettings
 from services.kit.gate import Networks
 from services.kit.layers import MAX_SECONDS
 from services.kit.listener import BindAddress
+from services.ring.node.hosts import literal
 
 WORD = re.compile(r"[!-~]+")  # graphic ASCII [1.2]
-LOCAL_BROADCAST = "127.255.255.255"
+LOCAL_BROADCAST, EVERYBODY = "127.255.255.255", "255.255.255.255"
 MAX_OWN_NAME = min(MAX_SENDER, 230)  # twice, with a service name, it fits into a beacon [1.2]
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
@@ -29,6 +30,9 @@ def _host(text: str) -> str:
             "must be an IPv4 address or a name that others can look up; for IPv6 say a name, as a node's name has the "
             "host before its first `:`"
         )
+    address = literal(text)
+    if address is not None and (address.is_unspecified or address.is_multicast or str(address) == EVERYBODY):
+        raise ValueError(f"must be the address or name of one machine: nobody can connect to {text}")
     return text
 
 
@@ -41,6 +45,7 @@ def _name(text: str) -> str:
         )
     if len(text) > MAX_OWN_NAME:
         raise ValueError(f"must have at most {MAX_OWN_NAME} octets")
+    _host(text.partition(":")[0])
     return text
 
 
@@ -85,7 +90,8 @@ class NodeTimes(BaseModel):
     own_ring_s: Seconds = Field(default=60.0, description="[3.6 b] before it connects within its own ring")
     self_s: Seconds = Field(default=120.0, description="[3.6 c] before it connects to itself")
     vain_s: Seconds = Field(
-        default=150.0, description="[3.8] that another tail was open before a ring is opened for it"
+        default=150.0,
+        description="[3.8] that another tail was open before a ring is opened for it; more than own_ring_s + open_s",
     )
     propose_s: Seconds = Field(default=300.0, description="[4.2] a leader proposes itself again")
     find_s: Seconds = Field(default=60.0, description="[4.3] between two FINDs")
@@ -98,14 +104,46 @@ class NodeTimes(BaseModel):
     vacant_s: Seconds = Field(
         default=60.0, description="[4.6] between two proposals while nobody is known to lead"
     )
-    lost_s: Seconds = Field(default=300.0, description="[4.6] without anybody who leads: the ring is opened")
+    lost_s: Seconds = Field(
+        default=300.0,
+        description="[4.6] without anybody who leads: the ring is opened; more than 2 * vacant_s",
+    )
     absent_s: Seconds = Field(
         default=1200.0,
-        description="[4.6] for which a node is not proposed by others that was found not to be there",
+        description="[4.6] for which a node is not proposed by others that was found not to be there; more than lost_s",
     )
     ack_s: Seconds = Field(default=5.0, description="[4.5] for an `A`; then the link is broken")
     idle_s: Seconds = Field(default=10.0, description="[2.6] of its own silence: it says that it is there")
-    silence_s: Seconds = Field(default=30.0, description="[2.6] of a predecessor that used to say so: closed")
+    silence_s: Seconds = Field(
+        default=30.0, description="[2.6] of a predecessor that used to say so: closed; more than idle_s"
+    )
+
+    @model_validator(mode="after")
+    def _leave_room_for_each_other(self) -> Self:
+        for setting, least, what, why in (
+            ("silence_s", self.idle_s, "idle_s", "links that are well would break for ever"),
+            (
+                "vain_s",
+                self.own_ring_s + self.open_s,
+                "own_ring_s and open_s together",
+                "rings would be opened for whom they are about to take in",
+            ),
+            (
+                "lost_s",
+                2 * self.vacant_s,
+                "twice vacant_s",
+                "rings would be opened before anybody was proposed for their leader",
+            ),
+            (
+                "absent_s",
+                self.lost_s,
+                "lost_s",
+                "nodes that are gone would be proposed again and again, and rings that nobody leads never be opened",
+            ),
+        ):
+            if getattr(self, setting) <= least:
+                raise ValueError(f"{setting} must be greater than {what}, which is {least:g}: else {why}")
+        return self
 
     def times(self) -> Times:
         return Times(**self.model_dump())
@@ -119,10 +157,13 @@ class NodeSettings(BaseModel):
     group: int = Field(default=1, ge=1, le=MAX_GROUP, description="[3.3] only nodes of one group make a ring")
     advertise: Annotated[str, AfterValidator(_host)] = Field(
         default="",
-        description="[1.2] the address or name that others reach this node under; '': that of the listener",
+        description="[1.2] the address or name that others reach this node under; '': that of the listener, or what "
+        "`name` has before its first `:`",
     )
     name: Annotated[str, AfterValidator(_name)] = Field(
-        default="", description="[1.2] unique among nodes; '': `advertise` and the TCP port, host:port"
+        default="",
+        description="[1.2] unique among nodes; others connect to what is before its first `:`; '': "
+        "`advertise` and the TCP port, host:port",
     )
     beacon_host: BindAddress = Field(
         default="127.0.0.1", description="[1.1] address that beacons come to and leave from; 0.0.0.0, ::: all"
@@ -160,3 +201,13 @@ class NodeSettings(BaseModel):
         le=1000,
         description="[5.5] passes of what nobody claims before it is asked about; 0: no limit",
     )
+
+    @model_validator(mode="after")
+    def _is_said_once_where_it_is(self) -> Self:
+        host, _, _ = self.name.partition(":")
+        if self.name and self.advertise and host.lower() != self.advertise.lower():
+            raise ValueError(
+                f"name and advertise contradict each other: others connect to {host}, which is what the name has "
+                f"before its first `:`, never to {self.advertise}; leave advertise out, or let the name begin with it"
+            )
+        return self

@@ -18,6 +18,7 @@ from services.ring.node.counts import Counts
 from services.ring.node.inbox import Inbox
 from services.ring.node.leases import Leases
 from services.ring.node.lookups import Lookups
+from services.ring.node.marks import Marks
 from services.ring.node.names import outgoing_name
 from services.ring.node.outbox import Outbox
 from services.ring.node.outgoing import Outgoing
@@ -33,14 +34,16 @@ PUBLISH_S = 0.25  # how often the counts reach the metrics
 
 
 class Joined:
-    """Departures: what waits in the store and what waits in memory take turns."""
+    """Departures: what waits in the store and what waits in memory take turns, also where there is room for one."""
 
     def __init__(self, outgoing: Outgoing, asker: RingAsker) -> None:
         self._outgoing = outgoing
         self._asker = asker
+        self._is_askers_turn = False
 
     def take(self, room: int) -> list[Parcel]:
-        taken = self._asker.take((room + 1) // 2)
+        self._is_askers_turn = not self._is_askers_turn
+        taken = self._asker.take((room + self._is_askers_turn) // 2)
         taken += self._outgoing.take(room - len(taken))
         return taken + self._asker.take(room - len(taken))
 
@@ -66,19 +69,30 @@ class Users:
         self._service = service
         self.counts = Counts(service.metrics)
         relay = Relay(me, max_laps, seed=secrets.token_bytes(32))
-        self._outgoing = Outgoing(service, relay.put_on)
+        self._marks = Marks(relay)
+        self._outgoing = Outgoing(service, self._marks.put_on)
         self._storing = Storing(service, self._outgoing, self._lost)
+        self._marks.use(self._storing)
         self.queue_name = outgoing_name(group, me)
         self._ownership = Ownership(service, self.queue_name, self._storing, self._outgoing)
         self._leases = Leases(service)
         self._lookups = Lookups(service)
         self._bindings = Bindings(service, group)
         self._outbox = Outbox(service, self._bindings, self._ownership, self._outgoing, self.counts)
-        self.asker = RingAsker(me, self._storing, self.counts, timeout_s)
+        self.asker = RingAsker(me, self._storing, self.counts, timeout_s, service.metrics.local_errors.inc)
         inbox = Inbox(service, self._bindings, f"ring {decode_name(me)}")
         serving = Serving(service, self._leases)
         self.arrivals = Relaying(
-            relay, self._storing, self._lookups, serving, inbox, self.asker, self.counts, forward_user
+            relay,
+            self._storing,
+            self._lookups,
+            serving,
+            inbox,
+            self.asker,
+            self.counts,
+            forward_user,
+            self._marks.came_back,
+            service.metrics.local_errors.inc,
         )
         self.departures = Joined(self._outgoing, self.asker)
         self._publishing: asyncio.Task[None] | None = None
@@ -95,6 +109,11 @@ class Users:
     def has_namesake(self) -> bool:
         """Whether another process of this name lives: it has what waits for the successor, and is the node (1.1)."""
         return self._ownership.has_namesake
+
+    @property
+    def marks_wanted(self) -> bool:
+        """Whether something that this node put on may still come back (5.5)."""
+        return self._marks.are_wanted
 
     @property
     def is_anothers(self) -> bool:
@@ -115,6 +134,7 @@ class Users:
         """The links are gone. What waits for the successor stays in the store."""
         await self._outbox.close()
         self.arrivals.close()
+        self._marks.close()
         self.asker.close()
         await self._bindings.close()
         self._leases.close()

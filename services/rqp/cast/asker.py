@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 from collections.abc import Iterable
 
 from protos.rqp_cast import Host, QuestionMsg, encode_question
+from services.kit.layers import SettingsError
 from services.rqp.cast.machines import Machines
 from services.rqp.cast.settings import CastSettings
 from services.rqp.cast.wires import ANY
@@ -26,12 +28,20 @@ class Asker:
     """Sends what is asked. Names are looked up beside: one that is slow keeps nobody else from being asked."""
 
     def __init__(self, settings: CastSettings, machines: Machines) -> None:
+        """Raises SettingsError if this machine does not have the address to send from."""
         self._settings = settings
         self._machines = machines
-        self._sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._sock.setblocking(False)
-        self._sock.bind((settings.host, 0))
+        self._sock = _bound(settings.host)
         self._looking: set[asyncio.Task[None]] = set()
+
+    def is_here(self) -> bool:
+        """Whether this machine has the address that we send from: it may go away, and come back."""
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.bind((self._settings.host, 0))
+        except OSError as error:
+            return error.errno != errno.EADDRNOTAVAIL
+        return True
 
     def address(self) -> str:
         """The stable one of this agent: what is said of it, else where its datagrams leave from (2.2, 2.3)."""
@@ -98,3 +108,15 @@ class Asker:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((address, DISCARD_PORT))
             return str(probe.getsockname()[0])
+
+
+def _bound(host: str) -> socket.socket:
+    """Raises SettingsError if this machine does not have the address."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock.setblocking(False)
+        sock.bind((host, 0))
+    except OSError as error:
+        sock.close()
+        raise SettingsError([f"cannot send questions from {host}: {error.strerror}"]) from None
+    return sock

@@ -217,7 +217,8 @@ class Attempt:
         """Ours, or another one if ours rests for this receiver (1.2). Also if none is needed."""
         if self._port is None or self._port.assign(_confirming(source)):
             return True
-        self._port.close(rests=False)
+        ours, self._port = self._port, None
+        ours.close(rests=False)
         self._port = self._means.ports.open(_confirming(source))
         return self._port is not None
 

@@ -147,7 +147,10 @@ class Places:
         """Or none."""
         if not self._ports.has(2, whom) or (first := self._ports.open(whom)) is None:
             return ()
-        if (second := self._ports.open(whom)) is None:
-            first.close(rests=False)
-            return ()
-        return first, second
+        second: Port | None = None
+        try:
+            second = self._ports.open(whom)
+        finally:
+            if second is None:
+                first.close(rests=False)
+        return () if second is None else (first, second)

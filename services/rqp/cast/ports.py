@@ -18,10 +18,8 @@ from services.kit.acceptor import EXHAUSTED
 
 BACKLOG = 16  # one connection is wanted; strangers must not keep it out
 MAX_RESTS = 1024  # of all ports; each costs a descriptor
-NOT_NOW = EXHAUSTED | {
-    errno.EADDRINUSE,
-    errno.EACCES,
-}  # another process of this machine has it, or nothing is left
+# Another process of this machine has it, nothing is left, or the machine does not have the address now.
+NOT_NOW = EXHAUSTED | {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}
 
 
 class Whom(NamedTuple):
@@ -85,14 +83,15 @@ class Ports:
         return False
 
     def open(self, whom: Whom = ANYBODY) -> Port | None:
-        """A port that listens; None while all of the range are open, or rest for this one."""
+        """A port that listens; None while all of the range are open, rest for this one, or cannot be had."""
         if len(self._timers) >= MAX_RESTS:
             return None
         for number in self._candidates(whom):
+            port = self._opened(number, whom)  # raises: it stays idle
             del self._idle[number]
-            if (port := self._opened(number, whom)) is not None:
+            if port is not None:
                 return port
-            self._idle[number] = None
+            self._idle[number] = None  # others come first the next time
         return None
 
     def assign(self, port: Port, whom: Whom) -> bool:

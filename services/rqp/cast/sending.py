@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 AGAIN_S = 0.5  # after a fault of the store
 NO_PORT = "no_port"  # nothing has failed, but nothing can begin
+LOCAL_ERROR = "local_error"  # what nobody thought of
 HELD = "held"  # the reason of dead letters that an operator is to look into (4.2)
 GONE_S = 2.0  # for the store to take back what is given back, at the end
 
@@ -95,9 +96,11 @@ class CastSending:
                 )
                 self._give_back()
                 await asyncio.sleep(AGAIN_S)
-            except Exception:
+            except Exception as error:
                 log.exception("sending failed", extra={"action": "cast_failed", "queue": self._queue.name})
                 self._shared.service.metrics.local_errors.inc()
+                self._give_back()
+                self._condition.report(f"{LOCAL_ERROR}: a fault of ours, see the log: {error!r:.200}")
                 await asyncio.sleep(AGAIN_S)
 
     async def _send_next(self) -> None:
@@ -207,8 +210,19 @@ class CastSending:
         tell(self._trouble)
 
     def _waits(self) -> None:
-        """For its port: all are open, or rest for the receiver (1.2)."""
-        self._condition.say(f"{NO_PORT}: waits for an endtransmission_port, of {self._ports}")
+        """For its port: all are open, rest for the receiver, or are of an address that is away (1.2)."""
+        self._condition.say(
+            f"{NO_PORT}: {self._away() or f'waits for an endtransmission_port, of {self._ports}'}"
+        )
+
+    def _away(self) -> str:
+        """What is said while the machine does not have the address that we send from; else ''."""
+        means = self._shared.means
+        return (
+            ""
+            if means.asker.is_here()
+            else f"this machine does not have the address {means.settings.host} now"
+        )
 
     def _emptied(self) -> None:
         """Whatever did not get through is gone: expired, or among the dead letters."""
@@ -218,6 +232,8 @@ class CastSending:
     def _words(self, message: Message, why: Why) -> str:
         receiver = message.outgoing.kept.receiver
         match why:
+            case Why.NO_ANSWER | Why.NOT_BEGUN if away := self._away():
+                return away
             case Why.NO_ANSWER if not self._shared.means.machines.to_ask(self._peers):
                 return "no machine is known that could be asked"
             case Why.NO_ANSWER:

@@ -170,6 +170,56 @@ def test_who_put_it_on_takes_each_copy_off_once(relay: Relay):  # ring.md 5.5
     assert relay.route(b"other news") == TakenOff()
 
 
+def test_what_has_not_come_back_before_the_mark_behind_it_was_kept(relay: Relay):  # ring.md 5.5
+    """Equal payloads of others are theirs."""
+    assert not relay.wants_mark
+    relay.put_on(b"news")
+    assert relay.wants_mark
+    mark = relay.mark()
+    relay.put_on(b"news")
+    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.route(b"news") == TakenOff()
+    assert not relay.wants_mark
+    assert relay.route(b"news") == Deliver(b"news")
+
+
+def test_what_comes_back_before_the_mark_is_taken_off(relay: Relay):  # ring.md 5.5
+    for _ in range(2):
+        relay.put_on(b"news")
+    relay.put_on(b"old news")
+    mark = relay.mark()
+    assert [relay.route(b"news"), relay.route(b"news")] == [TakenOff()] * 2
+    assert relay.route(b"news") == Deliver(b"news")
+    assert relay.wants_mark
+    relay.route(mark)
+    assert not relay.wants_mark
+    assert relay.route(b"old news") == Deliver(b"old news")
+
+
+def test_a_mark_that_is_lost_is_followed_by_another(relay: Relay):  # ring.md 5.5
+    relay.put_on(b"news")
+    lost = relay.mark()
+    relay.put_on(b"other news")
+    mark = relay.mark()
+    assert isinstance(relay.route(lost), Answer), "nobody waits for it any more"
+    assert relay.wants_mark
+    assert relay.route(mark) == Drop(Why.MARK)
+    assert not relay.wants_mark
+    assert relay.route(mark) != Drop(Why.MARK)
+
+
+def test_others_pass_a_mark_on_once():  # ring.md 5.5
+    me, other = Relay(ME, seed=b"me"), Relay(OTHER, seed=b"other")
+    me.put_on(b"news")
+    other.put_on(b"news")
+    mark = me.mark()
+    route = other.route(mark)
+    assert isinstance(route, PassOn)
+    assert route.frame is not None
+    other.passed(route.frame)
+    assert other.route(mark) == Drop(Why.SEEN)
+
+
 def test_an_operation_that_an_application_put_on_goes_by_its_name(relay: Relay):  # ring.md 5.5
     request = frame(Operation.PUSH)
     relay.put_on(encode_frame(request))

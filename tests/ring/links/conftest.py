@@ -62,8 +62,8 @@ def port() -> int:
 
 
 @pytest.fixture
-async def start(server: Server, port: int) -> AsyncIterator[Start]:
-    """Starts nodes: `await start(**settings)`. No test may make one of them stumble."""
+async def start(server: Server, new_server: NewServer, port: int) -> AsyncIterator[Start]:
+    """Starts nodes: `await start(**settings)`. None may stumble, and they end before the servers do."""
     nodes: list[LiveNode] = []
 
     async def start_one(url: str = "", beacon_port: int = 0, **settings: Any) -> LiveNode:

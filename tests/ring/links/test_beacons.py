@@ -78,7 +78,15 @@ async def test_its_own_beacons_come_back(start: Start, port: int) -> None:
 
 async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
     """1.2: it is not taken for the node itself, and told once"""
-    node = await start(times={"self_s": 0.1, "open_s": 60.0, "open_first_for_s": 0.001, "open_first_s": 60.0})
+    node = await start(
+        times={
+            "self_s": 0.1,
+            "open_s": 60.0,
+            "open_first_for_s": 0.001,
+            "open_first_s": 60.0,
+            "vain_s": 150.0,
+        }
+    )
     async with Tail() as tail:
         tail.name = node.name
         for number in range(1, 4):
@@ -118,8 +126,6 @@ async def test_its_own_beacons_are_never_taken_for_anothers(
     """1.2: each comes back several times"""
     monkeypatch.setattr(hearing, "ECHO_S", 0.3)
     node = await start(
-        beacon_host="0.0.0.0",
-        broadcast=["127.255.255.255", "127.0.0.1"],
         beacon_targets=[f"127.0.0.1:{port}", f"localhost:{port}"],
         times={"self_s": 1.0},
     )
@@ -195,7 +201,7 @@ async def test_nodes_that_are_told_of_each_other(start: Start, host: str) -> Non
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 async def test_nodes_that_hear_on_all_addresses(start: Start, host: str) -> None:
     """1.1, 3.4: broadcasts, and what is sent to them alone"""
-    nodes = [await start(beacon_host=host) for _ in range(2)]
+    nodes = [await start(beacon_host=host, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
     count = nodes[1].number("beacons_refused_total", reason="beacon_unknown")
     tell(b"nonsense", nodes[1].station.beacons.port, "127.0.0.1")
@@ -216,7 +222,7 @@ async def test_a_port_of_its_own(start: Start) -> None:
 
 
 async def test_only_allowed_addresses_are_heard(start: Start, port: int) -> None:
-    node = await start(allow=["127.0.0.0/8", "10.0.0.0/8"], beacon_host="::")
+    node = await start(allow=["127.0.0.0/8", "10.0.0.0/8"], beacon_host="::", advertise="localhost")
     tell(b"nonsense", port, "127.0.0.1")
     await refused(node, "beacon_unknown")
     tell(OPEN, port, "::1")
@@ -239,6 +245,7 @@ async def test_a_flood_is_counted_and_not_logged(start: Start, port: int) -> Non
 async def test_beacons_that_cannot_be_sent(start: Start) -> None:
     """Counted each time, logged once for each address"""
     node = await start(
+        advertise="localhost",
         broadcast=["127.255.255.255"],
         beacon_targets=["198.51.100.255", "no-such-host.invalid"],
         times={"self_s": 60.0},
@@ -306,7 +313,7 @@ async def test_a_port_that_somebody_else_has(start: Start) -> None:
 
 async def test_an_address_that_is_not_of_this_machine(start: Start) -> None:
     node = await start()
-    wrong = LiveNode(node.url, free_udp_port(), beacon_host="10.98.76.5")
+    wrong = LiveNode(node.url, free_udp_port(), beacon_host="10.98.76.5", advertise="localhost")
     with pytest.raises(SettingsError, match=r"Cannot assign.*; set edges.ring.node.beacon_host to what"):
         await wrong.begin()
     await wrong.close()
@@ -315,7 +322,7 @@ async def test_an_address_that_is_not_of_this_machine(start: Start) -> None:
 async def test_a_network_that_is_not_there_yet(start: Start) -> None:
     """3: one that is down has no broadcast address; its node starts, says so, and works with others meanwhile"""
     broadcast = ["127.255.255.255", "10.98.76.255"]
-    nodes = [await start(broadcast=broadcast) for _ in range(2)]
+    nodes = [await start(broadcast=broadcast, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
     lines = nodes[0].log.events("broadcast_absent")
     assert lines

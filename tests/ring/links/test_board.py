@@ -12,7 +12,10 @@ from services.store.ring_nodes import RingNode
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
 from tests.ring.links.live import GROUP, LiveNode, is_ring
-from tests.ring.links.peers import Tail, Wire, leader
+from tests.ring.links.peers import Tail, Wire, find_beacon, leader, tell
+from tests.ring.links.test_inbound import HIGHEST
+
+NO_VACANCY = {"vacant_s": 60.0, "lost_s": 150.0, "absent_s": 200.0}
 
 
 async def entries(node: LiveNode) -> dict[str, RingNode]:
@@ -60,7 +63,59 @@ async def test_a_ring_as_its_nodes_tell_it(start: Start) -> None:
         assert {member["name"] for member in told["members"]} <= names
         assert told["pid"] == os.getpid()
         assert told["address"] == told["name"]
+        assert told["is_led"]
         assert told["away"] is None
+
+
+async def test_a_ring_that_is_open_has_no_leader(start: Start) -> None:
+    """4.1, 4.4: all know the last one, and that he leads no more"""
+    nodes = [await start(times={"self_s": 60.0, "own_ring_s": 1.0}) for _ in range(2)]
+    await until(lambda: is_ring(nodes))
+    last, left = sorted(nodes, key=lambda node: node.name)[::-1]
+    await entry(left, leader=last.name.decode(), is_led=True)
+    await last.member.stop_taking()
+    await last.member.close()
+    told = (await entry(left, is_led=False)).document
+    assert told["leader"] == last.name.decode()
+    assert told["is_leader"] is False
+
+
+async def test_a_leader_who_is_not_heard_leads_nobody(start: Start, port: int) -> None:
+    """4.6: for 130 s, here 2.5, and others' proposals of him are no sign of him"""
+    node = await start(times={"self_s": 60.0, "no_leader_s": 60.0, **NO_VACANCY})
+    before = await Wire.to(node.places["ring"])
+    node.adopt(before.close)
+    async with Tail() as tail:
+        after = await tail.called_by_node(GROUP, port)
+        answering = asyncio.ensure_future(keep_answering(after))
+        before.say(leader(HIGHEST, 200))
+        await before.hears(b"A")
+        await entry(node, leader=HIGHEST.decode(), is_led=True)
+        before.say(leader(HIGHEST, 60))
+        await before.hears(b"A")
+        told = (await entry(node, leader=HIGHEST.decode(), is_led=False)).document
+        assert told["predecessor"]
+        assert told["successor"]
+        answering.cancel()
+
+
+async def keep_answering(after: Wire) -> None:
+    while True:
+        await after.message()
+        after.say(b"A")
+
+
+async def test_members_are_those_heard_of_lately(start: Start, port: int, monkeypatch: Any) -> None:
+    """docs/operations.md: for 650 s, as the metric counts them"""
+    node = await start(times={"self_s": 60.0})
+    for number in range(120):
+        tell(find_beacon(GROUP, b"a:%d" % number), port)
+    told = (await entry(node, member_count=120)).document
+    assert len(told["members"]) == 100
+    monkeypatch.setattr(board, "MEMBER_S", 0.0)
+    told = (await entry(node, member_count=0)).document
+    assert told["members"] == []
+    assert len(node.station.node.members) == 120
 
 
 async def test_the_last_break_and_why(start: Start, port: int) -> None:
@@ -92,6 +147,13 @@ async def test_a_predecessor_that_does_not_say_who_it_is(start: Start) -> None:
     assert told["predecessor"]["name"] is None
     assert told["predecessor"]["address"].startswith("127.0.0.1:")
     assert [member["name"] for member in told["members"]] == ["~:1"]
+
+
+async def test_the_address_is_where_others_connect_to(start: Start) -> None:
+    """1.2: what the name has before its first `:`"""
+    node = await start(name="localhost:first", times={"self_s": 60.0})
+    port = node.places["ring"][1]
+    assert (await entry(node)).document["address"] == f"localhost:{port}"
 
 
 async def test_names_that_are_no_text(start: Start) -> None:

@@ -231,7 +231,7 @@ async def test_a_predecessor_that_used_to_say_that_it_is_there_falls_silent(star
 
 async def test_a_predecessor_is_not_silent_while_the_node_stands_still(start: Start) -> None:
     """2.6: what came meanwhile is read before its silence is judged; whoever looks meanwhile, and each time"""
-    node = await start(times={"silence_s": 0.5, "lost_s": 1000.0})
+    node = await start(times={"silence_s": 0.5, "lost_s": 1000.0, "absent_s": 2000.0})
     with socket.create_connection(node.places["ring"]) as predecessor:
         predecessor.sendall(leader(b"127.0.0.1:1", 0))
         await until(lambda: node.station.node.tail.name)
@@ -248,7 +248,7 @@ async def test_a_predecessor_is_not_silent_while_the_node_stands_still(start: St
 
 async def test_an_original_may_be_silent_for_long(start: Start) -> None:
     """2.6: it never says that it is there"""
-    node = await start(times={"silence_s": 0.2})
+    node = await start(times={"silence_s": 0.2, "idle_s": 0.1})
     wire = await connect(node)
     wire.say(leader(HIGHEST))
     await wire.hears(b"A")

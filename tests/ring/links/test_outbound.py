@@ -20,12 +20,13 @@ from tests.ring.links.live import GROUP, LiveNode
 from tests.ring.links.peers import Tail, Wire, find_beacon, leader, link_broken, tell, user
 
 NEVER = 1000.0
+QUIET = {"idle_s": NEVER, "silence_s": 2 * NEVER}
 
 
 @pytest.fixture
 async def node(start: Start) -> LiveNode:
     """It says that it is there only once, so that nothing else stands between the messages."""
-    return await start(times={"idle_s": NEVER})
+    return await start(times=QUIET)
 
 
 async def linked(node: LiveNode, tail: Tail, port: int) -> Wire:
@@ -58,7 +59,7 @@ async def test_one_at_a_time_unless_told_otherwise(node: LiveNode, port: int) ->
 
 async def test_as_many_at_a_time_as_the_window_has(start: Start, port: int) -> None:
     """2.2"""
-    node = await start(window=64, times={"idle_s": NEVER})
+    node = await start(window=64, times=QUIET)
     async with Tail() as tail:
         after = await linked(node, tail, port)
         sent = [b"%d" % n for n in range(100)]
@@ -83,7 +84,7 @@ async def test_what_is_unanswered_when_the_link_breaks_goes_on_the_next_one_in_o
     start: Start, port: int
 ) -> None:
     """2.2, 4.5: at least once"""
-    node = await start(window=8, times={"idle_s": NEVER, "own_ring_s": 0.1})
+    node = await start(window=8, times={**QUIET, "own_ring_s": 0.1})
     sent = [b"%d" % n for n in range(20)]
     async with Tail() as tail, Tail(suffix=b"2") as other:
         after = await linked(node, tail, port)
@@ -149,7 +150,7 @@ async def test_loops_that_were_unanswered_go_again_but_not_that_it_is_there(
 
 async def test_never_an_answer(start: Start, port: int) -> None:
     """4.5: the link is broken in time, and what it had returns"""
-    node = await start(times={"idle_s": NEVER, "ack_s": 0.3})
+    node = await start(times={**QUIET, "ack_s": 0.3})
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one")
@@ -166,7 +167,7 @@ async def test_never_an_answer(start: Start, port: int) -> None:
 
 async def test_who_accepts_and_says_nothing_gets_no_user_message(start: Start, port: int) -> None:
     """3.6: no successor before its first `A`; then it is passed over, and another one is heard. There is room for it"""
-    node = await start(window=8, times={"ack_s": 0.3, "open_s": 60.0})
+    node = await start(window=8, times={"ack_s": 0.3, "open_s": 60.0, "vain_s": 150.0})
     node.carrier.put(b"one")
     async with Tail() as mute, Tail(suffix=b"2") as other:
         first = await mute.called_by_node(GROUP, port)
@@ -336,7 +337,7 @@ async def test_a_connection_that_comes_after_it_was_given_up(
 
 async def test_another_leader_is_heard(start: Start, port: int) -> None:
     """4.3: the outbound side is broken off; what was unanswered returns first"""
-    node = await start(times={"idle_s": NEVER})
+    node = await start(times=QUIET)
     async with Tail() as tail:
         after = await linked(node, tail, port)
         before = await Wire.to(node.places["ring"])

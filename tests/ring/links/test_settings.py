@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from protos.ring import Times
+from protos.ring import Frame, Open, Operation, Times, encode_beacon, encode_frame
 from services.kit.layers import SettingsError
 from services.kit.listener import ListenerSettings
 from services.ring.node.identity import identify
-from services.ring.node.settings import NodeSettings, parse_target
+from services.ring.node.settings import MAX_OWN_NAME, NodeSettings, parse_target
 
 
 def test_the_times_are_those_of_the_spec_unless_somebody_says_otherwise() -> None:
@@ -22,12 +23,36 @@ def test_the_times_are_those_of_the_spec_unless_somebody_says_otherwise() -> Non
 
 
 @pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"silence_s": 10}, "silence_s must be greater than idle_s, which is 10: else links"),
+        ({"idle_s": 31}, "silence_s must be greater than idle_s, which is 31"),
+        ({"vain_s": 90}, "vain_s must be greater than own_ring_s and open_s together, which is 90"),
+        ({"own_ring_s": 130}, "vain_s must be greater than own_ring_s and open_s together, which is 160"),
+        ({"lost_s": 120}, "lost_s must be greater than twice vacant_s, which is 120"),
+        ({"vacant_s": 150}, "lost_s must be greater than twice vacant_s, which is 300"),
+        ({"absent_s": 300}, "absent_s must be greater than lost_s, which is 300"),
+    ],
+)
+def test_times_leave_room_for_each_other(said: dict[str, float], why: str) -> None:
+    """1.4"""
+    with pytest.raises(ValidationError, match=why):
+        NodeSettings.model_validate({"times": said})
+    (setting, value), (longer, *_) = *said.items(), why.split()
+    raised = {longer: value + 1} if longer == setting else {longer: 2 * value + 31}
+    assert NodeSettings.model_validate({"times": {**said, **raised}})
+
+
+@pytest.mark.parametrize(
     ("said", "listener", "name"),
     [
         ({}, "127.0.0.1", "127.0.0.1:8085"),
         ({"advertise": "node1.example.org"}, "0.0.0.0", "node1.example.org:8085"),
         ({"advertise": "node1"}, "::1", "node1:8085"),
         ({"name": "node1:x"}, "10.0.0.1", "node1:x"),
+        ({"name": "node1:x"}, "0.0.0.0", "node1:x"),
+        ({"name": "Node1:x", "advertise": "node1"}, "::1", "Node1:x"),
+        ({"name": "node1", "advertise": "node1"}, "10.0.0.1", "node1"),
     ],
 )
 def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> None:
@@ -35,6 +60,7 @@ def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> No
     identity = identify(NodeSettings.model_validate(said), ListenerSettings(host=listener, port=8085))
     assert identity.name == name.encode()
     assert identity.service == b"8085"
+    assert identity.place == (name.partition(":")[0], 8085)
     identity.close()
 
 
@@ -45,6 +71,103 @@ def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> No
 def test_a_node_that_nobody_could_find(host: str, why: str) -> None:
     with pytest.raises(SettingsError, match=rf"edges.ring.node.advertise: missing, as .*{why}"):
         identify(NodeSettings(), ListenerSettings(host=host, port=8085))
+
+
+@pytest.mark.parametrize("port", [0, 8085])
+def test_the_name_that_comes_of_it_may_be_too_long(port: int) -> None:
+    """1.2: the longest one fits into an OPEN twice, and into what goes around the ring"""
+    listener = ListenerSettings(port=port)
+    too_long = NodeSettings(advertise="a" * (MAX_OWN_NAME - (3 if port == 0 else 4)))
+    with pytest.raises(
+        SettingsError, match=r"edges.ring.node.advertise: too long: 23[1-9] octets .* at most 230"
+    ):
+        identify(too_long, listener)
+    one = identify(NodeSettings(advertise="a" * (MAX_OWN_NAME - 6)), listener)
+    assert encode_beacon(Open(1, one.name, one.name, b"65535"))
+    assert encode_frame(Frame(Operation.PUSH, one.name, b"q"))
+    one.close()
+
+
+LOCAL = "127.255.255.255"
+WIDE = {
+    "broadcast": ["broadcast 10.0.0.255", {"broadcast": [LOCAL, "10.0.0.255"]}],
+    "everybody": ["broadcast 255.255.255.255", {"broadcast": ["255.255.255.255"]}],
+    "a target": ["beacon_targets 10.0.0.8", {"beacon_targets": ["node-a", "10.0.0.8:8083"]}],
+    "a target over IPv6": ["beacon_targets fd00::7", {"beacon_targets": ["[fd00::7]:8083"]}],
+    "a host": ["beacon_host 10.0.0.7", {"beacon_host": "10.0.0.7"}],
+    "all hosts": ["beacon_host 0.0.0.0", {"beacon_host": "0.0.0.0"}],
+    "all hosts, IPv6 too": ["beacon_host ::", {"beacon_host": "::"}],
+    "all of it": ["broadcast 10.0.0.255", {"beacon_host": "0.0.0.0", "broadcast": ["10.0.0.255"]}],
+}
+NARROW: list[dict[str, Any]] = [
+    {},
+    {"beacon_host": "127.0.0.2"},
+    {
+        "broadcast": [],
+        "beacon_host": "::1",
+        "beacon_targets": ["[::1]:8083", "127.0.0.1", "::ffff:127.0.0.1"],
+    },
+    {"broadcast": [], "beacon_targets": ["node-a"]},
+]
+
+
+@pytest.mark.parametrize(("wide", "said"), WIDE.values(), ids=list(WIDE))
+@pytest.mark.parametrize(
+    ("mine", "setting"),
+    [
+        ({}, "advertise"),
+        ({"advertise": "127.0.0.1"}, "advertise"),
+        ({"advertise": "127.1"}, "advertise"),
+        ({"name": "127.0.0.7:x"}, "name"),
+    ],
+)
+def test_a_node_that_others_would_look_for_on_their_own_machines(
+    mine: dict[str, Any], setting: str, wide: str, said: dict[str, Any]
+) -> None:
+    """1.3: its ring would never close, and nobody would know why"""
+    why = rf"^edges\.ring\.node\.{setting}: others would look .* as {re.escape(wide)} is not of this one alone; say the"
+    with pytest.raises(SettingsError, match=why):
+        identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(port=8085))
+
+
+@pytest.mark.parametrize(("_", "said"), WIDE.values(), ids=list(WIDE))
+@pytest.mark.parametrize(
+    ("mine", "listener"),
+    [
+        ({}, "10.0.0.7"),
+        ({"advertise": "10.0.0.7"}, "0.0.0.0"),
+        ({"name": "10.0.0.7:x"}, "::"),
+        ({"advertise": "localhost"}, "0.0.0.0"),
+    ],
+)
+def test_a_node_that_others_reach(
+    mine: dict[str, Any], listener: str, _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """1.3: what a name means nobody can tell beforehand"""
+    identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(host=listener, port=8085))
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("said", NARROW)
+def test_nodes_of_one_machine_are_reached_at_its_loopback(
+    said: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """1.3"""
+    identify(NodeSettings.model_validate(said), ListenerSettings(port=8085))
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(("_", "said"), WIDE.values(), ids=list(WIDE))
+def test_a_node_that_nobody_reaches_unless_something_relays(
+    _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """1.3"""
+    identify(NodeSettings.model_validate({"advertise": "10.0.0.7", **said}), ListenerSettings(port=8085))
+    (told,) = caplog.records
+    assert told.levelname == "WARNING"
+    assert told.getMessage().startswith(
+        "others are told to connect to 10.0.0.7, but edges.ring.listeners.ring.host is 127.0.0.1"
+    )
 
 
 def test_any_free_port_is_known_before_anybody_listens() -> None:
@@ -80,9 +203,22 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"window": 65}, "less than or equal to 64"),
         ({"advertise": "::1"}, "for IPv6 say a name"),
         ({"advertise": "a b"}, "must be an IPv4 address or a name"),
+        (
+            {"advertise": "0.0.0.0"},
+            "must be the address or name of one machine: nobody can connect to 0.0.0.0",
+        ),
+        ({"advertise": "0"}, "nobody can connect to 0"),
+        ({"advertise": "255.255.255.255"}, "nobody can connect to 255.255.255.255"),
+        ({"advertise": "224.0.0.1"}, "nobody can connect to 224.0.0.1"),
+        ({"name": "0.0.0.0:1"}, "nobody can connect to 0.0.0.0"),
         ({"name": ":1"}, "must be graphic ASCII"),
         ({"name": "ü:1"}, "must be graphic ASCII"),
         ({"name": "x" * 231}, "at most 230 octets"),
+        (
+            {"name": "alpha", "advertise": "127.0.0.1"},
+            "contradict each other: others connect to alpha, .*, never to 127.0.0.1; leave advertise out",
+        ),
+        ({"name": "10.0.0.70:x", "advertise": "10.0.0.7"}, "contradict each other"),
         ({"broadcast": ["::1"]}, "must be an IPv4 broadcast address"),
         ({"beacon_targets": ["a:b"]}, "must be host or host:port"),
         ({"beacon_targets": ["a:0"]}, "port from 1 to 65535"),

@@ -91,7 +91,7 @@ def test_the_time_in_which_the_process_stood_still_does_not_count(caplog: pytest
 
 
 async def test_a_node_tells_of_itself(start: Start, port: int) -> None:
-    node = await start(times={"alone_s": 0.5, "idle_s": 1000.0})
+    node = await start(times={"alone_s": 0.5, "idle_s": 1000.0, "silence_s": 2000.0})
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await after.message()

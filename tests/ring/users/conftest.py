@@ -18,8 +18,11 @@ __all__ = ["NewServer", "new_server", "pytest_asyncio_loop_factories", "running"
 
 
 @pytest.fixture
-async def start() -> AsyncIterator[Start]:
-    """Starts nodes: `await start(server, b"a:1", forward_user=True)`. No test may make one of them stumble."""
+async def start(server: Server, new_server: NewServer) -> AsyncIterator[Start]:
+    """Starts nodes: `await start(server, b"a:1", forward_user=True)`. No test may make one of them stumble.
+
+    Nodes end before the servers do: else each waits for what it cannot be told any more.
+    """
     members: list[Member] = []
     log = Log()
     logging.getLogger().addHandler(log)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from protos.ring import parse_frame
 from services.kit.metrics import Metrics
 from services.ring.asking import Brought, Unserved
 from services.ring.node.passage import Parcel
@@ -113,6 +114,12 @@ class Member:
         return bool(stats["ready"] == 0 and stats["in_flight"] == 0)
 
 
+def is_mark(payload: bytes) -> bool:
+    """What a node puts behind its own messages (ring.md 5.5)."""
+    frame = parse_frame(payload)
+    return frame is not None and frame.queue == b"ring/mark"
+
+
 class Link:
     """From a node to its successor. As the real one, it answers in order, and only what the successor says is safe."""
 
@@ -121,7 +128,7 @@ class Link:
         self.window = window
         self.is_up = is_up
         self.life = 0
-        self.carried: list[bytes] = []  # all that was received, if `keeps`
+        self.carried: list[bytes] = []  # all that was received but marks, if `keeps`
         self.keeps = False
         self._unanswered: deque[list[Any]] = deque()  # [parcel, is it safe]
         self._on_its_way: deque[list[Any]] = deque()
@@ -161,7 +168,7 @@ class Link:
         while self._on_its_way:
             entry = self._on_its_way.popleft()
             parcel: Parcel = entry[0]
-            if self.keeps:
+            if self.keeps and not is_mark(parcel.payload):
                 self.carried.append(parcel.payload)
             is_over = False
 

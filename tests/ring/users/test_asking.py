@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from protos.ring import MAX_RING_MESSAGE, Frame, Operation, encode_frame, parse_frame, resent
+from protos.ring import MAX_RING_MESSAGE, MAX_SENDER, Frame, Operation, encode_frame, parse_frame, resent
 from services.ring.asking import Brought, Unserved
 from services.ring.node import around, counts
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Ring, Start
 from tests.servers import Server
+
+ROOT = Path(__file__).parents[3]
 
 
 def sent(node: Member) -> list[Frame]:
@@ -104,6 +107,22 @@ async def test_what_fits_no_frame_is_refused_at_once(start: Start, server: Serve
     node = await start(server, b"a")
     refused = await node.push(b"q", bytes(MAX_RING_MESSAGE + 1))
     assert refused == Unserved("message is too large for the ring: at most 15865 octets")
+
+
+async def test_a_fault_of_ours_keeps_no_client_waiting(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """5.8: as a name that fits no frame, which settings do not let through (1.2)"""
+    node = await Member(server.url, b"a" * (MAX_SENDER + 1)).start()
+    try:
+        async with asyncio.timeout(5):
+            answers = await asyncio.gather(node.push(b"q", b"x"), node.pull(b"q"), node.destroy(b"q"))
+    finally:
+        await node.close()
+    assert answers == [Unserved(around.FAULT)] * 3
+    assert f"`{around.FAULT}`" in (ROOT / "protos" / "ring.md").read_text()
+    assert node.metrics.registry.get_sample_value("penstock_local_errors_total", {"edge": "ring"}) == 3
+    assert len([line for line in caplog.records if line.exc_info]) == 3
 
 
 async def test_there_is_an_end_to_what_waits(

@@ -264,6 +264,26 @@ async def test_a_message_too_large_for_the_ring_stays(node: Member, ring: Succes
     assert (await node.stats("orders"))["ready"] == 1
 
 
+async def test_a_message_too_large_for_the_ring_is_not_lost_where_each_is_given_once(
+    node: Member, ring: Successor
+) -> None:
+    """5.4: such a queue settles what it gives before it is shown, so its size is looked at before"""
+    await node.declare("orders", delivery="at-most-once")
+    await node.put("orders", bytes(MAX_RING_MESSAGE + 1))
+    for request in (b"\1" * 16, NO_ID):
+        ring.got.clear()
+        await ring.sends(Frame(Operation.PULL, b"asker", b"orders", b"", request))
+        await until(lambda: ring.got)
+        assert b"too large for the ring" in ring.got[0].message
+    assert (await node.stats("orders"))["ready"] == 1
+    await node.declare("others", delivery="at-most-once")
+    await node.put("others", b"fits")
+    await ring.sends(Frame(Operation.PULL, b"asker", b"others", b"", NO_ID))
+    await until(lambda: len(ring.got) == 2)
+    assert answer(ring.got[1]) == ("OK", b"fits")
+    assert (await node.stats("others"))["acked"] == 1
+
+
 async def test_the_largest_goes_both_ways(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 2)
     await nodes[1].declare("orders")

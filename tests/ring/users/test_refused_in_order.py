@@ -1,0 +1,85 @@
+"""A store that refuses for a while, or a fault of ours, changes nothing in the order of the rest (ring.md 5.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from protos.ring import Frame, Operation, encode_frame
+from services.store import records
+from services.store.asking import Asker
+from services.store.errors import StoreFull
+from tests.live import Log, until
+from tests.ring.users.conftest import NewServer
+from tests.ring.users.members import Member, Start
+from tests.ring.users.test_requests import OK, Successor, answer
+
+
+def push(number: int, queue: bytes = b"orders") -> bytes:
+    return encode_frame(Frame(Operation.PUSH, b"asker", queue, b"%d" % number, number.to_bytes(16)))
+
+
+async def takes(node: Member) -> bool:
+    """Whether the store takes messages: it finds out a few ms later."""
+    queue = await node.store.find("filler")
+    refused = await Asker(node.service.pipe(queue)).publish(queue, [records.encode(b"")], "test")
+    assert all(isinstance(error, StoreFull) for _, error in refused)
+    return not refused
+
+
+async def takes_nothing(node: Member) -> bool:
+    return not await takes(node)
+
+
+async def test_what_comes_behind_a_refused_push_waits_for_it(start: Start, new_server: NewServer) -> None:
+    """5.4: the predecessor sends ahead; the store is full, and takes messages again before the first is tried again"""
+    server = await new_server()
+    node = await start(server, b"node")
+    await node.declare("orders")
+    await node.declare("filler")
+    ring = Successor(node)
+    await ring.asks(Operation.PUSH, b"orders", 1, b"1")
+    safe: list[int] = []
+
+    def receive(*numbers: int) -> None:
+        for number in numbers:
+            node.users.arrivals.received(push(number), lambda number=number: safe.append(number))
+
+    server.call("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]) // 2)
+    await until(lambda: takes_nothing(node))
+    receive(2, 3)
+    await until(lambda: node.users.arrivals._refused)
+    server.call("CONFIG", "SET", "maxmemory", "0")
+    await until(lambda: takes(node))
+    receive(4, 5)
+    await until(lambda: safe == [2, 3, 4, 5])
+    assert await node.bodies("orders") == [b"1", b"2", b"3", b"4", b"5"]
+    assert [answer(frame) for frame in ring.got] == [OK] * 5
+
+
+async def test_a_fault_of_ours_is_that_of_one_message(new_server: NewServer) -> None:
+    """2.2: it is not answered, nor is what comes behind it; the next link goes on"""
+    member = Member((await new_server()).url, b"node")
+    log = Log()
+    logging.getLogger().addHandler(log)
+    try:
+        node = await member.start()
+        await node.declare("orders")
+        await node.declare("broken")
+        ring = Successor(node)
+        serving = node.users.arrivals._serving
+        carry_out = serving.carry_out
+        serving.carry_out = lambda frame, *rest: 1 // (frame.queue != b"broken") and carry_out(frame, *rest)  # type: ignore[method-assign]
+        safe: list[int] = []
+        node.users.arrivals.received(push(1, b"broken"), lambda: safe.append(1))
+        node.users.arrivals.received(push(2), lambda: safe.append(2))
+        await until(lambda: safe == [2])
+        assert len(node.users.arrivals) == 0
+        assert [answer(frame) for frame in ring.got] == [OK]
+        assert len(log.tracebacks()) == 1
+        assert node.count("unsafe") == 1
+        assert node.metrics.local_errors._value.get() == 1
+    finally:
+        await member.close()
+        await asyncio.sleep(0)
+        logging.getLogger().removeHandler(log)

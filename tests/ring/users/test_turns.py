@@ -1,0 +1,49 @@
+"""Nobody has the ring for himself: a node's own requests and what it passes on take turns (ring.md 2.2, 4.5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services.ring.asking import Brought
+from tests.live import until
+from tests.ring.users.conftest import NewServer
+from tests.ring.users.members import Ring, Start
+from tests.ring.users.test_requests import stores
+
+
+@pytest.mark.parametrize("window", [1, 2, 3])
+async def test_a_busy_node_passes_others_requests_on(
+    start: Start, new_server: NewServer, window: int
+) -> None:
+    """4.5: also with the window of 1 that originals have"""
+    busy, goal, other = nodes = await stores(start, new_server, 3)
+    await goal.declare("orders")
+    Ring(nodes, window=window)
+    pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(600)]
+    await until(lambda: pushes[5].done())
+    assert await other.push(b"orders", b"from behind") is None
+    assert len(busy.users.asker) > 300
+    assert set(await asyncio.gather(*pushes)) == {None}
+
+
+async def test_a_busy_node_settles_what_it_pulled(start: Start, new_server: NewServer) -> None:
+    """5.4: its settlements wait in its store, its requests in memory"""
+    busy, goal = nodes = await stores(start, new_server, 2)
+    await goal.declare("work")
+    await goal.declare("orders")
+    await goal.put("work", b"a")
+    Ring(nodes, window=1)
+    pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(600)]
+    brought = await busy.pull(b"work")
+    assert isinstance(brought, Brought)
+    more = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(600)]
+    brought.settle()
+
+    async def is_settled() -> bool:
+        return bool((await goal.stats("work"))["acked"] == 1)
+
+    await until(is_settled)
+    assert len(busy.users.asker) > 100
+    assert set(await asyncio.gather(*pushes, *more)) == {None}
