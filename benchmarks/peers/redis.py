@@ -112,7 +112,7 @@ class Store:
         return f"Redis {info['redis_version']}"
 
 
-TRIES = 3
+TRIES = 10
 GAVE_UP = b"All clients disconnected"
 PROMISE = "written and fsynced (AOF, `appendfsync always`)"
 

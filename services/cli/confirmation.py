@@ -177,8 +177,11 @@ class Confirmation:
             raise self._erred(self._trouble if self._trouble.label == NOT_CARRIED.label else NOT_CARRIED)
 
     def _say(self, trouble: Trouble) -> None:
-        """Once, in whatever words: those of a store that is away change with each question."""
-        if trouble.label != self._trouble.label and trouble.text:
+        """Once; that a store is away in whatever words, which change with each question."""
+        is_known = trouble == self._trouble or (
+            isinstance(trouble, _Away) and isinstance(self._trouble, _Away)
+        )
+        if not is_known and trouble.text:
             self._output.note(f"waiting: {trouble.label}: {trouble.text}")
         self._trouble = trouble
 

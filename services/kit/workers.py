@@ -50,6 +50,7 @@ class Child:
     started: float = 0.0
     restart_at: float = 0.0
     failures: int = 0  # in a row
+    starts: int = 0
 
     def back_off(self, now: float) -> float:
         """It died at `now`: seconds until it is started again."""
@@ -115,6 +116,7 @@ class Supervisor(Generic[SettingsT]):
     def _fork(self, child: Child) -> None:
         parent = os.getpid()
         child.started = time.monotonic()
+        child.starts += 1
         child.pid = os.fork()
         if child.pid:
             return
@@ -153,7 +155,9 @@ class Supervisor(Generic[SettingsT]):
         if self._stopping:
             self._status = self._status or (EXIT_FAILED if status else EXIT_DRAINED)
             return
-        if status == EXIT_UNUSABLE:
+        if (
+            status == EXIT_UNUSABLE and child.starts == 1
+        ):  # later the machine has changed, and may change back
             self._status = status
             self._asked_to_stop()
             return

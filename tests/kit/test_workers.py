@@ -6,11 +6,13 @@ import os
 import signal
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from services.kit.acceptor import bind
+from services.kit.layers import SettingsError
 from services.kit.workers import BACKOFF_LAST_S, STABLE_S, Child
 from tests.kit.echo_edge import frame
 from tests.kit.harness import PATIENCE_S, Program, eventually, exchange, receive
@@ -28,14 +30,21 @@ def children(program: Program) -> list[int]:
 
 def owner(program: Program, sock: socket.socket) -> int:
     """Which child has the other end of a connection."""
-    wanted = f"{sock.getsockname()[1]:04X}"
+    found = holder(program, sock.getsockname()[1], 2, "01")
+    assert found is not None, "nobody has it"
+    return found
+
+
+def holder(program: Program, port: int, column: int, state: str) -> int | None:
+    """Which child has the socket with that port, as its own (1) or the other's (2), in that state."""
+    wanted = f"{port:04X}"
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    (inode,) = [row[9] for row in rows if row[2].endswith(":" + wanted) and row[3] == "01"]
+    inodes = [row[9] for row in rows if row[column].endswith(":" + wanted) and row[3] == state]
     for pid in children(program):
         for entry in Path(f"/proc/{pid}/fd").iterdir():
-            if os.readlink(entry) == f"socket:[{inode}]":
+            if os.readlink(entry) in [f"socket:[{inode}]" for inode in inodes]:
                 return pid
-    raise AssertionError("nobody has it")
+    return None
 
 
 def connect_to_each(program: Program, number: int) -> dict[int, socket.socket]:
@@ -185,6 +194,32 @@ def test_what_no_restart_will_mend_ends_them_all() -> None:
         with Program(f"health.port={stranger.getsockname()[1]}", workers=2) as program:
             assert program.wait() == 2
             assert program.event("unusable")["message"].startswith("cannot serve health on ")
+
+
+def test_what_was_usable_once_is_waited_for() -> None:
+    """A child that starts again finds its address taken: the others serve, and it is tried again."""
+    with bind("127.0.0.1", 0, reuse_port=False) as free:
+        port = free.getsockname()[1]
+    with Program(f"health.port={port}", workers=2) as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        sock = program.connect()
+        with eventually(lambda: taken(program, port)) as stranger:
+            stranger.listen()
+            eventually(lambda: [each for each in program.events("child_ended") if each["status"] == 2])
+            assert exchange(sock, frame(b"E", b"still here")) == b"still here"
+        assert program.event("health_listening", 2)["port"] == port
+        eventually(lambda: program.page("/readyz")[0] == 200)
+
+
+def taken(program: Program, port: int) -> socket.socket | None:
+    """The port, from the child that listens there."""
+    with suppress(FileNotFoundError):  # one of them has ended meanwhile
+        if (child := holder(program, port, 1, "0A")) is not None:
+            os.kill(child, signal.SIGKILL)
+    try:
+        return bind("127.0.0.1", port, reuse_port=False)
+    except SettingsError:
+        return None
 
 
 def test_the_caps_are_shared_out() -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from protos.rqp_cast import DataMsg, encode_data
 from services.kit.layers import SettingsError
+from services.rqp.cast import attempt
 from services.rqp.cast.attempt import Attempt, Fate
 from tests.live import set_up, until
 from tests.rqp.cast_hands import HandReceiver
@@ -113,4 +115,30 @@ async def test_a_fault_of_ours_strands_no_message(
         await until(lambda: edge.is_empty(queue))
         await until(lambda: edge.has_no_condition(queue))
     assert (failed(edge, "no_answer"), got_through(edge)) == (0, 1)
+    await edge.close()
+
+
+async def test_what_we_always_stumble_at_is_dead_in_the_end(
+    net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.3: also where it happens while DATA_MSG is sent; the messages behind it go on."""
+    edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
+
+    def stumble(message: DataMsg) -> bytes:
+        if message.record.endswith(b"bad"):
+            raise ZeroDivisionError
+        return encode_data(message)
+
+    monkeypatch.setattr(attempt, "encode_data", stumble)
+    queue = await remote(edge, spec={"maxDeliveries": 2})
+    with HandReceiver(net) as receiver:
+        await edge.put(queue, b"bad", b"good")
+        for _ in range(2):
+            await receiver.chosen()
+            assert await receiver.data() == b""
+        assert await receiver.receive() == b"good"
+        await until(lambda: edge.is_empty(queue))
+    (letter,) = await edge.dead(queue)
+    assert (letter.body, letter.reason) == (b"bad", "max_deliveries")
+    assert edge.value("penstock_local_errors_total") == 2
     await edge.close()

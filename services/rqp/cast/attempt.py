@@ -98,6 +98,7 @@ class Attempt:
         self._confirmations: Confirmations | None = None
         self._sending: asyncio.Task[None] | None = None
         self._fate: Fate | None = None
+        self._fault: Exception | None = None  # of ours, while the message was being sent
 
     @property
     def is_out(self) -> bool:
@@ -113,7 +114,10 @@ class Attempt:
             with self._means.findreceiver.asking(self._load.key, self._answered):
                 self._post(self._machine.send(self._load.outgoing, now()))
                 while self._fate is None:
-                    await self._do_all(await self._next())
+                    actions = await self._next()
+                    if self._fault is not None:
+                        raise self._fault
+                    await self._do_all(actions)
                 return self._fate
         finally:
             self._close(rests=True)
@@ -252,6 +256,9 @@ class Attempt:
                 await wires.sent(sock, data, lambda: self._post(self._machine.sent(now())))
         except OSError:
             self._post(self._machine.failed(now()))
+        except Exception as fault:  # noqa: BLE001 - `run` raises it
+            self._fault = fault
+            self._post([])
 
     def _address(self, offer: Offer, ours: str) -> str | None:
         """The field `address` (2.2): of a certain message, that of who gave its id, whichever replica sends (2.3)."""

@@ -99,7 +99,8 @@ class CastSending:
             except Exception as error:
                 log.exception("sending failed", extra={"action": "cast_failed", "queue": self._queue.name})
                 self._shared.service.metrics.local_errors.inc()
-                self._give_back()
+                self._give_back(failed=True)
+                self._machine = Sender(self._key, self._shared.means.settings.sender())
                 self._condition.report(f"{LOCAL_ERROR}: a fault of ours, see the log: {error!r:.200}")
                 await asyncio.sleep(AGAIN_S)
 
@@ -113,11 +114,14 @@ class CastSending:
         await self._carry_out(message, fate)
         self._current = None
 
-    def _give_back(self) -> None:
-        """All that is leased returns to its place; of what has a fate already, the store knows better."""
+    def _give_back(self, failed: bool = False) -> None:
+        """All that is leased returns to its place; of what has a fate already, the store knows better.
+
+        failed: what was being sent may be what we stumble at; after `maxDeliveries` times it is dead.
+        """
         self._stock.release()
         if self._current is not None:
-            self._stock.give_back([self._current.delivery])
+            self._stock.give_back([self._current.delivery], failed)
             self._current = None
 
     async def _rest(self) -> None:

@@ -123,11 +123,11 @@ class Stock:
         self._waiting.clear()
         self.give_back(deliveries)
 
-    def give_back(self, deliveries: list[Delivery]) -> None:
-        """These return to their places."""
+    def give_back(self, deliveries: list[Delivery], failed: bool = False) -> None:
+        """These return to their places. failed: it counts towards maxDeliveries."""
         if deliveries:
             self._begin()
-            self._pipe.release(self._source, deliveries, failed=False, done=lambda _error: self._end())
+            self._pipe.release(self._source, deliveries, failed=failed, done=lambda _error: self._end())
 
     async def is_quiet(self) -> None:
         """Returns once the store has all that went back: whoever has the queue next finds it in its order."""
