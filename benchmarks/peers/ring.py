@@ -74,6 +74,10 @@ class Ring(WirePeer):
     def connect(self) -> socket.socket:
         return dial(self.port)
 
+    def next_queue(self) -> str:
+        """Of its own: create_queue is refused where another peer of the store has made one."""
+        return f"ring-{super().next_queue()}"
+
     def create(self, queue: str) -> None:
         self._ask(CREATE, queue)
 
