@@ -107,7 +107,7 @@ class Users:
 
     @property
     def has_namesake(self) -> bool:
-        """Whether another process of this name lives: it has what waits for the successor, and is the node (1.1)."""
+        """Whether another process of this name lives: it has what waits for the successor, and is the node (4.7)."""
         return self._ownership.has_namesake
 
     @property
