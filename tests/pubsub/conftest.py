@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
-from tests.live import set_up
 from tests.pubsub.live import LiveEdge
 from tests.servers import PROGRAMS, Server
+from tests.stores import pytest_asyncio_loop_factories, running, server
+
+__all__ = ["pytest_asyncio_loop_factories", "running", "server"]
 
 Start = Callable[..., Awaitable[LiveEdge]]
-
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"uvloop": uvloop.new_event_loop}
-
-
-@pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that leave it whole."""
-    server = Server(next(iter(PROGRAMS)), tmp_path_factory.mktemp("store")).start()
-    yield server
-    server.end()
-
-
-@pytest.fixture
-async def server(running: Server) -> Server:
-    """The shared server, set up and empty."""
-    running.clear()
-    await set_up(running)
-    return running
 
 
 @pytest.fixture
@@ -49,8 +27,8 @@ def new_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
         return made[-1]
 
     yield make
-    for server in made:
-        server.end()
+    for each in made:
+        each.end()
 
 
 @pytest.fixture

@@ -2,61 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-import uvloop
 
-from tests.live import set_up
 from tests.rqp.cast_hands import HandReceiver, HandSender
 from tests.rqp.cast_machines import Machines
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_client import Client
 from tests.rqp.mca_peer import McaPeer
-from tests.servers import PROGRAMS, Server
+from tests.servers import Server
+from tests.stores import NewServer, new_server, pytest_asyncio_loop_factories, running, server
+
+__all__ = ["NewServer", "new_server", "pytest_asyncio_loop_factories", "running", "server"]
 
 Start = Callable[..., Awaitable[LiveEdge]]
-NewServer = Callable[[], Awaitable[Server]]
-
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"uvloop": uvloop.new_event_loop}
-
-
-@pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that leave it whole."""
-    server = Server(next(iter(PROGRAMS)), tmp_path_factory.mktemp("store")).start()
-    yield server
-    server.end()
-
-
-@pytest.fixture
-async def server(running: Server) -> Server:
-    """The shared server, set up and empty."""
-    running.clear()
-    await set_up(running)
-    return running
-
-
-@pytest.fixture
-async def new_server(tmp_path: Path) -> AsyncIterator[NewServer]:
-    """Makes servers, set up, that the test may kill."""
-    made: list[Server] = []
-
-    async def make() -> Server:
-        made.append(Server(next(iter(PROGRAMS)), tmp_path / f"store{len(made)}").start())
-        await set_up(made[-1])
-        return made[-1]
-
-    yield make
-    for server in made:
-        server.end()
 
 
 @pytest.fixture

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-import uvloop
 
 from services.sysv.journal import Journal
-from tests.live import set_up
 from tests.servers import Server
+from tests.stores import own_server, pytest_asyncio_loop_factories, running, server
 from tests.sysv.journals import ROOM
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys
 from tests.sysv.namespace import own_namespace
 from tests.sysv.program import Program
 
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"uvloop": uvloop.new_event_loop}
+__all__ = ["own_server", "pytest_asyncio_loop_factories", "running", "server"]
 
 
 @pytest.fixture
@@ -50,21 +44,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return Program.compiled(tmp_path_factory.mktemp("program"))
 
 
-@pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that leave it whole."""
-    server = Server("valkey", tmp_path_factory.mktemp("valkey")).start()
-    yield server
-    server.end()
-
-
-@pytest.fixture
-async def server(running: Server) -> Server:
-    running.clear()
-    await set_up(running)
-    return running
-
-
 @pytest.fixture
 async def bridge(server: Server, keys: Keys, tmp_path: Path) -> AsyncIterator[LiveBridge]:
     """Not open yet: say which mappings with `open`."""
@@ -72,15 +51,6 @@ async def bridge(server: Server, keys: Keys, tmp_path: Path) -> AsyncIterator[Li
     yield bridge
     await bridge.close()
     bridge.check_no_fault_of_ours()
-
-
-@pytest.fixture
-async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
-    """A server, set up, that the test may kill."""
-    server = Server("valkey", tmp_path / "data").start()
-    await set_up(server)
-    yield server
-    server.end()
 
 
 @pytest.fixture

@@ -2,63 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import random
-import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
-from tests.live import set_up
 from tests.servers import Server
+from tests.stores import chance, own_server, pytest_asyncio_loop_factories, running, server
 from tests.tmq.client import Client
 from tests.tmq.live import LiveEdge, live_edge
 
+__all__ = ["chance", "own_server", "pytest_asyncio_loop_factories", "running", "server"]
+
 MakeEdge = Callable[..., Awaitable[LiveEdge]]
-
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"uvloop": uvloop.new_event_loop}
-
-
-@pytest.fixture
-def chance() -> random.Random:
-    """Randomness that can be repeated."""
-    seed = int(os.environ.get("PENSTOCK_TEST_SEED") or secrets.randbits(32))
-    print(f"PENSTOCK_TEST_SEED={seed} repeats this")
-    return random.Random(seed)
-
-
-@pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that leave it whole."""
-    server = Server("valkey", tmp_path_factory.mktemp("valkey")).start()
-    yield server
-    server.end()
-
-
-@pytest.fixture
-async def server(running: Server) -> Server:
-    """The shared server, with nothing in it but what `penstock up` puts there."""
-    running.clear()
-    await set_up(running)
-    return running
-
-
-@pytest.fixture
-async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
-    """A server, set up, that the test may kill."""
-    server = Server("valkey", tmp_path / "data").start()
-    await set_up(server)
-    yield server
-    server.end()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from tests.ring.links.conftest import new_server, port, pytest_asyncio_loop_factories
+from tests.ring.links.conftest import port
+from tests.stores import new_server, pytest_asyncio_loop_factories
 
 __all__ = ["new_server", "port", "pytest_asyncio_loop_factories"]

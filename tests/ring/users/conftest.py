@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.live import Log
-from tests.ring.links.conftest import NewServer, new_server, pytest_asyncio_loop_factories, running, server
 from tests.ring.users.members import Member, Start
 from tests.servers import Server
+from tests.stores import NewServer, new_server, pytest_asyncio_loop_factories, running, server
 
 __all__ = ["NewServer", "new_server", "pytest_asyncio_loop_factories", "running", "server"]
 

@@ -1,0 +1,75 @@
+"""Fixtures that live tests of edges share: real servers, and randomness that can be repeated.
+
+A conftest imports those that its tests use, and says so in `__all__`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from tests.live import set_up
+from tests.servers import PROGRAMS, Server
+
+NewServer = Callable[[], Awaitable[Server]]
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    """Randomness that can be repeated."""
+    seed = int(os.environ.get("PENSTOCK_TEST_SEED") or secrets.randbits(32))
+    print(f"PENSTOCK_TEST_SEED={seed} repeats this")
+    return random.Random(seed)
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests that leave it whole."""
+    server = Server(next(iter(PROGRAMS)), tmp_path_factory.mktemp("store")).start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+async def server(running: Server) -> Server:
+    """The shared server, with nothing in it but what `penstock up` puts there."""
+    running.clear()
+    await set_up(running)
+    return running
+
+
+@pytest.fixture
+async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
+    """A server, set up, that the test may kill."""
+    server = Server(next(iter(PROGRAMS)), tmp_path / "data").start()
+    await set_up(server)
+    yield server
+    server.end()
+
+
+@pytest.fixture
+async def new_server(tmp_path: Path) -> AsyncIterator[NewServer]:
+    """Makes servers, set up, that the test may kill."""
+    made: list[Server] = []
+
+    async def make() -> Server:
+        made.append(Server(next(iter(PROGRAMS)), tmp_path / f"store{len(made)}").start())
+        await set_up(made[-1])
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.end()
