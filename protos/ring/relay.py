@@ -40,6 +40,10 @@ class Relay:
             return self._route_unframed(payload)
         if frame.request_id == NO_ID:
             return self._route_without_id(frame, payload)
+        return self.route_frame(frame)
+
+    def route_frame(self, frame: Frame) -> Route:
+        """The same of a frame with a request id, also if it has been routed before, and has waited since."""
         if frame.request_id == self._mark:
             self._mark = NO_ID
             self._mine.mark_came_back()

@@ -30,16 +30,20 @@ class Conversation:
         if self.held:
             self.held_bytes += len(reply)
             self.wire.reschedule()  # it counts as what the peer has us hold
-        elif known := self.answers.take_known():
+        else:
+            self.write_known()
+
+    def write_known(self) -> None:
+        """What may be sent by now of replies that were put into their slots."""
+        if not self.held and (known := self.answers.take_known()):
             self.wire.write(known)
 
     def write_held(self) -> None:
         """What `held` was set for is over."""
         self.held = False
         self.held_bytes = 0
-        if known := self.answers.take_known():
-            self.wire.write(known)
-            self.wire.reschedule()
+        self.write_known()
+        self.wire.reschedule()
 
     def close_unanswered(self, reason: str, detail: str) -> None:
         """What became of a request cannot be learnt: any answer might be a lie, so none is given."""

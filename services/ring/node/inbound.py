@@ -57,6 +57,7 @@ class Inbound:
         "_eof_due",
         "_host",
         "_inflow",
+        "_is_answering",
         "_is_finishing",
         "_is_over",
         "_talk",
@@ -73,6 +74,7 @@ class Inbound:
         self._inflow: Inflow[Message] = Inflow(self._talk, Connection(limits), self)
         self._eof_due: float | None = None  # the predecessor has said all: when he is not answered any more
         self._is_finishing = False
+        self._is_answering = False  # answers are known that are not written yet
         self._is_over = False
         self._why = ""  # it ended; the first reason counts
 
@@ -182,13 +184,22 @@ class Inbound:
     # inside
 
     def _answer(self, slot: Slot) -> None:
-        self._talk.fill(slot, ACK)
-        if not self._inflow.pumping:
+        """Soon: of many that the store has taken at once each would else be a write of its own."""
+        slot.reply = ACK
+        if not self._is_answering:
+            self._is_answering = True
+            self._talk.wire.soon(self._write_answers)
+
+    def _write_answers(self) -> None:
+        self._is_answering = False
+        if not self._talk.gone:
+            self._talk.write_known()
             self._inflow.run_answered()
 
     def _end(self) -> None:
         if self._is_over:
             return
+        self._talk.write_known()
         self._is_over = self._talk.closing = True
         self._host.inbound_lost(self, self._why or "we closed it")
         self._talk.wire.close()

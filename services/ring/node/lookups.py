@@ -27,6 +27,7 @@ class Lookups:
         self._loop = asyncio.get_running_loop()
         self._known: Recent[Queue] = Recent(REMEMBERED)
         self._past: Recent[Queue] = Recent(REMEMBERED)  # also those that are gone
+        self._asking: dict[bytes, list[Found]] = {}  # in this round of the loop
         self._stop = service.store.watch(self._changed)
 
     def held(self, name: bytes) -> Queue | None:
@@ -42,10 +43,24 @@ class Lookups:
 
     def ask(self, name: bytes, found: Found) -> None:
         """A StoreError: the store did not answer for as long as anybody may wait."""
-        self._ask(name, found, self._loop.time() + PATIENCE_S)
+        if (others := self._asking.get(name)) is not None:
+            others.append(found)
+            return
+        self._asking[name] = [found]
+        self._loop.call_soon(self._ask_for_all, name)
 
     def close(self) -> None:
         self._stop()
+
+    def _ask_for_all(self, name: bytes) -> None:
+        """A read brings many messages for one queue: each would else be a task of its own."""
+        asking = self._asking.pop(name)
+
+        def found(answer: Queue | StoreError | None) -> None:
+            for each in asking:
+                each(answer)
+
+        self._ask(name, found, self._loop.time() + PATIENCE_S)
 
     def _ask(self, name: bytes, found: Found, until: float) -> None:
         text = decode_name(name)

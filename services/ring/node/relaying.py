@@ -129,7 +129,7 @@ class Relaying:
         """While it waited the same frame may have been passed on or carried out."""
         match job.route:
             case Request(frame) | Settle(frame) | PassOn(frame) if frame.request_id != NO_ID:
-                job.route = self._relay.route(job.payload)
+                job.route = self._relay.route_frame(frame)
 
     def _count_unsafe(self) -> None:
         self._count[counts.UNSAFE] += 1
