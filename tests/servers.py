@@ -25,9 +25,10 @@ from redis.retry import Retry
 from services.store.embedded import EmbeddedSettings, EmbeddedStore, server_binary
 
 PATIENCE_S = 20.0  # the longest wait for something that must happen; machines are shared
-PORTS = 12_000  # how many there are for the servers of tests
+PORTS = 20_000  # how many there are for the servers of tests
 MAXMEMORY = 512 << 20
 PR_SET_PDEATHSIG = 1
+SIDE_BY_SIDE = 5  # processes at most that run tests at the same time
 PROGRAMS = {"valkey": "", "redis": "redis-server"}  # as EmbeddedSettings.server: '' is the embedded Valkey
 _given: set[int] = set()
 
@@ -54,10 +55,17 @@ def free_port() -> int:
     """
     limits = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     while True:
-        port = random.SystemRandom().randrange(int(limits[0]) - PORTS, int(limits[0]))
+        port = random.SystemRandom().randrange(*_slice(int(limits[0])))
         if port not in _given and _is_free(port):
             _given.add(port)
             return port
+
+
+def _slice(end: int) -> tuple[int, int]:
+    """Of the ports below `end`, those of this process: of tests that run side by side none takes another's."""
+    number, count = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), SIDE_BY_SIDE
+    first = end - PORTS + PORTS * (number % count) // count
+    return first, first + PORTS // count
 
 
 def _is_free(port: int) -> bool:
