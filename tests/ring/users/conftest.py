@@ -12,9 +12,9 @@ import pytest
 from tests.live import Log
 from tests.ring.users.members import Member, Start
 from tests.servers import Server
-from tests.stores import NewServer, new_server, pytest_asyncio_loop_factories, running, server
+from tests.stores import NewServer, chance, new_server, pytest_asyncio_loop_factories, running, server
 
-__all__ = ["NewServer", "new_server", "pytest_asyncio_loop_factories", "running", "server"]
+__all__ = ["chance", "new_server", "pytest_asyncio_loop_factories", "running", "server"]
 
 
 @pytest.fixture
