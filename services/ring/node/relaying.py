@@ -145,9 +145,7 @@ class Relaying:
         except Exception:
             log.exception("a message of the ring failed", extra={"action": "job_failed", "job": "ring relay"})
             self._failed()
-            if not job.is_over:
-                job.parts = 1
-                self._jobs.end(job, False)
+            self._jobs.fail(job)
 
     def _carry_out(self, job: Job) -> None:
         match job.route:
