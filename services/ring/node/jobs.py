@@ -63,7 +63,7 @@ class Jobs:
         """A part of it is over; it is safe if all are."""
         job.parts -= 1
         job.is_safe = job.is_safe and is_safe
-        if job.parts:
+        if job.parts > 0 or job.is_over:  # over: by a fault, before its other parts
             return
         job.is_over = True
         if not job.is_safe:
@@ -71,6 +71,11 @@ class Jobs:
         if not self._answering and self._jobs and self._jobs[0].is_over:
             self._answering = True
             self._loop.call_soon(self._answer)
+
+    def fail(self, job: Job) -> None:
+        """A fault of ours ends it, whatever of it is still under way."""
+        job.parts = 1
+        self.end(job, False)
 
     def close(self) -> None:
         """What is not answered by now is not safe: it comes again."""

@@ -36,6 +36,7 @@ from services.ring.node.inbox import Inbox
 from services.ring.node.jobs import Job, Jobs
 from services.ring.node.lookups import Lookups
 from services.ring.node.outgoing import AGAIN_S, BEGUN, PASSED
+from services.ring.node.pending import Pending
 from services.ring.node.serving import NotHere, Reply, Serving, Settled
 from services.ring.node.storing import PATIENCE_S, Storing
 from services.store import Queue, StoreError
@@ -71,9 +72,7 @@ class Relaying:
         self._loop = asyncio.get_running_loop()
         self._jobs = Jobs(self._count_unsafe)
         self._gate: deque[Job] = deque()  # of them, not begun yet
-        self._pending: dict[
-            tuple[bytes, int, bool], list[Job]
-        ] = {}  # passed on and not stored: who came again
+        self._pending = Pending()
         self._refused: dict[
             bytes, list[Job]
         ] = {}  # by queue: what the store refused, and what came behind it
@@ -146,9 +145,7 @@ class Relaying:
         except Exception:
             log.exception("a message of the ring failed", extra={"action": "job_failed", "job": "ring relay"})
             self._failed()
-            if not job.is_over:
-                job.parts = 1
-                self._jobs.end(job, False)
+            self._jobs.fail(job)
 
     def _carry_out(self, job: Job) -> None:
         match job.route:
@@ -174,24 +171,19 @@ class Relaying:
         self._jobs.end(job, True)
 
     def _pass_on(self, job: Job, frame: Frame | None, around: Around) -> None:
-        """A frame that comes again while it is being stored is as safe as the first: it goes on once."""
-        if frame is not None and frame.request_id != NO_ID:
-            mark = (frame.request_id, frame.operation, frame.settles)
-            if mark in self._pending:
-                self._pending[mark].append(job)
-                return
-            self._pending[mark] = []
+        if self._pending.joins(job, frame):
+            return
         payloads = [each for each in (around.before, job.payload, around.behind) if each]
         self._storing.put(payloads, PASSED, partial(self._passed, job, frame))
+        self._pending.begin(frame)
 
     def _passed(self, job: Job, frame: Frame | None, is_stored: bool) -> None:
         if is_stored:
             self._count[counts.PASSED_ON] += 1
-        if frame is not None and frame.request_id != NO_ID:
-            if is_stored:
+            if frame is not None:
                 self._relay.passed(frame)
-            for again in self._pending.pop((frame.request_id, frame.operation, frame.settles)):
-                self._jobs.end(again, is_stored)
+        for again in self._pending.end(frame):
+            self._jobs.end(again, is_stored)
         self._jobs.end(job, is_stored)
 
     def _deliver(self, job: Job, payload: bytes, around: Around) -> None:
@@ -217,6 +209,8 @@ class Relaying:
     def _serve(self, job: Job) -> None:
         assert isinstance(job.route, Request | Settle)
         frame, queue = job.route.frame, job.queue
+        if self._pending.joins(job, frame):
+            return
         if frame.queue in self._refused:
             self._refused[frame.queue].append(job)  # what stands before it has not been put in yet
             return

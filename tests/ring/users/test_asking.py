@@ -44,6 +44,15 @@ async def test_without_a_link_the_client_waits_until_the_timeout(start: Start, s
     assert len(node.users.asker) == 0
 
 
+async def test_what_nobody_waits_for_is_not_kept(start: Start, server: Server) -> None:
+    """docs/ring.md, Limits: 32 MiB of requests wait at most, and a ring may be away for as long as it likes"""
+    node = await start(server, b"a", timeout_s=0.2)
+    for turn in range(2):
+        answers = await asyncio.gather(*(node.push(b"q", b"%d" % n) for n in range(5)))
+        assert answers == [Unserved("timeout")] * 5
+        assert len(node.users.asker._ready) == 0, f"turn {turn}"
+
+
 async def test_a_link_that_comes_in_time_takes_it(
     start: Start, server: Server, new_server: NewServer
 ) -> None:

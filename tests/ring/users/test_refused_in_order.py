@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 
+import pytest
+
 from protos.ring import Frame, Operation, encode_frame
+from services.ring.node import relaying
 from services.store import records
 from services.store.asking import Asker
 from services.store.errors import StoreFull
@@ -55,6 +58,33 @@ async def test_what_comes_behind_a_refused_push_waits_for_it(start: Start, new_s
     await until(lambda: safe == [2, 3, 4, 5])
     assert await node.bodies("orders") == [b"1", b"2", b"3", b"4", b"5"]
     assert [answer(frame) for frame in ring.got] == [OK] * 5
+
+
+async def test_a_push_is_not_refused_without_end(
+    start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.5: the predecessor has broken the link over it by then, and sends it again; so does what it held up"""
+    server = await new_server()
+    node = await start(server, b"node")
+    await node.declare("orders")
+    await node.declare("filler")
+    await Successor(node).asks(Operation.PUSH, b"orders", 1, b"1")
+    monkeypatch.setattr(relaying, "PATIENCE_S", 0.3)
+    safe: list[int] = []
+
+    def receive(*numbers: int) -> None:
+        for number in numbers:
+            node.users.arrivals.received(push(number), lambda number=number: safe.append(number))
+
+    with server.configured(maxmemory="1mb"):
+        await until(lambda: takes_nothing(node))
+        receive(2, 3)
+        await until(lambda: node.count("unsafe") == 2)
+        await until(lambda: len(node.users.arrivals) == 0)
+    await until(lambda: takes(node))
+    receive(2, 3)
+    await until(lambda: safe == [2, 3])
+    assert await node.bodies("orders") == [b"1", b"2", b"3"]
 
 
 async def test_a_fault_of_ours_is_that_of_one_message(new_server: NewServer) -> None:

@@ -1,0 +1,107 @@
+"""A USER that goes into the inbox and on is safe once both are done, and over once (ring.md 2.2, 5.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from protos.ring import Frame, Operation, encode_frame
+from services.ring.node import counts, inbox
+from tests.live import Log, until
+from tests.ring.users.conftest import NewServer
+from tests.ring.users.members import Member, Start
+
+INBOX = {"ring": {"inbox": 1}}
+
+
+async def bind_inbox(node: Member) -> None:
+    await node.declare("in", bindings=INBOX)
+    await until(lambda: node.users._bindings.inbox)
+
+
+async def test_what_went_on_and_not_into_the_inbox_is_not_safe(
+    start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.2: the inbox has given up when it goes on; it comes again, and then it is in the inbox, too"""
+    server = await new_server()
+    node = await start(server, b"node", forward_user=True)
+    await bind_inbox(node)
+    monkeypatch.setattr(inbox, "PATIENCE_S", 0.3)
+    safe: list[bytes] = []
+
+    def receive() -> None:
+        node.users.arrivals.received(b"news", lambda: safe.append(b"news"))
+
+    with server.configured(maxmemory="1mb"):
+        receive()
+        (job,) = node.users.arrivals._jobs._jobs
+        await until(lambda: job.parts == 1)
+    await until(lambda: len(node.users.arrivals) == 0)
+    assert (node.count(counts.PASSED_ON), node.count(counts.UNSAFE)) == (1, 1)
+    assert safe == []
+    receive()
+    await until(lambda: safe == [b"news"])
+    assert await node.bodies("in") == [b"news"]
+
+
+# a fault of ours
+
+
+def stumbling(work: Callable[..., None]) -> Callable[..., None]:
+    """The same, but for a fault in the first that has `broken` in it."""
+    broken = [1]
+
+    def stumble(what: object, *more: Any) -> None:
+        if "broken" in repr(what) and broken:
+            broken.pop() // 0
+        work(what, *more)
+
+    return stumble
+
+
+@pytest.fixture
+async def faulty(new_server: NewServer) -> AsyncIterator[tuple[Member, Log]]:
+    """A node with an inbox that may stumble."""
+    node = Member((await new_server()).url, b"node", forward_user=True)
+    log = Log()
+    logging.getLogger().addHandler(log)
+    await bind_inbox(await node.start())
+    yield node, log
+    await node.close()
+    await asyncio.sleep(0)
+    logging.getLogger().removeHandler(log)
+
+
+@pytest.mark.parametrize("begun", [0, 1])
+async def test_a_fault_ends_it_once_whatever_has_begun(faulty: tuple[Member, Log], begun: int) -> None:
+    """2.2: no part is waited for that never began; and one that is still under way ends nothing any more"""
+    node, log = faulty
+    part: Any = (node.users.arrivals._inbox, node.users._storing)[begun]
+    verb = ("deliver", "put")[begun]
+    setattr(part, verb, stumbling(getattr(part, verb)))
+    safe: list[bytes] = []
+    for payload in (b"broken", b"behind"):
+        node.users.arrivals.received(payload, lambda payload=payload: safe.append(payload))  # type: ignore[misc]
+    await until(lambda: safe == [b"behind"])
+    await until(lambda: node.count(counts.DELIVERED) == 1 + begun)
+    assert node.count(counts.UNSAFE) == 1
+    assert len(log.tracebacks()) == 1
+    assert node.metrics.local_errors._value.get() == 1
+    assert len(node.users.arrivals) == 0
+
+
+async def test_what_had_a_fault_goes_on_when_it_comes_again(faulty: tuple[Member, Log]) -> None:
+    """2.2: the predecessor sends it on the next link; no earlier one is waited for (4.5)"""
+    node, log = faulty
+    node.users._storing.put = stumbling(node.users._storing.put)  # type: ignore[method-assign]
+    reply = encode_frame(Frame(Operation.OK, b"other", b"orders", b"broken", b"1" * 16))
+    safe: list[int] = []
+    for turn in range(2):
+        node.users.arrivals.received(reply, lambda turn=turn: safe.append(turn))  # type: ignore[misc]
+    await until(lambda: safe == [1])
+    assert (node.count(counts.PASSED_ON), node.count(counts.UNSAFE)) == (1, 1)
+    assert len(log.tracebacks()) == 1

@@ -1,0 +1,90 @@
+"""A pull without a request id: nobody can repeat or settle it, so its reply decides (ring.md 5.3, 5.4)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from protos.ring import NO_ID, Frame, Operation, encode_frame
+from services.ring.node import counts, storing
+from services.ring.service import OWNER
+from services.store import QueueSpec
+from tests.live import until
+from tests.ring.users.members import Member, Start
+from tests.ring.users.test_requests import Successor, answer
+from tests.servers import Server
+
+PULL = Frame(Operation.PULL, b"original", b"orders", b"", NO_ID)
+
+
+async def keep_replies(node: Member, is_kept: bool = True) -> None:
+    """Whether what waits for the successor is paused: then no reply is safe."""
+    spec = QueueSpec(max_deliveries=0, paused=is_kept)
+    await node.store.declare(node.users.queue_name, spec, OWNER, replace=True)
+
+
+async def standing(node: Member) -> tuple[int, int, int]:
+    stats = await node.stats("orders")
+    return stats["ready"], stats["in_flight"], stats["acked"]
+
+
+def lost_leases(node: Member) -> float | None:
+    event = {"edge": "ring", "reason": "lease_lost"}
+    return node.metrics.registry.get_sample_value("penstock_store_events_total", event)
+
+
+async def test_it_is_settled_as_soon_as_its_reply_is_safe(start: Start, server: Server) -> None:
+    """5.4: and not before, or the message would be lost with this node"""
+    node = await start(server, b"node")
+    await node.declare("orders")
+    await node.put("orders", b"a")
+    await keep_replies(node)
+    ring = Successor(node)
+    asked = asyncio.ensure_future(ring.sends(PULL))
+    await until(lambda: node.users.trouble == "the queue is paused")
+    assert await standing(node) == (0, 1, 0)
+    await keep_replies(node, False)
+    await asked
+    await until(lambda: len(node.users.arrivals) == 0)
+    assert answer(ring.got[-1]) == ("OK", b"a")
+
+    async def is_settled() -> bool:
+        return await standing(node) == (0, 0, 1)
+
+    await until(is_settled)
+
+
+async def test_it_goes_back_if_its_reply_cannot_be_made_safe(
+    start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5.4: nobody settles it, and no process that lives loses a lease; it is no delivery that failed"""
+    node = await start(server, b"node")
+    await node.declare("orders", maxDeliveries=1)
+    await node.put("orders", b"a")
+    await keep_replies(node)
+    monkeypatch.setattr(storing, "PATIENCE_S", 0.5)
+    safe: list[bool] = []
+    node.users.arrivals.received(encode_frame(PULL), lambda: safe.append(True))
+    await until(lambda: node.count(counts.UNSAFE) == 1)
+
+    async def is_back() -> bool:
+        return await standing(node) == (1, 0, 0)
+
+    await until(is_back)
+    assert safe == []
+    assert await node.dead("orders") == []
+
+
+async def test_where_each_is_given_once_it_is_settled_once(start: Start, server: Server) -> None:
+    """docs/ring.md, What to count on: it is gone before it is sent; a lost lease would be somebody's trouble"""
+    node = await start(server, b"node")
+    await node.declare("orders", delivery="at-most-once")
+    await node.put("orders", b"a")
+    ring = Successor(node)
+    await ring.sends(PULL)
+    await ring.sends(PULL)  # what the node asked of the store before is answered by now
+    await until(lambda: len(ring.got) == 2)
+    assert [answer(frame) for frame in ring.got] == [("OK", b"a"), ("ERROR", b"empty")]
+    assert await standing(node) == (0, 0, 1)
+    assert not lost_leases(node)
