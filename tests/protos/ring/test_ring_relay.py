@@ -208,6 +208,29 @@ def test_a_mark_that_is_lost_is_followed_by_another(relay: Relay):  # ring.md 5.
     assert relay.route(mark) != Drop(Why.MARK)
 
 
+def test_of_equal_copies_the_oldest_comes_back_first(relay: Relay):  # ring.md 5.5
+    """So the one behind the mark is still due when the mark has come back."""
+    relay.put_on(b"news")
+    mark = relay.mark()
+    relay.put_on(b"news")
+    assert relay.route(b"news") == TakenOff()
+    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.wants_mark
+    assert relay.route(b"news") == TakenOff()
+
+
+def test_what_was_before_a_lost_mark_is_due_until_the_next_comes_back(relay: Relay):  # ring.md 5.5
+    relay.put_on(b"news")
+    relay.put_on(b"old news")
+    relay.mark()
+    relay.put_on(b"news")
+    mark = relay.mark()
+    assert [relay.route(b"news"), relay.route(b"news")] == [TakenOff()] * 2
+    assert relay.route(b"old news") == TakenOff()
+    assert not relay.wants_mark
+    assert relay.route(mark) == Drop(Why.MARK)
+
+
 def test_others_pass_a_mark_on_once():  # ring.md 5.5
     me, other = Relay(ME, seed=b"me"), Relay(OTHER, seed=b"other")
     me.put_on(b"news")
