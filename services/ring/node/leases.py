@@ -24,8 +24,9 @@ class Leases:
 
     def hold(self, request: bytes, delivery: Delivery) -> None:
         """It goes back after the queue's visibility timeout, as a delivery that failed."""
-        if delivery.settled or request in self._timers:
+        if delivery.settled:
             return  # at most once: it was settled before anybody saw it
+        self.settled(request)  # the store may have lost that lease in a failover, and given another
         delivery.drop_bodies()
         timeout_s = max(delivery.queue.spec.visibility_timeout / 1000, LEAST_S)
         self._timers[request] = self._loop.call_later(timeout_s, self._over, request, delivery)

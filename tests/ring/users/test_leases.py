@@ -1,0 +1,52 @@
+"""How long a message that was pulled around the ring waits for its settlement (ring.md 5.4)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from protos.ring import Frame, Operation
+from tests.live import until
+from tests.ring.users.conftest import NewServer
+from tests.ring.users.members import Start
+from tests.ring.users.test_requests import Successor, answer
+
+
+async def test_a_store_that_has_forgotten_a_pull_gets_the_message_back_all_the_same(
+    start: Start, new_server: NewServer, tmp_path: Path
+) -> None:
+    """5.4: a failover loses the last writes, and the pull that is sent again leases anew: then that lease counts"""
+    server = await new_server()
+    node = await start(server, b"node")
+    ring = Successor(node)
+    await node.declare("orders", visibilityTimeout="1s")
+    await node.put("orders", b"a", b"b")
+    shutil.copytree(server.directory, tmp_path / "replica", ignore=shutil.ignore_patterns("*.sock"))
+    assert answer(await ring.asks(Operation.PULL, b"orders", 1)) == ("OK", b"a")
+    server.kill9()
+    shutil.rmtree(server.directory)
+    shutil.copytree(tmp_path / "replica", server.directory)
+    server.restart()
+    for request, body in ((2, b"a"), (1, b"b")):
+        ring.got.clear()
+        reply = Frame(Operation.OK, b"asker", b"orders", body, request.to_bytes(16))
+        await ring.sends(Frame(Operation.PULL, b"asker", b"orders", b"", request.to_bytes(16)))
+        await until(lambda reply=reply: reply in ring.got)
+
+    async def both_are_back() -> bool:
+        return bool((await node.stats("orders"))["ready"] == 2)
+
+    await until(both_are_back)
+    assert len(node.users._leases) == 0
+
+
+async def test_a_settlement_ends_the_wait(start: Start, new_server: NewServer) -> None:
+    """5.4: nothing goes back that was settled"""
+    node = await start(await new_server(), b"node")
+    ring = Successor(node)
+    await node.declare("orders", visibilityTimeout="1s")
+    await node.put("orders", b"a")
+    await ring.asks(Operation.PULL, b"orders", 1)
+    assert len(node.users._leases) == 1
+    await ring.settles(b"orders", 1)
+    assert len(node.users._leases) == 0
