@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from protos.ring import Find
+from protos.ring import Find, Open
 from services.kit.layers import SettingsError
 from services.kit.lookup import Place, look_up
 from services.ring.node import beacons as sending
 from services.ring.node import hearing
 from tests.live import until
-from tests.ring.links.conftest import Start
+from tests.ring.links.conftest import NewServer, Start
 from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring
 from tests.ring.links.peers import Listening, Tail, Wire, find_beacon, leader, open_beacon, tell
 
@@ -153,6 +153,28 @@ async def test_nor_those_that_waited_while_the_process_stood_still(
                 node.station.tick()
         await until(lambda: node.number("beacons_ignored_total", reason="own") > own)  # noqa: B023
     assert not node.log.events("ring_same_name")
+
+
+async def test_while_the_store_is_away_another_process_may_be_the_node(
+    start: Start, new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.2, 4.7: so whoever speaks in its name then is no namesake"""
+    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    server = await new_server()
+    node = await start(url=server.url, times={"self_s": 60.0})
+    server.kill9()
+    await until(lambda: node.station.node.is_away)
+    name, service = node.name, b"%d" % node.places["ring"][1]
+    looked = node.station._hearing.echoes
+    await until(lambda: node.station.tick() or not looked.may_have(Find(GROUP, name)))
+    await until(lambda: node.station.tick() or not looked.may_have(Open(GROUP, name, name, service)))
+    own = node.number("beacons_ignored_total", reason="own")
+    tell(find_beacon(GROUP, name), port)
+    tell(open_beacon(GROUP, name, name, service), port)
+    await until(lambda: node.number("beacons_ignored_total", reason="own") == own + 1)
+    assert node.number("beacons_ignored_total", reason="same_name") == 0
+    assert not node.log.events("ring_same_name")
+    server.restart()
 
 
 async def test_open_says_who_is_there(start: Start, port: int) -> None:
