@@ -199,7 +199,9 @@ class NodeSettings(BaseModel):
         default=3,
         ge=0,
         le=1000,
-        description="[5.5] passes of what nobody claims before it is asked about; 0: no limit",
+        description="[5.5] passes of what nobody claims before it is asked about; a message that is late, as a node "
+        "was away with it, comes to inboxes so many times more if forward_user is set; 0: no limit, it goes round "
+        "without end",
     )
 
     @model_validator(mode="after")

@@ -36,15 +36,19 @@ PUBLISH_S = 0.25  # how often the counts reach the metrics
 class Joined:
     """Departures: what waits in the store and what waits in memory take turns, also where there is room for one."""
 
-    def __init__(self, outgoing: Outgoing, asker: RingAsker) -> None:
+    def __init__(self, outgoing: Outgoing, asker: RingAsker, marks: Marks) -> None:
+        """marks: told of what leaves the store."""
         self._outgoing = outgoing
         self._asker = asker
+        self._marks = marks
         self._is_askers_turn = False
 
     def take(self, room: int) -> list[Parcel]:
         self._is_askers_turn = not self._is_askers_turn
         taken = self._asker.take((room + self._is_askers_turn) // 2)
-        taken += self._outgoing.take(room - len(taken))
+        wanted = room - len(taken)
+        stored = self._outgoing.take(wanted)
+        taken += self._marks.leave(stored, are_all=len(stored) < wanted)
         return taken + self._asker.take(room - len(taken))
 
     def on_ready(self, callback: Callable[[], None]) -> None:
@@ -94,7 +98,7 @@ class Users:
             self._marks.came_back,
             service.metrics.local_errors.inc,
         )
-        self.departures = Joined(self._outgoing, self.asker)
+        self.departures = Joined(self._outgoing, self.asker, self._marks)
         self._publishing: asyncio.Task[None] | None = None
 
     @property

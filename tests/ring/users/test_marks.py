@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
+from services.ring.node import marks
 from tests.live import until
 from tests.ring.users.conftest import NewServer
-from tests.ring.users.members import Member, Ring, Start
+from tests.ring.users.members import Link, Member, Ring, Start
 from tests.ring.users.test_requests import stores
 
 OUTBOX = {"ring": {"outbox": 1}}
@@ -15,6 +17,19 @@ INBOX = {"ring": {"inbox": 1}}
 
 async def got(node: Member, bodies: list[bytes]) -> bool:
     return await node.bodies("in") == bodies
+
+
+async def has_to_send(node: Member) -> bool:
+    """For its successor, in its store."""
+    return not await node.has_nothing_to_send()
+
+
+async def sender_and_inbox(start: Start, new_server: NewServer) -> tuple[Member, Member]:
+    first, inbox = await stores(start, new_server, 2)
+    await first.declare("out", bindings=OUTBOX)
+    await inbox.declare("in", bindings=INBOX)
+    await until(lambda: first.users._bindings.outbox and inbox.users._bindings.inbox)
+    return first, inbox
 
 
 async def test_equal_payloads_of_others_reach_the_inbox(start: Start, new_server: NewServer) -> None:
@@ -49,4 +64,62 @@ async def test_without_an_inbox_each_takes_off_its_own(start: Start, new_server:
     await ring.settle_down()
     assert nodes[0].count("taken_off") == 200
     assert not nodes[0].users.marks_wanted
-    assert nodes[0].count("mark") <= 5, "no mark follows what has come back"
+    number = nodes[0].count("mark")
+    assert number <= 5, "no mark follows what has come back"
+    await asyncio.sleep(5 * marks.PAUSE_S)
+    assert nodes[0].count("mark") == number
+
+
+async def test_what_was_put_on_behind_a_mark_gets_one_of_its_own(start: Start, new_server: NewServer) -> None:
+    """5.5: as soon as that has come back, also if nothing more is put on"""
+    first, inbox = await sender_and_inbox(start, new_server)
+    there, back = Link(first, inbox), Link(inbox, first, is_up=False)
+    there.pump()
+    await first.put("out", b"before")
+    await until(partial(has_to_send, inbox))  # the mark: the message stays there
+    await first.put("out", b"behind")
+    await until(partial(got, inbox, [b"before", b"behind"]))
+    assert first.count("mark") == 0
+    back.mend()
+    await until(lambda: not first.users.marks_wanted)
+    assert first.count("mark") == 2
+    await Ring([first, inbox]).settle_down()
+
+
+async def test_there_are_at_most_ten_marks_a_second(start: Start, new_server: NewServer) -> None:
+    """5.5: each is a write in every store of the ring"""
+    first, inbox = await sender_and_inbox(start, new_server)
+    Ring([first, inbox])
+    since = asyncio.get_running_loop().time()
+    for number in range(5):
+        await first.put("out", b"%d" % number)
+        await until(lambda number=number: first.count("mark") > number)
+    assert asyncio.get_running_loop().time() - since > 5 * 0.1 - 0.01  # what the loop's clock may be early
+
+
+async def test_what_comes_later_than_its_mark_goes_round_max_laps_times_more(
+    start: Start, new_server: NewServer
+) -> None:
+    """5.5, 5.7: a node was away with it while the mark went round; then it is nobody's until a question tells"""
+    first, slow, inbox = nodes = await stores(start, new_server, 3, forward_user=True, max_laps=3)
+    await first.declare("out", bindings=OUTBOX)
+    await inbox.declare("in", bindings=INBOX)
+    await until(lambda: first.users._bindings.outbox and inbox.users._bindings.inbox)
+    behind, away, back = Link(first, slow), Link(slow, inbox, is_up=False), Link(inbox, first)
+    behind.pump()
+    back.pump()
+    await first.put("out", b"late")
+    await until(partial(has_to_send, slow))
+    await until(first.has_nothing_to_send)
+    behind.cut()
+    behind.mend(inbox)  # a ring without it
+    await until(lambda: first.count("mark") == 1)
+    assert not first.users.marks_wanted
+    behind.cut()
+    behind.mend(slow)
+    away.mend()
+    await until(lambda: sum(node.count("laps") for node in nodes) == 1)
+    assert await inbox.bodies("in") == [b"late"] * 4
+    assert first.count("taken_off") == 0
+    for node in nodes:
+        await until(node.has_nothing_to_send)

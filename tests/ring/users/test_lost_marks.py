@@ -1,0 +1,138 @@
+"""A mark that does not come back: another one follows, but not while it still waits for a link (ring.md 5.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from services.ring.node import counts, marks, storing
+from tests.live import until
+from tests.ring.users.conftest import NewServer
+from tests.ring.users.members import Link, Member, Start
+from tests.ring.users.test_marks import INBOX, OUTBOX, got, has_to_send
+from tests.ring.users.test_requests import stores
+from tests.servers import Server
+
+
+async def test_others_equal_payloads_reach_the_inbox_also_if_the_mark_was_lost(
+    start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5.5: a node that had it in its store never comes back, and the sender puts nothing on any more"""
+    monkeypatch.setattr(marks, "LOST_S", 1.0)
+    first, inbox, dies, second = await stores(start, new_server, 4)
+    await first.declare("out", bindings=OUTBOX)
+    await second.declare("out", bindings=OUTBOX)
+    await inbox.declare("in", bindings=INBOX)
+    await until(lambda: first.users._bindings.outbox and second.users._bindings.outbox)
+    await until(lambda: inbox.users._bindings.inbox)
+    links = Link(first, inbox), Link(inbox, dies)
+    for link in links:
+        link.pump()
+    await first.put("out", b"ping")
+    await until(partial(got, inbox, [b"ping"]))
+    await until(partial(has_to_send, dies))
+    links[1].cut()
+    links[1].mend(second)  # a ring without it
+    Link(second, first).pump()
+    await until(lambda: not first.users.marks_wanted)
+    await second.put("out", b"ping")
+    await until(partial(got, inbox, [b"ping"] * 2))
+    assert first.count(counts.TAKEN_OFF) == 0
+
+
+async def test_one_that_the_own_store_refused_is_put_again(
+    start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5.5: nothing waits there for the successor, and nobody asks the node for anything meanwhile"""
+    monkeypatch.setattr(marks, "LOST_S", 0.5)
+    monkeypatch.setattr(storing, "PATIENCE_S", 0.5)
+    own, goal = await new_server(), await new_server()
+    there, back = await a_full_window(start, own, goal)
+    first = there.source
+    with own.configured(maxmemory="1mb"):
+        there.mend()
+        await until(lambda: first.users._storing.trouble)
+        first.users.arrivals.received(b"behind the mark", lambda: None)
+        await until(lambda: first.count(counts.UNSAFE) == 1)
+    monkeypatch.undo()
+    await goes_on(there, back, goal)
+    await until(lambda: not first.users.marks_wanted)
+
+
+async def test_while_there_is_no_link_one_waits_and_not_many(
+    start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5.5: also when it was sent and came back to the store, as nobody answered it"""
+    monkeypatch.setattr(marks, "LOST_S", 0.02)
+    goal = await new_server()
+    there, back = await a_full_window(start, await new_server(), goal)
+    first = there.source
+    there.mend()
+    await until(partial(all_wait, first))
+    await asyncio.sleep(5 * marks.LOST_S)
+    there.window = 2  # the other message is put on while the mark waits
+    there.pump()
+    await asyncio.sleep(2 * marks.PAUSE_S)
+    assert await all_wait(first)
+    there.window = 3
+    for _ in range(3):
+        there.pump()
+        await until(lambda: len(there._unanswered) == 3)
+        await asyncio.sleep(5 * marks.LOST_S)
+        there.cut()
+        await asyncio.sleep(5 * marks.LOST_S)
+        there.is_up = True
+    assert await all_wait(first)
+    monkeypatch.undo()
+    await goes_on(there, back, goal)
+    await until(lambda: not first.users.marks_wanted)
+    assert first.count("mark") == 2  # what was put on while the first one waited has one of its own
+
+
+async def test_one_that_somebody_took_out_of_the_store_is_followed_by_another(
+    start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5.5: an operator has deleted the queue, or another process of the node's name has sent it"""
+    monkeypatch.setattr(marks, "LOST_S", 0.5)
+    goal = await new_server()
+    there, back = await a_full_window(start, await new_server(), goal)
+    first = there.source
+    there.mend()
+    await until(partial(all_wait, first))
+    await first.store.delete(await first.store.find(first.users.queue_name))
+    await until(lambda: first.users._ownership.queue is None)
+    await until(lambda: first.users._ownership.queue is not None)
+    assert first.users.marks_wanted
+    await goes_on(there, back, goal)
+    await until(lambda: not first.users.marks_wanted)
+
+
+async def a_full_window(start: Start, own: Server, goal: Server) -> tuple[Link, Link]:
+    """Of two messages one leaves when the first link is mended. It is not answered: the inbox's store stands still."""
+    first, inbox = await start(own, b"first"), await start(goal, b"inbox")
+    await first.declare("out", bindings=OUTBOX)
+    await inbox.declare("in", bindings=INBOX)
+    await until(lambda: first.users._bindings.outbox and inbox.users._bindings.inbox)
+    there, back = Link(first, inbox, window=1, is_up=False), Link(inbox, first, is_up=False)
+    await first.put("out", b"x", b"y")
+    await until(lambda: len(first.users._outgoing._ready) == 2)
+    goal.stop()
+    return there, back
+
+
+async def all_wait(first: Member) -> bool:
+    """The messages and the mark, in its store."""
+    stats = await first.stats(first.users.queue_name)
+    return bool(stats["ready"] + stats["in_flight"] == 3)
+
+
+async def goes_on(there: Link, back: Link, goal: Server) -> None:
+    """What was sent while the store stood still was not safe, and is sent again (4.5)."""
+    goal.cont()
+    there.cut()
+    node = there.goal
+    await until(lambda: node.service.ready() is node.users.trouble is None and len(node.users.arrivals) == 0)
+    there.mend()
+    back.mend()
