@@ -117,7 +117,9 @@ async def test_a_message_longer_than_that_is_read_once_too(
     before = readings_so_far(server)
     many.read_on()
     assert await many.lines(20) == [b"MESSAGE %d %b\n" % (n, text) for n in range(20)]
-    assert readings_so_far(server) - before <= 5  # of 20; what the machine does meanwhile may cost one more or two
+    assert (
+        readings_so_far(server) - before <= 5
+    )  # of 20; what the machine does meanwhile may cost one more or two
 
 
 async def test_who_does_not_use_it_keeps_nothing_for_long(server: Server, start: Start) -> None:
