@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 
@@ -263,3 +264,28 @@ async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
     for parcel in [before[5], *left]:
         parcel.acknowledged()
     await hand.nothing_is_left()
+
+
+async def test_what_nobody_could_say_was_moved_goes_once_all_the_same(
+    start: Start, new_server: NewServer
+) -> None:
+    """4.5: the outbox asks again. What had left is in the queue by then, or later, behind what came meanwhile."""
+    server = await new_server()
+    node = await start(server, b"a")
+    hand = Mover(node)
+    pipe = node.service.pipe(hand.queue)
+    await quiet(node)
+    server.stop()
+    begun = hand.begins(b"begun")
+    await until(lambda: pipe._flight.call is not None)
+    hand.sends(b"passed")
+    left = await hand.takes(2)
+    assert payloads(left) == [b"begun", b"passed"]
+    pipe._flight.abandon_after(0.0, math.inf)  # as after 30 s without an answer
+    server.cont()
+    for parcel in left:
+        parcel.acknowledged()
+    await begun
+    await hand.nothing_is_left()
+    await until(lambda: hand.safe[:1] == [b"passed"])
+    assert node.count(counts.UNSAFE) == 0
