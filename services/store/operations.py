@@ -55,6 +55,12 @@ class Source:
         self.queue: object = None  # that it last wanted something put into in order
         self.stopped = False  # some of that was refused: nothing behind it is, ever
 
+    def behind(self) -> Source:
+        """Another one: what it asks for next comes behind all that this one has asked for up to now."""
+        other = Source()
+        other.call, other.round, other.phase = self.call, self.round, self.phase
+        return other
+
 
 @dataclass(slots=True)
 class Publish:

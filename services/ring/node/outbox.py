@@ -18,7 +18,7 @@ from services.ring.node.counts import Counts
 from services.ring.node.outgoing import BEGUN, TOO_LARGE, Outgoing
 from services.ring.node.ownership import Ownership
 from services.ring.service import RingService
-from services.store import Delivery, Part, Queue, Source, StoreError, records
+from services.store import Delivery, Part, Queue, StoreError, records
 from services.store.asking import Asker
 from services.store.errors import OutcomeUnknown
 
@@ -139,8 +139,11 @@ class Outbox:
         self._counts.now[COUNTED] += len(payloads)
 
     async def _commit(self, parts: list[Part], payloads: list[bytes]) -> None:
-        """The call that does it takes them out again for the successor, too."""
-        self._outgoing.put(payloads, is_begun=True)
+        """The call that does it takes them out again for the successor, too.
+
+        If nobody can say whether it was done it is asked for again: it may be done now, behind what came meanwhile.
+        """
+        parcels = self._outgoing.put(payloads, is_begun=True)
         identifier = f"ring outbox {secrets.token_hex(16)}"
         while True:
             try:
@@ -148,18 +151,19 @@ class Outbox:
             except OutcomeUnknown:
                 await asyncio.sleep(AGAIN_S)
             else:
+                self._outgoing.are_safe(parcels)
                 return
 
     async def _try_to_commit(self, identifier: str, parts: list[Part], count: int) -> None:
         told: asyncio.Future[StoreError | None] = self._loop.create_future()
-        source = Source()
 
         def done(error: StoreError | None) -> None:
             if not told.done():
                 told.set_result(error)
 
-        self._service.pipe(parts[0].queue).commit(source, identifier, parts, done, KEEP_MS)
-        self._outgoing.expect(count, source)
+        pipe = self._service.pipe(parts[0].queue)
+        pipe.commit(self._outgoing.putting, identifier, parts, done, KEEP_MS)
+        self._outgoing.expect(count)
         error = await told
         if error is not None:
             raise error

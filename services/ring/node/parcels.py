@@ -29,6 +29,7 @@ class Stored:
         "is_answered",
         "is_begun",
         "is_put_on",
+        "is_safe",
         "life",
         "octets",
         "payload",
@@ -42,6 +43,7 @@ class Stored:
         self.is_begun = is_begun  # this node puts it on the ring
         self.is_put_on = False  # and the relay knows
         self.is_answered = False
+        self.is_safe = False  # it is known to have been stored
         self.delivery: Delivery | None = None
         self.index = 0
         self.octets = 0

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from services.ring.node.outgoing import AGAIN_S, BEGUN, Outgoing
+from services.ring.node.parcels import Stored
 from services.ring.service import RingService
-from services.store import Queue, Source, StoreError, records
+from services.store import Queue, StoreError, records
 from services.store.errors import QueueUnknown
 from services.store.operations import Refusals
 
@@ -41,7 +42,6 @@ class Storing:
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._queue: Queue | None = None
-        self._source = Source()
         self._puts: deque[Put] = deque()
         self._serial = 0
         self._scheduled = False
@@ -86,10 +86,11 @@ class Storing:
                 self._wait()
                 return
             run, payloads = self._next_run()
-            told = partial(self._stored, run)
+            origin = run[0].origin
             encoded = [records.encode(payload) for payload in payloads]
-            self._outgoing.put(payloads, run[0].origin == BEGUN)
-            self._service.pipe(queue).publish(self._source, queue, encoded, run[0].origin, told)
+            parcels = self._outgoing.put(payloads, origin == BEGUN)
+            told = partial(self._stored, run, parcels)
+            self._service.pipe(queue).publish(self._outgoing.putting, queue, encoded, origin, told)
             self._outgoing.expect(len(payloads))
 
     def _next_run(self) -> tuple[list[Put], list[bytes]]:
@@ -104,9 +105,10 @@ class Storing:
             size += sum(map(len, run[-1].payloads))
         return run, payloads
 
-    def _stored(self, run: list[Put], refused: Refusals | StoreError) -> None:
+    def _stored(self, run: list[Put], parcels: list[Stored], refused: Refusals | StoreError) -> None:
         if refused == []:
             self.trouble = None
+            self._outgoing.are_safe(parcels)
             for put in run:
                 put.done(True)
             return

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+
+import pytest
+
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import counts
+from services.ring.node.outgoing import BEGUN
+from services.ring.node.parcels import Stored
 from services.ring.node.passage import Parcel
+from services.store import Part, Queue, Source, records
 from tests.live import until
 from tests.ring.users.conftest import NewServer
-from tests.ring.users.members import Member, Start
+from tests.ring.users.members import Member, Start, is_mark
 from tests.servers import Server
 
 
@@ -116,14 +124,168 @@ async def test_a_frame_that_comes_again_meanwhile_goes_on_once(start: Start, new
 
 
 async def test_what_somebody_took_out_of_the_queue_confuses_nobody(start: Start, server: Server) -> None:
-    """Anybody who may use the store may do that: what comes later is not sent twice for it."""
+    """4.5: anybody who may use the store may do that. What comes later is not sent twice for it, and what is gone is
+    not sent again, nor taken for a message that says the same and comes later."""
     node = await start(server, b"a")
     hand = Hand(node)
     await quiet(node)
     outgoing = node.users._outgoing
-    outgoing.put([b"never stored"], is_begun=False)
+    outgoing.are_safe(outgoing.put([b"taken", b"before it was sent"], is_begun=False))
+    (gone,) = await hand.takes(1)
     hand.sends(*(b"%d" % n for n in range(50)))
-    assert payloads(await hand.takes(51)) == [b"never stored", *(b"%d" % n for n in range(50))]
+    outgoing.look()  # or nobody sees for a second that it is not there
     await until(lambda: len(hand.safe) == 50)
-    await until(lambda: not outgoing._early)
+    await until(lambda: not len(outgoing._underway))
+    gone.returned()
+    assert payloads(await hand.takes(50)) == [b"%d" % n for n in range(50)]
+    await node.put(node.users.queue_name, b"taken")
+    assert payloads(await hand.takes(1)) == [b"taken"]
     assert node.users.departures.take(10) == []
+
+
+class Mover(Hand):
+    """Also what the node moves out of its outbox, and another one who uses the queue, without a wait of their own."""
+
+    @property
+    def queue(self) -> Queue:
+        queue = self.node.users._ownership.queue
+        assert queue is not None
+        return queue
+
+    def begins(self, *payloads: bytes) -> asyncio.Task[None]:
+        part = Part(self.queue, [], [records.encode(payload) for payload in payloads], BEGUN)
+        return asyncio.create_task(self.node.users._outbox._commit([part], list(payloads)))
+
+    def puts(self, *payloads: bytes) -> asyncio.Future[object]:
+        told: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        pipe = self.node.service.pipe(self.queue)
+        pipe.publish(Source(), self.queue, list(map(records.encode, payloads)), "test", told.set_result)
+        return told
+
+    async def gather(self, server: Server) -> None:
+        """The store stands still, with a call that has `first`: what comes now goes into the next one."""
+        await quiet(self.node)
+        server.stop()
+        self.sends(b"first")
+        await until(lambda: self.node.service.pipe(self.queue)._flight.call is not None)
+
+    async def takes(self, number: int) -> list[Parcel]:
+        """Without the marks, which come back at once."""
+        taken: list[Parcel] = []
+        while len(taken) < number:
+            taken += self._without_marks(await super().takes(1))
+        return taken
+
+    def _without_marks(self, parcels: list[Parcel]) -> list[Parcel]:
+        for parcel in parcels:
+            if is_mark(parcel.payload):
+                parcel.acknowledged()
+                self.sends(parcel.payload)
+        return [parcel for parcel in parcels if not is_mark(parcel.payload)]
+
+    async def nothing_is_left(self) -> None:
+        """To be sent, or to be settled."""
+
+        async def is_all() -> bool:
+            again = self._without_marks(self.node.users.departures.take(64))
+            assert payloads(again) == [], "sent twice"
+            return not self.node.users.marks_wanted and await self.node.has_nothing_to_send()
+
+        await until(is_all)
+
+
+def place(parcel: Parcel) -> tuple[int, ...]:
+    """In the queue."""
+    assert isinstance(parcel, Stored)
+    entry, index = parcel.place
+    return (*map(int, entry.split(b"-")), index)
+
+
+@pytest.mark.parametrize("others", [0, 1, 300])
+async def test_what_is_begun_and_what_is_passed_on_leave_in_the_order_of_the_queue(
+    start: Start, new_server: NewServer, others: int
+) -> None:
+    """4.5: the store carries out what a call holds by kinds, and no kind may go around another. Others may put
+    something in between, which changes nothing."""
+    server = await new_server()
+    node = await start(server, b"a")
+    hand = Mover(node)
+    await hand.gather(server)
+    begun = [hand.begins(b"begun 0", b"begun 1")]
+    left = await hand.takes(3)
+    anothers = [b"another's %d" % n for n in range(others)]
+    told = [hand.puts(*anothers)] if others else []
+    hand.sends(b"passed 0", b"passed 1")
+    left += await hand.takes(2)
+    begun.append(hand.begins(b"begun 2"))
+    left += await hand.takes(1)
+    assert payloads(left) == [b"first", b"begun 0", b"begun 1", b"passed 0", b"passed 1", b"begun 2"]
+    server.cont()
+    await asyncio.gather(*begun, *told)
+    if not others:
+        assert len(node.users._outgoing._underway) == 0, "the call that put them in has taken them, too"
+    for payload in anothers:
+        (parcel,) = await hand.takes(1)
+        assert parcel.payload == payload
+        parcel.acknowledged()
+    await until(lambda: not len(node.users._outgoing._underway))
+    assert [*map(place, left)] == sorted(map(place, left))
+    for parcel in left:
+        parcel.acknowledged()
+    await hand.nothing_is_left()
+
+
+async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
+    start: Start, new_server: NewServer
+) -> None:
+    """4.5: the first waits, as the look may find older ones; the second comes when that is over, and is not faster."""
+    server = await new_server()
+    node = await start(server, b"a")
+    hand = Mover(node)
+    await quiet(node)
+    hand.sends(*(b"%d" % n for n in range(-5, 1)))
+    before = await hand.takes(6)
+    await until(lambda: len(hand.safe) == 6)
+    await quiet(node)
+    server.stop()
+    node.users._outgoing.look()
+    for parcel in before[:5]:
+        parcel.acknowledged()  # that makes room
+    pipe = node.service.pipe(hand.queue)
+    pipe.count(Source(), hand.queue, lambda _: hand.sends(b"2"))
+    await until(lambda: pipe._flight.call is not None)
+    hand.sends(b"1")
+    await until(lambda: not node.users._storing._puts)
+    assert node.users.departures.take(10) == []
+    server.cont()
+    left = await hand.takes(2)
+    assert payloads(left) == [b"1", b"2"]
+    await until(lambda: hand.safe[6:] == [b"1", b"2"])
+    for parcel in [before[5], *left]:
+        parcel.acknowledged()
+    await hand.nothing_is_left()
+
+
+async def test_what_nobody_could_say_was_moved_goes_once_all_the_same(
+    start: Start, new_server: NewServer
+) -> None:
+    """4.5: the outbox asks again. What had left is in the queue by then, or later, behind what came meanwhile."""
+    server = await new_server()
+    node = await start(server, b"a")
+    hand = Mover(node)
+    pipe = node.service.pipe(hand.queue)
+    await quiet(node)
+    server.stop()
+    begun = hand.begins(b"begun")
+    await until(lambda: pipe._flight.call is not None)
+    hand.sends(b"passed")
+    left = await hand.takes(2)
+    assert payloads(left) == [b"begun", b"passed"]
+    pipe._flight.abandon_after(0.0, math.inf)  # as after 30 s without an answer
+    server.cont()
+    for parcel in left:
+        parcel.acknowledged()
+    await begun
+    await hand.nothing_is_left()
+    await until(lambda: hand.safe[:1] == [b"passed"])
+    assert node.count(counts.UNSAFE) == 0
