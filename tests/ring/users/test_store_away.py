@@ -67,6 +67,21 @@ async def test_what_was_not_stored_in_time_is_forgotten_for_it_comes_again(
     await until(lambda: hand.safe == [b"comes later"])
 
 
+async def test_a_fault_while_storing_is_told_and_costs_only_what_it_befell(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """2.2: what is not safe is not answered; who asked is told, as all behind it waits for that."""
+    node = await Member(server.url, b"a").start()
+    told: list[tuple[str, bool]] = []
+    node.users._storing.put([], storing.BEGUN, lambda is_stored: told.append(("nothing", is_stored)))
+    await until(lambda: told)
+    node.users._storing.put([b"x"], storing.BEGUN, lambda is_stored: told.append(("x", is_stored)))
+    await until(lambda: told == [("nothing", False), ("x", True)])
+    assert [record.__dict__["action"] for record in caplog.records if record.exc_info] == ["job_failed"]
+    assert node.metrics.registry.get_sample_value("penstock_local_errors_total", {"edge": "ring"}) == 1
+    await node.close()
+
+
 async def test_a_store_that_is_full_is_trouble_until_it_is_not(start: Start, new_server: NewServer) -> None:
     """docs/store.md, Bounds."""
     server = await new_server()
