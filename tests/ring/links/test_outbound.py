@@ -162,7 +162,7 @@ async def test_never_an_answer(start: Start, port: int) -> None:
         assert (last.side, last.why) == ("outbound", "no answer in time")
         assert node.refusals()["ack_timeout"] == 1
         assert list(node.carrier.waiting) == [b"one"]
-        assert node.number("breaks_total", side="outbound") == 1
+        assert node.number("breaks_total", side="outbound", reason="ack_timeout") == 1
 
 
 async def test_who_accepts_and_says_nothing_gets_no_user_message(start: Start, port: int) -> None:
