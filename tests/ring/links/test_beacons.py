@@ -102,7 +102,7 @@ async def test_another_node_of_the_same_name_and_port(
 ) -> None:
     """1.2: on another machine. What comes long after this node has sent such a thing is not its own; told once"""
     monkeypatch.setattr(hearing, "ECHO_S", 0.3)
-    node = await start(times={"self_s": 0.3, "find_s": 60.0})
+    node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
     service = b"%d" % node.places["ring"][1]
     beacons = {"open": open_beacon(GROUP, b"~:1", node.name, service), "find": find_beacon(GROUP, node.name)}
@@ -141,7 +141,7 @@ async def test_nor_those_that_waited_while_the_process_stood_still(
 ) -> None:
     """1.2: nor while it looks often"""
     monkeypatch.setattr(hearing, "ECHO_S", 0.3)
-    node = await start(times={"self_s": 0.3, "find_s": 60.0})
+    node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
     for stands_still in (True, False):
         own = node.number("beacons_ignored_total", reason="own")

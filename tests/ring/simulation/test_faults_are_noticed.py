@@ -87,6 +87,10 @@ def test_a_lesser_proposal_that_is_passed_on_makes_two_leaders(
     assert first_wrong(range(SEEDS), "not settled")
 
 
+def test_a_wait_for_an_answer_that_is_shorter_than_its_way_breaks_rings() -> None:  # 1.4
+    assert first_wrong(range(SEEDS), "not settled", times=Times(ack_s=0.15))
+
+
 # USERs ---------------------------------------------------------------------------------------------------------------
 
 
