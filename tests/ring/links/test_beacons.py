@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 import time
 from typing import Any
@@ -327,3 +328,16 @@ async def test_a_network_that_is_not_there_yet(start: Start) -> None:
     lines = nodes[0].log.events("broadcast_absent")
     assert lines
     assert all("the broadcast address 10.98.76.255 now" in line.getMessage() for line in lines)
+
+
+async def test_a_flood_leaves_others_their_turns(start: Start, port: int) -> None:
+    """3: anybody can send floods of beacons; links and clients have the same loop"""
+    node = await start(times={"self_s": 60.0})
+    members = node.station.node.members
+    for number in range(200):
+        tell(find_beacon(GROUP, b"a:%d" % number), port)
+    heard = [len(members)]
+    while heard[-1] < 200:
+        await asyncio.sleep(0)
+        heard.append(len(members))
+    assert max(after - before for before, after in itertools.pairwise(heard)) <= 64
