@@ -70,6 +70,7 @@ class Election:
         self._alone_due: float | None = None  # when a follower has had no proposal for too long (4.6)
         self._confirm_due: float | None = None  # until then my leader should have been heard to lead
         self._unheard: bytes | None = None  # who was taken for the leader, and not heard
+        self._heard_at: float | None = None  # my leader said that it leads, last
         self._vacancy = Vacancy(me, times, self._propose, candidates, self._lost)
         self._circling = Circling()
         self._went_round = went_round
@@ -79,6 +80,10 @@ class Election:
     def is_leader(self) -> bool:
         return self._machine.state is LeaderState.LEADER
 
+    def is_led(self, now: float) -> bool:
+        """Whether I lead, or my leader has said so lately: nobody is believed for long without (4.6)."""
+        return self.is_leader or (self._heard_at is not None and now - self._heard_at < self._times.confirm_s)
+
     # events
 
     def store_back(self, now: float) -> None:
@@ -86,7 +91,7 @@ class Election:
         self._vacancy.begin(now)
 
     def store_away(self) -> None:
-        self._alone_due = self._confirm_due = None
+        self._alone_due = self._confirm_due = self._heard_at = None
         self._vacancy.end()
         self._step_down(LeaderMove.STORE_AWAY)
 
@@ -113,7 +118,7 @@ class Election:
         if self._vacancy.has_just_proposed(beacon.leader, now):
             self._accept(beacon.leader, now)  # it has heard me (4.6)
         if beacon.leader == self.leader:
-            self._confirm_due = None
+            self._confirm_due, self._heard_at = None, now
         if beacon.leader == self._unheard:
             self._unheard = None
         if not self.is_leader or beacon.leader == self._me:
@@ -155,7 +160,7 @@ class Election:
         if message.ttl <= OTHERS_TTL:
             self.propose()  # another one did (4.6): not all have heard it
         else:
-            self.leader = self._me
+            self.leader, self._heard_at = self._me, None
             self._elect(now)
 
     def _hear_other(self, message: Leader, now: float) -> None:
@@ -163,10 +168,12 @@ class Election:
             return  # two would be elected
         passes = self._circling.passes(message, now)
         self._accept(message.name, now)
+        if message.ttl > OTHERS_TTL:  # else another one proposes it (4.6)
+            self._heard_at = now
         self._step_down(LeaderMove.PROPOSED_ANOTHER)
         if passes >= SUSPECT_AT:
             self._went_round(message.name, now)
-            self.leader = self._me
+            self.leader, self._heard_at = self._me, None
             self._vacancy.begin(now)
         if passes < GONE_AT:
             self._orders.pass_on(message)
@@ -176,7 +183,8 @@ class Election:
     def _accept(self, name: bytes, now: float) -> None:
         if name != self.leader or self._vacancy.is_on:
             self._confirm_due = now + self._times.confirm_s
-        self.leader = name
+        if name != self.leader:
+            self.leader, self._heard_at = name, None
         self._alone_due = now + self._times.no_leader_s
         if name == self._unheard:
             self._vacancy.is_not_lost(now)
@@ -202,7 +210,7 @@ class Election:
 
     def _stand(self, now: float) -> None:
         """I take myself for the leader that I propose (4.6)."""
-        self.leader = self._me
+        self.leader, self._heard_at = self._me, None
         self.propose()
         self._vacancy.begin(now)
 

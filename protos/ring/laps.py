@@ -27,6 +27,10 @@ class Around:
     before: bytes = b""
     behind: bytes = b""
 
+    def with_between(self, payload: bytes) -> list[bytes]:
+        """All that is to be queued, in its order. A payload may be empty: it is passed on like any other."""
+        return [self.before, payload, self.behind] if self.before else [payload]
+
 
 NOTHING = Around()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from protos.ring.actions import Action, Orders, SendBeacon
 from protos.ring.election import Election, LeaderMove
-from protos.ring.head import Head
+from protos.ring.head import Head, HeadState
 from protos.ring.messages import (
     MAX_NAMES,
     OTHERS_TTL,
@@ -64,6 +64,14 @@ class Node:
     @property
     def is_away(self) -> bool:
         return self.tail.state is TailState.AWAY
+
+    def is_led(self, now: float) -> bool:
+        """Whether somebody leads, as far as this node can tell.
+
+        An open ring has no leader (4.4), though each node still knows the last one (4.1).
+        """
+        is_linked = self.tail.state is TailState.LINKED and self.head.state is HeadState.LINKED
+        return self.election.is_leader or (is_linked and self.election.is_led(now))
 
     # the store (4.7)
 

@@ -13,8 +13,8 @@ import yaml
 
 from protos.ring import REFUSALS
 from services.kit.refusals import Refusal
-from services.ring.clients.words import REFUSED
 from services.ring.settings import RingSettings
+from services.ring.words import REFUSED
 from tests.cli.shell import Shell, Up, running
 from tests.docs.bench import Bench, commands
 from tests.docs.test_reasons import said_in, told_in

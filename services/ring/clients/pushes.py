@@ -10,7 +10,7 @@ from services.ring.asking import Asker, Unserved
 from services.ring.clients.conversation import PUSH, ClientConversation, error
 from services.ring.clients.holding import ClientInflow
 from services.ring.clients.seeking import Seeking
-from services.ring.clients.words import TOO_LARGE_FOR_THE_RING, words_for
+from services.ring.words import TOO_LARGE_FOR_THE_RING, words_for
 from services.store import Queue, StoreError, records
 from services.store.errors import OutcomeUnknown, QueueUnknown
 from services.store.operations import Refusals

@@ -9,8 +9,8 @@ from services.kit.answers import Slot
 from services.ring.asking import Unserved
 from services.ring.clients.conversation import CREATE, DESTROY, ClientConversation
 from services.ring.clients.holding import ClientInflow
-from services.ring.clients.words import CREATE_FORBIDDEN, NOT_OWNER, words_for
 from services.ring.service import OWNER, RingService, decode_name
+from services.ring.words import CREATE_FORBIDDEN, NOT_OWNER, words_for
 from services.store import StoreError
 from services.store.errors import OutcomeUnknown, QueueUnknown
 

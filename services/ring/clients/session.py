@@ -24,8 +24,8 @@ from services.ring.clients.pushes import Pushes
 from services.ring.clients.queues import Queues
 from services.ring.clients.seeking import Seeking
 from services.ring.clients.unsettled import Unsettled
-from services.ring.clients.words import OF_NODES
 from services.ring.service import RingService
+from services.ring.words import OF_NODES
 
 RUN_PART = 32  # this many requests of a run are as much work as one request alone
 NODES = b"ring/"  # how the names of queues begin that nodes keep for themselves (5.8)

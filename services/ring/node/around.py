@@ -21,6 +21,16 @@ from services.ring.node.counts import ASKED, TIMED_OUT, Counts
 from services.ring.node.outgoing import PASSED
 from services.ring.node.passage import Parcel
 from services.ring.node.storing import Storing
+from services.ring.words import (
+    FAULT,
+    STOPPED,
+    STOPPING,
+    TIMEOUT,
+    TOO_LARGE_TO_CARRY,
+    TOO_MANY,
+    UNKNOWN,
+    UNSERVED,
+)
 
 log = logging.getLogger(__name__)
 
@@ -28,14 +38,6 @@ MAX_WAITING = 10_000  # requests
 MAX_WAITING_BYTES = 32 << 20
 SETTLE_PATIENCE_S = 60.0
 ALONE_S = 2.0  # how long a node that has heard of no other one waits for one to come (5.3)
-TOO_LARGE = f"message is too large for the ring: at most {MAX_RING_MESSAGE} octets"
-TOO_MANY = "too many requests wait for the ring"
-TIMEOUT = "timeout"  # 5.3
-UNSERVED = "no node serves this queue"  # 5.3
-UNKNOWN = "unknown: a link broke on its way, and no node serves this queue now"  # 5.3
-FAULT = "node failed: nothing was done; its operator finds the reason in the log"
-STOPPING = "this node is stopping"
-STOPPED = "unknown: this node is stopping, and no reply has come"
 
 Told = Callable[[Frame | Unserved], None]
 
@@ -166,7 +168,7 @@ class RingAsker:
 
     def _refusal(self, size: int) -> str:
         if size > MAX_RING_MESSAGE:
-            return TOO_LARGE
+            return TOO_LARGE_TO_CARRY
         if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_WAITING_BYTES:
             return TOO_MANY
         return STOPPING if self._is_closed else ""

@@ -24,7 +24,7 @@ LISTED = 100  # members in a document, those heard of last
 Document = dict[str, Any]
 
 
-def describe(station: Station, place: tuple[str, int], trouble: str | None, confirm_s: float) -> Document:
+def describe(station: Station, place: tuple[str, int], trouble: str | None) -> Document:
     """All times are ages in seconds: clocks differ."""
     node, now = station.node, station.now()
     last = node.last_break
@@ -39,7 +39,7 @@ def describe(station: Station, place: tuple[str, int], trouble: str | None, conf
         "away": trouble or ("not started yet" if node.is_away else None),
         "leader": decode_name(node.election.leader),
         "is_leader": node.election.is_leader,
-        "is_led": _is_led(station, now, confirm_s),
+        "is_led": node.is_led(now),
         "predecessor": _predecessor(station, now),
         "successor": _successor(station, now),
         "members": [
@@ -51,21 +51,6 @@ def describe(station: Station, place: tuple[str, int], trouble: str | None, conf
         if last is None
         else {"side": last.side, "why": last.why, "ago_s": round(now - last.at, 1)},
     }
-
-
-def _is_led(station: Station, now: float, confirm_s: float) -> bool:
-    """Whether somebody leads, as far as this node can tell.
-
-    An open ring has no leader (ring.md 4.4), though each node still knows the last one (4.1); who leads a whole one
-    says so now and then, and nobody believes in him for long without (4.6).
-    """
-    node = station.node
-    if node.election.is_leader:
-        return True
-    if station.predecessor is None or station.successor is None:
-        return False
-    heard = node.members.get(node.election.leader)
-    return heard is not None and now - heard < confirm_s
 
 
 def _predecessor(station: Station, now: float) -> Document | None:
@@ -117,14 +102,13 @@ class Notice:
         self._place = place
         self._trouble = trouble
         self._has_namesake = has_namesake
-        self._confirm_s = service.settings.node.times.confirm_s
         self._title = decode_name(station.node.name)  # under which it stands there
         self._written: Any = None
         self._due = 0.0
         self._is_told = False  # that it cannot be written
 
     def document(self) -> Document:
-        return describe(self._station, self._place, self._trouble(), self._confirm_s)
+        return describe(self._station, self._place, self._trouble())
 
     async def keep_writing(self) -> None:
         while True:

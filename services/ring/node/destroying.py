@@ -11,12 +11,12 @@ import contextlib
 from protos.ring import NO_ID, Frame
 from services.ring.node.names import is_outgoing
 from services.ring.service import OWNER, decode_name
+from services.ring.words import NOT_OWNER
 from services.store import Queue, Store
 from services.store.errors import QueueUnknown
 
 KEEP_MS = 24 * 3600 * 1000
 DESTROY, REFUSED = "destroy ", "refused "  # what stands under the id begins so
-NOT_OURS = "only a queue that create_queue made is removed"
 
 
 async def destroy(store: Store, frame: Frame) -> str | None:
@@ -29,7 +29,7 @@ async def destroy(store: Store, frame: Frame) -> str | None:
     if said is None:
         if queue is None:
             return None
-        said = DESTROY + queue.qid if queue.owner == OWNER else REFUSED + NOT_OURS
+        said = DESTROY + queue.qid if queue.owner == OWNER else REFUSED + NOT_OWNER
         if frame.request_id != NO_ID:
             said = await store.registry.remember_reply(frame.request_id, said, KEEP_MS)
     if said.startswith(REFUSED):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from services.kit.metrics import Metrics
+from services.ring.node.breaks import reason_of
 
 USER, LOOP = "user", "loop"
 
@@ -16,10 +17,11 @@ class Figures:
         self._edge = edge = metrics.edge
         self._metrics = metrics
         self.leader = metrics.gauge("ring_leader", "1 while the node leads its ring").labels(edge)
+        self.led = metrics.gauge("ring_led", "1 while it knows of somebody who leads its ring").labels(edge)
         self.predecessor = metrics.gauge("ring_predecessor", "1 while it has a predecessor").labels(edge)
         self.successor = metrics.gauge("ring_successor", "1 while it has a successor").labels(edge)
         self.members = metrics.gauge("ring_members", "Other nodes that it has heard of lately").labels(edge)
-        self._breaks = metrics.counter("ring_breaks", "Links lost, by side", ("side",))
+        self._breaks = metrics.counter("ring_breaks", "Links lost", ("side", "reason"))
         self._dials = metrics.counter("ring_dials", "Attempts to reach a successor", ("result",))
         self._beacons_sent = metrics.counter("ring_beacons_sent", "Beacons sent", ("kind",))
         self._beacons_heard = metrics.counter("ring_beacons_received", "Beacons that count", ("kind",))
@@ -41,9 +43,9 @@ class Figures:
         self.sent: Counter[str] = Counter()
         self.returned: Counter[str] = Counter()
 
-    def broken(self, side: str, number: int = 1) -> None:
-        """side: inbound, outbound or both."""
-        self._breaks.labels(self._edge, side).inc(number)
+    def broken(self, side: str, why: str, number: int = 1) -> None:
+        """side: inbound, outbound or both. why: as people are told."""
+        self._breaks.labels(self._edge, side, reason_of(side, why)).inc(number)
 
     def dialled(self, result: str) -> None:
         """result: connected, failed or not_allowed."""

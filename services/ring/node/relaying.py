@@ -173,8 +173,7 @@ class Relaying:
     def _pass_on(self, job: Job, frame: Frame | None, around: Around) -> None:
         if self._pending.joins(job, frame):
             return
-        payloads = [each for each in (around.before, job.payload, around.behind) if each]
-        self._storing.put(payloads, PASSED, partial(self._passed, job, frame))
+        self._storing.put(around.with_between(job.payload), PASSED, partial(self._passed, job, frame))
         self._pending.begin(frame)
 
     def _passed(self, job: Job, frame: Frame | None, is_stored: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from protos.ring import MAX_RING_MESSAGE, NO_ID, Frame, Operation
 from services.ring.node.destroying import destroy
 from services.ring.node.leases import Leases
 from services.ring.service import RingService
+from services.ring.words import EMPTY, EXPIRED, REFUSED, TOO_LARGE_TO_CARRY, words_for
 from services.store import Delivery, Outcome, Queue, Source, StoreError, records
 from services.store.errors import (
     MessageTooLarge,
@@ -25,11 +27,10 @@ from services.store.errors import (
 from services.store.operations import Refusals
 from services.store.requests import Nothing, Pulled, Settlement
 
+log = logging.getLogger(__name__)
+
 KEEP_MS = 24 * 3600 * 1000  # what came of a request is remembered for so long (5.4)
 BRIEF_MS = 60_000  # of a pull without an id nobody asks again but the store's own connection
-EMPTY = "empty"  # 5.2
-EXPIRED = "the message of this pull was settled, or went back to its queue"
-TOO_LARGE = f"message is too large for the ring: at most {MAX_RING_MESSAGE} octets"
 STORE_WIDE = (StoreUnavailable, OutcomeUnknown, StoreFull, StoreEvicts)  # nobody is to be answered then
 
 
@@ -77,7 +78,7 @@ class Serving:
         elif frame.settles:
             self._settle(frame, queue, told)
         else:  # nothing is ever made around a ring: who asks makes it in its own store
-            told(Reply(error(frame, str(QueueExists()))))
+            told(Reply(error(frame, words_for(QueueExists()))))
 
     def _push(self, frame: Frame, queue: Queue, told: Told) -> None:
         pipe, origin = self._service.pipe(queue), _origin(frame)
@@ -172,8 +173,14 @@ def _answer(frame: Frame, refused: StoreError | None) -> Reply | NotHere | Store
     if isinstance(refused, STORE_WIDE):
         return refused
     is_pull = frame.operation is Operation.PULL
-    text = TOO_LARGE if is_pull and isinstance(refused, MessageTooLarge) else str(refused)
-    return Reply(error(frame, text))
+    if is_pull and isinstance(refused, MessageTooLarge):
+        return Reply(error(frame, TOO_LARGE_TO_CARRY))
+    words = words_for(refused)
+    if words == REFUSED[StoreError]:  # which say that the reason is in the log
+        log.warning(
+            "a request of the ring: %s", refused, extra={"action": "ring_refused", "reason": refused.reason}
+        )
+    return Reply(error(frame, words))
 
 
 def _message(frame: Frame, delivery: Delivery) -> Reply:

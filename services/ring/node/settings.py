@@ -17,6 +17,7 @@ from services.ring.node.hosts import literal
 
 WORD = re.compile(r"[!-~]+")  # graphic ASCII [1.2]
 LOCAL_BROADCAST, EVERYBODY = "127.255.255.255", "255.255.255.255"
+LEAST_ACK_S = 0.5  # two trips of 0.2 s over the network, and the store between them [1.4]
 MAX_OWN_NAME = min(MAX_SENDER, 230)  # twice, with a service name, it fits into a beacon [1.2]
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
@@ -77,6 +78,15 @@ def parse_target(text: str) -> tuple[str, int | None]:
     return found["six"] or found["host"], port
 
 
+def _ack(seconds: float) -> float:
+    if seconds < LEAST_ACK_S:
+        raise ValueError(
+            f"must be at least {LEAST_ACK_S:g}: else links that are well would break for ever, as an `A` takes two "
+            "trips over the network"
+        )
+    return seconds
+
+
 class NodeTimes(BaseModel):
     """How long the node waits for what."""
 
@@ -99,7 +109,8 @@ class NodeTimes(BaseModel):
         default=650.0, description="[4.6] without a proposal: takes itself for its leader"
     )
     confirm_s: Seconds = Field(
-        default=130.0, description="[4.6] for the FIND of the one that was taken for the leader"
+        default=130.0,
+        description="[4.6] for the FIND of the one that was taken for the leader; more than find_s",
     )
     vacant_s: Seconds = Field(
         default=60.0, description="[4.6] between two proposals while nobody is known to lead"
@@ -112,7 +123,9 @@ class NodeTimes(BaseModel):
         default=1200.0,
         description="[4.6] for which a node is not proposed by others that was found not to be there; more than lost_s",
     )
-    ack_s: Seconds = Field(default=5.0, description="[4.5] for an `A`; then the link is broken")
+    ack_s: Annotated[Seconds, AfterValidator(_ack)] = Field(
+        default=5.0, description=f"[4.5] for an `A`; then the link is broken; {LEAST_ACK_S:g} at least"
+    )
     idle_s: Seconds = Field(default=10.0, description="[2.6] of its own silence: it says that it is there")
     silence_s: Seconds = Field(
         default=30.0, description="[2.6] of a predecessor that used to say so: closed; more than idle_s"
@@ -127,6 +140,12 @@ class NodeTimes(BaseModel):
                 self.own_ring_s + self.open_s,
                 "own_ring_s and open_s together",
                 "rings would be opened for whom they are about to take in",
+            ),
+            (
+                "confirm_s",
+                self.find_s,
+                "find_s",
+                "leaders that are well would be doubted between two FINDs, and rings said to have none",
             ),
             (
                 "lost_s",

@@ -107,6 +107,7 @@ class Station:
         node, figures = self.node, self._figures
         figures.publish()
         figures.leader.set(node.election.is_leader)
+        figures.led.set(node.is_led(self.now()))
         figures.predecessor.set(self.predecessor is not None)
         figures.successor.set(self.successor is not None)
         now = self.now()
@@ -218,7 +219,7 @@ class Station:
         last, number = self.node.last_break, self.node.breaks - self._breaks
         self._breaks = self.node.breaks
         assert last is not None
-        self._figures.broken(last.side, number)
+        self._figures.broken(last.side, last.why, number)
         fields = {"action": "ring_link_broken", "side": last.side, "detail": last.why}
         log.info("a link of the ring broke, %s: %s", last.side, last.why, extra=fields)
 

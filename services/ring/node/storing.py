@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from services.ring.service import RingService
 from services.store import Queue, StoreError, records
 from services.store.errors import QueueUnknown
 from services.store.operations import Refusals
+
+log = logging.getLogger(__name__)
 
 PATIENCE_S = 10.0  # then nobody waits for it any more: an `A` has to come within 5 s (4.5)
 RUN = 256  # records at most that are put in at once
@@ -86,12 +89,27 @@ class Storing:
                 self._wait()
                 return
             run, payloads = self._next_run()
-            origin = run[0].origin
-            encoded = [records.encode(payload) for payload in payloads]
-            parcels = self._outgoing.put(payloads, origin == BEGUN)
-            told = partial(self._stored, run, parcels)
-            self._service.pipe(queue).publish(self._outgoing.putting, queue, encoded, origin, told)
-            self._outgoing.expect(len(payloads))
+            try:
+                self._put_in(queue, run, payloads)
+            except Exception:
+                log.exception("not stored", extra={"action": "job_failed", "job": "ring storing"})
+                self._failed(run)
+
+    def _put_in(self, queue: Queue, run: list[Put], payloads: list[bytes]) -> None:
+        origin = run[0].origin
+        encoded = [records.encode(payload) for payload in payloads]
+        parcels = self._outgoing.put(payloads, origin == BEGUN)
+        told = partial(self._stored, run, parcels)
+        self._service.pipe(queue).publish(self._outgoing.putting, queue, encoded, origin, told)
+        self._outgoing.expect(len(payloads))
+
+    def _failed(self, run: list[Put]) -> None:
+        """A fault of ours is that of these, which are not safe then, and not the end of all behind them."""
+        self._service.metrics.local_errors.inc()
+        self._outgoing.mistrust()
+        puts, run[:] = run[:], []  # nothing is left for what the store may tell of them still
+        for put in puts:
+            put.done(False)
 
     def _next_run(self) -> tuple[list[Put], list[bytes]]:
         """The next ones of the same origin, as many as go into one operation."""

@@ -110,7 +110,7 @@ class Ours(Member):
         self.outgoing.append(payload)
 
     def pass_on(self, payload: bytes, around: Around) -> None:
-        self.outgoing += [each for each in (around.before, payload, around.behind) if each]
+        self.outgoing += around.with_between(payload)
 
     def hear(self, reply: Frame) -> None:
         is_new = reply.request_id not in {each.request_id for each in self.answers}

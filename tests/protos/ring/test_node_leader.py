@@ -231,6 +231,43 @@ def test_one_that_is_not_accepted_does_not_count() -> None:  # 4.6
     assert node.election.deadline() == 700.0
 
 
+def test_a_leader_is_one_for_as_long_as_it_is_heard_to_lead() -> None:  # 4.6
+    node = in_ring()
+    assert not node.is_led(0.0)
+    hear(node, Leader(HIGH, 200), 50.0)
+    hear(node, Leader(HIGH, 60), 100.0)  # another one's proposal
+    hear(node, Leader(HIGH, 0), 100.0)  # it is there, which is not to lead
+    assert node.is_led(179.9)
+    assert not node.is_led(180.0)
+    node.beacon(FIND_OTHER, 200.0)
+    for number in range(MAX_MEMBERS + 1):
+        node.beacon(opened_by(b"a:%d" % number, b"a:1"), 201.0)
+    assert HIGH not in node.members
+    assert node.is_led(329.9)
+    assert not node.is_led(330.0)
+
+
+def test_that_another_one_was_heard_is_no_sign_of_the_next() -> None:  # 4.6
+    node = in_ring()
+    hear(node, Leader(HIGH, 200), 50.0)
+    hear(node, Leader(HIGHER, 60), 60.0)
+    assert node.election.leader == HIGHER
+    assert not node.is_led(60.0)
+
+
+def test_a_node_leads_itself_and_nobody_leads_what_is_open() -> None:  # 4.1, 4.4
+    node = leading()
+    assert node.is_led(10_000.0)
+    hear(node, LinkBroken(HIGH, 100), 10_000.0)
+    assert not node.is_led(10_000.0)
+    hear(node, Leader(HIGH, 200), 10_001.0)
+    assert node.is_led(10_001.0)
+    node.outbound_lost("closed", 10_002.0)
+    assert not node.is_led(10_002.0)
+    node.store_away("the store refuses", 10_003.0)
+    assert not node.is_led(10_003.0)
+
+
 # The store (4.7) -----------------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,11 @@ from protos.ring import (
 
 ME, OTHER = b"10.0.0.1:8085", b"10.0.0.2:8085"
 PUSH = encode_frame(Frame(Operation.PUSH, OTHER, b"prices", b"7"))
-PASSED_ON = [pytest.param(b"news", id="no operation"), pytest.param(PUSH, id="no request id")]
+PASSED_ON = [
+    pytest.param(b"news", id="no operation"),
+    pytest.param(b"", id="empty"),
+    pytest.param(PUSH, id="no request id"),
+]
 
 
 def around(relay: Relay, payload: bytes) -> Around:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from protos.ring import REFUSALS
-from services.ring.clients import words
+from services.ring import words
 from services.ring.clients.queues import FORBIDDEN
 from services.store import StoreError, errors
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 import time
 from typing import Any
@@ -102,7 +103,7 @@ async def test_another_node_of_the_same_name_and_port(
 ) -> None:
     """1.2: on another machine. What comes long after this node has sent such a thing is not its own; told once"""
     monkeypatch.setattr(hearing, "ECHO_S", 0.3)
-    node = await start(times={"self_s": 0.3, "find_s": 60.0})
+    node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
     service = b"%d" % node.places["ring"][1]
     beacons = {"open": open_beacon(GROUP, b"~:1", node.name, service), "find": find_beacon(GROUP, node.name)}
@@ -141,7 +142,7 @@ async def test_nor_those_that_waited_while_the_process_stood_still(
 ) -> None:
     """1.2: nor while it looks often"""
     monkeypatch.setattr(hearing, "ECHO_S", 0.3)
-    node = await start(times={"self_s": 0.3, "find_s": 60.0})
+    node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
     for stands_still in (True, False):
         own = node.number("beacons_ignored_total", reason="own")
@@ -349,3 +350,16 @@ async def test_a_network_that_is_not_there_yet(start: Start) -> None:
     lines = nodes[0].log.events("broadcast_absent")
     assert lines
     assert all("the broadcast address 10.98.76.255 now" in line.getMessage() for line in lines)
+
+
+async def test_a_flood_leaves_others_their_turns(start: Start, port: int) -> None:
+    """3: anybody can send floods of beacons; links and clients have the same loop"""
+    node = await start(times={"self_s": 60.0})
+    members = node.station.node.members
+    for number in range(200):
+        tell(find_beacon(GROUP, b"a:%d" % number), port)
+    heard = [len(members)]
+    while heard[-1] < 200:
+        await asyncio.sleep(0)
+        heard.append(len(members))
+    assert max(after - before for before, after in itertools.pairwise(heard)) <= 64

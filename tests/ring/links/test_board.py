@@ -7,15 +7,17 @@ import os
 from functools import partial
 from typing import Any
 
+from protos.ring.node import MAX_MEMBERS
 from services.ring.node import board
 from services.store.ring_nodes import RingNode
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
-from tests.ring.links.live import GROUP, LiveNode, is_ring
-from tests.ring.links.peers import Tail, Wire, find_beacon, leader, tell
+from tests.ring.links.live import GROUP, LiveNode, is_ring, settle
+from tests.ring.links.peers import Tail, Wire, find_beacon, leader, open_beacon, tell
 from tests.ring.links.test_inbound import HIGHEST
 
 NO_VACANCY = {"vacant_s": 60.0, "lost_s": 150.0, "absent_s": 200.0}
+LONG = {"vain_s": 150.0, "alone_s": 150.0, "confirm_s": 130.0}
 
 
 async def entries(node: LiveNode) -> dict[str, RingNode]:
@@ -91,11 +93,33 @@ async def test_a_leader_who_is_not_heard_leads_nobody(start: Start, port: int) -
         before.say(leader(HIGHEST, 200))
         await before.hears(b"A")
         await entry(node, leader=HIGHEST.decode(), is_led=True)
+        assert node.number("led") == 1
         before.say(leader(HIGHEST, 60))
         await before.hears(b"A")
         told = (await entry(node, leader=HIGHEST.decode(), is_led=False)).document
+        assert node.number("led") == 0
         assert told["predecessor"]
         assert told["successor"]
+        answering.cancel()
+
+
+async def test_names_without_end_push_out_no_leader(start: Start, port: int) -> None:
+    """4.6: who leads is remembered beside the names of others, of which only 1000 are"""
+    node = await start(times={"self_s": 60.0, "own_ring_s": 60.0, "no_leader_s": 60.0, **NO_VACANCY, **LONG})
+    before = await Wire.to(node.places["ring"])
+    node.adopt(before.close)
+    async with Tail() as tail:
+        after = await tail.called_by_node(GROUP, port)
+        answering = asyncio.ensure_future(keep_answering(after))
+        before.say(leader(HIGHEST, 200))
+        await before.hears(b"A")
+        await until(lambda: HIGHEST in node.station.node.members)
+        for number in range(MAX_MEMBERS + 100):
+            tell(open_beacon(GROUP, b"x", b"127.0.0.1:x%d" % number, b"1"), port)
+            if number % 20 == 0:
+                await settle()
+        await until(lambda: HIGHEST not in node.station.node.members)
+        assert node.pages["/ring"]()["is_led"]
         answering.cancel()
 
 
@@ -133,6 +157,7 @@ async def test_the_last_break_and_why(start: Start, port: int) -> None:
         last = one.document["last_break"]
         assert (last["side"], last["why"]) == ("outbound", "the successor closed it")
         assert last["ago_s"] < 20
+        assert node.number("breaks_total", side="outbound", reason="closed") == 1
         assert one.document["successor"] is None
 
 

@@ -99,7 +99,7 @@ async def test_what_is_no_message_closes_the_link(node: LiveNode, octets: bytes,
     last = node.station.node.last_break
     assert last is not None
     assert (last.side, last.why) == ("inbound", reason)
-    assert node.number("breaks_total", side="inbound") == 1
+    assert node.number("breaks_total", side="inbound", reason=reason) == 1
     again = await connect(node)
     again.say(user(b"x"))
     await again.hears(b"A")

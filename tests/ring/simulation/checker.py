@@ -104,12 +104,13 @@ def lost_users(world: World) -> Iterator[str]:
 
 def undelivered(world: World, payload: bytes, sender: int) -> Iterator[str]:
     """Who has not got it (5.5): everybody shall, if it is forwarded, else the first of ours."""
+    what = payload.decode() or "the empty USER"
     got = [number for number, disk in world.disks.items() if number in world.lives and disk.inbox[payload]]
     wanted = [number for number in world.disks if number in world.lives and number != sender]
     if not world.plan.forwards:
         if wanted and not got:
-            yield f"{payload.decode()} is in no inbox"
+            yield f"{what} is in no inbox"
         return
     for number in wanted:
         if number not in got:
-            yield f"{payload.decode()} never came to {world.plan.names[number].decode()}"
+            yield f"{what} never came to {world.plan.names[number].decode()}"

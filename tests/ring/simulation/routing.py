@@ -71,4 +71,4 @@ class Routing:
         self._disk.outgoing.append(Outgoing(payload))
 
     def _pass_on(self, payload: bytes, around: Around) -> None:
-        self._disk.outgoing.extend(Outgoing(each) for each in (around.before, payload, around.behind) if each)
+        self._disk.outgoing.extend(Outgoing(each) for each in around.with_between(payload))

@@ -87,6 +87,10 @@ def test_a_lesser_proposal_that_is_passed_on_makes_two_leaders(
     assert first_wrong(range(SEEDS), "not settled")
 
 
+def test_a_wait_for_an_answer_that_is_shorter_than_its_way_breaks_rings() -> None:  # 1.4
+    assert first_wrong(range(SEEDS), "not settled", times=Times(ack_s=0.15))
+
+
 # USERs ---------------------------------------------------------------------------------------------------------------
 
 
@@ -138,3 +142,10 @@ def test_without_max_laps_the_news_of_the_dead_go_round_for_ever(
 
     monkeypatch.setattr(Ours, "__init__", without)
     assert first_wrong(MIXED, "USERs wait")
+
+
+def test_an_empty_payload_that_is_not_passed_on_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:  # 2.4
+    from protos.ring import Around
+
+    monkeypatch.setattr(Around, "with_between", lambda self, payload: [payload] if payload else [])
+    assert first_wrong(range(SEEDS), " never came to ")

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import pytest
 
+from protos.ring import Times
+from services.ring.node.settings import LEAST_ACK_S
 from tests.ring.simulation.plan import plan_of
-from tests.ring.simulation.trial import Verdict, bound_of, run_seed
+from tests.ring.simulation.trial import Verdict, bound_of, run, run_seed
 
 SEEDS = 1000
 AT_ONCE = 50
@@ -30,6 +32,12 @@ def test_one_ring_one_leader_nothing_lost(first: int) -> None:
     assert not [f"seed {each.seed}: {'; '.join(each.wrong)}" for each in verdicts if each.wrong]
     assert all(each.settled_s <= bound_of(plan_of(each.seed)) for each in verdicts)
     assert sum(each.stranded > 0 for each in verdicts) <= MAX_STRANDED, strandings(verdicts)
+
+
+def test_the_least_wait_for_an_answer_is_enough() -> None:
+    """1.4: trips of 0.2 s, the network's longest, break no link"""
+    verdicts = [run(plan_of(seed), times=Times(ack_s=LEAST_ACK_S)) for seed in range(AT_ONCE)]
+    assert not [f"seed {each.seed}: {'; '.join(each.wrong)}" for each in verdicts if each.wrong]
 
 
 def strandings(verdicts: list[Verdict]) -> str:

@@ -86,10 +86,10 @@ def wrong_now(world: World) -> str:
 
 
 def probe(world: World) -> list[str]:
-    """Every living node sends, and all of it arrives and leaves the ring."""
+    """Every living node sends, the first an empty USER, and all of it arrives and leaves the ring."""
     stranded = checker.stranded(world)
     senders = [number for number, life in world.lives.items() if life.name not in stranded]
-    news = [(number, world.put_on(number)) for number in senders]
+    news = [(number, world.put_on(number, None if at else b"")) for at, number in enumerate(senders)]
     pushes = [request for number in world.lives if (request := world.push(number)) is not None]
     world.clock.run_until(world.clock.now + PROBE_S)
     wrong = [each for each in [checker.circling(world)] if each]

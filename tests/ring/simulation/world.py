@@ -52,11 +52,11 @@ class World:
 
     # traffic
 
-    def put_on(self, number: int) -> bytes | None:
-        """A USER of its own kind, from this node's application; None if it was not accepted."""
+    def put_on(self, number: int, payload: bytes | None = None) -> bytes | None:
+        """A USER from this node's application, unlike all others unless one is given; None if it was not accepted."""
         life = self.lives.get(number)
         self._count += 1
-        payload = b"news %d" % self._count
+        payload = b"news %d" % self._count if payload is None else payload
         return payload if life is not None and life.put_on(payload) else None
 
     def push(self, number: int) -> bytes | None:

@@ -52,6 +52,23 @@ async def test_equal_messages_all_go_round_once(start: Start, server: Server) ->
     assert [payload for payload in ring.links[0].carried if payload == b"beat"] == [b"beat"] * 50
 
 
+async def test_an_empty_message_goes_round_like_any_other(start: Start, new_server: NewServer) -> None:
+    """2.1, 2.4: any length from 0 on; beside others, and alone, and to an inbox behind a node without one."""
+    nodes = [await start(await new_server(), b"node:%d" % n) for n in range(3)]
+    await nodes[0].declare("out", bindings=OUTBOX)
+    ring = Ring(nodes)
+    for bodies, number in ([b""], 1), ([b"", b"x"], 3), ([b"", b""], 5):
+        await nodes[0].put("out", *bodies)
+        await until(lambda: nodes[0].count(counts.TAKEN_OFF) == number)  # noqa: B023
+    await nodes[2].declare("in", bindings=INBOX)
+    await until(lambda: nodes[2].users._bindings.inbox)
+    await nodes[0].put("out", b"", b"y")
+    await until(lambda: nodes[2].count(counts.DELIVERED) == 2)
+    await ring.settle_down()
+    assert await nodes[2].bodies("in") == [b"", b"y"]
+    assert [node.count(counts.UNSAFE) for node in nodes] == [0, 0, 0]
+
+
 async def test_inboxes_get_what_goes_round(start: Start, new_server: NewServer) -> None:
     """5.5: forward_user: every store's application sees it, but not where it was put on."""
     nodes = [await start(await new_server(), b"node:%d" % n, forward_user=True) for n in range(3)]

@@ -151,11 +151,15 @@ async def test_pushes_of_one_client_keep_their_order(start: Start, new_server: N
 
 @pytest.mark.parametrize(
     ("spec", "reason"),
-    [({"maxLength": 1}, "the queue is full"), ({"paused": True}, "the queue is paused")],
+    [
+        ({"maxLength": 1}, "queue is full: pull from it, or push later"),
+        ({"paused": True}, "queue is paused: try again later"),
+    ],
 )
 async def test_a_queue_that_refuses_is_an_error(
     start: Start, new_server: NewServer, spec: dict[str, Any], reason: str
 ) -> None:
+    """5.8: in the words of the port."""
     nodes = await stores(start, new_server, 2)
     await nodes[1].declare("orders")
     await nodes[1].put("orders", b"in the way")
@@ -173,7 +177,7 @@ async def test_destroy_removes_only_what_create_queue_made(start: Start, new_ser
     assert await nodes[0].destroy(b"made") is None
     assert await nodes[0].destroy(b"made") == Unserved("no node serves this queue")
     refused = await nodes[0].destroy(b"declared")
-    assert refused == Unserved("only a queue that create_queue made is removed")
+    assert refused == Unserved("queue was not made by create_queue: only its operator removes it")
     assert [queue.name async for queue in nodes[1].store.queues() if not is_outgoing(queue.name)] == [
         "declared"
     ]
@@ -212,7 +216,7 @@ async def test_another_life_of_the_node_answers_it_too(start: Start, node: Membe
 async def test_a_refused_push_is_refused_again(node: Member, ring: Successor) -> None:
     """The ERROR is on its way: it must not be done after that."""
     await node.declare("orders", paused=True)
-    refused = ("ERROR", b"the queue is paused")
+    refused = ("ERROR", b"queue is paused: try again later")
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == refused
     await node.declare("orders")
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == refused
@@ -317,7 +321,7 @@ async def test_a_create_that_comes_round_makes_nothing(node: Member, ring: Succe
     await node.declare("orders")
     assert answer(await ring.asks(Operation.CREATE_QUEUE, b"orders", 1)) == (
         "ERROR",
-        b"a queue of this name exists already",
+        b"queue exists already",
     )
     passed = await ring.asks(Operation.CREATE_QUEUE, b"another", 2)
     assert passed.operation is Operation.CREATE_QUEUE

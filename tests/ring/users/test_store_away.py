@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts, storing
+from services.ring.node import counts, outgoing, storing
 from services.store import QueueSpec
 from services.store.asking import Asker
 from tests.live import until
@@ -65,6 +65,42 @@ async def test_what_was_not_stored_in_time_is_forgotten_for_it_comes_again(
     server.restart()
     hand.sends(b"comes later")
     await until(lambda: hand.safe == [b"comes later"])
+
+
+async def test_a_fault_while_storing_is_told_and_costs_only_what_it_befell(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """2.2: what is not safe is not answered; who asked is told, as all behind it waits for that."""
+    node = await Member(server.url, b"a").start()
+    told: list[tuple[str, bool]] = []
+    node.users._storing.put([], outgoing.BEGUN, lambda is_stored: told.append(("nothing", is_stored)))
+    await until(lambda: told)
+    node.users._storing.put([b"x"], outgoing.BEGUN, lambda is_stored: told.append(("x", is_stored)))
+    await until(lambda: told == [("nothing", False), ("x", True)])
+    assert [record.__dict__["action"] for record in caplog.records if record.exc_info] == ["job_failed"]
+    assert node.metrics.registry.get_sample_value("penstock_local_errors_total", {"edge": "ring"}) == 1
+    await node.close()
+
+
+async def test_what_was_refused_goes_in_before_what_came_behind_it(
+    start: Start, new_server: NewServer
+) -> None:
+    """5.7: a ring keeps messages in order, also where the queue was away when the refusal came."""
+    server = await new_server()
+    node = await start(server, b"a")
+    putting, queue, told = node.users._storing, node.users._ownership.queue, list[bool]()
+    with server.configured(maxmemory="1mb"):
+        for body in numbered(2):
+            putting.put([body], outgoing.PASSED, told.append)
+            await asyncio.sleep(0)
+            assert not putting._puts, "it is under way, by itself"
+        putting.use(None)
+        putting.put([b"m0002"], outgoing.PASSED, told.append)
+        await until(lambda: len(putting._puts) == 3)
+    putting.use(queue)
+    await until(lambda: told == [True] * 3)
+    await until(lambda: len(node.users._outgoing._ready) == 3)
+    assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(3)
 
 
 async def test_a_store_that_is_full_is_trouble_until_it_is_not(start: Start, new_server: NewServer) -> None:

@@ -1,7 +1,8 @@
-"""What an ERROR says: every refusal of the store, in words for whoever reads the client's log (ring.md 5.8)."""
+"""What an ERROR says, at the client port and around the ring, to whoever reads the client's log (ring.md 5.3, 5.8)."""
 
 from __future__ import annotations
 
+from protos.ring import MAX_RING_MESSAGE
 from services.store import StoreError, StoreUnavailable, errors
 
 EMPTY = "empty"  # 5.2
@@ -11,6 +12,16 @@ TOO_LARGE_FOR_THE_RING = "message is too large for the ring, and no queue of thi
 TOO_MANY_UNSETTLED = "too many messages are unsettled: the next request settles them"
 CREATE_FORBIDDEN = "queues cannot be created here: their operator declares them"
 NOT_OWNER = "queue was not made by create_queue: only its operator removes it"
+
+# what comes of asking around the ring
+TOO_LARGE_TO_CARRY = f"message is too large for the ring: at most {MAX_RING_MESSAGE} octets"
+TOO_MANY = "too many requests wait for the ring"
+EXPIRED = "the message of this pull was settled, or went back to its queue"
+TIMEOUT = "timeout"  # 5.3
+UNKNOWN = "unknown: a link broke on its way, and no node serves this queue now"  # 5.3
+FAULT = "node failed: nothing was done; its operator finds the reason in the log"
+STOPPING = "this node is stopping"
+STOPPED = "unknown: this node is stopping, and no reply has come"
 
 REFUSED: dict[type[StoreError], str] = {
     errors.QueueUnknown: UNSERVED,

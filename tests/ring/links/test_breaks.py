@@ -1,0 +1,52 @@
+"""Why links broke, in the labels of metrics (docs/operations.md, Rings)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.ring.node.breaks import OTHER, REASONS, STORE, reason_of
+from services.ring.node.users import NAMESAKE
+
+ROOT = Path(__file__).parents[3]
+SOURCES = [*ROOT.glob("protos/ring/*.py"), *ROOT.glob("services/ring/node/*.py")]
+
+
+@pytest.mark.parametrize(
+    ("side", "why", "reason"),
+    [
+        ("inbound", "the predecessor closed it", "closed"),
+        ("outbound", "no answer in time", "ack_timeout"),
+        ("outbound", "not_an_ack", "not_an_ack"),
+        ("both", NAMESAKE, "same_name"),
+        ("both", "this node is stopping", "stopping"),
+        ("both", "the store cannot be reached: Connection refused", STORE),
+        ("inbound", "words that nobody knows", OTHER),
+    ],
+)
+def test_words_become_labels(side: str, why: str, reason: str) -> None:
+    assert reason_of(side, why) == reason
+
+
+def test_the_words_are_those_that_are_said() -> None:
+    """Words that were changed where they are said would be counted as others."""
+    sources = "".join(path.read_text() for path in SOURCES if path.name not in ("breaks.py", "figures.py"))
+    unsaid = [why for why in REASONS if f'"{why}"' not in sources]
+    assert unsaid == ["nobody leads this ring, and the predecessor has said nothing"]
+    assert ", and the predecessor has said nothing" in sources
+
+
+def test_the_operator_is_told_of_all_labels() -> None:
+    page = (ROOT / "docs/operations.md").read_text()
+    row = next(line for line in page.splitlines() if "penstock_ring_breaks_total" in line)
+    in_the_spec = {
+        "unknown_type",
+        "too_long",
+        "truncated",
+        "request_timeout",
+        "not_an_ack",
+        "ack_for_nothing",
+    }
+    wanted = {*REASONS.values(), STORE, OTHER} - in_the_spec
+    assert [label for label in sorted(wanted) if f"`{label}`" not in row] == []
