@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.process import NotRun, find_program
-from tools.cache import Kept, NotBuilt, keep
+from tools.cache import Kept, NotBuilt, keep, not_there
 from tools.go import find_go, run_go
 
 NATS_VERSION = "2.15.2"
@@ -17,7 +18,8 @@ NATS = Kept("nats-server", NATS_VERSION, "nats-server")
 def find_nats_server() -> str:
     """Of the version wanted, built by Go if need be; else the system's. Raises NotRun."""
     try:
-        keep([NATS], _install)
+        if not_there([NATS]):
+            keep([NATS], partial(_install, find_go()))
     except NotBuilt as error:
         if system := find_program("nats-server"):
             return system
@@ -25,5 +27,5 @@ def find_nats_server() -> str:
     return str(NATS.program)
 
 
-def _install(place: Path, missing: Sequence[Kept]) -> None:
-    run_go(find_go(), ["install", NATS_MODULE], GOBIN=str(place / NATS.folder))
+def _install(go: str, place: Path, missing: Sequence[Kept]) -> None:
+    run_go(go, ["install", NATS_MODULE], GOBIN=str(place / NATS.folder))

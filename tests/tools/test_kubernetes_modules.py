@@ -1,32 +1,21 @@
-"""Our Go modules are what `make kubernetes-lock` would write; and what of Kubernetes is missing is said in one line."""
+"""Our Go modules are what `make kubernetes-lock` would write."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-from tools.cache import NotBuilt
-from tools.kubernetes.build import build
 from tools.kubernetes.programs import (
-    GROUPS,
     KUBERNETES,
     MODULE_PATH,
     MODULES,
     PROGRAMS,
     Module,
-    find,
     modules,
 )
 
 MODULE_LINE = re.compile(r"(\S+) (v\S+?)(?:/go\.mod)? h1:[\w+/]{43}=")  # of go.sum
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
-    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
 
 
 def pinned(module: Module) -> str:
@@ -65,39 +54,3 @@ def test_sums_are_of_modules_and_of_nothing_else(module: Module) -> None:
     lines = (module.folder / "go.sum").read_text("utf-8").splitlines()
     assert lines
     assert [line for line in lines if not MODULE_LINE.fullmatch(line)] == []
-
-
-def test_a_program_that_was_not_built_says_which_target_builds_it() -> None:
-    with pytest.raises(NotBuilt, match=r"^kube-apiserver [\d.]+ is missing; `make kubernetes` builds it$"):
-        find("kube-apiserver")
-    with pytest.raises(NotBuilt, match=r"^kubelet [\d.]+ is missing; `make kubernetes-node` builds it$"):
-        find("kubelet")
-
-
-def test_a_program_of_the_system_says_how_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(NotBuilt, match=r"^no-such-program is missing; tools/system kubernetes installs it"):
-        find("no-such-program")
-
-
-def test_given_programs_are_used_and_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = tmp_path / "given"
-    given.mkdir()
-    for name in ("kube-apiserver", "etcd"):
-        (given / name).touch()
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(given))
-    assert find("kube-apiserver") == str(given / "kube-apiserver")
-    assert find("etcd") == str(given / "etcd")
-    with pytest.raises(NotBuilt, match=r"^KUBEBUILDER_ASSETS, .*, has no kubectl$"):
-        find("kubectl")
-
-
-def test_what_is_given_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
-    for program in GROUPS["apiserver"]:
-        if program.kept.name in ("helm", "kubeconform"):
-            program.kept.program.parent.mkdir()
-            program.kept.program.touch()
-    said: list[str] = []
-    build("apiserver", said.append)
-    assert said == []
