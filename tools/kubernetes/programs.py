@@ -104,7 +104,7 @@ def modules() -> list[Module]:
 def find(name: str) -> str:
     """Where the program is that was built, given by KUBEBUILDER_ASSETS or installed. Raises NotBuilt."""
     if name in ENVTEST and (assets := os.environ.get("KUBEBUILDER_ASSETS")):
-        return _given(Path(assets), name)
+        return _given(Path(assets).absolute(), name)
     if name in PROGRAMS:
         return _built(PROGRAMS[name])
     if installed := shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin"):
