@@ -3,15 +3,15 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: help up test unit lint faults bench lock clean system
+.PHONY: help up test unit lint faults bench lock clean system kubernetes kubernetes-node kubernetes-lock
 
 help:            ## say what each target does
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
 up: $(READY)     ## set up, then run every edge with an embedded store; data stays in ./penstock-data
 	$(VENV)/bin/penstock up
 
-test: $(READY) system lint unit  ## set up, check the style, the types and the layers, then run every test
+test: $(READY) system kubernetes lint unit  ## set up, check the style, the types and the layers, then run every test
 
 unit: $(READY)   ## only the tests
 	tools/unit $(PYTHON)
@@ -37,6 +37,17 @@ lock: $(READY)   ## write the pinned, hashed requirement files anew
 
 system:          # what the tests need beside Python: Debian's Redis, a C compiler, `ip`
 	tools/system test
+
+kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs that are built once, which takes minutes
+	tools/system kubernetes
+	$(PYTHON) -m tools.kubernetes apiserver
+
+kubernetes-node: kubernetes  ## what a node of a cluster needs beside that
+	tools/system node
+	$(PYTHON) -m tools.kubernetes node
+
+kubernetes-lock: $(READY)  ## write the Go modules of these programs anew, after tools/kubernetes/programs.py was changed
+	$(PYTHON) -m tools.kubernetes.lock
 
 $(READY): requirements/dev.txt pyproject.toml
 	tools/venv $(VENV)

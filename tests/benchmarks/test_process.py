@@ -97,34 +97,24 @@ def test_a_process_is_measured_with_its_children(place: Workshop) -> None:
 
 
 def test_a_built_nats_server_is_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    program = tools.tools_folder() / f"nats-server-{tools.NATS_VERSION}" / "nats-server"
-    program.parent.mkdir(parents=True)
-    program.touch()
-    assert tools.find_nats_server() == str(program)
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    tools.NATS.program.parent.mkdir()
+    tools.NATS.program.touch()
+    assert tools.find_nats_server() == str(tools.NATS.program)
 
 
-def test_without_go_the_system_is_asked_and_then_the_reason_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(tools, "find_go", lambda: None)
-    monkeypatch.setattr(tools, "find_program", lambda name: f"/usr/sbin/{name}")
-    assert tools.find_nats_server() == "/usr/sbin/nats-server"
-    monkeypatch.setattr(tools, "find_program", lambda name: None)
-    with pytest.raises(NotRun, match="no Go compiler"):
-        tools.find_nats_server()
-
-
-def test_a_build_that_fails_leaves_nothing_and_says_why(
+def test_where_none_can_be_built_the_system_is_asked_and_then_the_reason_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = tmp_path / "go"
-    go.write_text("#!/bin/sh\necho fetching >&2\necho no network >&2\nexit 1\n")
+    go.write_text(
+        "#!/bin/sh\n[ $1 = version ] && exec echo go1.99\necho fetching >&2\necho no network >&2\nexit 1\n"
+    )
     go.chmod(0o755)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(tools, "find_go", lambda: str(go))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(tools, "find_program", lambda name: f"/usr/sbin/{name}")
+    assert tools.find_nats_server() == "/usr/sbin/nats-server"
     monkeypatch.setattr(tools, "find_program", lambda name: None)
-    with pytest.raises(NotRun, match="go install: no network"):
+    with pytest.raises(NotRun, match="go install: fetching; no network"):
         tools.find_nats_server()
-    assert list(tools.tools_folder().iterdir()) == []

@@ -15,13 +15,12 @@ from benchmarks.peers.peer import BODY, Shape
 from benchmarks.peers.text import Text, converse, subscribe
 from benchmarks.process import NotRun, find_program
 from benchmarks.results import Finding
-from benchmarks.tools import NATS_VERSION, tools_folder
+from benchmarks.tools import NATS
 from tests.benchmarks.conftest import TINY
 
 
 def has_nats() -> bool:
-    built = tools_folder() / f"nats-server-{NATS_VERSION}" / "nats-server"
-    return built.exists() or find_program("nats-server") is not None
+    return NATS.program.exists() or find_program("nats-server") is not None
 
 
 def check_all_measured(found: list[Finding]) -> None:

@@ -1,0 +1,5 @@
+"""A real Kubernetes for the tests, of modules and packages alone: `python -m tools.kubernetes apiserver|node`.
+
+`programs.py` says which programs and versions, `modules/` holds the Go modules that pin what they are made of,
+`build.py` builds them into the cache, `lock.py` writes the modules anew after a version was raised.
+"""

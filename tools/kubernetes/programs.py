@@ -1,0 +1,125 @@
+"""Which programs of Kubernetes the tests use, in which versions, and where they are.
+
+A version is raised here and nowhere else; `make kubernetes-lock` then writes go.mod and go.sum anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.cache import Kept, NotBuilt
+
+KUBERNETES_VERSION = "1.36.3"
+# newer kubelets want containerd 2 and refuse cgroups v1; a node may be up to three minors older than its API server
+NODE_VERSION = "1.34.4"
+HELM_VERSION = "4.3.1"
+KUBECONFORM_VERSION = "0.8.0"
+COREDNS_VERSION = "1.15.0"
+PAUSE_VERSION = "1"  # raise it with modules/node/pause
+
+KUBERNETES = "k8s.io/kubernetes"
+MODULES = Path(__file__).parent / "modules"
+ENVTEST = (
+    "kube-apiserver",
+    "etcd",
+    "kubectl",
+)  # what KUBEBUILDER_ASSETS has, as Kubernetes' envtest fills it
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Go module of ours: it requires the modules of programs that are built with the same dependencies."""
+
+    name: str
+    requires: Mapping[str, str]  # versions by module path
+    values: Mapping[str, str] = field(
+        default_factory=dict
+    )  # Go variables that say the version, as in releases
+
+    @property
+    def folder(self) -> Path:
+        return MODULES / self.name
+
+
+@dataclass(frozen=True)
+class Program:
+    """One that Go builds."""
+
+    kept: Kept
+    module: Module
+    package: str
+
+    @classmethod
+    def of(cls, module: Module, package: str, version: str) -> Program:
+        name = package.rpartition("/")[2]
+        return cls(Kept(name, version, name), module, package)
+
+
+def _kubernetes(name: str, version: str) -> Module:
+    major, minor, _ = version.split(".")
+    values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    places = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+    said = {f"{place}.{variable}": value for place in places for variable, value in values.items()}
+    return Module(name, {KUBERNETES: version}, said)
+
+
+_CONTROL = _kubernetes("control", KUBERNETES_VERSION)
+_NODE = _kubernetes("node", NODE_VERSION)
+_CLIENTS = Module(
+    "clients",
+    {"helm.sh/helm/v4": HELM_VERSION, "github.com/yannh/kubeconform": KUBECONFORM_VERSION},
+    {"helm.sh/helm/v4/internal/version.version": f"v{HELM_VERSION}"},
+)
+_COREDNS = Module("coredns", {"github.com/coredns/coredns": COREDNS_VERSION})
+
+# what is asked for together; programs of one module in one group are built by one `go build`
+GROUPS = {
+    "apiserver": (
+        Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-apiserver", KUBERNETES_VERSION),
+        Program.of(_CONTROL, f"{KUBERNETES}/cmd/kubectl", KUBERNETES_VERSION),
+        Program.of(_CLIENTS, "helm.sh/helm/v4/cmd/helm", HELM_VERSION),
+        Program.of(_CLIENTS, "github.com/yannh/kubeconform/cmd/kubeconform", KUBECONFORM_VERSION),
+    ),
+    "node": (
+        Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-controller-manager", KUBERNETES_VERSION),
+        Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-scheduler", KUBERNETES_VERSION),
+        Program.of(_NODE, f"{KUBERNETES}/cmd/kubelet", NODE_VERSION),
+        Program.of(_NODE, f"{KUBERNETES}/cmd/kube-proxy", NODE_VERSION),
+        Program.of(_NODE, "penstock.dev/tools/node/pause", PAUSE_VERSION),
+        Program.of(_COREDNS, "github.com/coredns/coredns", COREDNS_VERSION),
+    ),
+}
+PROGRAMS = {program.kept.name: program for group in GROUPS.values() for program in group}
+MODULE_PATH = "penstock.dev/tools/"  # and the module's name
+
+
+def modules() -> list[Module]:
+    return list({program.module.name: program.module for program in PROGRAMS.values()}.values())
+
+
+def find(name: str) -> str:
+    """Where the program is that was built, given by KUBEBUILDER_ASSETS or installed. Raises NotBuilt."""
+    if name in ENVTEST and (assets := os.environ.get("KUBEBUILDER_ASSETS")):
+        return _given(Path(assets).absolute(), name)
+    if name in PROGRAMS:
+        return _built(PROGRAMS[name])
+    if installed := shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin"):
+        return installed
+    raise NotBuilt(f"{name} is missing; tools/system kubernetes installs it, or says how")
+
+
+def _given(assets: Path, name: str) -> str:
+    if (assets / name).exists():
+        return str(assets / name)
+    raise NotBuilt(f"KUBEBUILDER_ASSETS, {assets}, has no {name}")
+
+
+def _built(program: Program) -> str:
+    if program.kept.program.exists():
+        return str(program.kept.program)
+    target = "kubernetes" if program in GROUPS["apiserver"] else "kubernetes-node"
+    raise NotBuilt(f"{program.kept} is missing; `make {target}` builds it")
