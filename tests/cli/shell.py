@@ -258,7 +258,9 @@ class Up:
 
     @property
     def tenant(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.shell.folder / "penstock-data" / "up.lock").read_text())
+        lock = self.shell.folder / "penstock-data" / "up.lock"
+        text = eventually(lambda: lock.exists() and lock.read_text())  # it is emptied before it is written
+        found: dict[str, Any] = json.loads(text)
         return found
 
     @property

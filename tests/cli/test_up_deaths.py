@@ -77,7 +77,7 @@ def test_a_store_that_is_killed_before_the_queues_are_declared_gets_them_all_the
     alone.write("queues.yaml", documents)
     up = Up(alone)
     try:
-        store = eventually(lambda: (alone.folder / "penstock-data" / "up.lock").exists() and up.store_pid)
+        store = eventually(lambda: up.store_pid)
         os.kill(store, signal.SIGKILL)
         queues = up.start().told["queues"]
         assert len(queues) == 500

@@ -116,6 +116,8 @@ class RequestMachine(StoreMachine):
         elif self.is_leased(known):
             _, message = self.models[known.queue].leased[known.held.body]
             self.check(told, message, again=True)
+            if known.owner is not self.lanes[number]:  # its last answer names what another may let go of
+                self.last.pop(self.lanes[number].session, None)
         else:
             assert told is Nothing.EXPIRED
 
