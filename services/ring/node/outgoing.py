@@ -46,6 +46,7 @@ class Outgoing:
         self._asked = 0  # of the store
         self._has_more = False  # perhaps
         self._is_looking = False  # for what nobody told of
+        self._is_doubted = False  # the last that was put in was refused
         self._begun: set[tuple[bytes, int]] = set()  # places of what the relay knows and is not answered
         self._on_ready: list[Callable[[], None]] = []
 
@@ -118,10 +119,11 @@ class Outgoing:
     def put(self, payloads: list[bytes], is_begun: bool) -> list[Stored]:
         """They are put in next, in this order, by `putting`; then `expect`, and `are_safe` for what this answers.
 
-        They leave already, if nothing older waits to be taken.
+        They leave already, if nothing older waits to be taken; but not at each try of what the store refuses.
         """
         room = AHEAD - max(self._held + self._asked, len(self._underway))
-        if self._queue is None or self._has_more or self._is_looking or len(payloads) > room:
+        waits = self._has_more or self._is_looking or self._is_doubted
+        if self._queue is None or waits or len(payloads) > room:
             self._has_more = True  # these are looked for, too: what comes later must not be faster
             return []
         parcels = [Stored(self, self._life, payload, is_begun) for payload in payloads]
@@ -138,7 +140,8 @@ class Outgoing:
             self._tell()
 
     def are_safe(self, parcels: list[Stored]) -> None:
-        """They are in the store."""
+        """They are in the store, and it takes more."""
+        self._is_doubted = False
         for parcel in parcels:
             parcel.is_safe = True
 
@@ -146,7 +149,7 @@ class Outgoing:
         """Something was not put in: what left early may not be in the store."""
         self._underway.orphan()
         self._drop_orphans()
-        self._has_more = True
+        self._has_more = self._is_doubted = True
         self._loop.call_later(AGAIN_S, self._top_up)
 
     def look(self) -> None:

@@ -1,0 +1,94 @@
+"""What left while the store was asked to keep it, and was refused, does not leave at each try again (ring.md 4.5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from protos.ring import Frame, Operation, encode_frame
+from services.ring.node import counts, storing
+from tests.live import until
+from tests.ring.users.members import Member, Start
+from tests.ring.users.test_early import Hand, payloads, quiet
+from tests.ring.users.test_marks import OUTBOX
+from tests.ring.users.test_without_id import keep_replies
+from tests.servers import Server
+
+PUSH = encode_frame(Frame(Operation.PUSH, b"asker", b"nowhere", b"x", b"1" * 16))
+TRIES = 4
+
+
+def refusals(node: Member, monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Grows with each."""
+    told: list[None] = []
+    outgoing = node.users._outgoing
+    mistrust = outgoing.mistrust
+
+    def counted() -> None:
+        told.append(None)
+        mistrust()
+
+    monkeypatch.setattr(outgoing, "mistrust", counted)
+    return told
+
+
+class Eager:
+    """A successor with room: it takes what there is as soon as it is told."""
+
+    def __init__(self, node: Member) -> None:
+        self._departures = node.users.departures
+        self.taken: list[bytes] = []
+        self._departures.on_ready(self._take)
+
+    def _take(self) -> None:
+        self.taken += payloads(self._departures.take(10))
+
+
+async def test_what_is_passed_on(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = await start(server, b"node")
+    hand, told, successor = Hand(node), refusals(node, monkeypatch), Eager(node)
+    await quiet(node)
+    await keep_replies(node)
+    hand.sends(b"1", b"2")
+    await until(lambda: len(told) >= TRIES)
+    assert successor.taken == [b"1", b"2"]
+    await keep_replies(node, False)
+    await until(lambda: hand.safe == [b"1", b"2"] and len(successor.taken) == 4)
+    await quiet(node)
+    server.stop()
+    hand.sends(b"3")
+    await until(lambda: b"3" in successor.taken)  # before it is stored, as before
+    server.cont()
+    assert successor.taken == [b"1", b"2", b"1", b"2", b"3"]
+
+
+async def test_what_is_begun(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """5.5: the outbox's step is refused, and its messages stay there."""
+    node = await start(server, b"node")
+    told, successor = refusals(node, monkeypatch), Eager(node)
+    await node.declare("out", bindings=OUTBOX)
+    await until(lambda: node.users._bindings.outbox)
+    await quiet(node)
+    await keep_replies(node)
+    await node.put("out", b"1")
+    await until(lambda: len(told) >= TRIES)
+    assert successor.taken == [b"1"]
+    await keep_replies(node, False)
+    await until(lambda: node.count(counts.BEGUN) == 1 and len(successor.taken) == 2)
+    assert successor.taken == [b"1", b"1"]
+
+
+async def test_a_copy_that_joined_is_no_safer_than_the_first(
+    start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.5: neither is answered, and both come again."""
+    monkeypatch.setattr(storing, "PATIENCE_S", 0.6)
+    node = await start(server, b"node")
+    hand = Hand(node)
+    await quiet(node)
+    await keep_replies(node)
+    hand.sends(PUSH, PUSH)
+    await until(lambda: node.count(counts.UNSAFE) == 2)
+    assert hand.safe == []
+    await keep_replies(node, False)
+    hand.sends(PUSH)
+    await until(lambda: hand.safe == [PUSH])
