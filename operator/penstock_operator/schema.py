@@ -35,7 +35,10 @@ def structural(model: type[BaseModel]) -> Schema:
 
 def _structural(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
     plain = _resolved(given, definitions)
-    if unknown := plain.keys() - {*KEPT, *READ_HERE, *LEFT_OUT, ONLY_OF}:
+    unknown = plain.keys() - {*KEPT, *READ_HERE, *LEFT_OUT, ONLY_OF}
+    if plain.get("additionalProperties"):  # false is what the API server does of itself
+        unknown.add("additionalProperties")
+    if unknown:
         raise ValueError(f"{given.get('title')}: a structural schema has no {', '.join(sorted(unknown))}")
     schema: Schema = {key: plain[key] for key in KEPT if key in plain}
     if "properties" in plain:
@@ -62,8 +65,10 @@ def _inner(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator
     if "$ref" in given:
         yield definitions[given["$ref"].removeprefix("#/$defs/")]
     if "anyOf" in given:
-        (only,) = (one for one in given["anyOf"] if one != {"type": "null"})
-        yield only
+        first, *others = (one for one in given["anyOf"] if one != {"type": "null"})
+        if others:
+            raise ValueError(f"{given.get('title')}: a structural schema has no anyOf")
+        yield first
 
 
 def filled_in(schema: Schema) -> Schema:

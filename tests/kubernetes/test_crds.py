@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,8 @@ from pydantic import ValidationError
 from services.store import QueueDocument
 from services.store.document import API_VERSION
 from services.store.peer import PeerDocument
-from tests.kubernetes.apiserver import ApiServer
-from tests.kubernetes.cluster import Cluster, CommandFailed
+from tests.kubernetes.cluster import DEFINITIONS, Cluster, CommandFailed
 
-WRITTEN = Path(__file__).parents[2] / "charts" / "penstock" / "files" / "crds"
-NAMES = ("queues.penstock.dev", "peers.penstock.dev")
 Spec = dict[str, Any]
 
 
@@ -166,14 +162,9 @@ DOCUMENTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def cluster(api_server: ApiServer) -> Iterator[Cluster]:
-    """With the definitions as the chart has them."""
-    administrator = api_server.as_user()
-    administrator.kubectl("apply", *(f"--filename={WRITTEN / name}" for name in files()))
-    administrator.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in NAMES))
-    yield administrator
-    administrator.kubectl("delete", "crd", *NAMES)
+@pytest.fixture
+def cluster(defined: Cluster) -> Cluster:
+    return defined
 
 
 def document(kind: str, spec: Spec, name: str = "one") -> dict[str, Any]:
@@ -201,7 +192,7 @@ def offer(cluster: Cluster, kind: str, spec: Spec) -> str:
 
 def test_the_files_of_the_chart_are_written_from_the_models() -> None:
     """`make crds` writes them."""
-    assert {path.name: path.read_text("utf-8") for path in WRITTEN.iterdir()} == files()
+    assert {path.name: path.read_text("utf-8") for path in DEFINITIONS.iterdir()} == files()
 
 
 @pytest.mark.parametrize(("kind", "spec", "says"), DOCUMENTS)
