@@ -69,7 +69,7 @@ def refuse_one_address(value: object) -> object:
 
 
 Address = Annotated[str, AfterValidator(check_address), written(ADDRESS, MAX_ADDRESS, NO_ADDRESS)]
-Addresses = Annotated[tuple[Address, ...], Field(min_length=1), BeforeValidator(refuse_one_address)]
+Addresses = Annotated[tuple[Address, ...], BeforeValidator(refuse_one_address)]
 
 
 def _say_protocols(schema: dict[str, Any]) -> None:
@@ -83,7 +83,13 @@ class PeerSpec(Document):
     model_config = ConfigDict(json_schema_extra=_say_protocols)
 
     protocol: Protocol = Field(description="who carries messages to it and from it")
-    addresses: Addresses = Field(max_length=1000, description="host or host:port, of each machine")
+    addresses: Addresses = Field(
+        max_length=1000,
+        description="host or host:port, of each machine",
+        json_schema_extra={
+            "minItems": 1
+        },  # min_length would count a list with a bad one as empty, and say so, too
+    )
     profile: Profile = Field(Profile.PACKED, description="rqp-mca: how the peer reads a uint4")
     window: Annotated[int, BeforeValidator(refuse_bool)] = Field(
         1, ge=1, le=1000, description="rqp-mca: messages that may be out unconfirmed"

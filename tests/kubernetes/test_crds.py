@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from penstock_operator.crds import files
+from penstock_operator.schema import RULES
 from pydantic import ValidationError
 
 from services.store import QueueDocument
@@ -153,6 +154,15 @@ ONLY_THE_SERVER_REFUSES = [
     # Kubernetes knows neither zones of an address nor IPv4 inside of IPv6
     *(("Peer", mca(addresses=[where])) for where in ("[fe80::1%eth0]", "[::ffff:10.0.0.7]")),
 ]
+CHANGES: list[tuple[Spec, Spec, str]] = [
+    ({}, {"domain": "other"}, "domain cannot be changed"),
+    ({"domain": "other"}, {}, "domain cannot be changed"),
+    ({}, {"queueName": "two"}, "queueName cannot be changed"),
+    ({"queueName": "two"}, {"queueName": "three"}, "queueName cannot be changed"),
+    ({"queueName": "two"}, {}, "queueName cannot be changed"),
+    ({}, {"queueName": "one"}, ""),  # as it was called before
+    ({"queueName": "two"}, {"queueName": "two", "maxLength": 5}, ""),
+]
 
 DOCUMENTS = [
     *(("Queue", spec, "") for spec in GOOD_QUEUES),
@@ -232,18 +242,7 @@ def test_defaults_are_those_of_the_model(cluster: Cluster, namespace: str, kind:
         assert found == spec
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ({}, {"domain": "other"}, "domain cannot be changed"),
-        ({"domain": "other"}, {}, "domain cannot be changed"),
-        ({}, {"queueName": "two"}, "queueName cannot be changed"),
-        ({"queueName": "two"}, {"queueName": "three"}, "queueName cannot be changed"),
-        ({"queueName": "two"}, {}, "queueName cannot be changed"),
-        ({}, {"queueName": "one"}, ""),  # as it was called before
-        ({"queueName": "two"}, {"queueName": "two", "maxLength": 5}, ""),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "says"), CHANGES)
 def test_a_queue_is_never_another_one(
     cluster: Cluster, namespace: str, before: Spec, after: Spec, says: str
 ) -> None:
@@ -298,6 +297,22 @@ def test_a_status_has_each_condition_once_and_is_no_part_of_the_document(
     give_status(cluster, namespace, "pq", {"conditions": [ready("Kept")]})
     found = cluster.get("queue", "one", namespace)
     assert (found["status"]["conditions"], found["metadata"]["generation"]) == ([ready("Kept")], 1)
+
+
+def rules_in(part: Any) -> Iterator[str]:
+    """What each rule says, wherever it stands."""
+    if isinstance(part, dict):
+        yield from (rule["message"] for rule in part.get(RULES, ()))
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from rules_in(inner)
+
+
+@pytest.mark.parametrize("content", files().values(), ids=files())
+def test_every_rule_refuses_something_here(content: str) -> None:
+    said = [says for *_, says in (*DOCUMENTS, *CHANGES) if says]
+    rules = set(rules_in(yaml.safe_load(content)))
+    assert rules
+    assert [rule for rule in sorted(rules) if not any(says in rule for says in said)] == []
 
 
 def undescribed(schema: dict[str, Any], path: str) -> Iterator[str]:
