@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: help up test unit lint faults bench lock clean system kubernetes kubernetes-node kubernetes-lock
+.PHONY: help up test unit lint faults bench lock clean crds system kubernetes kubernetes-node kubernetes-lock
 
 help:            ## say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -37,6 +37,9 @@ lock: $(READY)   ## write the pinned, hashed requirement files anew
 
 system:          # what the tests need beside Python: Debian's Redis, a C compiler, `ip`
 	tools/system test
+
+crds: $(READY)   ## write the chart's CustomResourceDefinitions anew, after the models of documents were changed
+	PYTHONPATH=operator $(PYTHON) -m penstock_operator.crds charts/penstock/files/crds
 
 kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs that are built once, which takes minutes
 	tools/system kubernetes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
@@ -13,6 +13,23 @@ API_VERSION: Literal["penstock.dev/v1alpha1"] = "penstock.dev/v1alpha1"
 class Document(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, use_enum_values=False
+    )
+
+
+def is_text(text: str) -> bool:
+    """Half a character of a JSON escape cannot be written as UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def written(pattern: str, max_length: int, says: str) -> WithJsonSchema:
+    """How a JSON schema describes what a function of ours checks. Patterns mean the same to Python, ECMA and RE2."""
+    return WithJsonSchema(
+        {
+            "type": "string",
+            "maxLength": max_length,
+            "pattern": f"^(?:{pattern})$",
+            "patternErrorMessage": says,  # as editors call it
+        }
     )
 
 

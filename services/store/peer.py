@@ -17,11 +17,16 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
 
-from services.store.document import API_VERSION, Document, refuse_bool
+from services.store.document import API_VERSION, Document, refuse_bool, written
 from services.store.rqp_binding import DuplicateResult, PeerName, Protocol
 
-ADDRESS = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<host>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")
+PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+ADDRESS = rf"(?:\[[^\[\]]*\]|[A-Za-z0-9._-]+)(?::(?:{PORT}))?"
+PARTS = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<host>[^:]+))(?::(?P<port>[0-9]+))?")
+MAX_ADDRESS = 260  # characters: the longest name of a host, and a port
+NO_ADDRESS = "write an address as host or host:port, as in 10.0.0.7:11311 or [::1]:11311"
 OF_ONE_PROTOCOL = {  # fields that the other one does not know
     "profile": Protocol.MCA,
     "window": Protocol.MCA,
@@ -42,10 +47,10 @@ class Profile(StrEnum):
 
 def split_address(text: str) -> tuple[str, int | None]:
     """('10.0.0.7', 11311), or None for the protocol's own port. Raises ValueError."""
-    found = ADDRESS.fullmatch(text)
-    port = int(found["port"]) if found and found["port"] else None
-    if not found or (port is not None and not 1 <= port <= 65535):
-        raise ValueError("write an address as host or host:port, as in 10.0.0.7:11311 or [::1]:11311")
+    found = PARTS.fullmatch(text) if re.fullmatch(ADDRESS, text) and len(text) <= MAX_ADDRESS else None
+    if not found:
+        raise ValueError(NO_ADDRESS)
+    port = int(found["port"]) if found["port"] else None
     if found["v6"] is None:
         return found["host"], port
     return str(ipaddress.IPv6Address(found["v6"])), port
@@ -63,13 +68,28 @@ def refuse_one_address(value: object) -> object:
     return value
 
 
-Address = Annotated[str, AfterValidator(check_address)]
+Address = Annotated[str, AfterValidator(check_address), written(ADDRESS, MAX_ADDRESS, NO_ADDRESS)]
 Addresses = Annotated[tuple[Address, ...], BeforeValidator(refuse_one_address)]
 
 
+def _say_protocols(schema: dict[str, Any]) -> None:
+    for name, protocol in OF_ONE_PROTOCOL.items():
+        schema["properties"][to_camel(name)]["onlyOf"] = protocol.value
+
+
 class PeerSpec(Document):
-    protocol: Protocol
-    addresses: Addresses = Field(max_length=1000, description="host or host:port, of each machine")
+    """How a peer is reached, and how it is spoken to."""
+
+    model_config = ConfigDict(json_schema_extra=_say_protocols)
+
+    protocol: Protocol = Field(description="who carries messages to it and from it")
+    addresses: Addresses = Field(
+        max_length=1000,
+        description="host or host:port, of each machine",
+        json_schema_extra={
+            "minItems": 1
+        },  # min_length would count a list with a bad one as empty, and say so, too
+    )
     profile: Profile = Field(Profile.PACKED, description="rqp-mca: how the peer reads a uint4")
     window: Annotated[int, BeforeValidator(refuse_bool)] = Field(
         1, ge=1, le=1000, description="rqp-mca: messages that may be out unconfirmed"

@@ -10,7 +10,7 @@ from services.store.document import Document, refuse_bool
 
 INBOX, OUTBOX = "ring-inbox", "ring-outbox"  # before a group's number in the registry
 
-Group = Annotated[int, BeforeValidator(refuse_bool), Field(ge=1, le=0xFFFF)]  # ring.md 3.3
+Group = Annotated[int, Field(ge=1, le=0xFFFF), BeforeValidator(refuse_bool)]  # ring.md 3.3
 
 
 class RingBinding(Document):

@@ -12,14 +12,19 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from services.store.document import Document, refuse_bool
+from services.store.document import Document, is_text, refuse_bool, written
 from services.store.records import MAX_LENGTH
 
-PEER_NAME = re.compile(r"[^\s,\x00-\x1f\x7f\ud800-\udfff]{1,255}")
+# no space of any alphabet: the class \s is another one in each language of patterns
+PEER_NAME = re.compile(
+    r"[^\x00-\x20,\x7f\x85\xa0" "\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]{1,255}"
+)
+MAX_PEER_NAME = 255  # characters
+NO_PEER_NAME = "a peer's name has 1 to 255 characters, no spaces and no commas"
 CERTAIN = "certain"  # attribute of a message in a transmission queue: stands over what its queue says
 MAX_MESSAGE_BYTES = 1 << 20  # what the peers take, unless their operators say otherwise
 
-U32 = Annotated[int, BeforeValidator(refuse_bool), Field(ge=0, le=0xFFFF_FFFF)]
+U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF), BeforeValidator(refuse_bool)]
 
 
 class Protocol(StrEnum):
@@ -53,8 +58,8 @@ def split_claim(claim: str) -> tuple[str, str]:
 
 
 def check_peer_name(name: str) -> str:
-    if not PEER_NAME.fullmatch(name):
-        raise ValueError("a peer's name has 1 to 255 characters, no spaces and no commas")
+    if not (PEER_NAME.fullmatch(name) and is_text(name)):
+        raise ValueError(NO_PEER_NAME)
     return name
 
 
@@ -65,7 +70,9 @@ def refuse_one_name(value: object) -> object:
     return value
 
 
-PeerName = Annotated[str, AfterValidator(check_peer_name)]
+PeerName = Annotated[
+    str, AfterValidator(check_peer_name), written(PEER_NAME.pattern, MAX_PEER_NAME, NO_PEER_NAME)
+]
 PeerNames = Annotated[tuple[PeerName, ...], BeforeValidator(refuse_one_name)]
 
 

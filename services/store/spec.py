@@ -22,16 +22,24 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
 
 from services.store.bindings import Bindings
-from services.store.document import API_VERSION, Document, refuse_bool
+from services.store.document import API_VERSION, Document, refuse_bool, written
 from services.store.rqp_binding import Protocol, Remote, number_name
 from services.store.text_binding import TextBinding
 
 DURATION = re.compile(r"(\d+)(ms|s|m|h|d)\Z", re.ASCII)
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+MAX_NUMBER = (1 << 53) - 1  # Lua's numbers, in which the store counts, are exact up to here
+# as many digits of each unit as stay below it in ms
+DURATION_TEXT = "[0-9]{1,15}ms|[0-9]{1,12}s|[0-9]{1,10}m|[0-9]{1,9}h|[0-9]{1,8}d"
+MAX_DURATION_TEXT = 17  # characters
+NO_DURATION = "write a duration as a number and ms, s, m, h or d, as in 30s"
+ACK_LEVEL = re.compile("memory|fsync|replicated:([1-9][0-9]?)")
+NO_ACK_LEVEL = "an ack level is memory, fsync or replicated:<n>"
 MAX_NAME_BYTES = 255
 UNBOUNDED = 0
 
@@ -44,7 +52,9 @@ def parse_duration(value: object, info: ValidationInfo) -> object:
     if isinstance(value, str):
         found = DURATION.match(value)
         if not found:
-            raise ValueError("write a duration as a number and ms, s, m, h or d, as in 30s")
+            raise ValueError(NO_DURATION)
+        if not re.fullmatch(DURATION_TEXT, value):
+            raise ValueError("a duration has at most 15 digits of ms, 12 of s, 10 of m, 9 of h, 8 of d")
         return int(found[1]) * UNIT_MS[found[2]]
     if info.context != STORED:
         raise ValueError("write a duration with its unit, as in 30s")
@@ -66,16 +76,23 @@ def check_ack_level(level: str) -> str:
 
 def replicas_of(level: str) -> int:
     """How many replicas must have a message before it is acknowledged. Raises ValueError for what is no level."""
-    if level in ("memory", "fsync"):
-        return 0
-    found = re.fullmatch(r"replicated:([1-9]\d?)", level)
+    found = ACK_LEVEL.fullmatch(level)
     if not found:
-        raise ValueError("an ack level is memory, fsync or replicated:<n>")
-    return int(found[1])
+        raise ValueError(NO_ACK_LEVEL)
+    return int(found[1] or 0)
 
 
-DomainName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9_.-]+$")]
-AckLevel = Annotated[str, AfterValidator(check_ack_level)]
+NO_DOMAIN = "a domain has 1 to 63 letters, digits, dots, dashes and underscores"
+DomainName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=63,
+        pattern=r"^[A-Za-z0-9_.-]+$",
+        json_schema_extra={"patternErrorMessage": NO_DOMAIN},
+    ),
+]
+AckLevel = Annotated[str, AfterValidator(check_ack_level), written(ACK_LEVEL.pattern, 13, NO_ACK_LEVEL)]
 
 
 class Overflow(StrEnum):
@@ -107,11 +124,18 @@ def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> Delet
     return policy
 
 
-Number = Annotated[int, BeforeValidator(refuse_bool), Field(ge=0)]
-Duration = Annotated[int, BeforeValidator(parse_duration), Field(ge=0)]
+Number = Annotated[int, Field(ge=0, le=MAX_NUMBER), BeforeValidator(refuse_bool)]
+Duration = Annotated[
+    int,
+    Field(ge=0, le=MAX_NUMBER),
+    BeforeValidator(parse_duration),
+    written(DURATION_TEXT, MAX_DURATION_TEXT, NO_DURATION),
+]
 
 
 class DeadLetterSpec(Document):
+    """What becomes of messages that nobody could deal with."""
+
     max_length: Number = Field(100_000, description="dead letters kept; the oldest go first; 0 = no bound")
     retention: Duration = Field(0, description="how long dead letters are kept; 0s = for ever")
 
@@ -120,7 +144,9 @@ LOG_DOMAIN = "main"  # the domain that has the text service's log: a step of the
 
 
 class QueueSpec(Document):
-    domain: DomainName = "main"
+    """How a queue keeps its messages, and how protocols see it."""
+
+    domain: DomainName = Field("main", description="the part of the store that keeps it, for good")
     max_length: Number = Field(UNBOUNDED, description="messages; 0 = no bound")
     max_bytes: Number = Field(UNBOUNDED, description="octets of bodies; 0 = no bound")
     overflow: Overflow = Overflow.REJECT
@@ -128,9 +154,11 @@ class QueueSpec(Document):
     visibility_timeout: Duration = Field(30_000, description="when a dead edge's messages go back")
     max_deliveries: Number = Field(20, description="failed deliveries before a message is dead; 0 = no bound")
     dead_letter: DeadLetterSpec = DeadLetterSpec()
-    ack_level: AckLevel = "fsync"
+    ack_level: AckLevel = Field(
+        "fsync", description="where a message is before it is acknowledged: memory, fsync, replicated:<n>"
+    )
     delivery: Delivery = Delivery.AT_LEAST_ONCE
-    paused: bool = False
+    paused: bool = Field(False, description="nothing is put in or given out")
     deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = DeletionPolicy.RETAIN
     bindings: Bindings = Bindings()
     remote: Remote | None = None
@@ -207,8 +235,17 @@ class Metadata(BaseModel):
     labels: dict[str, str] = {}
 
 
+QueueName = Annotated[
+    str,
+    AfterValidator(check_name),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_NAME_BYTES}),
+]
+
+
 class NamedQueueSpec(QueueSpec):
-    queue_name: Annotated[str, AfterValidator(check_name)] | None = None
+    """How a queue keeps its messages, and how protocols see it."""
+
+    queue_name: QueueName | None = Field(None, description="its name in the store; none = metadata.name")
 
 
 class QueueDocument(Document):

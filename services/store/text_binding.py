@@ -7,26 +7,29 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from services.store.document import Document
+from services.store.document import Document, is_text, written
 
 TAG = re.compile(r"[^\x00-\x20*]+")  # pubsub.md 2
 PATTERN = re.compile(r"[^\x00-\x20*]+\*?")
 
 
-def _is_text(text: str) -> bool:
-    """Half a character of a JSON escape cannot be written as UTF-8."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+MAX_TAG = 255  # characters
+MAX_PATTERN = MAX_TAG + 1
+NO_TAG = "a tag has 1 or more characters above 32, none of them '*'"
+NO_PATTERN = "a pattern is a tag, or the beginning of one and then '*'"
 
 
 def check_tag(tag: str) -> str:
-    if tag and not (TAG.fullmatch(tag) and _is_text(tag)):
-        raise ValueError("a tag has 1 or more characters above 32, none of them '*'")
+    if tag and not (TAG.fullmatch(tag) and is_text(tag)):
+        raise ValueError(NO_TAG)
     return tag
 
 
 def check_pattern(pattern: str) -> str:
-    if not (PATTERN.fullmatch(pattern) and _is_text(pattern)):
-        raise ValueError("a pattern is a tag, or the beginning of one and then '*'")
+    if not (PATTERN.fullmatch(pattern) and is_text(pattern)):
+        raise ValueError(NO_PATTERN)
+    if len(pattern) > MAX_PATTERN:
+        raise ValueError(f"a pattern has at most {MAX_PATTERN} characters, this one has {len(pattern)}")
     return pattern
 
 
@@ -37,7 +40,9 @@ def refuse_text(value: object) -> object:
     return value
 
 
-Patterns = Annotated[tuple[Annotated[str, AfterValidator(check_pattern)], ...], BeforeValidator(refuse_text)]
+Tag = Annotated[str, AfterValidator(check_tag), written(f"(?:{TAG.pattern})?", MAX_TAG, NO_TAG)]
+Pattern = Annotated[str, AfterValidator(check_pattern), written(PATTERN.pattern, MAX_PATTERN, NO_PATTERN)]
+Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(refuse_text)]
 
 
 class TextBinding(Document):
@@ -46,6 +51,6 @@ class TextBinding(Document):
     subscribe: Patterns = Field(
         (), max_length=100, description="patterns: each message that matches one is put in, once"
     )
-    publish: Annotated[str, AfterValidator(check_tag)] = Field(
-        "", max_length=255, description="the tag under which all that is put in appears; '' = nowhere"
+    publish: Tag = Field(
+        "", max_length=MAX_TAG, description="the tag under which all that is put in appears; '' = nowhere"
     )

@@ -12,6 +12,8 @@ from typing import Any
 from tools.kubernetes.programs import find
 
 COMMAND_TIMEOUT_S = 120.0
+CHART = Path(__file__).parents[2] / "charts" / "penstock"
+DEFINITIONS = CHART / "files" / "crds"
 Document = Mapping[str, Any]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.kubernetes.apiserver import ApiServer
-from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.cluster import DEFINITIONS, Cluster
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
 from tools.cache import NotBuilt
 
@@ -36,6 +36,16 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 def cluster(api_server: ApiServer) -> Cluster:
     """As its administrator."""
     return api_server.as_user()
+
+
+@pytest.fixture(scope="module")
+def defined(api_server: ApiServer) -> Iterator[Cluster]:
+    """As its administrator, with Queue and Peer as the chart defines them."""
+    administrator = api_server.as_user()
+    administrator.kubectl("apply", "--filename", str(DEFINITIONS))
+    administrator.kubectl("wait", "--for=condition=Established", "--filename", str(DEFINITIONS))
+    yield administrator
+    administrator.kubectl("delete", "--filename", str(DEFINITIONS))
 
 
 @pytest.fixture

@@ -83,7 +83,24 @@ def test_addresses(text: str, parts: tuple[str, int | None]) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["", ":11311", "a:", "a:0", "a:65536", "a:x", "a b", "::1", "[::1", "[]", "[g::]:1", "a:1:2", "a\n", "ä"],
+    [
+        "",
+        ":11311",
+        "a:",
+        "a:0",
+        "a:65536",
+        "a:x",
+        "a b",
+        "::1",
+        "[::1",
+        "[]",
+        "[g::]:1",
+        "a:1:2",
+        "a\n",
+        "ä",
+        "a:07",
+        "x" * 261,
+    ],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ValidationError, match=r"addresses\.0"):

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from services.store import QueueDocument, QueueSpec
 from services.store.spec import (
+    MAX_NUMBER,
     STORED,
     UNIT_MS,
     DeletionPolicy,
@@ -57,6 +58,16 @@ def test_durations_are_numbers_with_a_unit(text: str, ms: int) -> None:
 )
 def test_what_is_no_duration_is_refused_and_says_what_to_write(text: str) -> None:
     assert "write a duration as a number and ms, s, m, h or d, as in 30s" in problem(messageTTL=text)
+
+
+@pytest.mark.parametrize("text", [f"{10**15}ms", f"{10**12}s", f"{10**10}m", f"{10**9}h", f"{10**8}d"])
+def test_a_duration_stays_a_number_that_the_store_counts_exactly(text: str) -> None:
+    assert "at most 15 digits of ms, 12 of s, 10 of m, 9 of h, 8 of d" in problem(messageTTL=text)
+
+
+@pytest.mark.parametrize(("digits", "unit"), [(15, "ms"), (12, "s"), (10, "m"), (9, "h"), (8, "d")])
+def test_the_longest_durations_do(digits: int, unit: str) -> None:
+    assert QueueSpec(message_ttl="9" * digits + unit).message_ttl <= MAX_NUMBER
 
 
 @pytest.mark.parametrize("number", [30, 30_000, 1.5, True])
@@ -107,7 +118,7 @@ def test_a_deletion_policy_that_nobody_carries_out_is_refused(policy: str) -> No
 
 
 @pytest.mark.parametrize("name", ["maxLength", "maxBytes", "maxDeliveries"])
-@pytest.mark.parametrize("value", [-1, 1.5, "many", True, None])
+@pytest.mark.parametrize("value", [-1, 1.5, "many", True, None, MAX_NUMBER + 1])
 def test_bounds_are_whole_numbers(name: str, value: object) -> None:
     assert name in problem(**{name: value})
 

@@ -1,0 +1,178 @@
+"""The CustomResourceDefinitions. `python -m penstock_operator.crds` prints them; FOLDER: a file each."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from penstock_operator.rules import PEER_RULES, QUEUE_RULES, Rule
+from penstock_operator.schema import RULES, Schema, filled_in, structural
+from services.store.document import API_VERSION
+from services.store.peer import PeerSpec
+from services.store.spec import NamedQueueSpec
+
+GROUP, _, VERSION = API_VERSION.partition("/")
+CATEGORY = "penstock"
+HEAD = "# Written by `make crds` from the models of services/store: not to be edited.\n"
+
+
+def queue_crd() -> Schema:
+    counts = {
+        "depth": _count("messages that wait or are out, some time ago"),
+        "inFlight": _count("messages that were given out and are not settled, some time ago"),
+        "dead": _count("dead letters, some time ago"),
+    }
+    columns = [
+        *_ready_columns(),
+        _column("Depth", "integer", ".status.depth"),
+        _column("InFlight", "integer", ".status.inFlight"),
+        _column("Dead", "integer", ".status.dead"),
+    ]
+    return _crd("Queue", "pq", _document(NamedQueueSpec, QUEUE_RULES, counts), columns)
+
+
+def peer_crd() -> Schema:
+    columns = [*_ready_columns(), _column("Protocol", "string", ".spec.protocol")]
+    return _crd("Peer", "pp", _document(PeerSpec, PEER_RULES, {}), columns)
+
+
+def _crd(kind: str, short: str, schema: Schema, columns: list[Schema]) -> Schema:
+    plural = f"{kind.lower()}s"
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [*columns, _column("Age", "date", ".metadata.creationTimestamp")],
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {**names, "shortNames": [short], "categories": [CATEGORY]},
+            "versions": [version],
+        },
+    }
+
+
+def _document(model: type[BaseModel], rules: tuple[Rule, ...], counts: Schema) -> Schema:
+    spec = structural(model)
+    required = ["spec"] if "required" in spec else []
+    schema: Schema = {
+        "type": "object",
+        "description": spec["description"],
+        **({"required": required} if required else {}),
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec if required else {**spec, "default": filled_in(spec)},
+            "status": _status(counts),
+        },
+    }
+    for rule in rules:
+        _at(schema, rule.path).setdefault(RULES, []).append({"rule": rule.rule, "message": rule.message})
+    return schema
+
+
+def _at(schema: Schema, path: str) -> Schema:
+    """'spec.addresses[]' are the members of that list."""
+    for field in path.split(".") if path else ():
+        schema = schema["properties"][field.removesuffix("[]")]
+        if field.endswith("[]"):
+            schema = schema["items"]
+    return schema
+
+
+def _status(counts: Schema) -> Schema:
+    return {
+        "type": "object",
+        "description": "What the operator last saw.",
+        "properties": {
+            "observedGeneration": _count("the generation of the document that this is about"),
+            **counts,
+            "conditions": {
+                "type": "array",
+                "description": "Ready is always there: whether the store keeps it as it is declared.",
+                "maxItems": 16,
+                "items": _condition(),
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["type"],
+            },
+        },
+    }
+
+
+def _condition() -> Schema:
+    """As all of Kubernetes has them."""
+    return {
+        "type": "object",
+        "description": "One thing that holds or does not.",
+        "required": ["type", "status"],
+        "properties": {
+            "type": {"type": "string", "description": "what it is about", "minLength": 1, "maxLength": 316},
+            "status": {
+                "type": "string",
+                "description": "whether it holds",
+                "enum": ["True", "False", "Unknown"],
+            },
+            "observedGeneration": _count("the generation of the document that it is about"),
+            "lastTransitionTime": {
+                "type": "string",
+                "format": "date-time",
+                "description": "when its status last changed",
+            },
+            "reason": {"type": "string", "description": "why, in one word for programs", "maxLength": 1024},
+            "message": {"type": "string", "description": "why, for people", "maxLength": 32768},
+        },
+    }
+
+
+def _count(description: str) -> Schema:
+    return {"type": "integer", "format": "int64", "minimum": 0, "description": description}
+
+
+def _ready_columns() -> list[Schema]:
+    ready = '.status.conditions[?(@.type=="Ready")]'
+    return [_column("Ready", "string", f"{ready}.status"), _column("Reason", "string", f"{ready}.reason")]
+
+
+def _column(name: str, kind: str, path: str) -> Schema:
+    return {"name": name, "type": kind, "jsonPath": path}
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def files() -> dict[str, str]:
+    """What stands in each file."""
+    return {
+        f"{crd['spec']['names']['plural']}.yaml": HEAD
+        + yaml.dump(crd, Dumper=_Dumper, sort_keys=False, width=110)
+        for crd in (queue_crd(), peer_crd())
+    }
+
+
+def main(words: list[str]) -> None:
+    if not words:
+        print("---\n".join(files().values()), end="")
+        return
+    folder = Path(words[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files().items():
+        (folder / name).write_text(content, "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,113 @@
+"""CEL rules: what holds between fields, for each validator of a model that sees several, and what may not change.
+
+Messages are those of the models wherever these have one, so that `kubectl apply` and `penstock up` say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic.alias_generators import to_camel
+
+from services.store.peer import OF_ONE_PROTOCOL
+from services.store.rqp_binding import Protocol
+from services.store.spec import LOG_DOMAIN, MAX_NAME_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`self` is what stands at `path`, fields from the document's root on; '' is the document itself."""
+
+    path: str
+    rule: str
+    message: str
+
+
+def _name(whole: str) -> str:
+    return f"(has({whole}.spec.queueName) ? {whole}.spec.queueName : {whole}.metadata.name)"
+
+
+_NUMBERS = ("rqpMca.queueId", "rqpCast.key", "ring.inbox", "ring.outbox")
+_HAS_NUMBERS = " || ".join(f"has(self.bindings.{number})" for number in _NUMBERS)
+_NUMBER_THERE = {Protocol.MCA: "queueId", Protocol.CAST: "key"}  # of `remote`, by its protocol
+
+_INNER = 'self.find("[^\\\\[\\\\]]+")'  # of [::1]:11311
+
+
+def _other(protocol: Protocol) -> Protocol:
+    return Protocol.CAST if protocol is Protocol.MCA else Protocol.MCA
+
+
+def _remote_rules(protocol: Protocol) -> tuple[Rule, Rule]:
+    wanted, other = _NUMBER_THERE[protocol], _NUMBER_THERE[_other(protocol)]
+    return (
+        Rule(
+            "spec.remote",
+            f'self.protocol != "{protocol}" || has(self.{wanted})',
+            f"protocol {protocol} needs {wanted}, the queue's number there",
+        ),
+        Rule(
+            "spec.remote",
+            f'self.protocol != "{protocol}" || !has(self.{other})',
+            f"{other} is not of protocol {protocol}: leave it out",
+        ),
+    )
+
+
+QUEUE_RULES = (
+    Rule(
+        "",
+        f"{_name('self')} == {_name('oldSelf')}",
+        "queueName cannot be changed: declare another Queue, and delete this one",
+    ),
+    Rule(
+        "spec.domain",
+        "self == oldSelf",
+        "domain cannot be changed: declare another Queue with another queueName, and delete this one",
+    ),
+    Rule(
+        "spec.queueName",
+        f"bytes(self).size() <= {MAX_NAME_BYTES}",
+        f"a queue's name has 1 to {MAX_NAME_BYTES} octets",
+    ),
+    Rule(
+        "spec",
+        f'self.domain == "{LOG_DOMAIN}" || '
+        '(size(self.bindings.text.subscribe) == 0 && self.bindings.text.publish == "")',
+        f"bindings.text needs domain '{LOG_DOMAIN}', where the text service's log is",
+    ),
+    Rule(
+        "spec",
+        f"!has(self.remote) || !({_HAS_NUMBERS})",
+        "remote leads to another system: such a queue has neither bindings.rqpMca.queueId nor "
+        "bindings.rqpCast.key nor bindings.ring, or two systems would pass a message on for ever",
+    ),
+    *_remote_rules(Protocol.MCA),
+    *_remote_rules(Protocol.CAST),
+    Rule(
+        "spec.bindings.ring",
+        "!has(self.inbox) || !has(self.outbox) || self.inbox != self.outbox",
+        "inbox and outbox are both of one group: its messages would come back for ever",
+    ),
+)
+
+PEER_RULES = (
+    *(
+        Rule(
+            "spec",
+            f'!has(self.{to_camel(name)}) || self.protocol == "{protocol}"',
+            f"{to_camel(name)} is not of protocol {_other(protocol)}: leave it out",
+        )
+        for name, protocol in OF_ONE_PROTOCOL.items()
+    ),
+    Rule(
+        "spec",
+        f'self.protocol != "{Protocol.CAST}" || self.addresses.all(address, !address.contains("["))',
+        f"{Protocol.CAST} has room for IPv4 addresses only",
+    ),
+    Rule(
+        "spec.addresses[]",
+        f'!self.startsWith("[") || (isIP({_INNER}) && ip({_INNER}).family() == 6)',
+        "what stands in [ ] must be an IPv6 address, as in [::1]:11311",
+    ),
+)
