@@ -45,6 +45,7 @@ UNBOUNDED = 0
 
 
 STORED = {"durations": "ms"}  # validation context of documents that the store itself wrote
+WATCHED = {"deletions": "seen"}  # the same of documents whose deletion somebody sees: resources of an operator
 
 
 def parse_duration(value: object, info: ValidationInfo) -> object:
@@ -119,7 +120,7 @@ class DeletionPolicy(StrEnum):
 
 def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> DeletionPolicy:
     """Only an operator sees a document go. What the store holds is read as it is."""
-    if policy is not DeletionPolicy.RETAIN and info.context != STORED:
+    if policy is not DeletionPolicy.RETAIN and info.context not in (STORED, WATCHED):
         raise ValueError("must be 'Retain', the only policy that this version keeps")
     return policy
 
