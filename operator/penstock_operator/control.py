@@ -46,9 +46,7 @@ class Control:
         self._claimants = Claimants()
         self._recorder = Recorder(api, metrics)
         self.statuses = Statuses(api, self._recorder, self.mirror, metrics)
-        self.store_watch = StoreWatch(
-            store, self.look_at_all, metrics, accept_loss=settings.accept_loss
-        )
+        self.store_watch = StoreWatch(store, self.look_at_all, metrics, accept_loss=settings.accept_loss)
         self._peers = Peers(
             store,
             self.mirror,
@@ -99,7 +97,7 @@ class Control:
         if self.mirror.get(key) is not None:  # another one has its name already
             return
         if key.kind is Kind.QUEUE:
-            self._add(self._claimants.set(key, None))
+            self._add(self._claimants.put(key, None))
         if key.kind is Kind.REDRIVE:
             self._redrives.stop(resource)
         if key.kind in (Kind.PEER, Kind.SLICE):
@@ -127,7 +125,7 @@ class Control:
             resource.uid,
             resource.generation,
         ):
-            self._add(self._claimants.set(resource.key, read_queue(resource)))
+            self._add(self._claimants.put(resource.key, read_queue(resource)))
 
     def _peers_changed(self) -> None:
         """Queues that lead to peers may have got theirs, or lost them."""

@@ -69,7 +69,7 @@ def read(resource: Resource, model: type[BaseModel]) -> tuple[Any, str]:
 
 def is_removed_with_its_resource(spec: dict[str, Any]) -> bool:
     """Whether a queue may go when its resource goes, so that somebody must be there then."""
-    return spec.get("deletionPolicy", DeletionPolicy.RETAIN) != DeletionPolicy.RETAIN
+    return bool(spec.get("deletionPolicy", DeletionPolicy.RETAIN) != DeletionPolicy.RETAIN)
 
 
 def _document(resource: Resource) -> dict[str, Any]:

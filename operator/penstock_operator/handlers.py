@@ -102,9 +102,9 @@ def _see_off(control: Control, registry: kopf.OperatorRegistry) -> None:
         except StoreError as error:
             raise kopf.TemporaryError(str(error), delay=DELETE_AGAIN_S) from error
 
-    kopf.on.delete(
-        GROUP, VERSION, Kind.QUEUE.value, registry=registry, id="leaving", when=is_ours_to_remove
-    )(leaving)
+    kopf.on.delete(GROUP, VERSION, Kind.QUEUE.value, registry=registry, id="leaving", when=is_ours_to_remove)(
+        leaving
+    )
 
 
 async def watch(control: Control, namespaces: Collection[str]) -> None:

@@ -23,16 +23,20 @@ class Metrics:
         self.resources = Gauge(
             f"{name}resources", "Resources, by the reason of Ready", ["kind", "reason"], registry=registry
         )
-        self.store_up = Gauge(
-            f"{name}store_up", "Whether the store can be used: 1, or 0", registry=registry
+        self.store_up = Gauge(f"{name}store_up", "Whether the store can be used: 1, or 0", registry=registry)
+        self.restored = Counter(
+            f"{name}store_restored", "Times an empty store was set up anew", registry=registry
         )
-        self.restored = Counter(f"{name}store_restored", "Times an empty store was set up anew", registry=registry)
         self.sweeps = Counter(f"{name}sweeps", "Passes over all resources", ["result"], registry=registry)
         self.sweep_s = Gauge(f"{name}sweep_seconds", "Time that the last pass took", registry=registry)
         self.waiting = Gauge(f"{name}waiting", "Resources that wait to be looked at", registry=registry)
-        self.peers = Gauge(f"{name}peers", "Peers in the store, by who declared them", ["by"], registry=registry)
+        self.peers = Gauge(
+            f"{name}peers", "Peers in the store, by who declared them", ["by"], registry=registry
+        )
         self.redriven = Counter(f"{name}redriven", "Dead letters brought back", registry=registry)
-        self.removed = Counter(f"{name}removed", "Queues that went or stayed, by outcome", ["outcome"], registry=registry)
+        self.removed = Counter(
+            f"{name}removed", "Queues that went or stayed, by outcome", ["outcome"], registry=registry
+        )
 
     def render(self) -> bytes:
         return generate_latest(self.registry)

@@ -16,7 +16,8 @@ from pydantic import BeforeValidator, Field
 
 from services.store.dead import Filter
 from services.store.document import API_VERSION, Document, refuse_bool, written
-from services.store.spec import Duration, Metadata, QueueName
+from services.store.duration import Duration
+from services.store.spec import Metadata, QueueName
 
 MAX_RATE = 1_000_000
 REASON = "[a-z][a-z0-9_]{0,62}"
@@ -28,7 +29,9 @@ ReasonName = Annotated[str, Field(pattern=f"^{REASON}$"), written(REASON, 63, NO
 class RedriveFilter(Document):
     """Which dead letters are meant; an empty one means all."""
 
-    reasons: tuple[ReasonName, ...] = Field((), max_length=50, description="what they died of; none = anything")
+    reasons: tuple[ReasonName, ...] = Field(
+        (), max_length=50, description="what they died of; none = anything"
+    )
     older_than: Duration = Field(0, description="dead for so long when the redrive begins")
     origin: str = Field("", max_length=255, description="a part of their origin; '' = any")
 
@@ -37,7 +40,9 @@ class RedriveSpec(Document):
     """Which dead letters become messages again, where, and how fast."""
 
     source: QueueName = Field(description="the queue whose dead letters they are, by its name in the store")
-    target: QueueName | None = Field(None, description="the queue of the same domain that gets them; none = source")
+    target: QueueName | None = Field(
+        None, description="the queue of the same domain that gets them; none = source"
+    )
     filter: RedriveFilter = RedriveFilter()
     rate: Annotated[int, BeforeValidator(refuse_bool)] = Field(
         100, ge=1, le=MAX_RATE, description="messages a second, at most"

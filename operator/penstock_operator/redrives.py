@@ -25,8 +25,7 @@ ENDS = (Reason.COMPLETE, Reason.FAILED, Reason.INVALID)
 def is_done(resource: Resource) -> bool:
     found = condition(resource.status)
     return (
-        found.get("reason") in list(ENDS)
-        and resource.status.get("observedGeneration") == resource.generation
+        found.get("reason") in list(ENDS) and resource.status.get("observedGeneration") == resource.generation
     )
 
 

@@ -1,7 +1,7 @@
 """One Redrive on its way: dead letters go back a page at a time, no faster than it says.
 
-It may end anywhere and be begun again: what is meant was fixed when it first began (`startedAt`), what has been moved the
-store counts in the step that moves it, and what is left is looked for anew.
+It may end anywhere and be begun again: what is meant was fixed when it first began (`startedAt`), what has been moved
+the store counts in the step that moves it, and what is left is looked for anew.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def progress_of(status: Mapping[str, Any]) -> Progress | None:
     if "startedAt" not in status:
         return None
     began_ms = round(datetime.fromisoformat(status["startedAt"]).timestamp() * 1000)
-    return Progress(began_ms, *(int(status.get(name, 0)) for name in ("matched", "moved", "remaining")))
+    matched, moved, remaining = (int(status.get(name, 0)) for name in ("matched", "moved", "remaining"))
+    return Progress(began_ms, matched, moved, remaining)
 
 
 Tell = Callable[[Progress], Awaitable[None]]
@@ -138,4 +139,3 @@ async def _pages(letters: DeadLetters, wanted: Filter, size: int) -> AsyncIterat
             page = []
     if page:
         yield page
-

@@ -7,7 +7,6 @@ told as `name orders`, `rqp-mca 7`, or `to rqp-mca 7` at one peer or at all.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 from penstock_operator.declared import DeclaredQueue
 from penstock_operator.resources import Key
@@ -31,7 +30,7 @@ class Claimants:
     def get(self, key: Key) -> DeclaredQueue | None:
         return self._declared.get(key)
 
-    def set(self, key: Key, declared: DeclaredQueue | None) -> set[Key]:
+    def put(self, key: Key, declared: DeclaredQueue | None) -> set[Key]:
         """It is this from now on, or gone; which others' cases that may change."""
         old = self._declared.pop(key, None)
         touched = self._sharing(old)
@@ -62,16 +61,15 @@ class Claimants:
         raise AssertionError("who asks is among them")
 
     def _sharing(self, declared: DeclaredQueue | None) -> set[Key]:
-        groups = (self._by_want.get(want, set()) for want in _groups(declared))
-        return set().union(*groups)
+        return {key for want in _groups(declared) for key in self._by_want.get(want, ())}
 
-    def _circle(self, declared: DeclaredQueue) -> Iterable[DeclaredQueue]:
+    def _circle(self, declared: DeclaredQueue) -> list[DeclaredQueue]:
         """Whoever wants something that it wants, whoever wants something that these want, and so on."""
         found = {declared.resource.key}
         fresh = self._sharing(declared) - found
         while fresh:
             found |= fresh
-            fresh = set().union(*(self._sharing(self._declared[key]) for key in fresh)) - found
+            fresh = {near for key in fresh for near in self._sharing(self._declared[key])} - found
         return [self._declared[key] for key in found]
 
 

@@ -30,9 +30,13 @@ class OperatorSettings(BaseSettings):
     )
     store: str = Field("penstock", description="label penstock.dev/store of the edges of our own store")
     rqprc_configmap: str = Field("", description="the ConfigMap that is given .rqprc; '' = none")
-    health_host: str = Field("127.0.0.1", description="address of /metrics, /healthz and /readyz; 0.0.0.0: all")
+    health_host: str = Field(
+        "127.0.0.1", description="address of /metrics, /healthz and /readyz; 0.0.0.0: all"
+    )
     health_port: int = Field(9161, ge=0, le=65535, description="0: any free one, named in the log")
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="and whatever is worse")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="and whatever is worse"
+    )
     log_format: Literal["json", "text"] = Field("json", description="for programs, or for people")
     sweep_s: float = Field(60.0, ge=1, le=86400, description="between two passes over everything")
     delete_timeout_s: float = Field(

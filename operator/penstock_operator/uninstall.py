@@ -1,9 +1,9 @@
 """Before a release goes: what would hang without the operator is let go while it is still there.
 
-Resources that belong to the release are deleted, as helm would a moment later; those that are going are waited for while
-the operator sees to them; then the operator is stopped, and its finalizer taken off whatever is left. Queues in the
-store stay, as their deletionPolicy says. It ends in time and with 0, whatever fails: nothing here may keep a release
-from going.
+Resources that belong to the release are deleted, as helm would a moment later; those that are going are waited for
+while the operator sees to them; then the operator is stopped, and its finalizer taken off whatever is left. Queues in
+the store stay, as their deletionPolicy says. It ends in time and with 0, whatever fails: nothing here may keep a
+release from going.
 """
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ class Filter:
     reasons: tuple[str, ...] = ()
     origin: str = ""  # a part of the origin
     older_than_ms: int = 0  # dead for at least this long
-    died_until_ms: int = 0  # of the store's clock; 0 = whenever
     body: re.Pattern[bytes] | None = None
     ids: tuple[str, ...] = ()
+    died_until_ms: int = 0  # of the store's clock; 0 = whenever
 
     def matches(self, letter: DeadLetter, now_ms: int) -> bool:
         return (
