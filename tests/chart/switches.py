@@ -191,7 +191,7 @@ SWITCHES = (
         off="",
         has=lambda r: (
             f"Secret/{NAME}-redis" not in r
-            and _secret_of(r, TMQ, "STORE_PASSWORD") == {"name": "passwords", "key": "edge-password"}
+            and secret_of(r, TMQ, "STORE_PASSWORD") == {"name": "passwords", "key": "edge-password"}
         ),
     ),
     Switch(
@@ -201,7 +201,7 @@ SWITCHES = (
         beside=EXTERNAL,
         has=lambda r: (
             not r.of("Secret")
-            and _secret_of(r, OPERATOR, "REDIS_URL") == {"name": "store", "key": "admin-url"}
+            and secret_of(r, OPERATOR, "REDIS_URL") == {"name": "store", "key": "admin-url"}
         ),
     ),
     Switch(
@@ -272,6 +272,6 @@ SWITCHES = (
 )
 
 
-def _secret_of(rendered: Rendered, place: str, variable: str) -> Any:
+def secret_of(rendered: Rendered, place: str, variable: str) -> Any:
     env = {each["name"]: each for each in rendered.container(place)["env"]}
     return env[variable]["valueFrom"]["secretKeyRef"]

@@ -3,6 +3,12 @@
 {{/* Contradictions that the schema cannot see. */}}
 {{- define "penstock.edge.check" -}}
 {{- $where := printf "edges.%s" .name -}}
+{{- if has .name (list "operator" "redis" "console" "analytics" "analytics-executor" "test" "uninstall" "store" "roles" "monitoring" "crds") -}}
+{{- fail (printf "%s: another part of the chart has that name" $where) -}}
+{{- end -}}
+{{- if hasKey .edge.ports "health" -}}
+{{- fail (printf "%s.ports.health: the port of that name is the chart's own: see healthPort" $where) -}}
+{{- end -}}
 {{- $needed := include "penstock.edge.graceNeeded" . | int -}}
 {{- if and (ne .edge.terminationGracePeriodSeconds nil) (lt (int .edge.terminationGracePeriodSeconds) $needed) -}}
 {{- fail (printf "%s.terminationGracePeriodSeconds: %v is less than the %d seconds that drain takes: leave it out, or make drain shorter" $where .edge.terminationGracePeriodSeconds $needed) -}}

@@ -1,8 +1,8 @@
 """Sends one message through every edge and receives it again; `helm test` runs this in a pod.
 
-TEST_TMQ=tcp://host:port and so on say where the edges are. tls:// is for those that speak TLS: whose certificate it is
-is not looked at, the message is. REDIS_URL names the store. Queues are made for it, and removed. Ends with 1 if anything
-failed, and says what.
+TEST_TMQ=tcp://host:port and so on say where the edges are. tls:// is for those that speak TLS: whose certificate it
+is is not looked at, the message is. REDIS_URL names the store. Queues are made for it, and removed. Ends with 1 if
+anything failed, and says what.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def through_ring(line: Line, name: str) -> bytes:
 
 
 def through_rqp(line: Line, name: str) -> bytes:
-    """AVAILABLE_REQUEST and a RELIABLE message; RQP brings messages, so this one is taken from the store (rqp_mca.md 2)."""
+    """AVAILABLE_REQUEST, and a RELIABLE message (rqp_mca.md 2): RQP only brings them, so it is taken from the store."""
     profile, number = rqp_mca.Profile.PACKED, secrets.randbits(32)
     penstock("queue", "create", name, "--bindings-rqp-mca-queue-id", str(number))
     try:
