@@ -96,6 +96,16 @@ class Keeper:
 
         return self._do(look)
 
+    def purge(self, name: str) -> None:
+        """No dead letter is left."""
+
+        async def purge(desk: Desk) -> None:
+            queue = await desk.store.find(name)
+            letters = DeadLetters(desk.store.look_at(queue.domain), queue)
+            await letters.purge([letter.id async for letter in letters.matching()])
+
+        self._do(purge)
+
     def peers(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Owner and addresses by name."""
 
