@@ -9,6 +9,7 @@ import pytest
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.documents import Seen
+from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.servers import PROGRAMS, Server
 
@@ -21,6 +22,11 @@ def store(tmp_path: Path) -> Iterator[Server]:
     server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
     yield server
     server.end()
+
+
+@pytest.fixture
+def keeper(store: Server) -> Keeper:
+    return Keeper(store)
 
 
 @pytest.fixture
