@@ -8,20 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.chart.places import places
 from tests.cli.shell import Up
 from tests.kubernetes.cluster import CHART
 from tests.servers import free_port
 
 SCRIPT = CHART / "files" / "scripts" / "exchange.py"
 ROOT = Path(__file__).parents[2]
-LISTENERS = {"TMQ": ("tmq", "document"), "PUBSUB": ("pubsub", "text"), "RING": ("ring", "clients")}
-LISTENERS["RQP"] = ("rqp", "mca")
-
-
-def places(up: Up) -> dict[str, str]:
-    edges = up.told["edges"]
-    found = {name: edges[edge]["listeners"][listener] for name, (edge, listener) in LISTENERS.items()}
-    return {f"TEST_{name}": f"tcp://{place['host']}:{place['port']}" for name, place in found.items()}
 
 
 def run(up: Up, places: dict[str, str]) -> subprocess.CompletedProcess[str]:
