@@ -25,10 +25,11 @@ BUILDERS = {
 
 @dataclass(frozen=True)
 class Image:
-    """One to build: a folder with a Dockerfile, and what it is told."""
+    """One to build: of a folder, by the Dockerfile in it or another one, and what that is told."""
 
     name: str
     folder: Path
+    dockerfile: Path | None = None
     target: str = ""  # '' is the last stage
     arguments: Mapping[str, str] = field(default_factory=dict)
 
@@ -49,7 +50,7 @@ def image(target: str, prefix: str = PREFIX, tag: str = "", base: str = "") -> I
     """base: '' is the one that the Dockerfile names."""
     name = f"{prefix}penstock-{target}:{tag or version()}"
     given = {"BASE": base} if base else {}
-    return Image(name, ROOT, target, {"VERSION": version(), **given})
+    return Image(name, ROOT, target=target, arguments={"VERSION": version(), **given})
 
 
 def build(wanted: Image, builder: str) -> None:
@@ -57,8 +58,11 @@ def build(wanted: Image, builder: str) -> None:
     arguments = [
         word for name, value in wanted.arguments.items() for word in ("--build-arg", f"{name}={value}")
     ]
-    target = ["--target", wanted.target] if wanted.target else []
-    command = [*BUILDERS[builder], *arguments, *target, "--tag", wanted.name, str(wanted.folder)]
+    chosen = [
+        *(["--target", wanted.target] if wanted.target else []),
+        *(["--file", str(wanted.dockerfile)] if wanted.dockerfile else []),
+    ]
+    command = [*BUILDERS[builder], *arguments, *chosen, "--tag", wanted.name, str(wanted.folder)]
     if status := subprocess.run(command, stdout=sys.stderr).returncode:
         raise NotBuilt(f"{wanted.name}: {builder} ended with {status}; its last lines say why")
 
