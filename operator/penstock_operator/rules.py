@@ -9,6 +9,15 @@ from dataclasses import dataclass
 
 from pydantic.alias_generators import to_camel
 
+from services.store.access import HOST_BITS, NO_NETWORK
+from services.store.bindings import (
+    RING_EDGE,
+    RING_KNOWS_NOBODY,
+    RING_SHUT_OUT,
+    TEXT_EDGE,
+    TEXT_KNOWS_NOBODY,
+    TEXT_SHUT_OUT,
+)
 from services.store.peer import OF_ONE_PROTOCOL
 from services.store.rqp_binding import Protocol
 from services.store.spec import LOG_DOMAIN, MAX_NAME_BYTES
@@ -31,11 +40,18 @@ _NUMBERS = ("rqpMca.queueId", "rqpCast.key", "ring.inbox", "ring.outbox")
 _HAS_NUMBERS = " || ".join(f"has(self.bindings.{number})" for number in _NUMBERS)
 _NUMBER_THERE = {Protocol.MCA: "queueId", Protocol.CAST: "key"}  # of `remote`, by its protocol
 
+_NO_TEXT = '(size(self.bindings.text.subscribe) == 0 && self.bindings.text.publish == "")'
+_WHOEVER = "(size(self.access.peers) == 0 && size(self.access.certificates) == 0)"
+
 _INNER = 'self.find("[^\\\\[\\\\]]+")'  # of [::1]:11311
 
 
 def _other(protocol: Protocol) -> Protocol:
     return Protocol.CAST if protocol is Protocol.MCA else Protocol.MCA
+
+
+def _lets_in(edge: str) -> str:
+    return f'(size(self.access.edges) == 0 || "{edge}" in self.access.edges)'
 
 
 def _remote_rules(protocol: Protocol) -> tuple[Rule, Rule]:
@@ -72,10 +88,15 @@ QUEUE_RULES = (
     ),
     Rule(
         "spec",
-        f'self.domain == "{LOG_DOMAIN}" || '
-        '(size(self.bindings.text.subscribe) == 0 && self.bindings.text.publish == "")',
+        f'self.domain == "{LOG_DOMAIN}" || {_NO_TEXT}',
         f"bindings.text needs domain '{LOG_DOMAIN}', where the text service's log is",
     ),
+    Rule("spec", f"{_WHOEVER} || {_NO_TEXT}", TEXT_KNOWS_NOBODY),
+    Rule("spec", f"{_WHOEVER} || !has(self.bindings.ring.inbox)", RING_KNOWS_NOBODY),
+    Rule("spec", f"{_lets_in(TEXT_EDGE)} || {_NO_TEXT}", TEXT_SHUT_OUT),
+    Rule("spec", f"{_lets_in(RING_EDGE)} || !has(self.bindings.ring.inbox)", RING_SHUT_OUT),
+    Rule("spec.access.peers[]", "isIP(self) || isCIDR(self)", NO_NETWORK),
+    Rule("spec.access.peers[]", "!isCIDR(self) || cidr(self) == cidr(self).masked()", HOST_BITS),
     Rule(
         "spec",
         f"!has(self.remote) || !({_HAS_NUMBERS})",
@@ -96,7 +117,7 @@ PEER_RULES = (
         Rule(
             "spec",
             f'!has(self.{to_camel(name)}) || self.protocol == "{protocol}"',
-            f"{to_camel(name)} is not of protocol {_other(protocol)}: leave it out",
+            f"{to_camel(name)} is of protocol {protocol} alone: leave it out",
         )
         for name, protocol in OF_ONE_PROTOCOL.items()
     ),
@@ -109,5 +130,17 @@ PEER_RULES = (
         "spec.addresses[]",
         f'!self.startsWith("[") || (isIP({_INNER}) && ip({_INNER}).family() == 6)',
         "what stands in [ ] must be an IPv6 address, as in [::1]:11311",
+    ),
+)
+
+REDRIVE_RULES = (
+    Rule("spec", "self == oldSelf", "a Redrive cannot be changed: apply another one, with another name"),
+    *(
+        Rule(
+            f"spec.{field}",
+            f"bytes(self).size() <= {MAX_NAME_BYTES}",
+            f"a queue's name has 1 to {MAX_NAME_BYTES} octets",
+        )
+        for field in ("source", "target")
     ),
 )

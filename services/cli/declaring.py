@@ -33,7 +33,7 @@ async def plan(store: Store, wanted: list[Wanted], owner: str = OWNER) -> list[C
     refused: list[str] = []
     for one in wanted:
         if isinstance(one.spec, PeerSpec):
-            changes.append(await _peer_change(store, one.name, one.spec))
+            changes.append(await _peer_change(store, one.name, one.spec, owner))
             continue
         there = await _find(store, one.name)
         changes.append(_change(one.spec, there, owner))
@@ -81,14 +81,14 @@ class Claims:
         return None
 
 
-async def _peer_change(store: Store, name: str, spec: PeerSpec) -> Change:
+async def _peer_change(store: Store, name: str, spec: PeerSpec, owner: str) -> Change:
     try:
         there = await store.peers.find(name)
     except StoreFault:  # it cannot be read: this one takes its place
         return Change.CHANGED
     if there is None:
         return Change.CREATED
-    return Change.UNCHANGED if there.spec == spec else Change.CHANGED
+    return Change.UNCHANGED if (there.spec, there.owner) == (spec, owner) else Change.CHANGED
 
 
 async def _find(store: Store, name: str) -> Queue | None:
@@ -139,6 +139,6 @@ async def carry_out(
 
 async def _declare(store: Store, one: Wanted, owner: str) -> None:
     if isinstance(one.spec, PeerSpec):
-        await store.peers.apply(one.name, one.spec)
+        await store.peers.apply(one.name, one.spec, owner)
     else:
         await store.declare(one.name, one.spec, owner, replace=True)

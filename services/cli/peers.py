@@ -18,7 +18,7 @@ from services.store.peer import Peer, Unreadable, to_peer_document
 
 @click.group()
 def peer() -> None:
-    """Name the systems that remote queues go to and come from."""
+    """Name the systems that messages go to and come from."""
 
 
 @peer.command()
@@ -34,7 +34,7 @@ async def apply(store: Store, output: Output, file: Path, dry_run: bool) -> None
 
 
 def _description(peer: Peer) -> dict[str, Any]:
-    return {"name": peer.name, "spec": to_peer_document(peer)["spec"]}
+    return {"name": peer.name, "owner": peer.owner, "spec": to_peer_document(peer)["spec"]}
 
 
 @peer.command("list")
@@ -46,19 +46,19 @@ async def list_(store: Store, output: Output) -> None:
         for one in found:
             output.record(_listed(one))
         return
-    output.table(("peer", "protocol", "addresses"), map(_row, found))
+    output.table(("peer", "protocol", "owner", "addresses"), map(_row, found))
 
 
 def _listed(peer: Peer | Unreadable) -> dict[str, Any]:
     if isinstance(peer, Unreadable):
-        return {"name": peer.name, "unreadable": peer.problem}
+        return {"name": peer.name, "owner": peer.owner, "unreadable": peer.problem}
     return _description(peer)
 
 
-def _row(peer: Peer | Unreadable) -> tuple[str, str, str]:
+def _row(peer: Peer | Unreadable) -> tuple[str, str, str, str]:
     if isinstance(peer, Unreadable):
-        return peer.name, "unreadable", peer.problem
-    return peer.name, peer.spec.protocol.value, ", ".join(peer.spec.addresses)
+        return peer.name, "unreadable", peer.owner, peer.problem
+    return peer.name, peer.spec.protocol.value, peer.owner, ", ".join(peer.spec.addresses)
 
 
 @peer.command()

@@ -13,7 +13,7 @@ import click
 from services.cli.exits import not_found, usage
 from services.cli.output import Output
 from services.store import DeadLetters, Filter
-from services.store.spec import DURATION, UNIT_MS
+from services.store.duration import DURATION, UNIT_MS
 
 
 def _duration(_: click.Context, __: click.Parameter, value: str | None) -> int:

@@ -1,11 +1,26 @@
-"""`bindings` of a queue: how protocols see it beside its name."""
+"""`bindings` of a queue: how protocols see it beside its name, and what of `access` they could not keep."""
 
 from __future__ import annotations
 
+from services.store.access import Access
 from services.store.document import Document
 from services.store.ring_binding import RingBinding
 from services.store.rqp_binding import CastBinding, McaBinding
 from services.store.text_binding import TextBinding
+
+TEXT_EDGE, RING_EDGE = "pubsub", "ring"  # as the settings name them
+TEXT_KNOWS_NOBODY = (
+    "access.peers and access.certificates cannot hold for bindings.text: a line of the text service does not say who "
+    "sent it; leave one of them out, and say at the text edge's listeners who may connect (allow, tls.client_ca)"
+)
+RING_KNOWS_NOBODY = (
+    "access.peers and access.certificates cannot hold for bindings.ring.inbox: nodes of a ring pass on what others "
+    "sent; leave one of them out, and say at the ring edge's listener who may connect (allow, tls.client_ca)"
+)
+TEXT_SHUT_OUT = f"bindings.text is of edge {TEXT_EDGE}, which access.edges leaves out: name it there, too"
+RING_SHUT_OUT = (
+    f"bindings.ring.inbox is of edge {RING_EDGE}, which access.edges leaves out: name it there, too"
+)
 
 
 class Bindings(Document):
@@ -15,3 +30,21 @@ class Bindings(Document):
     rqp_mca: McaBinding = McaBinding()
     rqp_cast: CastBinding = CastBinding()
     ring: RingBinding = RingBinding()
+
+
+def contradiction(access: Access, bindings: Bindings) -> str:
+    """What a queue's bindings bring to it although its access forbids it, or cannot know: or ''.
+
+    Nobody would be there to be told, and the messages be lost.
+    """
+    is_of_text, is_inbox = bindings.text != TextBinding(), bindings.ring.inbox is not None
+    who = bool(access.peers or access.certificates)
+    for is_so, problem in (
+        (is_of_text and who, TEXT_KNOWS_NOBODY),
+        (is_inbox and who, RING_KNOWS_NOBODY),
+        (is_of_text and not access.lets_in(TEXT_EDGE), TEXT_SHUT_OUT),
+        (is_inbox and not access.lets_in(RING_EDGE), RING_SHUT_OUT),
+    ):
+        if is_so:
+            return problem
+    return ""

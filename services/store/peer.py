@@ -1,4 +1,4 @@
-"""The Peer document: another system that RQP's messages go to or come from.
+"""The Peer document: another system that messages go to or come from.
 
     apiVersion: penstock.dev/v1alpha1
     kind: Peer
@@ -25,15 +25,27 @@ from services.store.rqp_binding import DuplicateResult, PeerName, Protocol
 PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 ADDRESS = rf"(?:\[[^\[\]]*\]|[A-Za-z0-9._-]+)(?::(?:{PORT}))?"
 PARTS = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<host>[^:]+))(?::(?P<port>[0-9]+))?")
+MAX_ADDRESSES = 1000
 MAX_ADDRESS = 260  # characters: the longest name of a host, and a port
 NO_ADDRESS = "write an address as host or host:port, as in 10.0.0.7:11311 or [::1]:11311"
-OF_ONE_PROTOCOL = {  # fields that the other one does not know
-    "profile": Protocol.MCA,
-    "window": Protocol.MCA,
-    "omit_address": Protocol.CAST,
-    "trust_address": Protocol.CAST,
-    "duplicate_result": Protocol.CAST,
-    "decline": Protocol.CAST,
+
+
+class PeerProtocol(StrEnum):
+    """How it is spoken to. Queues lead to peers of RQP alone (`Remote`)."""
+
+    MCA = Protocol.MCA.value  # receiving MCAs
+    CAST = Protocol.CAST.value  # machines of a group
+    RING = "ring"  # nodes that beacons are sent to (ring.md 3.4)
+    TEXT = "text"  # servers on other stores, to be joined by links (pubsub.md 4.1)
+
+
+OF_ONE_PROTOCOL = {  # fields that the others do not know
+    "profile": PeerProtocol.MCA,
+    "window": PeerProtocol.MCA,
+    "omit_address": PeerProtocol.CAST,
+    "trust_address": PeerProtocol.CAST,
+    "duplicate_result": PeerProtocol.CAST,
+    "decline": PeerProtocol.CAST,
 }
 
 
@@ -82,10 +94,11 @@ class PeerSpec(Document):
 
     model_config = ConfigDict(json_schema_extra=_say_protocols)
 
-    protocol: Protocol = Field(description="who carries messages to it and from it")
+    protocol: PeerProtocol = Field(description="what it speaks: which edge sends to it, and how")
     addresses: Addresses = Field(
-        max_length=1000,
-        description="host or host:port, of each machine",
+        max_length=MAX_ADDRESSES,
+        description="host or host:port, of each machine; without a port, that of the protocol: rqp-mca 11311, rqp-cast "
+        "11312, ring 8083 (beacons), text 7172 (links)",
         json_schema_extra={
             "minItems": 1
         },  # min_length would count a list with a bad one as empty, and say so, too
@@ -104,16 +117,16 @@ class PeerSpec(Document):
     decline: bool = Field(True, description="rqp-cast: who answers and is not chosen is told so")
 
     @model_validator(mode="after")
-    def _says_nothing_of_the_other_protocol(self) -> Self:
+    def _says_nothing_of_other_protocols(self) -> Self:
         for name, protocol in OF_ONE_PROTOCOL.items():
             if name in self.model_fields_set and protocol is not self.protocol:
                 alias = type(self).model_fields[name].alias
-                raise ValueError(f"{alias} is not of protocol {self.protocol}: leave it out")
+                raise ValueError(f"{alias} is of protocol {protocol} alone: leave it out")
         return self
 
     @model_validator(mode="after")
     def _can_be_named_on_the_wire(self) -> Self:
-        if self.protocol is Protocol.CAST and any("[" in address for address in self.addresses):
+        if self.protocol is PeerProtocol.CAST and any("[" in address for address in self.addresses):
             raise ValueError("rqp-cast has room for IPv4 addresses only")  # rqp_cast.md 1.1
         return self
 
@@ -143,6 +156,7 @@ class Peer:
 
     name: str
     spec: PeerSpec
+    owner: str = ""  # who declared it: 'file', 'cli', 'operator'; '' = an older version did, and did not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +165,7 @@ class Unreadable:
 
     name: str
     problem: str
+    owner: str = ""
 
 
 def to_peer_document(peer: Peer) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""The peers that the catalogue knows: systems that RQP's messages go to or come from."""
+"""The peers that the catalogue knows: systems that messages go to or come from."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from pydantic import ValidationError
@@ -23,10 +24,14 @@ class Peers:
         self._registry = registry
         self._watchers: list[Watcher] = []
 
-    async def apply(self, name: str, spec: PeerSpec) -> bool:
-        """Makes it, or changes it to this; True if it is new. Raises NotInitialised."""
+    async def apply(self, name: str, spec: PeerSpec, owner: str) -> bool:
+        """Makes it, or changes it to this; True if it is new. Raises NotInitialised.
+
+        owner: who declares it, 'file' or 'operator'; whoever did so before has it no more.
+        """
         await self._registry.epoch()
-        document = spec.model_dump_json(by_alias=True, exclude_defaults=True)
+        plain = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        document = json.dumps({"owner": owner, "spec": plain})
         key = self._registry.keys.peers
         new = await self._registry.link.call("HSET", key, encode_name(name), document)
         await self._registry.tell(NOTICE + name)
@@ -65,9 +70,21 @@ class Peers:
             tell(watcher, name)
 
 
-def _read(name: str, document: bytes) -> Peer | Unreadable:
+def _read(name: str, kept: bytes) -> Peer | Unreadable:
+    owner, document = _unwrapped(kept)
     try:
-        return Peer(name, PeerSpec.model_validate_json(document))
+        return Peer(name, PeerSpec.model_validate_json(document), owner)
     except ValidationError as error:
         faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        return Unreadable(name, "; ".join(fault.removeprefix(": ") for fault in faults))
+        return Unreadable(name, "; ".join(fault.removeprefix(": ") for fault in faults), owner)
+
+
+def _unwrapped(kept: bytes) -> tuple[str, bytes | str]:
+    """The owner, and the document; older versions kept the document alone."""
+    try:
+        whole = json.loads(kept)
+    except ValueError:
+        return "", kept
+    if not isinstance(whole, dict) or "spec" not in whole:
+        return "", kept
+    return str(whole.get("owner", "")), json.dumps(whole["spec"])

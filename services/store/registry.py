@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from redis.exceptions import RedisError
 
 from services.store.connect import Connector
+from services.store.duration import STORED
 from services.store.errors import DatasetLost, NotInitialised, NumberTaken, StoreFault
 from services.store.keys import RegistryKeys
 from services.store.library import source
@@ -21,7 +22,7 @@ from services.store.queues import Queue
 from services.store.requests import check_id
 from services.store.ring_binding import INBOX, OUTBOX
 from services.store.rqp_binding import split_claim
-from services.store.spec import STORED, QueueSpec
+from services.store.spec import QueueSpec
 
 READY = b"ready"
 MAX_ID = 0xFFFF_FFFF

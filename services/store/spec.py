@@ -26,47 +26,18 @@ from pydantic import (
     model_validator,
 )
 
-from services.store.bindings import Bindings
+from services.store.access import Access
+from services.store.bindings import Bindings, contradiction
 from services.store.document import API_VERSION, Document, refuse_bool, written
+from services.store.duration import MAX_NUMBER, STORED, Duration, format_duration
 from services.store.rqp_binding import Protocol, Remote, number_name
 from services.store.text_binding import TextBinding
 
-DURATION = re.compile(r"(\d+)(ms|s|m|h|d)\Z", re.ASCII)
-UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-MAX_NUMBER = (1 << 53) - 1  # Lua's numbers, in which the store counts, are exact up to here
-# as many digits of each unit as stay below it in ms
-DURATION_TEXT = "[0-9]{1,15}ms|[0-9]{1,12}s|[0-9]{1,10}m|[0-9]{1,9}h|[0-9]{1,8}d"
-MAX_DURATION_TEXT = 17  # characters
-NO_DURATION = "write a duration as a number and ms, s, m, h or d, as in 30s"
 ACK_LEVEL = re.compile("memory|fsync|replicated:([1-9][0-9]?)")
 NO_ACK_LEVEL = "an ack level is memory, fsync or replicated:<n>"
 MAX_NAME_BYTES = 255
 UNBOUNDED = 0
-
-
-STORED = {"durations": "ms"}  # validation context of documents that the store itself wrote
-
-
-def parse_duration(value: object, info: ValidationInfo) -> object:
-    """'30s' -> 30000 (ms). Bare numbers are refused, they would have to guess the unit; our own are in ms."""
-    if isinstance(value, str):
-        found = DURATION.match(value)
-        if not found:
-            raise ValueError(NO_DURATION)
-        if not re.fullmatch(DURATION_TEXT, value):
-            raise ValueError("a duration has at most 15 digits of ms, 12 of s, 10 of m, 9 of h, 8 of d")
-        return int(found[1]) * UNIT_MS[found[2]]
-    if info.context != STORED:
-        raise ValueError("write a duration with its unit, as in 30s")
-    return value
-
-
-def format_duration(ms: int) -> str:
-    """30000 -> '30s', in the largest unit that is exact."""
-    for unit in ("d", "h", "m", "s"):
-        if ms and ms % UNIT_MS[unit] == 0:
-            return f"{ms // UNIT_MS[unit]}{unit}"
-    return f"{ms}ms"
+WATCHED = {"deletions": "seen"}  # context of documents whose deletion somebody sees: resources of an operator
 
 
 def check_ack_level(level: str) -> str:
@@ -119,18 +90,12 @@ class DeletionPolicy(StrEnum):
 
 def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> DeletionPolicy:
     """Only an operator sees a document go. What the store holds is read as it is."""
-    if policy is not DeletionPolicy.RETAIN and info.context != STORED:
+    if policy is not DeletionPolicy.RETAIN and info.context not in (STORED, WATCHED):
         raise ValueError("must be 'Retain', the only policy that this version keeps")
     return policy
 
 
 Number = Annotated[int, Field(ge=0, le=MAX_NUMBER), BeforeValidator(refuse_bool)]
-Duration = Annotated[
-    int,
-    Field(ge=0, le=MAX_NUMBER),
-    BeforeValidator(parse_duration),
-    written(DURATION_TEXT, MAX_DURATION_TEXT, NO_DURATION),
-]
 
 
 class DeadLetterSpec(Document):
@@ -160,6 +125,7 @@ class QueueSpec(Document):
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     paused: bool = Field(False, description="nothing is put in or given out")
     deletion_policy: Annotated[DeletionPolicy, AfterValidator(check_deletion_policy)] = DeletionPolicy.RETAIN
+    access: Access = Access()
     bindings: Bindings = Bindings()
     remote: Remote | None = None
 
@@ -167,6 +133,12 @@ class QueueSpec(Document):
     def _is_where_the_log_is(self) -> Self:
         if self.bindings.text != TextBinding() and self.domain != LOG_DOMAIN:
             raise ValueError(f"bindings.text needs domain {LOG_DOMAIN!r}, where the text service's log is")
+        return self
+
+    @model_validator(mode="after")
+    def _keeps_out_what_it_can(self) -> Self:
+        if problem := contradiction(self.access, self.bindings):
+            raise ValueError(problem)
         return self
 
     @model_validator(mode="after")

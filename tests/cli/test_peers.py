@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from services.store import Store
+from services.store.peer import PeerSpec
 from tests.cli.shell import Shell, running
 
 SHOP = {"protocol": "rqp-mca", "addresses": ["10.0.0.7", "shop.example.org:11311"], "window": 100}
@@ -41,10 +42,36 @@ def test_peers_are_applied_and_applied_again(shell: Shell, peers: None) -> None:
 def test_list_shows_them_all(shell: Shell) -> None:
     told = shell.run("peer", "list", "--json").objects
     assert [one["name"] for one in told] == ["shop", "warehouse"]
-    assert told[0]["spec"] == SHOP
+    assert [told[0]["spec"], told[0]["owner"]] == [SHOP, "file"]
     table = shell.run("peer", "list").text.splitlines()
-    assert table[0].split() == ["peer", "protocol", "addresses"]
-    assert table[2].split() == ["shop", "rqp-mca", "10.0.0.7,", "shop.example.org:11311"]
+    assert table[0].split() == ["peer", "protocol", "owner", "addresses"]
+    assert table[2].split() == ["shop", "rqp-mca", "file", "10.0.0.7,", "shop.example.org:11311"]
+
+
+async def declare_as_operator(store: Store) -> None:
+    await store.peers.apply("shop", PeerSpec.model_validate(SHOP), "operator")
+
+
+@pytest.mark.usefixtures("peers")
+def test_who_applies_the_document_of_another_has_it_from_then_on(shell: Shell) -> None:
+    shell.with_store(declare_as_operator)
+    assert shell.run("peer", "show", "shop", "--json").object["owner"] == "operator"
+    again = shell.run("peer", "apply", "-f", "-", stdin=DOCUMENTS.encode())
+    assert again.text == "changed: peer shop\nunchanged: peer warehouse\n"
+    assert shell.run("peer", "show", "shop", "--json").object["owner"] == "file"
+
+
+def test_peers_of_rings_and_of_the_text_service(shell: Shell) -> None:
+    """docs/cli.md, peer."""
+    text = (
+        "{kind: Peer, metadata: {name: depots}, spec: {protocol: ring, addresses: [10.0.0.9, '10.0.0.10:8083']}}\n---\n"
+        "{kind: Peer, metadata: {name: east}, spec: {protocol: text, addresses: ['text.example.org:7172']}}\n"
+    )
+    applied = shell.run("peer", "apply", "-f", "-", stdin=text.encode())
+    assert applied.text == "created: peer depots\ncreated: peer east\n"
+    told = shell.run("peer", "list", "--json").objects
+    assert [(one["name"], one["spec"]["protocol"]) for one in told] == [("depots", "ring"), ("east", "text")]
+    shell.run("peer", "delete", "depots", "east")
 
 
 @pytest.mark.usefixtures("peers")
@@ -111,7 +138,7 @@ def test_a_peer_may_have_the_name_of_a_queue_but_not_of_another_peer(shell: Shel
             "{protocol: rqp-mca, addresses: [a], tls: true}",
             "spec.tls: unknown; allowed: protocol, addresses, ",
         ),
-        ("{protocol: rqp-cast, addresses: [a], window: 5}", "spec: window is not of protocol rqp-cast"),
+        ("{protocol: rqp-cast, addresses: [a], window: 5}", "spec: window is of protocol rqp-mca alone"),
     ],
 )
 def test_documents_that_cannot_be_are_refused(shell: Shell, spec: str, says: str) -> None:

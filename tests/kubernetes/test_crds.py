@@ -36,8 +36,16 @@ def leading(**remote: Any) -> Spec:
     return {"remote": {"protocol": "rqp-mca", "queueId": 7, **remote}}
 
 
+def ring(**spec: Any) -> Spec:
+    return {"protocol": "ring", "addresses": ["10.0.0.7"], **spec}
+
+
 def text(**binding: Any) -> Spec:
     return {"bindings": {"text": binding}}
+
+
+def inbox(**access: Any) -> Spec:
+    return {"bindings": {"ring": {"inbox": 7}}, "access": access}
 
 
 NO_DURATION = "write a duration as a number and ms, s, m, h or d, as in 30s"
@@ -46,6 +54,14 @@ NO_ADDRESS = "write an address as host or host:port, as in 10.0.0.7:11311"
 NO_NAME = "a peer's name has 1 to 255 characters, no spaces and no commas"
 NO_PATTERN = "a pattern is a tag, or the beginning of one and then '*'"
 NO_TAG = "a tag has 1 or more characters above 32, none of them '*'"
+NO_EDGE = "write an edge as the settings name it: tmq, rqp, ring, pubsub, sysv"
+NO_NETWORK = "write an address or a network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8"
+HOST_BITS = "a network has no bits set behind its length: 10.0.0.0/8, not 10.0.0.7/8"
+NO_CERTIFICATE = "a name in a certificate has 1 to 255 characters"
+TEXT_KNOWS_NOBODY = "access.peers and access.certificates cannot hold for bindings.text"
+RING_KNOWS_NOBODY = "access.peers and access.certificates cannot hold for bindings.ring.inbox"
+TEXT_SHUT_OUT = "bindings.text is of edge pubsub, which access.edges leaves out: name it there, too"
+RING_SHUT_OUT = "bindings.ring.inbox is of edge ring, which access.edges leaves out: name it there, too"
 NEGATIVE = "should be greater than or equal to 0"
 MUCH = "should be less than or equal to 9007199254740991"
 WIDE = "should be less than or equal to 4294967295"
@@ -70,6 +86,21 @@ GOOD_QUEUES: list[Spec] = [
     {"remote": {"protocol": "rqp-cast", "key": 0}},
     {"remote": None, "bindings": {"rqpMca": {"queueId": None}}},
     leading() | text(publish="sent"),
+    {
+        "access": {
+            "edges": ["tmq", "a-fifth"],
+            "peers": ["10.0.0.7", "10.0.0.0/8", "0.0.0.0/0", "::1", "fd00::/8"],
+        }
+    },
+    {
+        "access": {
+            "certificates": ["shop 7, \u0142\u00f3d\u017a", "shop.example.org", "spiffe://example.org/shop"]
+        }
+    },
+    text(subscribe=["a"]) | {"access": {"edges": ["tmq", "pubsub"]}},
+    inbox(edges=["ring"]),
+    leading() | {"access": {"edges": ["tmq"], "peers": ["2001:DB8::7/128"], "certificates": ["shop"]}},
+    {"bindings": {"ring": {"outbox": 7}}, "access": {"edges": ["tmq"], "peers": ["10.0.0.7/32"]}},
 ]
 BAD_QUEUES: list[tuple[Spec, str]] = [
     *(({"maxLenght": 5}, 'unknown field "spec.maxLenght"'),),
@@ -118,17 +149,52 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     (leading(peers=["x" * 256]), "may not be more than 255"),
     (leading(maxMessageBytes=0), "should be greater than or equal to 1"),
     (leading(maxMessageBytes=1 << 24), "should be less than or equal to 16777215"),
+    *(({"access": {name: "tmq"}}, "must be of type array") for name in ("edges", "peers", "certificates")),
+    *(({"access": {"edges": [name]}}, NO_EDGE) for name in ("", "TMQ", "a b", "7", "-a", "tmq\n")),
+    *(
+        ({"access": {"peers": [where]}}, NO_NETWORK)
+        for where in ("", "shop", "10.0.0", "10.0.0.7/33", "::/129")
+    ),
+    *(
+        ({"access": {"peers": [where]}}, NO_NETWORK)
+        for where in ("10.0.0.0/08", "10.0.0.0/255.0.0.0", "[::1]")
+    ),
+    *(
+        ({"access": {"peers": [where]}}, NO_NETWORK)
+        for where in ("::ffff:10.0.0.7", "fe80::1%eth0", "10.0.0.7:1")
+    ),
+    *(({"access": {"peers": [where]}}, HOST_BITS) for where in ("10.0.0.7/8", "fd00::1/8")),
+    *(({"access": {"certificates": [name]}}, NO_CERTIFICATE) for name in ("", "a\n", "\x7f")),
+    *(({"access": {"certificates": ["x" * 256]}}, "may not be more than 255"),),
+    *(({"access": {"edges": ["x" * 64]}}, "may not be more than 63"),),
+    *(({"access": {"peers": ["1" * 50]}}, "may not be more than 49"),),
+    *(
+        ({"access": {"edges": ["tmq"] * 21}}, "at most 20"),
+        ({"access": {"peers": ["::1"] * 201}}, "at most 200"),
+    ),
+    ({"access": {"users": []}}, 'unknown field "spec.access.users"'),
+    (text(subscribe=["a"]) | {"access": {"peers": ["10.0.0.7"]}}, TEXT_KNOWS_NOBODY),
+    (text(publish="a") | {"access": {"certificates": ["shop"]}}, TEXT_KNOWS_NOBODY),
+    *((text(**binding) | {"access": {"edges": ["tmq"]}}, TEXT_SHUT_OUT) for binding in ({"publish": "a"},)),
+    *(
+        (text(**binding) | {"access": {"edges": ["tmq"]}}, TEXT_SHUT_OUT)
+        for binding in ({"subscribe": ["a"]},)
+    ),
+    *((inbox(peers=["10.0.0.7"]), RING_KNOWS_NOBODY), (inbox(certificates=["shop"]), RING_KNOWS_NOBODY)),
+    (inbox(edges=["tmq"]), RING_SHUT_OUT),
 ]
 GOOD_PEERS: list[Spec] = [
     mca(),
     mca(addresses=["mq.example.org:11311", "[::1]:1", "[2001:db8::7]", "a_b:65535"]),
     mca(profile="word", window=1000),
     cast(omitAddress=True, trustAddress=True, duplicateResult="success", decline=False),
+    ring(addresses=["10.0.0.7", "depot.example.org:8083", "[fd00::7]:8083"]),
+    {"protocol": "text", "addresses": ["text.example.org", "[::1]:7172"]},
 ]
 BAD_PEERS: list[tuple[Spec, str]] = [
     ({"addresses": ["a"]}, "spec.protocol: Required value"),
     ({"protocol": "rqp-mca"}, "spec.addresses: Required value"),
-    ({"protocol": "tmq", "addresses": ["a"]}, '"rqp-mca", "rqp-cast"'),
+    ({"protocol": "tmq", "addresses": ["a"]}, '"rqp-mca", "rqp-cast", "ring", "text"'),
     *((mca(addresses=[]), "at least 1 items"), (mca(addresses="10.0.0.7"), "must be of type array")),
     (mca(addresses=["a"] * 1001), "must have at most 1000 items"),
     *((mca(addresses=[where]), NO_ADDRESS) for where in ("", "a b", "a:", "a:0", "a:65536", "a:07", "::1")),
@@ -136,12 +202,17 @@ BAD_PEERS: list[tuple[Spec, str]] = [
     (mca(addresses=["x" * 261]), "may not be more than 260"),
     *((mca(profile="nibble"), '"packed", "octet", "word"'), (mca(tls=True), 'unknown field "spec.tls"')),
     *((mca(window=0), "greater than or equal to 1"), (mca(window=1001), "less than or equal to 1000")),
-    (mca(omitAddress=False), "omitAddress is not of protocol rqp-mca: leave it out"),
-    (mca(trustAddress=True), "trustAddress is not of protocol rqp-mca: leave it out"),
-    (mca(duplicateResult="failure"), "duplicateResult is not of protocol rqp-mca: leave it out"),
-    (mca(decline=True), "decline is not of protocol rqp-mca: leave it out"),
-    (cast(window=1), "window is not of protocol rqp-cast: leave it out"),
-    (cast(profile="packed"), "profile is not of protocol rqp-cast: leave it out"),
+    (mca(omitAddress=False), "omitAddress is of protocol rqp-cast alone: leave it out"),
+    (mca(trustAddress=True), "trustAddress is of protocol rqp-cast alone: leave it out"),
+    (mca(duplicateResult="failure"), "duplicateResult is of protocol rqp-cast alone: leave it out"),
+    (mca(decline=True), "decline is of protocol rqp-cast alone: leave it out"),
+    (cast(window=1), "window is of protocol rqp-mca alone: leave it out"),
+    (cast(profile="packed"), "profile is of protocol rqp-mca alone: leave it out"),
+    (ring(window=1), "window is of protocol rqp-mca alone: leave it out"),
+    (
+        {"protocol": "text", "addresses": ["a"], "decline": True},
+        "decline is of protocol rqp-cast alone: leave it out",
+    ),
     (cast(addresses=["10.0.0.8", "[::1]"]), "rqp-cast has room for IPv4 addresses only"),
 ]
 ONLY_THE_MODEL_REFUSES = [

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from ipaddress import ip_network
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.store import QueueDocument, QueueSpec
+from services.store.access import CERTIFICATE, EDGE
+from services.store.duration import DURATION_TEXT, MAX_NUMBER
 from services.store.peer import Peer, PeerDocument, PeerSpec, to_peer_document
 from services.store.rqp_binding import PEER_NAME
-from services.store.spec import ACK_LEVEL, DURATION_TEXT, MAX_NUMBER, to_document
+from services.store.spec import ACK_LEVEL, to_document
 from services.store.text_binding import PATTERN, TAG
 from tests.kubernetes.cluster import Cluster
 
@@ -39,6 +42,25 @@ common = {
     "delivery": st.sampled_from(["at-least-once", "at-most-once"]),
     "paused": st.booleans(),
 }
+clients = st.one_of(
+    st.ip_addresses(v=4).map(str),
+    st.ip_addresses(v=6).filter(lambda address: address.ipv4_mapped is None).map(str),
+    st.builds(
+        lambda address, length: str(ip_network((address, length), strict=False)),
+        st.ip_addresses(v=4),
+        st.integers(0, 32),
+    ),
+    st.builds(
+        lambda address, length: str(ip_network((address, length), strict=False)),
+        st.ip_addresses(v=6).filter(lambda address: address.ipv4_mapped is None),
+        st.integers(0, 128),
+    ),
+)
+edges = st.lists(st.from_regex(EDGE, fullmatch=True), max_size=3)
+anybody = {
+    "peers": st.lists(clients, max_size=3),
+    "certificates": st.lists(st.from_regex(CERTIFICATE, fullmatch=True), max_size=3),
+}
 text = some(
     subscribe=st.lists(st.from_regex(PATTERN, fullmatch=True), max_size=3),
     publish=st.from_regex(TAG, fullmatch=True),
@@ -61,8 +83,10 @@ remotes = st.one_of(
 domains = st.from_regex(r"[A-Za-z0-9_.-]{1,63}", fullmatch=True)
 queues = st.one_of(
     some(**common, bindings=bindings),
+    some(**common, access=some(edges=edges, **anybody)),
+    some(**common, bindings=some(text=text), access=some(edges=edges.map(["pubsub"].__add__))),
     some(**common, bindings=some(text=text), remote=remotes),
-    some(**common, domain=domains, remote=remotes),
+    some(**common, domain=domains, remote=remotes, access=some(edges=edges, **anybody)),
 ).map(QueueSpec.model_validate)
 
 hosts = st.one_of(st.ip_addresses(v=4).map(str), st.sampled_from(["localhost", "a_b.c"]))
@@ -89,6 +113,11 @@ peers = st.one_of(
             duplicateResult=duplicates,
             decline=st.booleans(),
         ),
+    ),
+    st.builds(
+        lambda protocol, addresses: {"protocol": protocol, "addresses": addresses},
+        st.sampled_from(["ring", "text"]),
+        st.lists(st.one_of(v4, v6), min_size=1, max_size=3),
     ),
 ).map(PeerSpec.model_validate)
 

@@ -157,8 +157,8 @@ async def test_groups_that_stand_in_the_store(machines: Machines, receiver: Hand
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
     spec = {"protocol": "rqp-cast", "addresses": [machines.net.at(THERE)], "omitAddress": True}
-    await edge.tools.peers.apply("there", PeerSpec.model_validate(spec))
-    await edge.tools.peers.apply("mca", PeerSpec(protocol=Protocol.MCA, addresses=("127.0.0.3",)))
+    await edge.tools.peers.apply("there", PeerSpec.model_validate(spec), "cli")
+    await edge.tools.peers.apply("mca", PeerSpec(protocol=Protocol.MCA, addresses=("127.0.0.3",)), "cli")
     await edge.put(queue, b"hello")
     await receiver.question()
     await receiver.offer(address=None)
@@ -177,8 +177,8 @@ async def test_a_group_of_the_settings_counts_before_one_of_the_store(
     """1.1: of the same name."""
     edge = await machines.sender()
     spec = {"protocol": "rqp-cast", "addresses": ["127.0.0.3"]}
-    await edge.tools.peers.apply("others", PeerSpec.model_validate(spec))
-    await edge.tools.peers.apply("more", PeerSpec.model_validate(spec))
+    await edge.tools.peers.apply("others", PeerSpec.model_validate(spec), "cli")
+    await edge.tools.peers.apply("more", PeerSpec.model_validate(spec), "cli")
     await until(lambda: agent(edge).machines.to_ask(["more"]))
     assert [str(host) for host in agent(edge).machines.to_ask(["others"])] == [machines.net.at(THERE)]
 

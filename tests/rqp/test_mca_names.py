@@ -115,8 +115,8 @@ async def test_a_name_server_that_hangs_holds_up_no_other(
     await peer.asked()
     await other_peer.asked()
     async with Peer() as newcomer:
-        await edge.tools.peers.apply("lost-too", registered("also.hangs.example"))
-        await edge.tools.peers.apply("newcomer", registered(newcomer.address))
+        await edge.tools.peers.apply("lost-too", registered("also.hangs.example"), "cli")
+        await edge.tools.peers.apply("newcomer", registered(newcomer.address), "cli")
         await newcomer.asked()
 
 

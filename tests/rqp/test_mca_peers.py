@@ -137,8 +137,8 @@ async def test_peers_in_the_store(server: Server, start: Start, peer: Peer, othe
     edge = await start(server)
     queue = await edge.remote("away", peers=["berlin"])
     await edge.put(queue, b"one", b"two")
-    await edge.tools.peers.apply("paris", registered(other_peer.address))
-    await edge.tools.peers.apply("berlin", registered(peer.address, profile="word", window=2))
+    await edge.tools.peers.apply("paris", registered(other_peer.address), "cli")
+    await edge.tools.peers.apply("berlin", registered(peer.address, profile="word", window=2), "cli")
     call = await peer.reserved()
     assert call.parser.profile is Profile.WORD
     assert await call.bodies(2) == [b"one", b"two"]
@@ -148,7 +148,7 @@ async def test_peers_in_the_store(server: Server, start: Start, peer: Peer, othe
     await call.ended()
     assert other_peer.calls == []
     await edge.put(queue, b"three")
-    await edge.tools.peers.apply("berlin", registered(other_peer.address))
+    await edge.tools.peers.apply("berlin", registered(other_peer.address), "cli")
     await take_one(await other_peer.reserved(), b"three")
     await until(lambda: edge.is_empty(queue))
 
@@ -160,7 +160,7 @@ async def test_a_document_that_cannot_be_read_hides_no_other(
     server.call("HSET", RegistryKeys().peers, "later", '{"protocol":"rqp-mca","addresses":["a"],"tls":true}')
     edge = await start(server)
     queue = await edge.remote("away")
-    await edge.tools.peers.apply("berlin", registered(peer.address))
+    await edge.tools.peers.apply("berlin", registered(peer.address), "cli")
     await edge.put(queue, b"one")
     await take_one(await peer.reserved(), b"one")
     await edge.tools.peers.delete("berlin")
@@ -172,7 +172,7 @@ async def test_a_document_that_cannot_be_read_hides_no_other(
 async def test_peers_of_the_other_protocol_are_not_asked(server: Server, start: Start, peer: Peer) -> None:
     edge = await start(server, mca={"availability_timeout_s": 0.05})
     cast = {"protocol": "rqp-cast", "addresses": [peer.address]}
-    await edge.tools.peers.apply("caster", PeerSpec.model_validate(cast))
+    await edge.tools.peers.apply("caster", PeerSpec.model_validate(cast), "cli")
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
     await until(lambda: edge.has_condition(queue, "no_receiver: no peer is known"))
@@ -184,12 +184,12 @@ async def test_what_is_out_to_a_dropped_peer_may_still_be_confirmed(
 ) -> None:
     """3.4: but nothing more is sent there."""
     edge: LiveEdge = await start(server, mca={"data_timeout_s": 20.0})
-    await edge.tools.peers.apply("it", registered(peer.address))
+    await edge.tools.peers.apply("it", registered(peer.address), "cli")
     queue = await edge.remote("away")
     await edge.put(queue, b"one", b"two")
     call = await peer.reserved()
     assert await call.body() == b"one"
-    await edge.tools.peers.apply("it", registered(other_peer.address))
+    await edge.tools.peers.apply("it", registered(other_peer.address), "cli")
     directory = edge.service.agents[0].directory  # type: ignore[attr-defined]
     await until(lambda: list(directory.endpoints(())) == [other_peer.address])
     call.confirm()
@@ -215,7 +215,7 @@ async def test_settings_stand_over_the_store_and_the_store_over_the_file(
     mca = {"rqprc": str(file), "peers": {"three": {"addresses": ["said:3"]}}}
     edge = await start(server, look_up=look_up, mca=mca)
     for name in ("two", "three"):
-        await edge.tools.peers.apply(name, registered("store:2"))
+        await edge.tools.peers.apply(name, registered("store:2"), "cli")
     directory = edge.service.agents[0].directory  # type: ignore[attr-defined]
 
     def found() -> list[list[str]]:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from services.store import Queue, QueueDocument, QueueSpec
-from services.store.spec import STORED, to_document
+from services.store.duration import STORED
+from services.store.spec import to_document
 from tests.servers import Client
 from tests.store.desk import encode
 from tests.store.lane import Lane, begin

@@ -51,7 +51,15 @@ def read(spec: dict[str, Any], name: Any = "shop") -> PeerDocument:
     return PeerDocument.model_validate({"kind": "Peer", "metadata": {"name": name}, "spec": spec})
 
 
-@given(st.one_of(mca, cast))
+others = st.fixed_dictionaries(
+    {
+        "protocol": st.sampled_from(["ring", "text"]),
+        "addresses": st.lists(addresses, min_size=1, max_size=4),
+    }
+)
+
+
+@given(st.one_of(mca, cast, others))
 def test_a_document_reads_back(spec: dict[str, Any]) -> None:
     document = read(spec)
     again = PeerDocument.model_validate(to_peer_document(Peer(document.name, document.spec)))
@@ -111,7 +119,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
     ("spec", "says"),
     [
         ({}, "protocol"),
-        ({"protocol": "tmq", "addresses": ["a"]}, "'rqp-mca' or 'rqp-cast'"),
+        ({"protocol": "tmq", "addresses": ["a"]}, "'rqp-mca', 'rqp-cast', 'ring' or 'text'"),
         ({"protocol": "rqp-mca"}, "addresses"),
         ({"protocol": "rqp-mca", "addresses": []}, "write a list of addresses"),
         ({"protocol": "rqp-mca", "addresses": "10.0.0.7"}, "write a list of addresses"),
@@ -120,9 +128,13 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         ({"protocol": "rqp-mca", "addresses": ["a"], "window": True}, "write a whole number"),
         (
             {"protocol": "rqp-mca", "addresses": ["a"], "omitAddress": False},
-            "omitAddress is not of protocol rqp-mca",
+            "omitAddress is of protocol rqp-cast alone: leave it out",
         ),
-        ({"protocol": "rqp-cast", "addresses": ["a"], "window": 1}, "window is not of protocol rqp-cast"),
+        ({"protocol": "rqp-cast", "addresses": ["a"], "window": 1}, "window is of protocol rqp-mca alone"),
+        ({"protocol": "ring", "addresses": ["a"], "window": 1}, "window is of protocol rqp-mca alone"),
+        ({"protocol": "text", "addresses": ["a"], "decline": True}, "decline is of protocol rqp-cast alone"),
+        ({"protocol": "ring", "addresses": []}, "write a list of addresses"),
+        ({"protocol": "text", "addresses": ["a:0"]}, "write an address as host or host:port"),
         ({"protocol": "rqp-cast", "addresses": ["[::1]"]}, "IPv4 addresses only"),
         ({"protocol": "rqp-mca", "addresses": ["a"], "tls": True}, "Extra inputs are not permitted"),
     ],
@@ -142,42 +154,69 @@ def test_what_is_no_name_of_a_peer_is_refused(name: object) -> None:
 async def test_peers_come_change_and_go(desk: Desk) -> None:
     peers = desk.store.peers
     assert await peers.all() == []
-    assert await peers.apply("shop", MCA)
-    assert await peers.apply("łódź", CAST)
-    assert not await peers.apply("shop", CAST)
+    assert await peers.apply("shop", MCA, "cli")
+    assert await peers.apply("łódź", CAST, "cli")
+    assert not await peers.apply("shop", CAST, "cli")
     async with desk.another() as other:
-        assert await other.store.peers.all() == [Peer("shop", CAST), Peer("łódź", CAST)]
-        assert await other.store.peers.find("łódź") == Peer("łódź", CAST)
+        assert await other.store.peers.all() == [
+            Peer("shop", CAST, "cli"),
+            Peer("łódź", CAST, "cli"),
+        ]
+        assert await other.store.peers.find("łódź") == Peer("łódź", CAST, "cli")
     assert await peers.delete("shop")
     assert not await peers.delete("shop")
     assert await peers.find("shop") is None
-    assert await peers.all() == [Peer("łódź", CAST)]
+    assert await peers.all() == [Peer("łódź", CAST, "cli")]
+
+
+async def test_a_peer_is_of_whoever_declared_it_last(desk: Desk) -> None:
+    """docs/store.md, Numbers, and queues that lead elsewhere."""
+    peers = desk.store.peers
+    assert await peers.apply("shop", MCA, "operator")
+    assert await peers.find("shop") == Peer("shop", MCA, "operator")
+    assert not await peers.apply("shop", MCA, "file")
+    assert await peers.all() == [Peer("shop", MCA, "file")]
+
+
+async def test_a_document_of_an_older_version_has_no_owner(desk: Desk) -> None:
+    """It kept the document alone."""
+    kept = CAST.model_dump_json(by_alias=True, exclude_defaults=True)
+    await desk.domain.link.call("HSET", desk.store.registry.keys.peers, "shop", kept)
+    assert await desk.store.peers.find("shop") == Peer("shop", CAST, "")
 
 
 async def test_an_empty_store_has_no_peers_and_takes_none(own_server: Server) -> None:
     edge = Desk(own_server, initialise=False)
     try:
         with pytest.raises(NotInitialised):
-            await edge.store.peers.apply("shop", MCA)
+            await edge.store.peers.apply("shop", MCA, "cli")
     finally:
         await edge.close()
 
 
 async def test_a_document_that_cannot_be_read_is_named_and_hides_no_other(desk: Desk) -> None:
     peers, keys = desk.store.peers, desk.store.registry.keys
-    await peers.apply("warehouse", CAST)
+    await peers.apply("warehouse", CAST, "cli")
     await desk.domain.link.call("HSET", keys.peers, "shop", '{"protocol":"pigeon"}', "broken", "{")
-    broken, shop, warehouse = await peers.all()
+    newer = '{"owner":"operator","spec":{"protocol":"pigeon","addresses":["a"]}}'
+    await desk.domain.link.call("HSET", keys.peers, "newer", newer)
+    broken, newest, shop, warehouse = await peers.all()
+    assert isinstance(newest, Unreadable)
+    assert (newest.name, newest.owner) == ("newer", "operator")
     assert isinstance(shop, Unreadable)
-    assert "protocol: Input should be 'rqp-mca' or 'rqp-cast'; addresses: Field required" in shop.problem
+    assert (
+        "protocol: Input should be 'rqp-mca', 'rqp-cast', 'ring' or 'text'; addresses: Field required"
+        in shop.problem
+    )
     assert isinstance(broken, Unreadable)
     assert (broken.name, broken.problem[:13]) == ("broken", "Invalid JSON:")
-    assert warehouse == Peer("warehouse", CAST)
+    assert warehouse == Peer("warehouse", CAST, "cli")
     with pytest.raises(StoreFault, match="peer 'shop' in the store cannot be read: protocol"):
         await peers.find("shop")
-    await peers.apply("shop", MCA)
+    await peers.apply("shop", MCA, "cli")
     assert await peers.delete("broken")
-    assert await peers.all() == [Peer("shop", MCA), warehouse]
+    assert await peers.delete("newer")
+    assert await peers.all() == [Peer("shop", MCA, "cli"), warehouse]
 
 
 async def test_whoever_watches_is_told_and_queues_are_not_mistaken_for_peers(desk: Desk) -> None:
@@ -188,14 +227,14 @@ async def test_whoever_watches_is_told_and_queues_are_not_mistaken_for_peers(des
         end = edge.store.peers.watch(peers.append)
         edge.store.watch(queues.append)
         await until(lambda: EVERYTHING in peers)
-        await desk.store.peers.apply("shop", MCA)
+        await desk.store.peers.apply("shop", MCA, "cli")
         await desk.store.peers.delete("shop")
         await desk.queue("shop")
         await until(lambda: "shop" in queues)
         assert [name for name in peers if name != EVERYTHING] == ["shop", "shop"]
         assert [name for name in queues if name != EVERYTHING] == ["shop"]
         end()
-        await desk.store.peers.apply("shop", MCA)
+        await desk.store.peers.apply("shop", MCA, "cli")
         await desk.queue("last")
         await until(lambda: "last" in queues)
         assert peers.count("shop") == 2

@@ -97,7 +97,7 @@ async def work_with_rqp(store: Store, queue: Queue) -> None:
     await store.declare("rights", QueueSpec(max_deliveries=1, remote=remote), "test", replace=True)
     assert [q.name for q in await store.remotes()] == ["rights"]
     assert await store.registry.next_ids(10) < await store.registry.next_ids(1)
-    await store.peers.apply("shop", PeerSpec(protocol="rqp-mca", addresses=["10.0.0.7"]))
+    await store.peers.apply("shop", PeerSpec(protocol="rqp-mca", addresses=["10.0.0.7"]), "cli")
     assert [peer.name for peer in await store.peers.all()] == ["shop"]
     assert await store.peers.find("shop")
     assert await store.peers.delete("shop")

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from services.store import QueueDocument, QueueSpec
+from services.store.duration import STORED
 from services.store.errors import NumberTaken, QueueUnknown
 from services.store.ring_binding import INBOX, OUTBOX
-from services.store.spec import STORED, to_document
+from services.store.spec import to_document
 from tests.store.desk import Desk
 
 groups = st.none() | st.integers(1, 0xFFFF)

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from services.store import QueueDocument, QueueSpec
+from services.store.duration import STORED
 from services.store.records import MAX_LENGTH
 from services.store.rqp_binding import DuplicateResult, Protocol
-from services.store.spec import STORED, to_document
+from services.store.spec import to_document
 from tests.servers import Client
 from tests.store.test_bindings_documents import limited
 

@@ -9,15 +9,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from services.store import QueueDocument, QueueSpec
+from services.store.duration import MAX_NUMBER, STORED, UNIT_MS, format_duration
 from services.store.spec import (
-    MAX_NUMBER,
-    STORED,
-    UNIT_MS,
     DeletionPolicy,
     Delivery,
     Overflow,
     check_name,
-    format_duration,
     replicas_of,
     to_document,
 )

@@ -17,7 +17,7 @@ from services.rqp.mca.rqprc import read_machine
 from services.rqp.mca.settings import McaPeer, McaSettings, parse_address
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
-from services.store.rqp_binding import Protocol
+from services.store.peer import PeerProtocol
 
 LOOK_S = 1.0  # how often the file, and names whose time is over, are looked at
 
@@ -98,7 +98,7 @@ class Directory:
     def _peers(self) -> dict[str, McaPeer]:
         peers = self._peers_in_file()
         for name, spec in self._service.registered.peers.items():
-            if spec.protocol is Protocol.MCA:
+            if spec.protocol is PeerProtocol.MCA:
                 profile = Profile(spec.profile.value)
                 peers[name] = McaPeer(addresses=spec.addresses, profile=profile, window=spec.window)
         return {**peers, **self._said}
