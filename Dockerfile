@@ -9,6 +9,7 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=igno
 RUN python3 -m venv /pip && python3 -m venv --without-pip /opt/penstock
 COPY requirements/build.txt /requirements/
 RUN /pip/bin/pip install --require-hashes --only-binary :all: -r /requirements/build.txt
+COPY tools/images/install.sh /usr/local/bin/
 
 FROM pip AS wheel
 WORKDIR /source
@@ -18,22 +19,18 @@ COPY services services
 COPY operator operator
 RUN /pip/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 
-# Packages first: they change less often than our code. Their tests stay behind.
+# Packages first: they change less often than our code.
 FROM pip AS edge-environment
 COPY requirements/edge.txt /requirements/
-RUN /pip/bin/pip --python /opt/penstock/bin/python install --require-hashes --only-binary :all: \
-      -r /requirements/edge.txt \
- && find /opt/penstock -depth -type d \( -name tests -o -name test \) -exec rm -r {} +
+RUN install.sh /requirements/edge.txt
 COPY --from=wheel /wheels /wheels
-RUN /pip/bin/pip --python /opt/penstock/bin/python install --no-deps --no-index /wheels/*.whl
+RUN install.sh /wheels/*.whl
 
 FROM pip AS operator-environment
 COPY requirements/operator.txt /requirements/
-RUN /pip/bin/pip --python /opt/penstock/bin/python install --require-hashes --only-binary :all: \
-      -r /requirements/operator.txt \
- && find /opt/penstock -depth -type d \( -name tests -o -name test \) -exec rm -r {} +
+RUN install.sh /requirements/operator.txt
 COPY --from=wheel /wheels /wheels
-RUN /pip/bin/pip --python /opt/penstock/bin/python install --no-deps --no-index /wheels/*.whl
+RUN install.sh /wheels/*.whl
 
 # What all images are: one user without rights, and no place to write to but /tmp.
 FROM ${BASE} AS runtime

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tools.cache import Kept, keep
 from tools.command import run
+from tools.images.build import OWN_MOUNTS
 
 SUITE = "bookworm"  # Debian 12: Python 3.11
 PACKAGES = ("ca-certificates", "python3", "python3-venv")
@@ -57,10 +58,8 @@ def _is_there(name: str) -> bool:
 
 def _debootstrap(place: Path, missing: Sequence[Kept]) -> None:
     root, archive = place / "root", place / DEBIAN.folder / DEBIAN.entry
-    # in mounts of its own: those that it makes go with it, however it ends
-    alone = ["unshare", "--mount", "--propagation", "private"]
     included = ["--variant=minbase", f"--include={','.join(PACKAGES)}"]
-    _run("debootstrap", *alone, "debootstrap", *included, SUITE, str(root))
+    _run("debootstrap", *OWN_MOUNTS, "debootstrap", *included, SUITE, str(root))
     archive.parent.mkdir()
     unwanted = [f"--exclude=./{path}/*" for path in UNWANTED]
     _run("tar", "tar", "--create", "--file", str(archive), "--directory", str(root), *unwanted, ".")
@@ -88,7 +87,7 @@ def _container() -> Iterator[str]:
 
 
 def _buildah(*words: str) -> str:
-    return _run(f"buildah {words[0]}", "buildah", *words)
+    return _run(f"buildah {words[0]}", *OWN_MOUNTS, "buildah", *words)
 
 
 def _run(name: str, *command: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -12,14 +13,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.cache import NotBuilt
+from tools.command import run
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 PREFIX = "localhost/"  # before the images' names; a registry's address, for those who push them there
+# where the storage of images is mounted, it would stay mounted; root may do without
+OWN_MOUNTS = () if os.geteuid() else ("unshare", "--mount", "--propagation", "private")
+TAG_TIMEOUT_S = 60.0
 BUILDERS = {
     "docker": ("docker", "build"),
     # chroot needs neither user namespaces nor a network for each step
-    "buildah": ("buildah", "build", "--layers", "--isolation=chroot", "--network=host", "--format=oci"),
+    "buildah": (
+        *OWN_MOUNTS,
+        "buildah",
+        "build",
+        "--layers",
+        "--isolation=chroot",
+        "--network=host",
+        "--format=oci",
+    ),
 }
 
 
@@ -65,6 +78,11 @@ def build(wanted: Image, builder: str) -> None:
     command = [*BUILDERS[builder], *arguments, *chosen, "--tag", wanted.name, str(wanted.folder)]
     if status := subprocess.run(command, stdout=sys.stderr).returncode:
         raise NotBuilt(f"{wanted.name}: {builder} ended with {status}; its last lines say why")
+
+
+def tag_as(name: str, other: str) -> None:
+    """One more name for an image of buildah's. Raises NotBuilt."""
+    run("buildah tag", [*OWN_MOUNTS, "buildah", "tag", name, other], TAG_TIMEOUT_S)
 
 
 def find_builder() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.e2e.node.machine import Machine
 from tests.e2e.node.place import Place
 from tests.kubernetes.daemon import Daemon
+from tools.images.build import OWN_MOUNTS
 from tools.kubernetes.programs import find
 
 PODS = "10.244.0.0/24"
@@ -68,8 +69,8 @@ class Containers:
     def _write_network(self, folder: Path, addresses: Path) -> None:
         """Each pod has a cable of its own to the node, which routes.
 
-        On a bridge the answers of Services would go past the node, which has to undo what it did to the request, wherever
-        the kernel does not show it what is bridged.
+        On a bridge the answers of Services would go past the node, which has to undo what it did to the request,
+        wherever the kernel does not show it what is bridged.
         """
         ranges = {"subnet": PODS}, {"dst": "0.0.0.0/0"}
         kept = {
@@ -90,7 +91,16 @@ class Containers:
         """From the storage of buildah. Raises CalledProcessError."""
         archive = folder / "images.tar"
         subprocess.run(
-            ["podman", "save", "--quiet", "--multi-image-archive", "--output", str(archive), *images],
+            [
+                *OWN_MOUNTS,
+                "podman",
+                "save",
+                "--quiet",
+                "--multi-image-archive",
+                "--output",
+                str(archive),
+                *images,
+            ],
             check=True,
             capture_output=True,
         )

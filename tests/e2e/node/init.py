@@ -1,4 +1,4 @@
-"""python init.py: the first process of a machine: gives it files of its own, then waits for orphans.
+"""python init.py NAME: the first process of a machine: gives it files of its own, then waits for orphans.
 
 It runs where no module of ours is looked for, in namespaces of its own for processes and mounts. When it is killed the
 kernel ends all other processes in them, and with the last one the mounts go.

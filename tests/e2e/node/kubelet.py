@@ -83,6 +83,7 @@ def _proxy(kubeconfig: Path) -> dict[str, Any]:
         "kind": "KubeProxyConfiguration",
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "mode": "iptables",
+        "iptables": {"minSyncPeriod": "100ms"},  # rules are few, and tests wait for them
         "clusterCIDR": PODS,
         "hostnameOverride": NAME,
         "healthzBindAddress": f"127.0.0.1:{PROXY_HEALTH_PORT}",

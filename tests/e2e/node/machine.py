@@ -1,7 +1,7 @@
 """A machine for a node: a network, processes and mounts of its own, on the files of this one.
 
-No packet leaves it. However it ends, also when whoever made it is killed, all its processes, mounts, interfaces and rules
-end with it: nothing has to be found and undone.
+No packet leaves it. However it ends, also when whoever made it is killed, all its processes, mounts, interfaces and
+rules end with it: nothing has to be found and undone.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _INTERFACE, _OTHER_END = "node", "nowhere"
 class Machine:
     """`command` says how to start a program on it. The caller is on its network already."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        """name: for those who look at a list of processes."""
         alone = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc"]
         self._holder = subprocess.Popen(
-            [*alone, "--kill-child=KILL", sys.executable, "-I", str(INIT)],
+            [*alone, "--kill-child=KILL", sys.executable, "-I", str(INIT), name],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             preexec_fn=partial(die_with_parent, os.getpid()),
@@ -49,8 +50,8 @@ class Machine:
 
     def end(self) -> None:
         """With every process on it."""
-        self._holder.kill()
-        self._holder.wait()
+        with self._holder:
+            self._holder.kill()
         # its parent has gone, the kernel kills it, and it is over once the last one inside is
         eventually(lambda: not Path(f"/proc/{self.first}").exists())
 

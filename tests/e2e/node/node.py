@@ -45,7 +45,7 @@ class Node:
         self._proxy.start()
         self._names.start()
         make_volumes(self.cluster, self.place)
-        eventually(lambda: self.is_ready, READY_S)
+        eventually(lambda: self.is_ready and self._admits_pods, READY_S)
 
     @property
     def is_ready(self) -> bool:
@@ -53,9 +53,16 @@ class Node:
         conditions = [each for node in nodes for each in node["status"].get("conditions", ())]
         return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
+    @property
+    def _admits_pods(self) -> bool:
+        """A controller has made the account without which none is."""
+        return "default" in self.cluster.kubectl("get", "serviceaccounts", "-o", "name")
+
     def end(self) -> None:
-        self._names.daemon.end()
+        """The machine first: containers and what runs them end together, and nobody mourns."""
         self.machine.end()
+        for part in (self._names, self._proxy, self.kubelet, self.containers):
+            part.daemon.end()
         self.control.end()
 
 
@@ -67,7 +74,7 @@ def running(pause: str, images: Sequence[str]) -> Iterator[Node]:
         place = Place.make()
         stack.callback(place.remove)
         stack.enter_context(own_network())
-        machine = Machine()
+        machine = Machine(place.folder.name)
         stack.callback(machine.end)
         node = Node(place, machine, pause)
         stack.callback(node.end)
@@ -75,4 +82,5 @@ def running(pause: str, images: Sequence[str]) -> Iterator[Node]:
             node.start()
         with step("the node has the images"):
             node.containers.load([pause, *images], place.folder)
+        place.tell(node.cluster.kubeconfig)
         yield node

@@ -1,18 +1,20 @@
 """Where a node keeps everything: a folder, and control groups of the same name.
 
-Whoever made it holds a lock in it, which the kernel takes back however they end. So what a dead run left is known, and the
-next one clears it away.
+Whoever made it holds a lock in it, which the kernel takes back however they end. So what a dead run left is known, and
+the next one clears it away.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from tests.servers import eventually
 
@@ -46,12 +48,17 @@ class Place:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
+    def tell(self, kubeconfig: Path) -> None:
+        """Whoever looks for a node finds this: whose network it is, and how to speak to it."""
+        self._lock.write(json.dumps({"pid": os.getpid(), "kubeconfig": str(kubeconfig)}))
+        self._lock.flush()
+
     def remove(self) -> None:
         """Every process in it has ended. Raises AssertionError when one has not, OSError when something is mounted."""
-        for hierarchy in _hierarchies():
-            _remove_cgroup(hierarchy / self.folder.name)
-        shutil.rmtree(self.folder)
-        self._lock.close()
+        with self._lock:
+            for hierarchy in _hierarchies():
+                _remove_cgroup(hierarchy / self.folder.name)
+            shutil.rmtree(self.folder)
 
 
 def clear_away() -> list[str]:
@@ -63,9 +70,17 @@ def clear_away() -> list[str]:
     return gone
 
 
+def told() -> dict[Path, dict[str, Any]]:
+    """What nodes that live told, by folder, the youngest first."""
+    locks = sorted(
+        Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"), key=lambda path: -path.stat().st_mtime
+    )
+    return {path.parent: json.loads(text) for path in locks if (text := path.read_text("utf-8"))}
+
+
 def _abandoned() -> Iterator[Place]:
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        lock = (folder / LOCK).open("w")
+        lock = (folder / LOCK).open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -87,6 +102,10 @@ def _remove_cgroup(group: Path) -> None:
     if not group.exists():
         return
     for path, _, _ in os.walk(group, topdown=False):
-        # a process that was killed is counted until the last of it is gone
-        eventually(lambda path=path: not (Path(path) / "cgroup.procs").read_text())  # type: ignore[misc]
-        os.rmdir(path)
+        eventually(partial(_is_removed, path))
+
+
+def _is_removed(group: str) -> bool:
+    """Raises OSError while a process that was killed is not quite gone."""
+    os.rmdir(group)
+    return True
