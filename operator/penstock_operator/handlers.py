@@ -44,6 +44,19 @@ def log_in() -> Access:
     return Access(found.server, found.as_http_headers(), found.as_ssl_context())
 
 
+def tame_logs() -> None:
+    """kopf says of each resource what was done: nobody reads that of thousands. Its records carry whole objects."""
+
+    def bare(record: logging.LogRecord) -> bool:
+        for name in ("settings", "k8s_skip"):
+            vars(record).pop(name, None)
+        return True
+
+    objects = logging.getLogger("kopf.objects")
+    objects.setLevel(logging.WARNING)
+    objects.addFilter(bare)
+
+
 def operator_settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.persistence.finalizer = FINALIZER
@@ -109,6 +122,7 @@ def _see_off(control: Control, registry: kopf.OperatorRegistry) -> None:
 
 async def watch(control: Control, namespaces: Collection[str]) -> None:
     """Until SIGTERM or SIGINT. namespaces: () = all."""
+    tame_logs()
     settings = operator_settings()
     settings.scanning.disabled = bool(namespaces)
     await kopf.operator(
