@@ -43,7 +43,11 @@ def peer_crd() -> Schema:
 
 def redrive_crd() -> Schema:
     progress = {
-        "startedAt": {"type": "string", "format": "date-time", "description": "what died until then is meant"},
+        "startedAt": {
+            "type": "string",
+            "format": "date-time",
+            "description": "what died until then is meant",
+        },
         "matched": _count("dead letters that were meant when it began"),
         "moved": _count("of them, those that are messages again"),
         "remaining": _count("of them, those that are still to be moved"),
