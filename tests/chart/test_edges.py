@@ -307,3 +307,20 @@ def test_values_of_two_depths_are_laid_over_each_other() -> None:
     rendered = render(over)
     assert f"Service/{NAME}-pubsub-peers" in rendered
     assert f"Service/{NAME}-tmq-peers" not in rendered
+
+
+def test_rights_are_no_more_than_what_is_used() -> None:
+    """docs/chart.md, "Namespaces and rights"; that they suffice is tested with the operator itself."""
+    rendered = render()
+    rules = {place: each["rules"] for place, each in rendered.objects.items() if place.startswith("Role/")}
+    assert set(rules) == {
+        f"Role/{NAME}-{name}" for name in ("operator", "operator-own", "uninstall", "uninstall-own")
+    }
+    for place, listed in rules.items():
+        for rule in listed:
+            assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]], place
+            assert "secrets" not in rule["resources"], place
+    everywhere = render(nested("operator.watch.allNamespaces", True)).of("ClusterRole")
+    assert not any("secrets" in rule["resources"] for each in everywhere for rule in each["rules"])
+    views = [each for each in everywhere if each["metadata"]["name"].endswith("-view")]
+    assert [rule["verbs"] for each in views for rule in each["rules"]] == [["get", "list", "watch"]]

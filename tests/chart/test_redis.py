@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
+from redis.retry import Retry
 
 from services.kit.parent import die_with_parent
 from services.store.embedded import server_binary
@@ -66,7 +68,8 @@ class Pod:
         return subprocess.run(command, env=self.environment, capture_output=True).returncode == 0
 
     def client(self, user: str, password: str) -> Redis:
-        return Redis(port=self.port, username=user, password=password, decode_responses=True)
+        again = Retry(NoBackoff(), 0)
+        return Redis(port=self.port, username=user, password=password, decode_responses=True, retry=again)
 
     def url(self, user: str, password: str) -> str:
         return f"redis://{user}:{password}@127.0.0.1:{self.port}/0"
@@ -110,7 +113,10 @@ def test_it_keeps_what_the_store_promises(pod: Pod) -> None:
 
 
 def test_who_may_do_what(pod: Pod) -> None:
-    with pytest.raises((AuthenticationError, ResponseError)), Redis(port=pod.port) as nobody:
+    with (
+        pytest.raises((AuthenticationError, ResponseError)),
+        Redis(port=pod.port, retry=Retry(NoBackoff(), 0)) as nobody,
+    ):
         nobody.ping()
     with pytest.raises(RedisError), pod.client("edge", "wrong") as stranger:
         stranger.ping()

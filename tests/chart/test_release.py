@@ -332,3 +332,14 @@ def test_who_may_edit_a_namespace_may_edit_its_queues(api_server: ApiServer, rel
         assert not nobody.may("create", kind, release.namespace)
     labels = cluster.get("clusterrole", f"{role}view")["metadata"]["labels"]
     assert labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+
+
+def test_passwords_stand_in_the_secret_alone(release: Release) -> None:
+    """Not among the release's values, whatever is said beside them, so that these can be used again."""
+    release.install(nested("redis.auth.edgePassword", "said"))
+    values = release.cluster.helm("get", "values", RELEASE, "--namespace", release.namespace, "-o", "json")
+    assert json.loads(values) == nested("redis.auth.edgePassword", "said")
+    made = _passwords(release)
+    release.upgrade(flags=("--reuse-values",))
+    assert _passwords(release) == made
+    assert made["edge-password"] == "said"

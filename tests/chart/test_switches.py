@@ -13,7 +13,7 @@ import yaml
 from tests.chart.chart import CHART, Object, Rendered, render
 from tests.chart.switches import EXTERNAL, SWITCHES, Switch
 
-MINORS = ("1.36", "1.35")
+MINORS = ("1.36", "1.35", "1.30")  # the last is the oldest that Chart.yaml promises
 FOREIGN = {  # kinds of others' operators, with what each needs
     "PodMonitor": ("selector", "podMetricsEndpoints"),
     "ServiceMonitor": ("selector", "endpoints"),
@@ -75,6 +75,11 @@ def objects() -> list[Object]:
         json.dumps(each, sort_keys=True): each for some in _renderings() for each in some.objects.values()
     }
     return list(found.values())
+
+
+def test_the_oldest_is_the_one_that_is_promised() -> None:
+    promised = yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"]
+    assert promised == f">={MINORS[-1]}.0-0"
 
 
 @pytest.mark.parametrize("minor", MINORS)
