@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from services.kit.parent import die_with_parent
-from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, pod_of, render
+from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, pod_of, render, together
 from tests.chart.release import Release, queue_of
-from tests.chart.switches import SWITCHES
+from tests.chart.switches import FULL, SWITCHES
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import DEFINITIONS, Cluster, CommandFailed
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
@@ -67,6 +67,11 @@ def test_the_api_server_takes_whatever_a_switch_makes(dry: Release, switch: Any)
     """But for custom resources of others, which it does not know."""
     values = nested(switch.path, [dry.namespace]) if "namespaces" in switch.path else switch.values_on
     dry.install(switch.beside, values, flags=("--dry-run=server", "--hide-notes"))
+
+
+def test_it_takes_whatever_else_may_be_said(dry: Release) -> None:
+    values = together(FULL, nested("monitoring.podMonitor.enabled", False))
+    dry.install(values, flags=("--dry-run=server", "--hide-notes"))
 
 
 def test_every_pod_is_admitted_where_only_restricted_ones_are(release: Release) -> None:

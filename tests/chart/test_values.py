@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from services.store.rights import acl_rules
-from tests.chart.chart import CHART, Refused, Values, nested, render, together
-from tests.chart.switches import EXTERNAL
+from tests.chart.chart import CHART, NAME, Refused, Values, nested, render, together
+from tests.chart.switches import EXTERNAL, FULL
 from tools import chart_docs
 
 VALUES = (CHART / "values.yaml").read_text()
@@ -175,3 +175,46 @@ def test_what_cannot_be_is_refused(what: str) -> None:
     with pytest.raises(Refused) as refused:
         render(values)
     assert words in " ".join(str(refused.value).split())
+
+
+KEDA = {
+    "type": "keda",
+    "behavior": {"scaleUp": {"stabilizationWindowSeconds": 33}},
+    "keda": {
+        "serverAddress": "http://prometheus.example:9090",
+        "query": 'sum(depth{edge="{{ .edge }}",store="{{ .store }}"})',
+        "threshold": "777",
+        "activationThreshold": "11",
+        "authenticationRef": "prometheus-login",
+        "triggers": [{"type": "cron", "metadata": {"timezone": "Europe/Berlin"}}],
+    },
+}
+
+
+@pytest.mark.parametrize("values", [FULL, nested("edges.rqp.autoscaling", KEDA)], ids=["full", "keda"])
+def test_whatever_is_said_arrives(values: Values) -> None:
+    """So no value is there for nothing; those that only choose something else are switches."""
+    rendered = json.dumps(list(render(values).objects.values()))
+    chosen = {"type", "query"}  # told by what is there then
+    said = [text for path, text in _texts(values) if path.rpartition(".")[2] not in chosen]
+    assert len(said) > 4
+    assert [text for text in said if text not in rendered] == []
+
+
+def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Strings, and numbers that are hardly there by chance."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _texts(inner, f"{path}.{name}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, path)
+    elif isinstance(value, str) or (isinstance(value, int) and value > 32):
+        yield path, str(value)
+
+
+def test_a_query_of_keda_knows_whose_it_is() -> None:
+    metadata = render(nested("edges.rqp.autoscaling", KEDA))[f"ScaledObject/{NAME}-rqp"]["spec"]["triggers"][
+        0
+    ]["metadata"]
+    assert scaled["triggers"][0]["metadata"]["query"] == f'sum(depth{{edge="rqp",store="{NAME}"}})'
