@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -214,7 +216,29 @@ def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def test_a_query_of_keda_knows_whose_it_is() -> None:
-    metadata = render(nested("edges.rqp.autoscaling", KEDA))[f"ScaledObject/{NAME}-rqp"]["spec"]["triggers"][
-        0
-    ]["metadata"]
+    scaled = render(nested("edges.rqp.autoscaling", KEDA))[f"ScaledObject/{NAME}-rqp"]["spec"]
     assert scaled["triggers"][0]["metadata"]["query"] == f'sum(depth{{edge="rqp",store="{NAME}"}})'
+
+
+def test_what_is_packed_is_what_is_here(tmp_path: Path) -> None:
+    """Nothing that templates read is ignored."""
+    helm = find("helm")
+    subprocess.run(
+        [helm, "package", str(CHART), "--destination", str(tmp_path)], check=True, capture_output=True
+    )
+    (packed,) = tmp_path.glob("penstock-*.tgz")
+    passwords = ("--set", "redis.auth.existingSecret=kept")  # others are new each time
+
+    def rendered(chart: Path) -> str:
+        command = [
+            helm,
+            "template",
+            "demo",
+            str(chart),
+            *passwords,
+            "--set",
+            "monitoring.dashboards.enabled=true",
+        ]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    assert rendered(packed) == rendered(CHART)
