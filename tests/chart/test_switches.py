@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from tests.chart.chart import CHART, Object, Rendered, render
-from tests.chart.switches import EXTERNAL, FULL, SWITCHES, Switch
+from tests.chart.full import FULL
+from tests.chart.switches import EXTERNAL, SWITCHES, Switch
 
 MINORS = ("1.36", "1.35", "1.30")  # the last is the oldest that Chart.yaml promises
 FOREIGN = {  # kinds of others' operators, with what each needs

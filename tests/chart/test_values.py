@@ -13,8 +13,10 @@ import yaml
 
 from services.store.rights import acl_rules
 from tests.chart.chart import CHART, NAME, Refused, Values, nested, render, together
-from tests.chart.switches import EXTERNAL, FULL
+from tests.chart.full import FULL
+from tests.chart.switches import EXTERNAL
 from tools import chart_docs
+from tools.kubernetes.programs import find
 
 VALUES = (CHART / "values.yaml").read_text()
 
