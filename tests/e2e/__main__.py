@@ -1,5 +1,6 @@
-"""python -m tests.e2e up | run COMMAND ... | down: a cluster to look around in, as the tests have it.
+"""python -m tests.e2e images | up | run COMMAND ... | down: a cluster to look around in, as the tests have it.
 
+images  builds what it runs, of this tree
 up      starts one with the images of this tree, and stays until Ctrl-C or `down`; --bare: without images
 run     runs a command in it: kubectl, helm, or whatever is to reach Services and pods by their addresses
 down    ends all that run, and clears away what dead ones left
@@ -63,6 +64,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("images")
     commands.add_parser("up").add_argument("--bare", action="store_true", help="without images of this tree")
     running_in = commands.add_parser("run")
     running_in.add_argument("--in", dest="folder", type=Path, help="which, other than the youngest")
@@ -71,7 +73,10 @@ def main() -> int:
     options = parser.parse_args()
     if options.command == "run":
         return run(options.folder, options.words)
-    if options.command == "down":
+    if options.command == "images":
+        built()
+        print("\n".join(steps()))
+    elif options.command == "down":
         down()
     else:
         up(None if options.bare else built())

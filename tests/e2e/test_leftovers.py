@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from tests.program import ROOT
 from tests.servers import eventually
 
 pytestmark = pytest.mark.skipif(
-    "os.environ.get('KUBECONFIG')", reason="KUBECONFIG: the cluster is somebody's own"
+    bool(os.environ.get("KUBECONFIG")), reason="KUBECONFIG: the cluster is somebody's own"
 )
 COMMAND = [sys.executable, "-m", "tests.e2e"]
 END_S = 60.0
