@@ -3,7 +3,8 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: help up test unit lint faults bench lock clean crds system kubernetes kubernetes-node kubernetes-lock images images-base e2e
+.PHONY: help up test unit lint faults bench lock clean crds chart-docs system
+.PHONY: kubernetes kubernetes-node kubernetes-lock images images-base e2e
 
 help:            ## say what each target does
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -40,6 +41,10 @@ system:          # what the tests need beside Python: Debian's Redis, a C compil
 
 crds: $(READY)   ## write the chart's CustomResourceDefinitions anew, after the models of documents were changed
 	PYTHONPATH=operator $(PYTHON) -m penstock_operator.crds charts/penstock/files/crds
+
+chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README's table of values, what edges may do in Redis
+	$(PYTHON) -m tools.chart_docs charts/penstock
+	$(VENV)/bin/penstock store rights | sed 's/^ACL SETUSER edge //' > charts/penstock/files/edge.acl
 
 kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs that are built once, which takes minutes
 	tools/system kubernetes

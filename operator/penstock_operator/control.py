@@ -57,7 +57,7 @@ class Control:
             watches=self._watches,
             on_change=self._peers_changed,
         )
-        self._queues = Queues(store, self._claimants, lambda: self._peers.names, self._watches)
+        self._queues = Queues(store, self._claimants, lambda: self._peers.names, self._watches, self.work.add)
         self._removing = Removing(store, settings.delete_timeout_s)
         self._redrives = Redrives(
             store, self.statuses, self.mirror, metrics, lambda key: self.work.add_after(key, AGAIN_S)

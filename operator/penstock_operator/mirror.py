@@ -62,4 +62,4 @@ class Mirror:
 
     def _is_older(self, resource: Resource) -> bool:
         known = self._known.get(resource.key)
-        return known is not None and known.uid == resource.uid and known.generation > resource.generation
+        return known is not None and known.uid == resource.uid and known.version > resource.version

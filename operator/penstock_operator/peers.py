@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from penstock_operator.conditions import Ready, Reason, Verdict
 from penstock_operator.declared import owner_of, owning_key, read_peer
-from penstock_operator.discovery import Found, discovered_peers, found_in, rqprc
+from penstock_operator.discovery import discovered_peers, found_in, rqprc
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.queues import refused
@@ -132,6 +132,3 @@ def declared_peers(resources: Iterable[Resource]) -> tuple[list[tuple[Resource, 
             wanted[name] = Wanted(spec, owner_of(resource.key))
             verdicts.append((resource, Verdict(Ready.YES, Reason.DECLARED, "as it is declared")))
     return verdicts, wanted
-
-
-__all__ = ["ALL", "Found", "Peers", "declared_peers"]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock_operator.conditions import Ready, Reason, Verdict
-from penstock_operator.declared import OWNER, DeclaredQueue, owner_of, owning_key
-from penstock_operator.resources import Key, Kind
+from penstock_operator.declared import DeclaredQueue, owner_of, owning_key
+from penstock_operator.resources import Key
 from penstock_operator.rivals import Claimants, wants
 from services.store import Queue, QueueSpec, Store
 from services.store.errors import (
@@ -39,7 +39,10 @@ def refused(error: StoreError) -> Verdict:
 
 
 class Queues:
-    """`peers` answers the names of all peers in the store; `watches`, whether we see a namespace's resources."""
+    """`peers` answers the names of all peers in the store; `watches`, whether we see a namespace's resources.
+
+    `again` is called with the key of a Queue for which something has become free.
+    """
 
     def __init__(
         self,
@@ -47,11 +50,13 @@ class Queues:
         claimants: Claimants,
         peers: Callable[[], frozenset[str]],
         watches: Callable[[str], bool],
+        again: Callable[[Key], None],
     ) -> None:
         self._store = store
         self._claimants = claimants
         self._peers = peers
         self._watches = watches
+        self._again = again
 
     async def look(self, declared: DeclaredQueue) -> Verdict:
         """Makes the store's queue as it is declared, if the resource may."""
@@ -98,6 +103,8 @@ class Queues:
         if not set(lost).intersection(found.spec.numbers()):
             return
         await self._store.declare(found.name, _without_numbers(found.spec), found.owner, replace=True)
+        for winner in lost.values():
+            self._again(winner)
 
     def _verdict(self, queue: Queue, spec: QueueSpec, stats: dict[str, Any]) -> Verdict:
         counts = {
@@ -139,6 +146,3 @@ def _without_numbers(spec: QueueSpec) -> QueueSpec:
         }
     )
     return spec.model_copy(update={"bindings": bare})
-
-
-__all__ = ["OWNER", "Kind", "Queues", "refused"]

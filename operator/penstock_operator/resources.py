@@ -37,6 +37,7 @@ class Resource:
 
     key: Key
     uid: str
+    version: int  # of the cluster, when it last changed: versions of Kubernetes' objects can be compared
     generation: int  # grows with each change of the spec, and when deletion begins
     created: str  # RFC 3339, in whole seconds
     deleting: str  # since when, RFC 3339; '' = it is not
@@ -51,6 +52,7 @@ class Resource:
         return cls(
             key=Key(kind, metadata["namespace"], metadata["name"]),
             uid=metadata["uid"],
+            version=int(metadata["resourceVersion"]),
             generation=metadata.get("generation", 0),
             created=metadata["creationTimestamp"],
             deleting=metadata.get("deletionTimestamp") or "",

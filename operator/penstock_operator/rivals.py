@@ -43,15 +43,15 @@ class Claimants:
             for want in _groups(declared):
                 self._by_want[want].add(key)
             touched |= self._sharing(declared)
-        return touched - {key}
+        return self._circle(touched) - {key}
 
     def lost(self, declared: DeclaredQueue) -> dict[str, Key]:
         """What it wants and an older one has, with who has it; its name alone if it has lost that."""
-        circle = self._circle(declared)
+        circle = self._circle(self._sharing(declared))
         if len(circle) == 1:
             return {}
         taken: dict[str, Key] = {}
-        for each in sorted(circle, key=lambda one: one.resource.age_rank):
+        for each in sorted((self._declared[key] for key in circle), key=lambda one: one.resource.age_rank):
             lost = _taken_from(each, taken)
             if each.resource.key == declared.resource.key:
                 return lost
@@ -63,14 +63,13 @@ class Claimants:
     def _sharing(self, declared: DeclaredQueue | None) -> set[Key]:
         return {key for want in _groups(declared) for key in self._by_want.get(want, ())}
 
-    def _circle(self, declared: DeclaredQueue) -> list[DeclaredQueue]:
-        """Whoever wants something that it wants, whoever wants something that these want, and so on."""
-        found = {declared.resource.key}
-        fresh = self._sharing(declared) - found
+    def _circle(self, keys: set[Key]) -> set[Key]:
+        """They, whoever wants something that they want, whoever wants something that these want, and so on."""
+        found = fresh = keys & self._declared.keys()
         while fresh:
-            found |= fresh
             fresh = {near for key in fresh for near in self._sharing(self._declared[key])} - found
-        return [self._declared[key] for key in found]
+            found = found | fresh
+        return found
 
 
 def _groups(declared: DeclaredQueue | None) -> list[str]:

@@ -77,4 +77,6 @@ class Seen:
         """Reasons of the events about it, in their order."""
         found = self.cluster.items("events", self.namespace)
         mine = [each for each in found if each["involvedObject"]["name"] == name]
-        return [each["reason"] for each in sorted(mine, key=lambda each: int(each["metadata"]["resourceVersion"]))]
+        return [
+            each["reason"] for each in sorted(mine, key=lambda each: int(each["metadata"]["resourceVersion"]))
+        ]

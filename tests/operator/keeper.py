@@ -96,6 +96,11 @@ class Keeper:
 
         return self._do(look)
 
+    def lose_domain(self, name: str) -> None:
+        """All keys of the domain are gone, as if its shard had come back empty."""
+        for key in self._server.call("KEYS", f"ps:{{{name}}}*"):
+            self._server.call("DEL", key)
+
     def purge(self, name: str) -> None:
         """No dead letter is left."""
 

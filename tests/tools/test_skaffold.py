@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.kubernetes.cluster import CHART
 from tools.images.build import ROOT, targets
 from tools.kubernetes.programs import find
 
@@ -22,8 +21,6 @@ IMAGES = {artifact["image"]: artifact for artifact in CONFIG["build"]["artifacts
 (RELEASE,) = CONFIG["deploy"]["helm"]["releases"]
 PROFILES = {profile["name"]: profile for profile in CONFIG["profiles"]}
 IMAGE_VARIABLES = re.compile(r"{{\.IMAGE_(REPO|TAG)_(\w+)}}")
-
-pytestmark = pytest.mark.skipif(not (CHART / "Chart.yaml").exists(), reason="the chart is not here yet")
 
 
 def values_of(profile: str) -> dict[str, str]:
