@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from tests.e2e.steps import step
-from tools.images.base import base
 from tools.images import build as ours
+from tools.images.base import base
 from tools.images.build import ROOT, Image, build, image, tag_as, version
 from tools.kubernetes.programs import PAUSE_VERSION, find
 

@@ -76,7 +76,7 @@ def told(tree: Path) -> dict[Path, dict[str, Any]]:
     """What those told whose clusters of that tree are there to be looked at, by folder, the youngest first."""
     states = {folder: (folder / LOCK).read_text("utf-8") for folder in _folders() if is_held(folder)}
     parsed = {folder: json.loads(text) for folder, text in states.items() if text}
-    ours = {folder: state for folder, state in parsed.items() if state["tree"] == str(tree)}
+    ours = {folder: state for folder, state in parsed.items() if state.get("tree") == str(tree)}
     return dict(sorted(ours.items(), key=lambda item: -item[0].stat().st_mtime))
 
 
