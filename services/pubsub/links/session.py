@@ -68,11 +68,21 @@ class LinkSession:
         self._wire.close()
 
     def lost(self, reset: bool) -> None:
+        self._stop()
+        self.ended.set()
+
+    # what who dialled it tells
+
+    def close(self) -> None:
+        """Nobody names the neighbour any more: it is followed no longer, whenever it lets go of the connection."""
+        self._stop()
+        self._wire.close()
+
+    def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         if self._taker is not None:
             self._hub.let_go(self._taker.let_go())
-        self.ended.set()
 
     # what comes
 
