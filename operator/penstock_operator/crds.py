@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from penstock_operator.rules import PEER_RULES, QUEUE_RULES, Rule
+from penstock_operator.redrive_spec import RedriveSpec
+from penstock_operator.rules import PEER_RULES, QUEUE_RULES, REDRIVE_RULES, Rule
 from penstock_operator.schema import RULES, Schema, filled_in, structural
 from services.store.document import API_VERSION
 from services.store.peer import PeerSpec
@@ -38,6 +39,24 @@ def queue_crd() -> Schema:
 def peer_crd() -> Schema:
     columns = [*_ready_columns(), _column("Protocol", "string", ".spec.protocol")]
     return _crd("Peer", "pp", _document(PeerSpec, PEER_RULES, {}), columns)
+
+
+def redrive_crd() -> Schema:
+    progress = {
+        "startedAt": {
+            "type": "string",
+            "format": "date-time",
+            "description": "what died until then is meant",
+        },
+        "matched": _count("dead letters that were meant when it began"),
+        "moved": _count("of them, those that are messages again"),
+        "remaining": _count("of them, those that are still to be moved"),
+    }
+    columns = [
+        *_ready_columns(),
+        *(_column(name, "integer", f".status.{name.lower()}") for name in ("Matched", "Moved", "Remaining")),
+    ]
+    return _crd("Redrive", "pr", _document(RedriveSpec, REDRIVE_RULES, progress), columns)
 
 
 def _crd(kind: str, short: str, schema: Schema, columns: list[Schema]) -> Schema:
@@ -160,7 +179,7 @@ def files() -> dict[str, str]:
     return {
         f"{crd['spec']['names']['plural']}.yaml": HEAD
         + yaml.dump(crd, Dumper=_Dumper, sort_keys=False, width=110)
-        for crd in (queue_crd(), peer_crd())
+        for crd in (queue_crd(), peer_crd(), redrive_crd())
     }
 
 

@@ -138,3 +138,15 @@ PEER_RULES = (
         "what stands in [ ] must be an IPv6 address, as in [::1]:11311",
     ),
 )
+
+REDRIVE_RULES = (
+    Rule("spec", "self == oldSelf", "a Redrive cannot be changed: apply another one, with another name"),
+    *(
+        Rule(
+            f"spec.{field}",
+            f"bytes(self).size() <= {MAX_NAME_BYTES}",
+            f"a queue's name has 1 to {MAX_NAME_BYTES} octets",
+        )
+        for field in ("source", "target")
+    ),
+)

@@ -68,12 +68,14 @@ class Filter:
     older_than_ms: int = 0  # dead for at least this long
     body: re.Pattern[bytes] | None = None
     ids: tuple[str, ...] = ()
+    died_until_ms: int = 0  # of the store's clock; 0 = whenever
 
     def matches(self, letter: DeadLetter, now_ms: int) -> bool:
         return (
             (not self.reasons or letter.reason in self.reasons)
             and self.origin in letter.origin
             and now_ms - letter.died_ms >= self.older_than_ms
+            and (not self.died_until_ms or letter.died_ms <= self.died_until_ms)
             and (self.body is None or self.body.search(letter.body) is not None)
             and (not self.ids or letter.id in self.ids)
         )
@@ -140,10 +142,11 @@ class DeadLetters:
         more, *told = await self._domain.link.function("dead", [self._key], start, end, count, octets)
         return [DeadLetter.parse(*told[i : i + 3]) for i in range(0, len(told), 3)], not more
 
-    async def redrive(self, ids: list[str], target: Queue | None = None) -> Redriven:
+    async def redrive(self, ids: list[str], target: Queue | None = None, run: str = "") -> Redriven:
         """Moves up to PAGE dead letters back to the end of their queue, or of `target`, each in one step.
 
         In the order of `ids`, and as many as have some 4 MiB: whoever wants all asks again with what is left.
+        run: under which the store counts what is moved (`moved_by`), whatever becomes of the answer.
         Raises DomainMismatch for a target in another domain, QueueUnknown.
         """
         goal = target or self._queue
@@ -154,12 +157,20 @@ class DeadLetters:
         keys = [*self._queue.keys, *goal.keys]
         # Not asked twice: what a lost answer had moved would be told as missing.
         reply = await self._domain.function(
-            "redrive", keys, self._domain.keys.wake_channel, *ids[:PAGE], attempts=1
+            "redrive", keys, self._domain.keys.wake_channel, run, *ids[:PAGE], attempts=1
         )
         if reply == b"GONE":
             raise QueueUnknown
         moved, missing, reason = reply
         return Redriven(moved, missing, refusal(reason) if reason else None)
+
+    async def moved_by(self, run: str) -> int:
+        """How many dead letters a run has moved until now."""
+        return int(await self._domain.link.call("HGET", self._queue.keys[1], f"redrive:{run}") or 0)
+
+    async def forget_run(self, run: str) -> None:
+        """Nobody will ask any more."""
+        await self._domain.link.call("HDEL", self._queue.keys[1], f"redrive:{run}")
 
     async def purge(self, ids: list[str]) -> int:
         """Removes up to PAGE dead letters for good; answers how many there were."""

@@ -25,6 +25,7 @@ from services.store.rqp_binding import DuplicateResult, PeerName, Protocol
 PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 ADDRESS = rf"(?:\[[^\[\]]*\]|[A-Za-z0-9._-]+)(?::(?:{PORT}))?"
 PARTS = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<host>[^:]+))(?::(?P<port>[0-9]+))?")
+MAX_ADDRESSES = 1000
 MAX_ADDRESS = 260  # characters: the longest name of a host, and a port
 NO_ADDRESS = "write an address as host or host:port, as in 10.0.0.7:11311 or [::1]:11311"
 
@@ -95,7 +96,7 @@ class PeerSpec(Document):
 
     protocol: PeerProtocol = Field(description="what it speaks: which edge sends to it, and how")
     addresses: Addresses = Field(
-        max_length=1000,
+        max_length=MAX_ADDRESSES,
         description="host or host:port, of each machine; without a port, that of the protocol: rqp-mca 11311, rqp-cast "
         "11312, ring 8083 (beacons), text 7172 (links)",
         json_schema_extra={

@@ -37,6 +37,7 @@ ACK_LEVEL = re.compile("memory|fsync|replicated:([1-9][0-9]?)")
 NO_ACK_LEVEL = "an ack level is memory, fsync or replicated:<n>"
 MAX_NAME_BYTES = 255
 UNBOUNDED = 0
+WATCHED = {"deletions": "seen"}  # context of documents whose deletion somebody sees: resources of an operator
 
 
 def check_ack_level(level: str) -> str:
@@ -89,7 +90,7 @@ class DeletionPolicy(StrEnum):
 
 def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> DeletionPolicy:
     """Only an operator sees a document go. What the store holds is read as it is."""
-    if policy is not DeletionPolicy.RETAIN and info.context != STORED:
+    if policy is not DeletionPolicy.RETAIN and info.context not in (STORED, WATCHED):
         raise ValueError("must be 'Retain', the only policy that this version keeps")
     return policy
 

@@ -18,15 +18,16 @@ class Authority:
     ca: trustme.CA
 
     @classmethod
-    def create(cls, folder: Path) -> Authority:
+    def create(cls, folder: Path, *names: str) -> Authority:
+        """names: of the server, beside this machine's."""
         authority = cls(folder, trustme.CA())
         authority.ca.cert_pem.write_to_path(str(folder / "ca.pem"))
-        authority.certify_server()
+        authority.certify_server(*names)
         return authority
 
-    def certify_server(self) -> None:
+    def certify_server(self, *names: str) -> None:
         """A new certificate, in the same files."""
-        issued = self.ca.issue_cert("localhost", "127.0.0.1")
+        issued = self.ca.issue_cert("localhost", "127.0.0.1", *names)
         (self.folder / "chain.pem").write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
         issued.private_key_pem.write_to_path(str(self.folder / "key.pem"))
 

@@ -65,13 +65,18 @@ class Etcd:
 
 
 class ApiServer:
-    """Users are known from the start, each with a token. `options` are further flags, or other values of ours."""
+    """Users are known from the start, each with a token. `options` are further flags, or other values of ours.
 
-    def __init__(self, folder: Path, users: Users, options: Mapping[str, str] | None = None) -> None:
+    `names` are those by which it is reached beside loopback.
+    """
+
+    def __init__(
+        self, folder: Path, users: Users, options: Mapping[str, str] | None = None, names: Sequence[str] = ()
+    ) -> None:
         """Raises NotBuilt when a program is missing, with how to get it."""
         self.folder = folder
         self.port = free_port()
-        self._authority = Authority.create(folder)
+        self._authority = Authority.create(folder, *names)
         self._tokens = {user: secrets.token_hex(16) for user in (ADMIN, *users)}
         self._trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
         self.etcd = Etcd(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,10 +16,13 @@ LAST_CHARACTERS = 4000  # of a log, in the reason that is given
 
 
 class Daemon:
-    """`program` with the flags given; its log is <folder>/<its name>.log, one for all its runs."""
+    """`program` with the flags given; its log is <folder>/<its name>.log, one for all its runs.
 
-    def __init__(self, program: str, flags: list[str], folder: Path) -> None:
-        self._command = [program, *flags]
+    `within` are words before it that run it somewhere else, and must not leave it behind when they are killed.
+    """
+
+    def __init__(self, program: str, flags: list[str], folder: Path, within: Sequence[str] = ()) -> None:
+        self._command = [*within, program, *flags]
         self.folder = folder
         self.name = Path(program).name
         self.process: subprocess.Popen[bytes] | None = None

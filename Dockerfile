@@ -1,0 +1,61 @@
+# The images of Penstock, one target each: edge, operator. `make images` builds them.
+#
+# BASE is any image with Python 3.11 or newer as `python3`, its `venv` module, and glibc.
+ARG BASE=docker.io/library/python:3.11.14-slim-bookworm
+
+# A pip of its own puts packages into environments that have none.
+FROM ${BASE} AS pip
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+RUN python3 -m venv /pip && python3 -m venv --without-pip /opt/penstock
+COPY requirements/build.txt /requirements/
+RUN /pip/bin/pip install --require-hashes --only-binary :all: -r /requirements/build.txt
+COPY tools/images/install.sh /usr/local/bin/
+
+FROM pip AS wheel
+WORKDIR /source
+COPY pyproject.toml README.md LICENSE ./
+COPY protos protos
+COPY services services
+COPY operator operator
+RUN /pip/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
+
+# Packages first: they change less often than our code.
+FROM pip AS edge-environment
+COPY requirements/edge.txt /requirements/
+RUN install.sh /requirements/edge.txt
+COPY --from=wheel /wheels /wheels
+RUN install.sh /wheels/*.whl
+
+FROM pip AS operator-environment
+COPY requirements/operator.txt /requirements/
+RUN install.sh /requirements/operator.txt
+COPY --from=wheel /wheels /wheels
+RUN install.sh /wheels/*.whl
+
+# What all images are: one user without rights, and no place to write to but /tmp.
+FROM ${BASE} AS runtime
+RUN groupadd --gid 10001 penstock \
+ && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin penstock \
+ && rm -f /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow-
+# nothing is imported from where a process happens to be, which may be the one place that can be written to
+ENV PATH=/opt/penstock/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp \
+    PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1
+WORKDIR /
+USER 10001:10001
+STOPSIGNAL SIGTERM
+ARG VERSION=unknown
+LABEL org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.vendor="Penstock" \
+      org.opencontainers.image.licenses="Apache-2.0"
+
+FROM runtime AS operator
+LABEL org.opencontainers.image.title="penstock-operator" \
+      org.opencontainers.image.description="Kubernetes operator: Queue, Peer and Redrive resources in a Penstock store"
+COPY --from=operator-environment /opt/penstock /opt/penstock
+ENTRYPOINT ["python", "-m", "penstock_operator"]
+
+FROM runtime AS edge
+LABEL org.opencontainers.image.title="penstock-edge" \
+      org.opencontainers.image.description="The edges of Penstock, and its command line: penstock serve EDGE"
+COPY --from=edge-environment /opt/penstock /opt/penstock
+ENTRYPOINT ["penstock"]

@@ -1,0 +1,182 @@
+"""Sends one message through every edge and receives it again; `helm test` runs this in a pod.
+
+TEST_TMQ=tcp://host:port and so on say where the edges are. tls:// is for those that speak TLS: whose certificate it
+is is not looked at, the message is. REDIS_URL names the store. Queues are made for it, and removed. Ends with 1 if
+anything failed, and says what.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+from protos import pubsub, ring, rqp_mca, tmq
+
+PATIENCE_S = 20.0
+PREFIX = "TEST_"
+BODY = f"one message {secrets.token_hex(8)}".encode()
+
+
+class Failed(Exception):
+    """What the edge did instead."""
+
+
+class Line:
+    """A connection to an edge. Every wait ends after PATIENCE_S."""
+
+    def __init__(self, url: str) -> None:
+        place = urlsplit(url)
+        assert place.hostname
+        assert place.port
+        self._socket = socket.create_connection((place.hostname, place.port), PATIENCE_S)
+        if place.scheme == "tls":
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            self._socket = context.wrap_socket(self._socket, server_hostname=place.hostname)
+        self._stream: BinaryIO = self._socket.makefile("rb")
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        if len(data) < size:
+            raise Failed(f"it closed the connection after {data!r}, {size} octets were due")
+        return data
+
+    def ask(self, request: bytes, size: int) -> bytes:
+        self.send(request)
+        return self.read(size)
+
+    def line(self) -> bytes:
+        line = self._stream.readline()
+        if not line.endswith(b"\n"):
+            raise Failed(f"it closed the connection after {line!r}")
+        return line.rstrip(b"\r\n")
+
+
+def through_tmq(line: Line, name: str) -> bytes:
+    """CREATE, OPEN, ENQ, DNQ, DELETE (tmq.md 2)."""
+    dialect, queue = tmq.Dialect.DOCUMENT, name.encode()
+
+    def done(operation: tmq.Operation, request: bytes) -> None:
+        answer = line.ask(request, tmq.reply_bytes(dialect, operation))
+        if not tmq.parse_status(dialect, operation, answer):
+            raise Failed(f"{operation.name} failed")
+
+    done(tmq.Operation.CREATE, tmq.encode_create(queue))
+    mqid = tmq.parse_mqid(line.ask(tmq.encode_open(queue), tmq.MQID_BYTES))
+    if mqid is None:
+        raise Failed("OPEN failed")
+    done(tmq.Operation.ENQ, tmq.encode_enq(mqid, BODY))
+    length = tmq.parse_length(line.ask(tmq.encode_dnq(mqid), tmq.reply_bytes(dialect, tmq.Operation.DNQ)))
+    if length is None:
+        raise Failed("DNQ found nothing")
+    body = line.read(length)
+    done(tmq.Operation.DELETE, tmq.encode_delete(queue))
+    return body
+
+
+def through_pubsub(line: Line, name: str) -> bytes:
+    """SUBSCRIBE and SEND; the OK to SEND and the MESSAGE come in any order (pubsub.md 2)."""
+    line.send(pubsub.encode_subscribe(b"1", name.encode()))
+    if (answer := line.line()) != b"OK":
+        raise Failed(f"SUBSCRIBE was answered {answer!r}")
+    line.send(pubsub.encode_send(name.encode(), BODY))
+    answers = {line.line(), line.line()}
+    messages = [answer for answer in answers if answer.startswith(b"MESSAGE 1 ")]
+    if b"OK" not in answers or not messages:
+        raise Failed(f"SEND was answered {answers!r}")
+    return messages[0].removeprefix(b"MESSAGE 1 ")
+
+
+def through_ring(line: Line, name: str) -> bytes:
+    """create_queue, push, pull, destroy_queue at the client port (ring.md 5.2)."""
+    queue = name.encode()
+    echo = ring.echo_of(b"helm test", queue)
+
+    def ask(request: ring.ClientRequest) -> bytes:
+        head = ring.parse_reply(line.ask(ring.encode_request(request), ring.HEAD_BYTES))
+        said = line.read(head.size)
+        if head.operation is not ring.Operation.OK:
+            raise Failed(f"{type(request).__name__} was answered {said!r}")
+        return said
+
+    ask(ring.Create(echo, queue))
+    ask(ring.Push(echo, queue, [ring.encode_record(BODY)]))
+    body = ask(ring.Pull(echo, queue, 1))
+    ask(ring.Destroy(echo, queue))
+    return body
+
+
+def through_rqp(line: Line, name: str) -> bytes:
+    """AVAILABLE_REQUEST, and a RELIABLE message (rqp_mca.md 2): RQP only brings them, so it is taken from the store."""
+    profile, number = rqp_mca.Profile.PACKED, secrets.randbits(32)
+    penstock("queue", "create", name, "--bindings-rqp-mca-queue-id", str(number))
+    try:
+        for request, confirm in (
+            (
+                rqp_mca.encode_available_request(profile, number),
+                rqp_mca.encode_available_confirm(profile, number),
+            ),
+            (
+                rqp_mca.encode_data(profile, number, rqp_mca.MessageType.RELIABLE, BODY),
+                rqp_mca.encode_data_confirm(profile),
+            ),
+        ):
+            if (answer := line.ask(request, len(confirm))) != confirm:
+                raise Failed(f"{request!r} was answered {answer!r}")
+        return penstock("get", name)
+    finally:
+        penstock("queue", "delete", name, "--yes")
+
+
+def penstock(*words: str) -> bytes:
+    """What a command prints."""
+    command = [sys.executable, "-m", "services.cli.main", *words]
+    done = subprocess.run(command, capture_output=True, timeout=2 * PATIENCE_S)
+    if done.returncode:
+        raise Failed(f"penstock {' '.join(words)}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout.removesuffix(b"\n")
+
+
+WAYS: dict[str, Callable[[Line, str], bytes]] = {
+    "TMQ": through_tmq,
+    "PUBSUB": through_pubsub,
+    "RING": through_ring,
+    "RQP": through_rqp,
+}
+
+
+def exchange(edge: str, url: str) -> str:
+    """'' or what went wrong."""
+    if edge not in WAYS:
+        return "this script does not know how it is spoken to: leave out its helmTest"
+    try:
+        body = WAYS[edge](Line(url), f"helm-test-{secrets.token_hex(8)}")
+    except (Failed, OSError, ValueError) as error:
+        return str(error) or repr(error)
+    return "" if body == BODY else f"{BODY!r} came back as {body!r}"
+
+
+def main() -> int:
+    places = {name.removeprefix(PREFIX): url for name, url in os.environ.items() if name.startswith(PREFIX)}
+    failures = 0
+    for edge, url in sorted(places.items()):
+        wrong = exchange(edge, url)
+        failures += bool(wrong)
+        print(f"{edge.lower()} at {url}: {wrong or 'sent and received'}", flush=True)
+    if not places:
+        print(f"no edge to test: {PREFIX}<EDGE> names none")
+    return 1 if failures or not places else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Starts the store's server: its users into a file in memory, then the server in this process's place.
+# FILES: where redis.conf and edge.acl are; USERS: the file that is written; words are further settings.
+set -eu
+umask 077
+files=${FILES:-/etc/redis}
+users=${USERS:-/tmp/users.acl}
+for password in "$ADMIN_PASSWORD" "$EDGE_PASSWORD"; do
+  case $password in
+    '' | *[!A-Za-z0-9_.~-]*) echo "passwords have letters, digits and _.~- only, and are not empty" >&2; exit 2 ;;
+  esac
+done
+{
+  echo "user default reset off"
+  echo "user probe reset on nopass +ping"
+  echo "user admin reset on >$ADMIN_PASSWORD ~* &* +@all"
+  echo "user edge $(cat "$files/edge.acl") >$EDGE_PASSWORD"
+} > "$users"
+unset ADMIN_PASSWORD EDGE_PASSWORD password
+server=$(command -v valkey-server || command -v redis-server)
+exec "$server" "$files/redis.conf" --aclfile "$users" "$@"

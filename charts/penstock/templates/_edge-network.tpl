@@ -1,0 +1,130 @@
+{{/* How an edge is reached: Services, and the NetworkPolicy. */}}
+
+{{- define "penstock.edge.servicePorts" -}}
+{{- range $port, $its := .edge.ports }}
+{{- if and (ne (toString $its.enabled) "false") (ne (toString $its.expose) "false") }}
+- name: {{ $port }}
+  port: {{ $its.servicePort | default $its.port }}
+  targetPort: {{ $port }}
+  protocol: {{ $its.protocol | default "TCP" }}
+  {{- with $its.nodePort }}
+  nodePort: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Its labels are copied to EndpointSlices, by which operators find it. */}}
+{{- define "penstock.edge.service" -}}
+{{- $labels := dict "penstock.dev/store" (include "penstock.fullname" .root) -}}
+{{- if .edge.service.discover }}{{ $_ := set $labels "penstock.dev/discover" "true" }}{{ end -}}
+{{- include "penstock.overlay" (list $labels .edge.service.labels) -}}
+apiVersion: v1
+kind: Service
+{{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name "labels" $labels "annotations" .edge.service.annotations) }}
+spec:
+  type: {{ .edge.service.type }}
+  selector:
+    {{- .selector | nindent 4 }}
+  {{- range $field := list "clusterIP" "loadBalancerIP" "loadBalancerClass" "externalTrafficPolicy" "internalTrafficPolicy" "ipFamilyPolicy" "sessionAffinity" }}
+  {{- with get $.edge.service $field }}
+  {{ $field }}: {{ . | quote }}
+  {{- end }}
+  {{- end }}
+  {{- range $field := list "loadBalancerSourceRanges" "ipFamilies" }}
+  {{- with get $.edge.service $field }}
+  {{ $field }}: {{ toJson . }}
+  {{- end }}
+  {{- end }}
+  ports:
+    {{- include "penstock.edge.servicePorts" . | trim | nindent 4 }}
+    {{- if eq .edge.service.type "ClusterIP" }}
+    - {name: health, port: {{ .edge.healthPort }}, targetPort: health}
+    {{- end }}
+{{- end }}
+
+{{/* Pods are in it as soon as they have an address: peers look for each other before anybody is ready. */}}
+{{- define "penstock.edge.peers" -}}
+{{- if .edge.peersService -}}
+apiVersion: v1
+kind: Service
+{{ include "penstock.metadata" (dict "root" .root "name" (printf "%s-peers" .fullname) "component" .name) }}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector:
+    {{- .selector | nindent 4 }}
+  ports:
+    {{- include "penstock.edge.servicePorts" (dict "edge" (dict "ports" (include "penstock.edge.plainPorts" . | fromJson))) | trim | nindent 4 }}
+{{- end }}
+{{- end }}
+
+{{/* A headless Service has no ports but the pods' own. */}}
+{{- define "penstock.edge.plainPorts" -}}
+{{- $ports := deepCopy .edge.ports -}}
+{{- range $port := $ports -}}
+{{- $_ := unset $port "nodePort" -}}{{- $_ := unset $port "servicePort" -}}
+{{- end -}}
+{{- toJson $ports -}}
+{{- end }}
+
+{{/* The ports of one audience, as a NetworkPolicy has them: (list edge audience). */}}
+{{- define "penstock.edge.openPorts" -}}
+{{- range (index . 0).ports }}
+{{- if and (ne (toString .enabled) "false") (eq (.audience | default "clients") (index $ 1)) }}
+- {port: {{ .port }}, protocol: {{ .protocol | default "TCP" }}}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.edge.network" -}}
+{{- if .root.Values.networkPolicy.enabled -}}
+{{- $clients := include "penstock.edge.openPorts" (list .edge "clients") | trim -}}
+{{- $peers := include "penstock.edge.openPorts" (list .edge "peers") | trim -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+{{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
+spec:
+  podSelector:
+    matchLabels:
+      {{- .selector | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+  ingress:
+    {{- if or $clients .edge.portRanges }}
+    - ports:
+        {{- with $clients }}{{ . | nindent 8 }}{{ end }}
+        {{- range .edge.portRanges }}
+        - {{ toJson . }}
+        {{- end }}
+      {{- with .edge.networkPolicy.from | default .root.Values.networkPolicy.clientsFrom }}
+      from:
+        {{- toYaml . | nindent 8 }}
+        - podSelector:
+            matchLabels:
+              {{- include "penstock.selector" (list $.root "test") | nindent 14 }}
+      {{- end }}
+    {{- end }}
+    {{- with $peers }}
+    - ports:
+        {{- . | nindent 8 }}
+      from:
+        - podSelector:
+            matchLabels:
+              {{- $.selector | nindent 14 }}
+        {{- with $.edge.networkPolicy.peersFrom }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    {{- end }}
+    - ports:
+        - port: {{ .edge.healthPort }}
+      {{- with .root.Values.networkPolicy.metricsFrom }}
+      from:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+  egress:
+    {{- include "penstock.storeEgress" .root | nindent 4 }}
+    {{- with .edge.networkPolicy.egress }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,89 @@
+{{/* How many pods of an edge there are, and how many may be away. */}}
+
+{{- define "penstock.edge.pdb" -}}
+{{- if .edge.pdb.enabled -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+{{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
+spec:
+  {{- if ne .edge.pdb.minAvailable nil }}
+  minAvailable: {{ .edge.pdb.minAvailable }}
+  {{- else }}
+  maxUnavailable: {{ .edge.pdb.maxUnavailable }}
+  {{- end }}
+  unhealthyPodEvictionPolicy: {{ .edge.pdb.unhealthyPodEvictionPolicy }}
+  selector:
+    matchLabels:
+      {{- .selector | nindent 6 }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.edge.autoscaling" -}}
+{{- if eq .edge.autoscaling.type "hpa" }}
+{{- include "penstock.edge.hpa" . }}
+{{- else if eq .edge.autoscaling.type "keda" }}
+{{- include "penstock.edge.keda" . }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.edge.hpa" -}}
+{{- $own := .edge.autoscaling -}}
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+{{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: {{ .edge.workload }}, name: {{ .fullname }}}
+  minReplicas: {{ $own.minReplicas }}
+  maxReplicas: {{ $own.maxReplicas }}
+  metrics:
+    {{- range $resource, $percent := dict "cpu" $own.hpa.targetCPUUtilizationPercentage "memory" $own.hpa.targetMemoryUtilizationPercentage }}
+    {{- if $percent }}
+    - type: Resource
+      resource: {name: {{ $resource }}, target: {type: Utilization, averageUtilization: {{ $percent }}}}
+    {{- end }}
+    {{- end }}
+    {{- with $own.hpa.metrics }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with $own.behavior }}
+  behavior:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* By what waits or is connected, never by a stream's lag, which leaves out what is in flight. */}}
+{{- define "penstock.edge.keda" -}}
+{{- $own := .edge.autoscaling -}}
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+{{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: {{ .edge.workload }}, name: {{ .fullname }}}
+  minReplicaCount: {{ $own.minReplicas }}
+  maxReplicaCount: {{ $own.maxReplicas }}
+  pollingInterval: {{ $own.keda.pollingInterval }}
+  cooldownPeriod: {{ $own.keda.cooldownPeriod }}
+  {{- with $own.behavior }}
+  advanced:
+    horizontalPodAutoscalerConfig:
+      behavior:
+        {{- toYaml . | nindent 8 }}
+  {{- end }}
+  triggers:
+    {{- with $own.keda.serverAddress }}
+    - type: prometheus
+      metadata:
+        serverAddress: {{ . | quote }}
+        query: {{ tpl $own.keda.query (dict "edge" $.name "namespace" $.root.Release.Namespace "store" (include "penstock.fullname" $.root) "Template" $.root.Template) | quote }}
+        threshold: {{ $own.keda.threshold | quote }}
+        {{- with $own.keda.activationThreshold }}
+        activationThreshold: {{ . | quote }}
+        {{- end }}
+      {{- with $own.keda.authenticationRef }}
+      authenticationRef: {name: {{ . }}}
+      {{- end }}
+    {{- end }}
+    {{- with $own.keda.triggers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+{{- end }}

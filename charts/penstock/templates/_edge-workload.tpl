@@ -1,0 +1,172 @@
+{{/* The Deployment or StatefulSet of an edge. */}}
+
+{{- define "penstock.edge.workload" -}}
+apiVersion: apps/v1
+kind: {{ .edge.workload }}
+{{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
+spec:
+  {{- if eq .edge.autoscaling.type "none" }}
+  replicas: {{ .edge.replicas }}
+  {{- end }}
+  revisionHistoryLimit: {{ .edge.revisionHistoryLimit }}
+  {{- if eq .edge.workload "StatefulSet" }}
+  serviceName: {{ .fullname }}{{ if .edge.peersService }}-peers{{ end }}
+  podManagementPolicy: Parallel
+  {{- end }}
+  {{- with include "penstock.edge.strategy" . | trim }}
+  {{ ternary "updateStrategy" "strategy" (eq $.edge.workload "StatefulSet") }}:
+    {{- . | nindent 4 }}
+  {{- end }}
+  selector:
+    matchLabels:
+      {{- .selector | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- include "penstock.labels" (list .root .name .edge.podLabels) | nindent 8 }}
+        penstock.dev/edge: {{ .name }}
+      annotations:
+        checksum/config: {{ include "penstock.edge.file" . | sha256sum }}
+        checksum/store: {{ include "penstock.storeChecksum" .root }}
+        kubectl.kubernetes.io/default-container: edge
+        {{- with merge (dict) .edge.podAnnotations .root.Values.commonAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      {{- include "penstock.edge.pod" . | nindent 6 }}
+{{- end }}
+
+{{/* On the node's network two pods of a node would want the same ports: the old one goes first. */}}
+{{- define "penstock.edge.strategy" -}}
+{{- if .edge.strategy }}
+{{- toYaml .edge.strategy }}
+{{- else if eq .edge.workload "Deployment" }}
+type: RollingUpdate
+rollingUpdate: {{ ternary "{maxSurge: 0, maxUnavailable: 1}" "{maxSurge: 1, maxUnavailable: 0}" .edge.hostNetwork }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.edge.pod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ include "penstock.edge.grace" . }}
+{{- with include "penstock.pullSecrets" .root | trim }}
+{{ . }}
+{{- end }}
+{{- if .edge.hostNetwork }}
+hostNetwork: true
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+{{ include "penstock.podSecurity" . }}
+{{- with include "penstock.placement" .edge | trim }}
+{{ . }}
+{{- end }}
+{{- with .edge.topologySpread }}
+topologySpreadConstraints:
+  {{- range . }}
+  - {{- toYaml . | nindent 4 }}
+    labelSelector:
+      matchLabels:
+        {{- $.selector | nindent 8 }}
+  {{- end }}
+{{- end }}
+{{- with .edge.initContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+containers:
+  - name: edge
+    image: {{ include "penstock.image" (list .root .edge.image) }}
+    imagePullPolicy: {{ .edge.image.pullPolicy }}
+    args: [serve, {{ .name }}]
+    {{- include "penstock.containerSecurity" . | nindent 4 }}
+    env:
+      {{- include "penstock.edge.env" . | trim | nindent 6 }}
+    {{- with .edge.extraEnvFrom }}
+    envFrom:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    ports:
+      {{- range $port, $its := .edge.ports }}
+      {{- if ne (toString $its.enabled) "false" }}
+      - {name: {{ $port }}, containerPort: {{ $its.port }}, protocol: {{ $its.protocol | default "TCP" }}}
+      {{- end }}
+      {{- end }}
+      - {name: health, containerPort: {{ .edge.healthPort }}}
+    startupProbe:
+      {{- include "penstock.edge.probe" (list "/healthz" .edge.probes.startup) | nindent 6 }}
+    readinessProbe:
+      {{- include "penstock.edge.probe" (list "/readyz" .edge.probes.readiness) | nindent 6 }}
+    livenessProbe:
+      {{- include "penstock.edge.probe" (list "/healthz" .edge.probes.liveness) | nindent 6 }}
+    {{- if .edge.drain.preStopSleepSeconds }}
+    lifecycle:
+      preStop:
+        sleep:
+          seconds: {{ .edge.drain.preStopSleepSeconds }}
+    {{- end }}
+    resources:
+      {{- toYaml .edge.resources | nindent 6 }}
+    volumeMounts:
+      {{- include "penstock.edge.mounts" . | nindent 6 }}
+  {{- with .edge.extraContainers }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+volumes:
+  {{- include "penstock.edge.volumes" . | nindent 2 }}
+{{- end }}
+
+{{- define "penstock.edge.probe" -}}
+{{- $probe := dict "httpGet" (dict "path" (index . 0) "port" "health") -}}
+{{- include "penstock.overlay" (list $probe (index . 1)) -}}
+{{- toYaml $probe }}
+{{- end }}
+
+{{/* Those that others refer to come first. */}}
+{{- define "penstock.edge.env" -}}
+{{- range $variable, $field := dict "POD_NAME" "metadata.name" "POD_NAMESPACE" "metadata.namespace" "POD_IP" "status.podIP" "HOST_IP" "status.hostIP" }}
+- name: {{ $variable }}
+  valueFrom: {fieldRef: {fieldPath: {{ $field }}}}
+{{- end }}
+{{- if .edge.peersService }}
+- name: PEERS_SERVICE
+  value: {{ .fullname }}-peers.{{ .root.Release.Namespace }}.svc.{{ .root.Values.clusterDomain }}
+{{- end }}
+- name: PENSTOCK_CONFIG
+  value: /etc/penstock/penstock.yaml
+{{- include "penstock.storeEnv" (list .root "edge") }}
+{{- range $variable, $value := .edge.env }}
+- name: {{ $variable }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- with .edge.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.edge.mounts" -}}
+- {name: config, mountPath: /etc/penstock/penstock.yaml, subPath: penstock.yaml, readOnly: true}
+- {name: tmp, mountPath: /tmp}
+{{- if .edge.tls.secretName }}
+- {name: tls, mountPath: /etc/penstock/tls, readOnly: true}
+{{- end }}
+{{- include "penstock.storeMounts" .root }}
+{{- with .edge.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.edge.volumes" -}}
+- name: config
+  configMap: {name: {{ .fullname }}}
+- name: tmp
+  emptyDir: {}
+{{- with .edge.tls.secretName }}
+- name: tls
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- include "penstock.storeVolumes" .root }}
+{{- with .edge.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,143 @@
+{{- define "penstock.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{/* 40: the longest thing that is put behind it has 22 characters, and a name may have 63. */}}
+{{- define "penstock.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else if contains (include "penstock.name" .) .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "penstock.name" .) | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* What never changes of a component's pods: (list $ component). */}}
+{{- define "penstock.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ include "penstock.name" $root }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* (list $ component), and labels of the object's own as a third. */}}
+{{- define "penstock.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "penstock.selector" (list $root (index . 1)) }}
+{{- include "penstock.morelabels" . }}
+{{- end }}
+
+{{- define "penstock.morelabels" -}}
+{{- $root := index . 0 }}
+app.kubernetes.io/part-of: penstock
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- if gt (len .) 2 }}
+{{- with index . 2 }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The head of every object: (dict "root" $ "name" .. "component" .. "labels" .. "annotations" .. "clusterwide" bool "namespace" ..). */}}
+{{- define "penstock.metadata" -}}
+metadata:
+  name: {{ .name }}
+  {{- if not .clusterwide }}
+  namespace: {{ .namespace | default .root.Release.Namespace }}
+  {{- end }}
+  labels:
+    {{- include "penstock.labels" (list .root .component (.labels | default dict)) | nindent 4 }}
+  {{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* (list $ image): global.imageRegistry is in place of its own. */}}
+{{- define "penstock.image" -}}
+{{- $root := index . 0 -}}{{- $image := index . 1 -}}
+{{- $registry := $root.Values.global.imageRegistry | default $image.registry -}}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{ $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default $root.Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{- define "penstock.pullSecrets" -}}
+{{- with .Values.global.imagePullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Pod Security "restricted". */}}
+{{- define "penstock.podSecurity" -}}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 10001
+  runAsGroup: 10001
+  fsGroup: 10001
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile:
+    type: RuntimeDefault
+{{- end }}
+
+{{- define "penstock.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  runAsNonRoot: true
+  capabilities:
+    drop: [ALL]
+{{- end }}
+
+{{/* Where pods of a component go: what stands under these names of its values. */}}
+{{- define "penstock.placement" -}}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* Lays one map over another, which is changed, at every depth: (list onto over). Sprig's own takes false for nothing. */}}
+{{- define "penstock.overlay" -}}
+{{- $onto := index . 0 -}}
+{{- range $key, $value := index . 1 -}}
+{{- if and (kindIs "map" $value) (kindIs "map" (get $onto $key)) -}}
+{{- include "penstock.overlay" (list (get $onto $key) $value) -}}
+{{- else -}}
+{{- $_ := set $onto $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Namespaces that the operator watches, beside `*`: words. */}}
+{{- define "penstock.watched" -}}
+{{- .Values.operator.watch.namespaces | default (list .Release.Namespace) | uniq | join " " }}
+{{- end }}
+
+{{- define "penstock.operatorAccount" -}}
+{{- if .Values.operator.serviceAccount.create -}}
+{{- .Values.operator.serviceAccount.name | default (printf "%s-operator" (include "penstock.fullname" .)) }}
+{{- else -}}
+{{- .Values.operator.serviceAccount.name | default "default" }}
+{{- end }}
+{{- end }}

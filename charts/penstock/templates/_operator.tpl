@@ -1,0 +1,49 @@
+{{/* What the operator and the hook before an uninstall have in common. */}}
+
+{{/* Names of what belongs to no namespace: two releases of one name may be in two of them. (list $ suffix) */}}
+{{- define "penstock.clustername" -}}
+{{- $root := index . 0 -}}
+{{- printf "%s-%s-%s" $root.Release.Namespace (include "penstock.fullname" $root) (index . 1) }}
+{{- end }}
+
+{{- define "penstock.operator.namespaces" -}}
+{{- if .Values.operator.watch.allNamespaces }}*{{ else }}{{ include "penstock.watched" . | replace " " "," }}{{ end }}
+{{- end }}
+
+{{/* Rules in every watched namespace, and their binding: (dict "root" $ "name" .. "account" .. "rules" yaml "hook" bool). */}}
+{{- define "penstock.operator.grant" -}}
+{{- $ := . -}}
+{{- $everywhere := .root.Values.operator.watch.allNamespaces -}}
+{{- range $namespace := ternary (list "") (splitList " " (include "penstock.watched" .root)) $everywhere }}
+{{- $name := ternary (include "penstock.clustername" (list $.root $.name)) (printf "%s-%s" (include "penstock.fullname" $.root) $.name) $everywhere }}
+{{- if and $namespace (ne $namespace $.root.Release.Namespace) }}{{ $name = include "penstock.clustername" (list $.root $.name) }}{{ end }}
+{{- $head := dict "root" $.root "name" $name "component" "operator" "clusterwide" $everywhere "namespace" $namespace "annotations" $.annotations }}
+---
+{{ include "penstock.role" (dict "head" $head "rules" $.rules "account" $.account) }}
+{{- end }}
+{{- end }}
+
+{{/* A Role or ClusterRole with its binding: (dict "head" .. "rules" yaml "account" ..). */}}
+{{- define "penstock.role" -}}
+{{- $kind := ternary "ClusterRole" "Role" (.head.clusterwide | default false) -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}
+{{ include "penstock.metadata" .head }}
+rules:
+  {{- .rules | trim | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}Binding
+{{ include "penstock.metadata" .head }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: {{ $kind }}, name: {{ .head.name }}}
+subjects:
+  - {kind: ServiceAccount, name: {{ .account }}, namespace: {{ .head.root.Release.Namespace }}}
+{{- end }}
+
+{{- define "penstock.operator.env" -}}
+- name: POD_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+- {name: PENSTOCK_OPERATOR_NAMESPACES, value: {{ include "penstock.operator.namespaces" . | quote }}}
+- {name: PENSTOCK_OPERATOR_LOG_LEVEL, value: {{ .Values.log.level }}}
+- {name: PENSTOCK_OPERATOR_LOG_FORMAT, value: {{ .Values.log.format }}}
+{{- end }}

@@ -1,0 +1,103 @@
+{{/* How processes reach the store: a store of our own, whose passwords the chart keeps, or one outside, by URL. */}}
+
+{{- define "penstock.redisSecret" -}}
+{{- .Values.redis.auth.existingSecret | default (printf "%s-redis" (include "penstock.fullname" .)) }}
+{{- end }}
+
+{{- define "penstock.storeSecret" -}}
+{{- .Values.externalRedis.existingSecret | default (printf "%s-store" (include "penstock.fullname" .)) }}
+{{- end }}
+
+{{/* A password of the Secret: what the values say, else what it was, else a new one; the same all over a rendering. */}}
+{{- define "penstock.password" -}}
+{{- $root := index . 0 -}}{{- $key := index . 1 -}}
+{{- $made := get $root.Values.redis.auth "made" | default dict -}}
+{{- if not (hasKey $made $key) -}}
+{{- $kept := lookup "v1" "Secret" $root.Release.Namespace (include "penstock.redisSecret" $root) | default dict -}}
+{{- $was := index ($kept.data | default dict) $key | default "" | b64dec -}}
+{{- $_ := set $made $key (index . 2 | default $was | default (randAlphaNum 32)) -}}
+{{- $_ := set $root.Values.redis.auth "made" $made -}}
+{{- end -}}
+{{- get $made $key }}
+{{- end }}
+
+{{/* Variables by which a process reaches the store: (list $ "edge" or "admin"). */}}
+{{- define "penstock.storeEnv" -}}
+{{- $root := index . 0 -}}{{- $who := index . 1 -}}
+{{- if $root.Values.redis.enabled }}
+- name: STORE_PASSWORD
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "penstock.redisSecret" $root }}
+      key: {{ $who }}-password
+- name: REDIS_URL
+  value: redis://{{ $who }}:$(STORE_PASSWORD)@{{ include "penstock.fullname" $root }}-redis:{{ $root.Values.redis.service.port }}/0
+{{- else }}
+- name: REDIS_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "penstock.storeSecret" $root }}
+      key: {{ ternary $root.Values.externalRedis.adminUrlKey $root.Values.externalRedis.urlKey (eq $who "admin") }}
+{{- end }}
+{{- end }}
+
+{{/* Pods begin anew when what is in the chart's own Secret changes. */}}
+{{- define "penstock.storeChecksum" -}}
+{{- if .Values.redis.enabled -}}
+{{- include "penstock.redisPasswords" . | sha256sum }}
+{{- else -}}
+{{- toJson .Values.externalRedis | sha256sum }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.redisPasswords" -}}
+{{- if not .Values.redis.auth.existingSecret }}
+admin-password: {{ include "penstock.password" (list . "admin-password" .Values.redis.auth.adminPassword) | quote }}
+edge-password: {{ include "penstock.password" (list . "edge-password" .Values.redis.auth.edgePassword) | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.storeMounts" -}}
+{{- if and (not .Values.redis.enabled) .Values.externalRedis.tls.existingSecret }}
+- name: store-tls
+  mountPath: /etc/penstock/store-tls
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "penstock.storeVolumes" -}}
+{{- if and (not .Values.redis.enabled) .Values.externalRedis.tls.existingSecret }}
+- name: store-tls
+  secret:
+    secretName: {{ .Values.externalRedis.tls.existingSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+
+{{/* Rules of NetworkPolicies by which a pod reaches the store and name servers. */}}
+{{- define "penstock.storeEgress" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+  {{- with .Values.networkPolicy.dnsTo }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- if .Values.redis.enabled }}
+- ports:
+    - port: {{ .Values.redis.service.port }}
+  to:
+    - podSelector:
+        matchLabels:
+          {{- include "penstock.selector" (list . "redis") | nindent 10 }}
+{{- else }}
+- ports:
+    {{- range .Values.networkPolicy.storePorts }}
+    - port: {{ . }}
+    {{- end }}
+  {{- with .Values.networkPolicy.storeTo }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- end }}

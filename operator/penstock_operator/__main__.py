@@ -1,0 +1,38 @@
+"""`python -m penstock_operator`: the operator. `python -m penstock_operator uninstall`: before its chart goes."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+import uvloop
+
+from penstock_operator import uninstall
+from penstock_operator.run import run
+from penstock_operator.settings import SettingsError, load
+from services.kit import layers, logs
+from services.kit.settings import LogSettings
+
+EXIT_UNUSABLE = 2
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="penstock_operator", description=__doc__)
+    commands = parser.add_subparsers(dest="command")
+    uninstall.add_arguments(commands.add_parser("uninstall", help=uninstall.__doc__))
+    told = parser.parse_args(words)
+    try:
+        settings = load()
+        logs.configure(LogSettings(level=settings.log_level, format=settings.log_format))
+        work = uninstall.run(told) if told.command == "uninstall" else run(settings)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(work)
+    except (SettingsError, layers.SettingsError) as error:
+        print(f"penstock: {error}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

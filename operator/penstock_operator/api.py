@@ -1,0 +1,138 @@
+"""The few calls of the Kubernetes API that the operator makes itself; kopf watches, and has no client for others.
+
+Statuses are applied by the server (server-side apply): conditions of others stay, and what says the same again changes
+nothing. Whoever has the name meanwhile is another object: its uid is told along, and the call refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from penstock_operator.resources import SINGULAR, Kind, Resource
+from services.store.document import API_VERSION
+
+FIELD_MANAGER = "penstock-operator"
+TIMEOUT_S = 30.0
+CONNECTIONS = 16
+PAGE = 500  # objects of a list in one answer
+
+PATHS = {
+    Kind.QUEUE: f"/apis/{API_VERSION}",
+    Kind.PEER: f"/apis/{API_VERSION}",
+    Kind.REDRIVE: f"/apis/{API_VERSION}",
+    Kind.SLICE: "/apis/discovery.k8s.io/v1",
+}
+APPLY = "application/apply-patch+yaml"  # JSON is YAML
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where the API server is, and how it knows us."""
+
+    server: str  # URL
+    headers: Mapping[str, str]
+    trust: ssl.SSLContext
+
+
+class ApiError(Exception):
+    """The API server refused, or did not answer (status 0)."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Api:
+    def __init__(self, log_in: Callable[[], Access]) -> None:
+        """log_in is asked again when the server does not know us any more: tokens of pods are renewed."""
+        self._log_in = log_in
+        self._access = log_in()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def apply_status(self, resource: Resource, status: Mapping[str, Any]) -> Resource:
+        """The resource as it is then. Raises ApiError: 404 if it is gone, 409 if another one has its name."""
+        kind, namespace, name = resource.key
+        document = {
+            "apiVersion": API_VERSION,
+            "kind": SINGULAR[kind],
+            "metadata": {"name": name, "namespace": namespace, "uid": resource.uid},
+            "status": status,
+        }
+        path = f"{PATHS[kind]}/namespaces/{namespace}/{kind}/{name}/status"
+        return Resource.read(kind, await self.apply(path, document))
+
+    async def apply(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Makes it or changes it, whoever else wrote its fields. Raises ApiError."""
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        return await self.call("PATCH", path, document, query, APPLY)
+
+    async def list(
+        self, kind: Kind, namespace: str = "", selector: str = ""
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Every object of the namespace, or of the cluster. Raises ApiError."""
+        path = PATHS[kind] + (f"/namespaces/{namespace}" if namespace else "") + f"/{kind}"
+        query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
+        while True:
+            page = await self.call("GET", path, query=query)
+            for item in page["items"]:
+                yield item
+            if not page["metadata"].get("continue"):
+                return
+            query["continue"] = page["metadata"]["continue"]
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        document: Any = None,
+        query: Mapping[str, str] | None = None,
+        content: str = "application/json",
+    ) -> dict[str, Any]:
+        """What is answered. Raises ApiError."""
+        try:
+            return await self._call(method, path, document, query, content)
+        except ApiError as error:
+            if error.status != 401:
+                raise
+            self._access = self._log_in()
+            return await self._call(method, path, document, query, content)
+
+    async def _call(
+        self, method: str, path: str, document: Any, query: Mapping[str, str] | None, content: str
+    ) -> dict[str, Any]:
+        headers = {**self._access.headers, "Accept": "application/json", "Content-Type": content}
+        data = None if document is None else json.dumps(document)
+        url = self._access.server.rstrip("/") + path
+        try:
+            async with self._client().request(
+                method, url, data=data, params=query, headers=headers, ssl=self._access.trust
+            ) as answer:
+                told = await answer.json(content_type=None)
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise ApiError(0, f"the API server does not answer: {error!r}") from error
+        if answer.status >= 400:
+            message = told.get("message") if isinstance(told, dict) else None
+            raise ApiError(answer.status, message or f"the API server answered {answer.status}")
+        return dict(told)
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=CONNECTIONS),
+                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            await asyncio.sleep(0)  # transports of TLS close in the next turn of the loop

@@ -1,0 +1,199 @@
+"""The operator's heart: what is heard of the cluster and of the store becomes work, and work becomes verdicts.
+
+    watches, lists ─► Mirror ─► Work ─► Queues, Peers, Redrives ─► store, statuses
+    store          ─► StoreWatch ─┘
+
+Everything depends on how things are now, never on what happened: a look may be made at any time, and twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from penstock_operator.api import Api, ApiError
+from penstock_operator.conditions import Ready, Reason, Verdict
+from penstock_operator.declared import read_queue
+from penstock_operator.events import Recorder
+from penstock_operator.metrics import Metrics
+from penstock_operator.mirror import Mirror
+from penstock_operator.peers import ALL, Peers
+from penstock_operator.queues import Queues
+from penstock_operator.redrives import Redrives
+from penstock_operator.removing import Farewell, Removing
+from penstock_operator.resources import Key, Kind, Resource
+from penstock_operator.rivals import Claimants
+from penstock_operator.rqprc import Rqprc
+from penstock_operator.settings import OperatorSettings
+from penstock_operator.statuses import Statuses
+from penstock_operator.store_watch import StoreWatch
+from penstock_operator.work import Work
+from services.store import Store
+from services.store.errors import DatasetLost
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 5.0  # a redrive that could not go on
+
+
+class Control:
+    def __init__(self, settings: OperatorSettings, store: Store, api: Api, metrics: Metrics) -> None:
+        self.mirror = Mirror()
+        self.metrics = metrics
+        self.watched = settings.watched
+        self.work = Work(self._look, self._failed)
+        self._claimants = Claimants()
+        self._recorder = Recorder(api, metrics)
+        self.statuses = Statuses(api, self._recorder, self.mirror, metrics)
+        self.store_watch = StoreWatch(store, self.look_at_all, metrics, accept_loss=settings.accept_loss)
+        self._peers = Peers(
+            store,
+            self.mirror,
+            self.statuses,
+            Rqprc(api, settings.own_namespace, settings.rqprc_configmap),
+            metrics,
+            own_store=settings.store,
+            watches=self._watches,
+            on_change=self._peers_changed,
+        )
+        self._queues = Queues(store, self._claimants, lambda: self._peers.names, self._watches, self.work.add)
+        self._removing = Removing(store, settings.delete_timeout_s)
+        self._redrives = Redrives(
+            store, self.statuses, self.mirror, metrics, lambda key: self.work.add_after(key, AGAIN_S)
+        )
+
+    def _watches(self, namespace: str) -> bool:
+        return not self.watched or namespace in self.watched
+
+    async def run(self) -> None:
+        """Until it is cancelled. `first` list must be there: a Queue that is not known yet may be the oldest."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.store_watch.run())
+                group.create_task(self.work.run())
+        finally:
+            await self._redrives.close()
+
+    # what is heard
+
+    def heard(self, resource: Resource) -> None:
+        """It is there, or another one than before."""
+        self.mirror.is_there(resource)
+        known = self.mirror.get(resource.key)
+        if known is None:
+            return
+        if resource.key.kind is Kind.QUEUE:
+            self._claim(known)
+        self.work.add(_work_of(resource.key))
+
+    def seen(self, resource: Resource) -> None:
+        """Nothing of it that matters is another, but its status may be."""
+        self.mirror.is_there(resource)
+
+    def gone(self, resource: Resource) -> None:
+        self.mirror.is_gone(resource)
+        key = resource.key
+        if self.mirror.get(key) is not None:  # another one has its name already
+            return
+        if key.kind is Kind.QUEUE:
+            self._add(self._claimants.put(key, None))
+        if key.kind is Kind.REDRIVE:
+            self._redrives.stop(resource)
+        if key.kind in (Kind.PEER, Kind.SLICE):
+            self.work.add(ALL)
+        self.work.forget(key) if _work_of(key) == key else None
+        self.statuses.forget(key)
+
+    def listed(self, kinds: tuple[Kind, ...], found: list[Resource], since: float) -> None:
+        """These are all there are."""
+        for lost in self.mirror.is_all(kinds, found, since):
+            self.gone(lost)
+        for resource in found:
+            known = self.mirror.get(resource.key)
+            if known is not None and known.key.kind is Kind.QUEUE:
+                self._claim(known)
+
+    def look_at_all(self) -> None:
+        self.work.add(ALL)
+        for resource in self.mirror:
+            self.work.add(_work_of(resource.key))
+
+    def _claim(self, resource: Resource) -> None:
+        declared = self._claimants.get(resource.key)
+        if declared is None or (declared.resource.uid, declared.resource.generation) != (
+            resource.uid,
+            resource.generation,
+        ):
+            self._add(self._claimants.put(resource.key, read_queue(resource)))
+
+    def _peers_changed(self) -> None:
+        """Queues that lead to peers may have got theirs, or lost them."""
+        self._add(
+            {
+                resource.key
+                for resource in self.mirror.of(Kind.QUEUE)
+                if (resource.spec.get("remote") or {}).get("peers")
+            }
+        )
+
+    def _add(self, keys: set[Key]) -> None:
+        for key in keys:
+            self.work.add(key)
+
+    # what is done
+
+    async def _look(self, key: Key) -> None:
+        began = time.monotonic()
+        if key == ALL:
+            await self._peers.look()
+        else:
+            resource = self.mirror.get(key)
+            if resource is None or resource.deleting:
+                return
+            await (self._look_at_queue(resource) if key.kind is Kind.QUEUE else self._redrives.look(resource))
+        self.metrics.looks.labels(key.kind, "done").inc()
+        self.metrics.look_s.labels(key.kind).observe(time.monotonic() - began)
+
+    async def _look_at_queue(self, resource: Resource) -> None:
+        declared = self._claimants.get(resource.key)
+        if declared is None:
+            return
+        verdict = self._without_store() or await self._queues.look(declared)
+        await self.statuses.settle(self.mirror.get(resource.key) or resource, verdict)
+
+    def _without_store(self) -> Verdict | None:
+        trouble = self.store_watch.trouble
+        if trouble is None:
+            return None
+        if isinstance(trouble, DatasetLost):
+            return Verdict(Ready.NO, Reason.DATASET_LOST, str(trouble))
+        return Verdict(Ready.UNKNOWN, Reason.STORE_UNAVAILABLE, str(trouble))
+
+    def _failed(self, key: Key, error: Exception) -> None:
+        self.metrics.looks.labels(key.kind, "failed").inc()
+        known = isinstance(error, ApiError)
+        fields = {"action": "look_failed", "object": str(key)}
+        log.log(
+            logging.WARNING if known else logging.ERROR,
+            "%s is looked at again later: %s",
+            key,
+            error,
+            extra=fields,
+            exc_info=None if known else error,
+        )
+
+    async def remove(self, resource: Resource) -> Farewell | None:
+        """What its resource's end means for the queue. Raises StoreError: to be tried again."""
+        async with self.work.alone(resource.key):
+            declared = read_queue(resource)
+            farewell = await self._removing.remove(declared)
+            if farewell is not None:
+                self.metrics.removed.labels(farewell.outcome).inc()
+                await self._recorder.tell(resource, farewell.severity, farewell.outcome, farewell.message)
+            return farewell
+
+
+def _work_of(key: Key) -> Key:
+    """All peers are looked at together."""
+    return ALL if key.kind in (Kind.PEER, Kind.SLICE) else key

@@ -1,0 +1,134 @@
+"""What kopf calls, and how it logs in: the only module that knows it.
+
+kopf watches, goes on after cuts, and keeps resources with a finalizer until their end was seen to. Handlers only pass
+on what they hear: `control` does the work, as it also has to when nothing was heard.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+import kopf
+from kopf import AnnotationsDiffBaseStorage, AnnotationsProgressStorage
+
+from penstock_operator.api import Access
+from penstock_operator.control import Control
+from penstock_operator.crds import GROUP, VERSION
+from penstock_operator.declared import is_removed_with_its_resource
+from penstock_operator.discovery import DISCOVER
+from penstock_operator.resources import Kind, Resource
+from services.store import StoreError
+
+log = logging.getLogger(__name__)
+
+FINALIZER = f"{GROUP}/store"
+OURS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
+DELETE_AGAIN_S = 3.0
+REQUEST_TIMEOUT_S = 30.0
+
+
+def connection() -> kopf.ConnectionInfo:
+    """As a pod's service account, or as the current context of the kubeconfig. Raises kopf.LoginError."""
+    settings = kopf.OperatorSettings()
+    found = kopf.login_with_service_account(settings=settings, logger=log)
+    found = found or kopf.login_with_kubeconfig(settings=settings, logger=log)
+    if found is None:
+        raise kopf.LoginError("neither a service account nor a kubeconfig tells where the API server is")
+    return found
+
+
+def log_in() -> Access:
+    found = connection()
+    return Access(found.server, found.as_http_headers(), found.as_ssl_context())
+
+
+def tame_logs() -> None:
+    """kopf says of each resource what was done: nobody reads that of thousands. Its records carry whole objects."""
+
+    def bare(record: logging.LogRecord) -> bool:
+        for name in ("settings", "k8s_skip"):
+            vars(record).pop(name, None)
+        return True
+
+    objects = logging.getLogger("kopf.objects")
+    objects.setLevel(logging.WARNING)
+    objects.addFilter(bare)
+
+
+def operator_settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.persistence.finalizer = FINALIZER
+    settings.persistence.progress_storage = AnnotationsProgressStorage(prefix=GROUP)
+    settings.persistence.diffbase_storage = AnnotationsDiffBaseStorage(prefix=GROUP, key="last-handled")
+    settings.posting.enabled = False  # `events` says what is worth saying
+    settings.peering.standalone = True
+    settings.networking.request_timeout = REQUEST_TIMEOUT_S
+    settings.watching.label_selectors[f"{Kind.SLICE}.discovery.k8s.io"] = f"{DISCOVER}=true"
+    return settings
+
+
+def registry_of(control: Control) -> kopf.OperatorRegistry:
+    registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=registry)(lambda **_: connection())
+    for kind in OURS:
+        _watch(control, kind, registry)
+    kopf.on.event("discovery.k8s.io", "v1", Kind.SLICE.value, registry=registry)(_follow(control, Kind.SLICE))
+    _see_off(control, registry)
+    return registry
+
+
+def _watch(control: Control, kind: Kind, registry: kopf.OperatorRegistry) -> None:
+    where = (GROUP, VERSION, kind.value)
+
+    async def changed(body: kopf.Body, **_: Any) -> None:
+        control.heard(Resource.read(kind, body))
+
+    async def happened(event: kopf.RawEvent, **_: Any) -> None:
+        resource = Resource.read(kind, event["object"])
+        control.gone(resource) if event["type"] == "DELETED" else control.seen(resource)
+
+    kopf.on.create(*where, registry=registry, id="declared")(changed)
+    kopf.on.update(*where, registry=registry, field="spec", id="changed")(changed)
+    kopf.on.resume(*where, registry=registry, id="resumed")(changed)
+    kopf.on.event(*where, registry=registry, id="happened")(happened)
+
+
+def _follow(control: Control, kind: Kind) -> Any:
+    """Slices are nobody's documents: whatever happens to one is news."""
+
+    async def happened(event: kopf.RawEvent, **_: Any) -> None:
+        resource = Resource.read(kind, event["object"])
+        control.gone(resource) if event["type"] == "DELETED" else control.heard(resource)
+
+    return happened
+
+
+def _see_off(control: Control, registry: kopf.OperatorRegistry) -> None:
+    def is_ours_to_remove(spec: kopf.Spec, **_: Any) -> bool:
+        return is_removed_with_its_resource(dict(spec))
+
+    async def leaving(body: kopf.Body, **_: Any) -> None:
+        try:
+            await control.remove(Resource.read(Kind.QUEUE, body))
+        except StoreError as error:
+            raise kopf.TemporaryError(str(error), delay=DELETE_AGAIN_S) from error
+
+    kopf.on.delete(GROUP, VERSION, Kind.QUEUE.value, registry=registry, id="leaving", when=is_ours_to_remove)(
+        leaving
+    )
+
+
+async def watch(control: Control, namespaces: Collection[str]) -> None:
+    """Until SIGTERM or SIGINT. namespaces: () = all."""
+    tame_logs()
+    settings = operator_settings()
+    settings.scanning.disabled = bool(namespaces)
+    await kopf.operator(
+        registry=registry_of(control),
+        settings=settings,
+        standalone=True,
+        clusterwide=not namespaces,
+        namespaces=namespaces,
+    )

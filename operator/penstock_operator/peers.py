@@ -1,0 +1,134 @@
+"""The peers in the store, as Peer resources declare them and EndpointSlices tell; and `.rqprc`.
+
+All of them are seen to together: whatever differs is put right, and nothing else is touched. What a command line or a
+file declared belongs to nobody here, and stays.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from penstock_operator.conditions import Ready, Reason, Verdict
+from penstock_operator.declared import owner_of, owning_key, read_peer
+from penstock_operator.discovery import discovered_peers, found_in, rqprc
+from penstock_operator.metrics import Metrics
+from penstock_operator.mirror import Mirror
+from penstock_operator.queues import refused
+from penstock_operator.resources import Key, Kind, Resource
+from penstock_operator.rqprc import Rqprc
+from penstock_operator.statuses import Statuses
+from services.store import Store, StoreError
+from services.store.peer import Peer, PeerSpec
+
+log = logging.getLogger(__name__)
+
+ALL = Key(Kind.PEER, "", "")  # what waits to be looked at, whichever of them changed
+DISCOVERED = "discovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A peer as it should be in the store."""
+
+    spec: PeerSpec
+    owner: str
+
+
+class Peers:
+    """`on_change` is called when the names of the peers in the store are others."""
+
+    def __init__(
+        self,
+        store: Store,
+        mirror: Mirror,
+        statuses: Statuses,
+        rqprc: Rqprc,
+        metrics: Metrics,
+        *,
+        own_store: str,
+        watches: Callable[[str], bool],
+        on_change: Callable[[], None],
+    ) -> None:
+        self.names: frozenset[str] = frozenset()
+        self._store = store
+        self._mirror = mirror
+        self._statuses = statuses
+        self._rqprc = rqprc
+        self._metrics = metrics
+        self._own_store = own_store
+        self._watches = watches
+        self._on_change = on_change
+
+    async def look(self) -> None:
+        """Raises ApiError. What the store refuses is in the resources' statuses."""
+        found = found_in(self._mirror.of(Kind.SLICE))
+        verdicts, wanted = declared_peers(self._mirror.of(Kind.PEER))
+        specs = [one.spec for one in wanted.values()]
+        for name, spec in discovered_peers(found, self._own_store).items():
+            wanted.setdefault(name, Wanted(spec, f"{DISCOVERED} {self._own_store}"))
+        trouble = await self._put_right(wanted)
+        for resource, verdict in verdicts:
+            told = trouble if trouble is not None and verdict.ready is Ready.YES else verdict
+            await self._statuses.settle(resource, told)
+        await self._rqprc.keep(rqprc(found, self._own_store, specs))
+
+    async def _put_right(self, wanted: dict[str, Wanted]) -> Verdict | None:
+        """What kept it from being done."""
+        try:
+            there = {peer.name: peer for peer in await self._store.peers.all()}
+            for name, one in wanted.items():
+                if _differs(there.get(name), one):
+                    await self._store.peers.apply(name, one.spec, one.owner)
+            for name, peer in there.items():
+                if name not in wanted and self._is_ours(peer.owner):
+                    await self._store.peers.delete(name)
+        except StoreError as error:
+            return refused(error)
+        self._take(wanted, {name: peer.owner for name, peer in there.items()})
+        return None
+
+    def _is_ours(self, owner: str) -> bool:
+        key = owning_key(owner)
+        return owner == f"{DISCOVERED} {self._own_store}" or (key is not None and self._watches(key[0]))
+
+    def _take(self, wanted: dict[str, Wanted], there: dict[str, str]) -> None:
+        stay = {name for name, owner in there.items() if not self._is_ours(owner)}
+        names = frozenset(wanted) | stay
+        changed, self.names = names != self.names, names
+        found = sum(one.owner.startswith(DISCOVERED) for one in wanted.values())
+        self._metrics.peers.labels("resources").set(len(wanted) - found)
+        self._metrics.peers.labels("discovered").set(found)
+        self._metrics.peers.labels("others").set(len(names) - len(wanted))
+        if changed:
+            self._on_change()
+
+
+def _differs(there: object, wanted: Wanted) -> bool:
+    """What cannot be read is replaced. What others declared is not overruled by what was only found."""
+    if not isinstance(there, Peer):
+        return True
+    if wanted.owner.startswith(DISCOVERED) and not there.owner.startswith(DISCOVERED):
+        return False
+    return there.spec != wanted.spec or there.owner != wanted.owner
+
+
+def declared_peers(resources: Iterable[Resource]) -> tuple[list[tuple[Resource, Verdict]], dict[str, Wanted]]:
+    """A verdict for each resource, and the peers by name: of several of one name the oldest has it."""
+    verdicts: list[tuple[Resource, Verdict]] = []
+    wanted: dict[str, Wanted] = {}
+    for resource in sorted(resources, key=lambda each: each.age_rank):
+        spec, fault = read_peer(resource)
+        name = resource.key.name
+        if resource.deleting:
+            continue
+        if spec is None:
+            verdicts.append((resource, Verdict(Ready.NO, Reason.INVALID, fault)))
+        elif name in wanted:
+            text = f"an older Peer of this name is in namespace {wanted[name].owner.partition(' ')[2]}: rename one"
+            verdicts.append((resource, Verdict(Ready.NO, Reason.CONFLICT, text)))
+        else:
+            wanted[name] = Wanted(spec, owner_of(resource.key))
+            verdicts.append((resource, Verdict(Ready.YES, Reason.DECLARED, "as it is declared")))
+    return verdicts, wanted

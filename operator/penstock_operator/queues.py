@@ -1,0 +1,148 @@
+"""A Queue resource and the queue of that name in the store: what is different there is put right.
+
+Nothing is remembered between two looks: whatever happened to the store meanwhile, the next look finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock_operator.conditions import Ready, Reason, Verdict
+from penstock_operator.declared import DeclaredQueue, owner_of, owning_key
+from penstock_operator.resources import Key
+from penstock_operator.rivals import Claimants, wants
+from services.store import Queue, QueueSpec, Store
+from services.store.errors import (
+    AckLevelRefused,
+    DatasetLost,
+    DomainMismatch,
+    NumberTaken,
+    QueueUnknown,
+    StoreError,
+    StoreUnavailable,
+)
+
+REASONS: dict[type[StoreError], tuple[Ready, Reason]] = {  # the first that fits
+    DatasetLost: (Ready.NO, Reason.DATASET_LOST),
+    StoreUnavailable: (Ready.UNKNOWN, Reason.STORE_UNAVAILABLE),
+    NumberTaken: (Ready.NO, Reason.CONFLICT),
+    DomainMismatch: (Ready.NO, Reason.CONFLICT),
+    AckLevelRefused: (Ready.NO, Reason.ACK_LEVEL_REFUSED),
+    StoreError: (Ready.NO, Reason.REFUSED),
+}
+
+
+def refused(error: StoreError) -> Verdict:
+    ready, reason = next(found for kind, found in REASONS.items() if isinstance(error, kind))
+    return Verdict(ready, reason, str(error))
+
+
+class Queues:
+    """`peers` answers the names of all peers in the store; `watches`, whether we see a namespace's resources.
+
+    `again` is called with the key of a Queue for which something has become free.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        claimants: Claimants,
+        peers: Callable[[], frozenset[str]],
+        watches: Callable[[str], bool],
+        again: Callable[[Key], None],
+    ) -> None:
+        self._store = store
+        self._claimants = claimants
+        self._peers = peers
+        self._watches = watches
+        self._again = again
+
+    async def look(self, declared: DeclaredQueue) -> Verdict:
+        """Makes the store's queue as it is declared, if the resource may."""
+        if declared.spec is None:
+            return Verdict(Ready.NO, Reason.INVALID, declared.fault)
+        try:
+            return await self._look(declared, declared.spec)
+        except StoreError as error:
+            return refused(error)
+
+    async def _look(self, declared: DeclaredQueue, spec: QueueSpec) -> Verdict:
+        found = await self._find(declared.name)
+        if lost := self._claimants.lost(declared):
+            await self._let_go(declared, found, lost)
+            return Verdict(Ready.NO, Reason.CONFLICT, _lost(declared, lost))
+        if stranger := self._stranger(declared, found):
+            return Verdict(Ready.NO, Reason.CONFLICT, stranger)
+        if found is None or found.spec != spec or found.owner != owner_of(declared.resource.key):
+            await self._store.declare(declared.name, spec, owner_of(declared.resource.key), replace=True)
+            found = await self._store.find(declared.name)
+        return self._verdict(found, spec, await self._store.stats(found))
+
+    async def _find(self, name: str) -> Queue | None:
+        try:
+            return await self._store.find(name)
+        except QueueUnknown:
+            return None
+
+    def _stranger(self, declared: DeclaredQueue, found: Queue | None) -> str:
+        """Another resource's queue, that we do not see; what nobody's resource declares is adopted."""
+        owner = "" if found is None else found.owner
+        key = owning_key(owner)
+        if key is None or owner == owner_of(declared.resource.key) or self._watches(key[0]):
+            return ""
+        return (
+            f"the queue {declared.name!r} belongs to Queue {key[1]!r} in namespace {key[0]!r}, which another operator "
+            "sees to: choose another queueName, or delete that one"
+        )
+
+    async def _let_go(self, declared: DeclaredQueue, found: Queue | None, lost: dict[str, Key]) -> None:
+        """Numbers that an older Queue wants are free for it. The messages stay, and are reached by the name."""
+        if found is None or found.owner != owner_of(declared.resource.key):
+            return
+        if not set(lost).intersection(found.spec.numbers()):
+            return
+        await self._store.declare(found.name, _without_numbers(found.spec), found.owner, replace=True)
+        for winner in lost.values():
+            self._again(winner)
+
+    def _verdict(self, queue: Queue, spec: QueueSpec, stats: dict[str, Any]) -> Verdict:
+        counts = {
+            "depth": stats["ready"] + stats["in_flight"],
+            "inFlight": stats["in_flight"],
+            "dead": stats["dead_letters"],
+        }
+        if queue.unkept:
+            text = f"ackLevel {spec.ack_level} is more than the store was last found to keep: see its persistence"
+            return Verdict(Ready.NO, Reason.ACK_LEVEL_REFUSED, text, counts)
+        unknown = set(spec.remote.peers) - self._peers() if spec.remote is not None else set()
+        if unknown:
+            text = f"no Peer is named {', '.join(sorted(unknown))}: apply one; messages wait until then"
+            return Verdict(Ready.NO, Reason.UNKNOWN_PEER, text, counts)
+        if spec.paused:
+            return Verdict(Ready.YES, Reason.PAUSED, "paused: nothing is put in or given out", counts)
+        return Verdict(Ready.YES, Reason.DECLARED, stats["condition"] or "as it is declared", counts)
+
+
+def _lost(declared: DeclaredQueue, lost: dict[str, Key]) -> str:
+    name = wants(declared)[0]
+    if name in lost:
+        by = lost[name]
+        return (
+            f"the queue {declared.name!r} belongs to Queue {by.name!r} in namespace {by.namespace!r}, which is older: "
+            "choose another queueName, or delete one of them"
+        )
+    taken = ", ".join(f"{claim} (Queue {by.namespace}/{by.name})" for claim, by in sorted(lost.items()))
+    return f"an older Queue has {taken}: choose other numbers, or delete one of them"
+
+
+def _without_numbers(spec: QueueSpec) -> QueueSpec:
+    bindings = spec.bindings
+    bare = bindings.model_copy(
+        update={
+            "rqp_mca": bindings.rqp_mca.model_copy(update={"queue_id": None}),
+            "rqp_cast": bindings.rqp_cast.model_copy(update={"key": None}),
+            "ring": bindings.ring.model_copy(update={"inbox": None, "outbox": None}),
+        }
+    )
+    return spec.model_copy(update={"bindings": bare})

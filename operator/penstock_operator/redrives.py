@@ -1,0 +1,136 @@
+"""All Redrives: each that is not done is on its way, in a task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+
+from penstock_operator.conditions import Ready, Reason, Verdict, condition
+from penstock_operator.declared import read
+from penstock_operator.metrics import Metrics
+from penstock_operator.mirror import Mirror
+from penstock_operator.redrive_spec import RedriveDocument, RedriveSpec
+from penstock_operator.redriving import Progress, Redriving, progress_of
+from penstock_operator.resources import Key, Resource
+from penstock_operator.statuses import Statuses
+from services.store import Store, StoreError
+from services.store.errors import DomainMismatch, QueueUnknown
+
+TELL_S = 2.0  # between two writings of how far it is
+ENDS = (Reason.COMPLETE, Reason.FAILED, Reason.INVALID)
+
+
+def is_done(resource: Resource) -> bool:
+    found = condition(resource.status)
+    return (
+        found.get("reason") in list(ENDS) and resource.status.get("observedGeneration") == resource.generation
+    )
+
+
+class Redrives:
+    """`again` is called with the key of one that could not go on, and is to be looked at later."""
+
+    def __init__(
+        self,
+        store: Store,
+        statuses: Statuses,
+        mirror: Mirror,
+        metrics: Metrics,
+        again: Callable[[Key], None],
+    ) -> None:
+        self._store = store
+        self._statuses = statuses
+        self._mirror = mirror
+        self._metrics = metrics
+        self._again = again
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # by uid
+
+    async def look(self, resource: Resource) -> None:
+        """Begins it, or goes on with it, unless it is done or on its way. Raises ApiError."""
+        if is_done(resource):
+            self._statuses.note(resource.key, condition(resource.status)["reason"])
+            return
+        document, fault = read(resource, RedriveDocument)
+        if document is None:
+            await self._statuses.settle(resource, Verdict(Ready.NO, Reason.INVALID, fault))
+            return
+        running = self._tasks.get(resource.uid)
+        if running is None or running.done():
+            self._tasks[resource.uid] = asyncio.create_task(
+                self._run(resource, document.spec), name=str(resource.key)
+            )
+
+    def stop(self, resource: Resource) -> None:
+        """It is gone: what it has moved stays moved."""
+        task = self._tasks.pop(resource.uid, None)
+        if task is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _run(self, resource: Resource, spec: RedriveSpec) -> None:
+        telling = _Telling(self._statuses, self._mirror, resource, self._metrics)
+        redriving = Redriving(self._store, spec, resource.uid, telling.progress)
+        try:
+            progress = await redriving.go(progress_of(resource.status))
+            await telling.verdict(_complete(progress, spec))
+        except (QueueUnknown, DomainMismatch) as error:
+            await telling.verdict(_stopped(Reason.FAILED, error))
+        except StoreError as error:
+            await telling.verdict(_stopped(Reason.PENDING, error))
+            self._again(resource.key)
+        except Exception:
+            self._again(resource.key)
+            raise
+        finally:
+            self._tasks.pop(resource.uid, None)
+
+
+class _Telling:
+    """How far one is, as its status says it: no oftener than every two seconds, but the end at once."""
+
+    def __init__(self, statuses: Statuses, mirror: Mirror, resource: Resource, metrics: Metrics) -> None:
+        self._settle = partial(statuses.settle, counts_s=TELL_S)
+        self._mirror = mirror
+        self._resource = resource
+        self._metrics = metrics
+        self._last = progress_of(resource.status)
+        self._has_begun = False
+        self._told = 0.0
+
+    async def progress(self, progress: Progress) -> None:
+        if self._last is not None:
+            self._metrics.redriven.inc(max(0, progress.moved - self._last.moved))
+        is_other = self._last is None or self._last.waits_for != progress.waits_for
+        begins, self._has_begun, self._last = not self._has_begun, True, progress
+        if begins or is_other or time.monotonic() - self._told >= TELL_S:
+            await self.verdict(_running(progress))
+
+    async def verdict(self, verdict: Callable[[Progress | None], Verdict]) -> None:
+        self._told = time.monotonic()
+        await self._settle(self._mirror.get(self._resource.key) or self._resource, verdict(self._last))
+
+
+def _running(progress: Progress) -> Callable[[Progress | None], Verdict]:
+    reason = Reason.PENDING if progress.waits_for else Reason.RUNNING
+    text = progress.waits_for or "dead letters are being moved"
+    return lambda _: Verdict(Ready.NO, reason, text, progress.fields())
+
+
+def _complete(progress: Progress, spec: RedriveSpec) -> Callable[[Progress | None], Verdict]:
+    if spec.dry_run:
+        text = f"{progress.matched} dead letters match; nothing was moved: dryRun"
+        return lambda _: Verdict(Ready.YES, Reason.COMPLETE, text, progress.fields())
+    gone = progress.matched - progress.moved
+    text = f"{progress.moved} dead letters are in {spec.target or spec.source}"
+    text += f"; {gone} were gone before they could be moved" if gone > 0 else ""
+    return lambda _: Verdict(Ready.YES, Reason.COMPLETE, text, progress.fields())
+
+
+def _stopped(reason: Reason, error: StoreError) -> Callable[[Progress | None], Verdict]:
+    return lambda last: Verdict(Ready.NO, reason, str(error), last.fields() if last is not None else {})

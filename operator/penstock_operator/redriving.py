@@ -1,0 +1,141 @@
+"""One Redrive on its way: dead letters go back a page at a time, no faster than it says.
+
+It may end anywhere and be begun again: what is meant was fixed when it first began (`startedAt`), what has been moved
+the store counts in the step that moves it, and what is left is looked for anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock_operator.redrive_spec import RedriveSpec
+from services.store import DeadLetters, Filter, Queue, Store
+from services.store.dead import PAGE
+from services.store.errors import OutcomeUnknown
+
+STEPS_PER_S = 4  # a redrive moves in steps of a quarter of a second, of one message at least
+BLOCKED_S = 2.0  # before the target is tried again that took nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The status of a Redrive. Times are ms since 1970 of the store's clock."""
+
+    began_ms: int
+    matched: int
+    moved: int
+    remaining: int
+    waits_for: str = ""  # why nothing is moved now
+
+    def fields(self) -> dict[str, Any]:
+        began = datetime.fromtimestamp(self.began_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        return {
+            "startedAt": began.replace("+00:00", "Z"),
+            "matched": self.matched,
+            "moved": self.moved,
+            "remaining": self.remaining,
+        }
+
+
+def progress_of(status: Mapping[str, Any]) -> Progress | None:
+    """As the status has it; None before the beginning."""
+    if "startedAt" not in status:
+        return None
+    began_ms = round(datetime.fromisoformat(status["startedAt"]).timestamp() * 1000)
+    matched, moved, remaining = (int(status.get(name, 0)) for name in ("matched", "moved", "remaining"))
+    return Progress(began_ms, matched, moved, remaining)
+
+
+Tell = Callable[[Progress], Awaitable[None]]
+
+
+class Redriving:
+    def __init__(self, store: Store, spec: RedriveSpec, run: str, tell: Tell) -> None:
+        """run: under which the store counts. tell: is told of each step, and may wait."""
+        self._store = store
+        self._spec = spec
+        self._run = run
+        self._tell = tell
+
+    async def go(self, before: Progress | None) -> Progress:
+        """From where it was to the end. Raises StoreError: nothing is lost by beginning again."""
+        source = await self._store.find(self._spec.source)
+        target = await self._store.find(self._spec.target) if self._spec.target else source
+        letters = DeadLetters(self._store.look_at(source.domain), source)
+        progress = before or await self._begin(letters)
+        await self._tell(progress)
+        if self._spec.dry_run:
+            return progress
+        progress = await self._move(letters, target, progress)
+        await letters.forget_run(self._run)
+        return replace(progress, remaining=0, waits_for="")
+
+    async def _begin(self, letters: DeadLetters) -> Progress:
+        began_ms = await self._store.now_ms()
+        matched = 0
+        async for _ in letters.matching(self._spec.wanted(began_ms), octets=0):
+            matched += 1
+        return Progress(began_ms, matched, 0, matched)
+
+    async def _move(self, letters: DeadLetters, target: Queue, progress: Progress) -> Progress:
+        """Until none is left that is meant."""
+        pace = Pace(self._spec.rate)
+        progress = replace(progress, moved=await letters.moved_by(self._run))
+        while True:
+            left = 0
+            async for page in _pages(letters, self._spec.wanted(progress.began_ms), pace.step):
+                left += len(page)
+                progress = await self._page(letters, target, page, progress, pace)
+            if not left:
+                return progress
+
+    async def _page(
+        self, letters: DeadLetters, target: Queue, page: list[str], progress: Progress, pace: Pace
+    ) -> Progress:
+        while page:
+            await pace.wait(len(page))
+            done, waits_for = 0, ""
+            try:
+                redriven = await letters.redrive(page, target, self._run)
+                done = redriven.moved + redriven.missing
+                waits_for = str(redriven.stopped or "")
+            except OutcomeUnknown:
+                done = len(page)  # whatever stayed is found by the next round
+            moved = await letters.moved_by(self._run)
+            remaining = max(0, progress.remaining - done)
+            progress = replace(progress, moved=moved, remaining=remaining, waits_for=waits_for)
+            await self._tell(progress)
+            page = page[done:]
+            if waits_for:
+                await asyncio.sleep(BLOCKED_S)
+        return progress
+
+
+class Pace:
+    """No more than so many a second."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self.step = min(PAGE, max(1, rate // STEPS_PER_S))
+        self._next = 0.0
+
+    async def wait(self, number: int) -> None:
+        loop = asyncio.get_running_loop()
+        due = max(self._next, loop.time())
+        self._next = due + number / self._rate
+        await asyncio.sleep(due - loop.time())
+
+
+async def _pages(letters: DeadLetters, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
+    page: list[str] = []
+    async for letter in letters.matching(wanted, octets=0):
+        page.append(letter.id)
+        if len(page) == size:
+            yield page
+            page = []
+    if page:
+        yield page

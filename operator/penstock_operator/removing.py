@@ -1,0 +1,72 @@
+"""What becomes of a queue whose resource goes: by its deletionPolicy, and never so that the resource hangs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from penstock_operator.declared import DeclaredQueue, owner_of
+from penstock_operator.events import Severity
+from services.store import Queue, Store
+from services.store.errors import QueueNotEmpty, QueueUnknown, StoreError
+from services.store.spec import DeletionPolicy
+
+
+class Outcome(StrEnum):
+    """The reason of the event."""
+
+    REMOVED = "Removed"  # with all that was in it
+    KEPT = "Retained"  # it is not empty, and may only go empty
+    ABANDONED = "Abandoned"  # the store could not be asked in time: the queue stays there
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    outcome: Outcome
+    severity: Severity
+    message: str
+
+
+class Removing:
+    def __init__(self, store: Store, patience_s: float) -> None:
+        """patience_s: of a resource with a store that cannot be reached."""
+        self._store = store
+        self._patience_s = patience_s
+
+    async def remove(self, declared: DeclaredQueue) -> Farewell | None:
+        """What became of it; None if it was not this resource's queue. Raises StoreError: it is to be tried again."""
+        try:
+            return await self._remove(declared)
+        except StoreError as error:
+            if self._age_s(declared) < self._patience_s:
+                raise
+            text = f"the queue {declared.name!r} stays in the store, which could not be asked: {error}"
+            return Farewell(Outcome.ABANDONED, Severity.WARNING, text)
+
+    async def _remove(self, declared: DeclaredQueue) -> Farewell | None:
+        queue = await self._own(declared)
+        if queue is None:
+            return None
+        policy = declared.resource.spec.get("deletionPolicy", DeletionPolicy.RETAIN)
+        if policy == DeletionPolicy.RETAIN:
+            return None
+        try:
+            gone = await self._store.delete(queue, if_empty=policy == DeletionPolicy.DELETE_IF_EMPTY)
+        except QueueNotEmpty as error:
+            text = f"{error}: it stays in the store; a new Queue of this name has it again"
+            return Farewell(Outcome.KEPT, Severity.WARNING, text)
+        except QueueUnknown:
+            return None
+        return Farewell(Outcome.REMOVED, Severity.NORMAL, f"the queue is gone, and {gone} messages with it")
+
+    async def _own(self, declared: DeclaredQueue) -> Queue | None:
+        try:
+            queue = await self._store.find(declared.name)
+        except QueueUnknown:
+            return None
+        return queue if queue.owner == owner_of(declared.resource.key) else None
+
+    def _age_s(self, declared: DeclaredQueue) -> float:
+        since = datetime.fromisoformat(declared.resource.deleting)
+        return (datetime.now(UTC) - since).total_seconds()

@@ -1,0 +1,89 @@
+"""What the operator is told: by the environment, as a pod is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from services.store.url import StoreUrl
+
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+ALL_NAMESPACES = "*"
+DEFAULT_STORE = "redis://127.0.0.1:6379/0"
+
+
+class SettingsError(Exception):
+    """Each line says what is wrong, and what to write."""
+
+
+class OperatorSettings(BaseSettings):
+    """PENSTOCK_OPERATOR_<NAME> of the environment; docs/kubernetes.md lists them."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="PENSTOCK_OPERATOR_")
+
+    namespaces: str = Field(
+        "", description="whose resources are seen to, with commas between; * = all; '' = the pod's own"
+    )
+    store: str = Field("penstock", description="label penstock.dev/store of the edges of our own store")
+    rqprc_configmap: str = Field("", description="the ConfigMap that is given .rqprc; '' = none")
+    health_host: str = Field(
+        "127.0.0.1", description="address of /metrics, /healthz and /readyz; 0.0.0.0: all"
+    )
+    health_port: int = Field(9161, ge=0, le=65535, description="0: any free one, named in the log")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="and whatever is worse"
+    )
+    log_format: Literal["json", "text"] = Field("json", description="for programs, or for people")
+    sweep_s: float = Field(60.0, ge=1, le=86400, description="between two passes over everything")
+    delete_timeout_s: float = Field(
+        120.0, ge=1, le=86400, description="how long a resource that goes waits for a store that is away"
+    )
+    accept_loss: bool = Field(
+        False, description="a domain that came back empty alone, without the registry, begins anew"
+    )
+
+    @field_validator("namespaces")
+    @classmethod
+    def _are_all_or_some(cls, text: str) -> str:
+        names = [name.strip() for name in text.split(",") if name.strip()]
+        if ALL_NAMESPACES in names and len(names) > 1:
+            raise ValueError("write * for all namespaces, or name them: not both")
+        return ",".join(names)
+
+    @property
+    def own_namespace(self) -> str:
+        """Where the operator itself is."""
+        told = os.environ.get("POD_NAMESPACE")
+        if told:
+            return told
+        return NAMESPACE_FILE.read_text("utf-8").strip() if NAMESPACE_FILE.exists() else "default"
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """Namespaces; () = all."""
+        if self.namespaces == ALL_NAMESPACES:
+            return ()
+        return tuple(self.namespaces.split(",")) if self.namespaces else (self.own_namespace,)
+
+
+def load() -> OperatorSettings:
+    """Raises SettingsError."""
+    try:
+        return OperatorSettings()
+    except ValidationError as error:
+        lines = (f"PENSTOCK_OPERATOR_{str(each['loc'][0]).upper()}: {each['msg']}" for each in error.errors())
+        raise SettingsError("\n".join(lines)) from None
+
+
+def store_url() -> str:
+    """As the edges are told it. Raises SettingsError."""
+    url = os.environ.get("PENSTOCK_STORE__URL") or os.environ.get("REDIS_URL") or DEFAULT_STORE
+    try:
+        StoreUrl.parse(url)
+    except ValueError as error:
+        raise SettingsError(f"REDIS_URL: {error}") from None
+    return url

@@ -1,0 +1,121 @@
+"""Before a release goes: what would hang without the operator is let go while it is still there.
+
+Resources that belong to the release are deleted, as helm would a moment later; those that are going are waited for
+while the operator sees to them; then the operator is stopped, and its finalizer taken off whatever is left. Queues in
+the store stay, as their deletionPolicy says. It ends in time and with 0, whatever fails: nothing here may keep a
+release from going.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from penstock_operator.api import JSON_PATCH, MERGE, PATHS, Api, ApiError
+from penstock_operator.handlers import FINALIZER, OURS, log_in
+from penstock_operator.resources import Kind
+from penstock_operator.settings import load
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.5
+STOP_S = 10.0  # for the operator's pod to go
+RELEASE = "meta.helm.sh/release-name"
+RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--release", required=True, help="the helm release that goes")
+    parser.add_argument("--namespace", required=True, help="its namespace")
+    parser.add_argument("--deployment", required=True, help="the operator's Deployment")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for what is going")
+
+
+async def run(told: argparse.Namespace) -> None:
+    api = Api(log_in)
+    leaving = Leaving(api, load().watched, told.release, told.namespace, told.deployment)
+    try:
+        async with asyncio.timeout(told.timeout + STOP_S):
+            await leaving.let_go(told.timeout)
+    except (ApiError, TimeoutError) as error:
+        log.error("not all could be let go: %s", error or "no time left", extra={"action": "uninstall_cut"})
+    finally:
+        await api.close()
+
+
+class Leaving:
+    def __init__(
+        self, api: Api, watched: tuple[str, ...], release: str, namespace: str, deployment: str
+    ) -> None:
+        self._api = api
+        self._watched = watched or ("",)
+        self._release = release
+        self._namespace = namespace
+        self._deployment = deployment
+
+    async def let_go(self, timeout_s: float) -> None:
+        """Raises ApiError."""
+        async for kind, body in self._all():
+            if self._is_of_the_release(body):
+                await self._call("DELETE", kind, body)
+        await self._wait(timeout_s)
+        await self._stop_operator()
+        async for kind, body in self._all():
+            if FINALIZER in (body["metadata"].get("finalizers") or ()):
+                await self._release_one(kind, body)
+
+    async def _all(self) -> AsyncIterator[tuple[Kind, dict[str, Any]]]:
+        for kind in OURS:
+            for namespace in self._watched:
+                async for body in self._api.list(kind, namespace):
+                    yield kind, body
+
+    def _is_of_the_release(self, body: dict[str, Any]) -> bool:
+        notes = body["metadata"].get("annotations") or {}
+        return (notes.get(RELEASE), notes.get(RELEASE_NAMESPACE)) == (self._release, self._namespace)
+
+    async def _wait(self, timeout_s: float) -> None:
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            going = [1 async for _, body in self._all() if body["metadata"].get("deletionTimestamp")]
+            if not going:
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _stop_operator(self) -> None:
+        """It would put its finalizer back."""
+        path = f"/apis/apps/v1/namespaces/{self._namespace}/deployments/{self._deployment}"
+        await self._api.call("PATCH", f"{path}/scale", {"spec": {"replicas": 0}}, content=MERGE)
+        end = time.monotonic() + STOP_S / 2
+        while time.monotonic() < end:
+            found = await self._api.call("GET", path)
+            if not (found.get("status") or {}).get("replicas"):
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _release_one(self, kind: Kind, body: dict[str, Any]) -> None:
+        metadata = body["metadata"]
+        place = metadata["finalizers"].index(FINALIZER)
+        path = f"/metadata/finalizers/{place}"
+        patch = [
+            {"op": "test", "path": path, "value": FINALIZER},
+            {"op": "remove", "path": path},
+        ]
+        fields = {"action": "finalizer_released", "object": f"{metadata['namespace']}/{metadata['name']}"}
+        log.warning("%s %s is let go: its queue stays", kind, fields["object"], extra=fields)
+        await self._call("PATCH", kind, body, patch, JSON_PATCH)
+
+    async def _call(
+        self, method: str, kind: Kind, body: dict[str, Any], document: Any = None, content: str = MERGE
+    ) -> None:
+        metadata = body["metadata"]
+        path = f"{PATHS[kind]}/namespaces/{metadata['namespace']}/{kind}/{metadata['name']}"
+        try:
+            await self._api.call(method, path, document, content=content)
+        except ApiError as error:
+            if error.status not in (404, 409, 422):  # gone, or changed meanwhile: there is another look
+                raise

@@ -1,0 +1,100 @@
+"""Keys that wait to be looked at: each by one worker at a time, once however often it was added meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from weakref import WeakValueDictionary
+
+from penstock_operator.resources import Key
+
+log = logging.getLogger(__name__)
+
+WORKERS = 16
+FIRST_PAUSE_S = 0.5  # after a failure
+LONGEST_PAUSE_S = 60.0
+
+Look = Callable[[Key], Awaitable[None]]
+
+
+class Work:
+    """`look` sees to one key; what it raises is told, and the key comes again, later each time."""
+
+    def __init__(self, look: Look, failed: Callable[[Key, Exception], None]) -> None:
+        self._look = look
+        self._failed = failed
+        self._waiting: dict[Key, None] = {}  # in the order of their coming
+        self._some = asyncio.Event()
+        self._failures: dict[Key, int] = {}
+        self._later: dict[Key, asyncio.TimerHandle] = {}
+        self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
+        self._busy = 0
+
+    def add(self, key: Key) -> None:
+        self._cancel(key)
+        self._waiting[key] = None
+        self._some.set()
+
+    def add_after(self, key: Key, pause_s: float) -> None:
+        """Once, if nobody adds it before."""
+        if key not in self._waiting:
+            self._cancel(key)
+            self._later[key] = asyncio.get_running_loop().call_later(pause_s, self.add, key)
+
+    def forget(self, key: Key) -> None:
+        self._cancel(key)
+        self._waiting.pop(key, None)
+        self._failures.pop(key, None)
+
+    @property
+    def depth(self) -> int:
+        """Keys that wait or are being looked at."""
+        return len(self._waiting) + self._busy
+
+    @contextlib.asynccontextmanager
+    async def alone(self, key: Key) -> AsyncIterator[None]:
+        """Nobody else looks at it meanwhile."""
+        lock = self._locks.get(key)
+        if lock is None:
+            lock = self._locks[key] = asyncio.Lock()
+        async with lock:
+            yield
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WORKERS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            while not self._waiting:
+                self._some.clear()
+                await self._some.wait()
+            key = next(iter(self._waiting))
+            del self._waiting[key]
+            self._busy += 1
+            try:
+                async with self.alone(key):
+                    await self._try(key)
+            finally:
+                self._busy -= 1
+
+    async def _try(self, key: Key) -> None:
+        try:
+            await self._look(key)
+        except Exception as error:  # noqa: BLE001 - one object must not end the work on all others
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            self._failed(key, error)
+            pause_s = min(FIRST_PAUSE_S * 2 ** (failures - 1), LONGEST_PAUSE_S)
+            self.add_after(key, pause_s * random.uniform(0.8, 1.2))
+        else:
+            self._failures.pop(key, None)
+
+    def _cancel(self, key: Key) -> None:
+        timer = self._later.pop(key, None)
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,117 @@
+"""The chart as helm renders it, without a cluster."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import yaml
+
+from tests.kubernetes.cluster import CHART
+from tools.kubernetes.programs import find
+
+RELEASE, NAMESPACE = "demo", "shop"
+NAME = f"{RELEASE}-penstock"
+Object = dict[str, Any]
+Values = Mapping[str, Any]
+
+
+class Refused(Exception):
+    """helm's words."""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What a release consists of, by kind and name, hooks and tests included."""
+
+    objects: dict[str, Object]
+
+    def __contains__(self, place: str) -> bool:
+        return place in self.objects
+
+    def __getitem__(self, place: str) -> Object:
+        return self.objects[place]
+
+    def of(self, *kinds: str) -> list[Object]:
+        return [each for each in self.objects.values() if each["kind"] in kinds]
+
+    def pod(self, place: str) -> Any:
+        """A workload's pod template's spec."""
+        return pod_of(self.objects[place])["spec"]
+
+    def container(self, place: str) -> Any:
+        return self.pod(place)["containers"][0]
+
+    def env(self, place: str) -> dict[str, Any]:
+        """Variables; '' of those that come from elsewhere."""
+        return {each["name"]: each.get("value", "") for each in self.container(place)["env"]}
+
+    def file(self, edge: str) -> Any:
+        """An edge's penstock.yaml."""
+        return yaml.safe_load(self.objects[f"ConfigMap/{NAME}-{edge}"]["data"]["penstock.yaml"])
+
+    def pods(self) -> Iterator[tuple[str, Any]]:
+        """Every pod and pod template, with the place of what has it."""
+        for place, each in self.objects.items():
+            if (found := pod_of(each)) is not None:
+                yield place, found
+
+
+def pod_of(each: Object) -> Any:
+    """The pod or pod template of an object, None if it has none."""
+    match each["kind"]:
+        case "Pod":
+            return each
+        case "CronJob":
+            return each["spec"]["jobTemplate"]["spec"]["template"]
+        case "Deployment" | "StatefulSet" | "Job":
+            return each["spec"]["template"]
+    return None
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    """Values with `value` at 'a.b.c'."""
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    found: dict[str, Any] = value
+    return found
+
+
+def together(*parts: Values) -> dict[str, Any]:
+    """One over the other, at every depth."""
+    merged: dict[str, Any] = {}
+    for part in parts:
+        for name, value in part.items():
+            both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+            merged[name] = together(merged[name], value) if both else value
+    return merged
+
+
+def render(*values: Values, flags: tuple[str, ...] = ()) -> Rendered:
+    """Raises Refused."""
+    return Rendered(_index(_template(yaml.safe_dump(together(*values)), flags)))
+
+
+@cache
+def _template(values: str, flags: tuple[str, ...]) -> str:
+    command = [find("helm"), "template", RELEASE, str(CHART), "--namespace", NAMESPACE, "-f", "-", *flags]
+    done = subprocess.run(command, input=values, capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        raise Refused(done.stderr)
+    return done.stdout
+
+
+def _index(text: str) -> dict[str, Object]:
+    found: dict[str, Object] = {}
+    for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if each is None:
+            continue
+        place = f"{each['kind']}/{each['metadata']['name']}"
+        if (namespace := each["metadata"].get("namespace", NAMESPACE)) != NAMESPACE:
+            place = f"{place}@{namespace}"
+        assert place not in found, f"{place} is there twice"
+        found[place] = each
+    return found

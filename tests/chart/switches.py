@@ -1,0 +1,277 @@
+"""Every switch of values.yaml: what is there when it is on, and is not when it is off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.chart.chart import NAME, Rendered, Values, nested
+
+TMQ = f"Deployment/{NAME}-tmq"
+OPERATOR = f"Deployment/{NAME}-operator"
+EXTERNAL: Values = {
+    "redis": {"enabled": False},
+    "externalRedis": {"url": "redis://edge:secret@store.example/0"},
+}
+
+
+def _nothing(_: Rendered) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Switch:
+    """`objects` are there only when it is on, `has` is true only then. `beside`: other values that it needs."""
+
+    path: str
+    objects: tuple[str, ...] = ()
+    has: Callable[[Rendered], Any] = _nothing
+    on: Any = True
+    off: Any = False
+    beside: Values = field(default_factory=dict)
+
+    @property
+    def values_on(self) -> Values:
+        return nested(self.path, self.on)
+
+    @property
+    def values_off(self) -> Values:
+        return nested(self.path, self.off)
+
+
+def _edge(name: str, workload: str, *more: str) -> Switch:
+    kinds = (workload, "Service", "ConfigMap", "PodDisruptionBudget", "NetworkPolicy")
+    own = tuple(f"{kind}/{NAME}-{name}" for kind in kinds)
+    return Switch(
+        f"edges.{name}.enabled",
+        (*own, *more),
+        has=lambda r: f"TEST_{name.upper()}" in r.env(f"Pod/{NAME}-test"),
+    )
+
+
+def _annotations(rendered: Rendered, place: str) -> Any:
+    return rendered[place]["metadata"].get("annotations", {})
+
+
+def _rules(rendered: Rendered) -> list[str]:
+    groups = rendered[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+    return [rule["alert"] for group in groups for rule in group["rules"]]
+
+
+def _volumes(rendered: Rendered, place: str) -> list[str]:
+    return [volume["name"] for volume in rendered.pod(place)["volumes"]]
+
+
+POLICIES = tuple(
+    f"NetworkPolicy/{NAME}-{who}" for who in ("tmq", "ring", "rqp", "pubsub", "operator", "redis")
+)
+CONSOLE = {"console": {"enabled": True}}
+ANALYTICS = {"analytics": {"enabled": True}}
+RULES = nested("monitoring.prometheusRule.enabled", True)
+ANALYTICS_ROLE = (f"Role/{NAME}-analytics", f"RoleBinding/{NAME}-analytics", f"Service/{NAME}-analytics")
+
+SWITCHES = (
+    _edge("tmq", "Deployment"),
+    _edge("pubsub", "Deployment"),
+    _edge("rqp", "Deployment", f"Service/{NAME}-rqp-peers"),
+    _edge("ring", "StatefulSet", f"Service/{NAME}-ring-peers"),
+    Switch("edgeDefaults.enabled", (TMQ,), beside={"edges": {"tmq": {"enabled": None}}}),
+    Switch("edges.tmq.peersService", (f"Service/{NAME}-tmq-peers",)),
+    Switch(
+        "edges.tmq.service.discover",
+        has=lambda r: r[f"Service/{NAME}-tmq"]["metadata"]["labels"].get("penstock.dev/discover"),
+    ),
+    Switch(
+        "edges.tmq.tls.secretName",
+        on="tmq-certificate",
+        off="",
+        has=lambda r: (
+            "tls" in _volumes(r, TMQ)
+            and r.file("tmq")["edges"]["tmq"]["listeners"]["reference"]["tls"]
+            == {"certificate": "/etc/penstock/tls/tls.crt", "key": "/etc/penstock/tls/tls.key"}
+            and r.env(f"Pod/{NAME}-test")["TEST_TMQ"].startswith("tls://")
+        ),
+    ),
+    Switch(
+        "edges.tmq.tls.clientCA",
+        beside=nested("edges.tmq.tls.secretName", "tmq-certificate"),
+        has=lambda r: (
+            "client_ca" in r.file("tmq")["edges"]["tmq"]["listeners"]["document"]["tls"]
+            and "TEST_TMQ" not in r.env(f"Pod/{NAME}-test")
+        ),
+    ),
+    Switch("edges.tmq.pdb.enabled", (f"PodDisruptionBudget/{NAME}-tmq",)),
+    Switch("edges.tmq.autoscaling.type", (f"HorizontalPodAutoscaler/{NAME}-tmq",), on="hpa", off="none"),
+    Switch(
+        "edges.ring.autoscaling.type",
+        (f"ScaledObject/{NAME}-ring",),
+        has=lambda r: "replicas" not in r[f"StatefulSet/{NAME}-ring"]["spec"],
+        on="keda",
+        off="none",
+        beside=nested("edges.ring.autoscaling.keda.serverAddress", "http://prometheus:9090"),
+    ),
+    Switch(
+        "edges.rqp.hostNetwork",
+        has=lambda r: (
+            r.pod(f"Deployment/{NAME}-rqp").get("hostNetwork")
+            and r[f"Deployment/{NAME}-rqp"]["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
+        ),
+    ),
+    Switch(
+        "edges.tmq.ports.tmq-reference.enabled",
+        has=lambda r: (
+            "tmq-reference" in [port["name"] for port in r[f"Service/{NAME}-tmq"]["spec"]["ports"]]
+            and r.file("tmq")["edges"]["tmq"]["listeners"]["reference"]
+        ),
+    ),
+    Switch(
+        "edges.pubsub.ports.text-link.enabled",
+        has=lambda r: (
+            7172 in [port["port"] for port in r[f"Service/{NAME}-pubsub"]["spec"]["ports"]]
+            and r.file("pubsub")["edges"]["pubsub"]["listeners"]["link"]
+        ),
+    ),
+    Switch(
+        "edges.tmq.ports.tmq-reference.expose",
+        has=lambda r: "tmq-reference" in [p["name"] for p in r[f"Service/{NAME}-tmq"]["spec"]["ports"]],
+    ),
+    Switch(
+        "operator.enabled",
+        (
+            OPERATOR,
+            f"ServiceAccount/{NAME}-operator",
+            f"Role/{NAME}-operator",
+            f"RoleBinding/{NAME}-operator",
+            f"Role/{NAME}-operator-own",
+            f"ConfigMap/{NAME}-rqprc",
+            f"Job/{NAME}-uninstall",
+            f"NetworkPolicy/{NAME}-operator",
+        ),
+    ),
+    Switch(
+        "operator.watch.allNamespaces",
+        (
+            f"ClusterRole/shop-{NAME}-operator",
+            f"ClusterRoleBinding/shop-{NAME}-operator",
+            f"ClusterRole/shop-{NAME}-uninstall",
+        ),
+        has=lambda r: r.env(OPERATOR)["PENSTOCK_OPERATOR_NAMESPACES"] == "*",
+    ),
+    Switch(
+        "operator.watch.namespaces",
+        (f"Role/shop-{NAME}-operator@east", f"RoleBinding/shop-{NAME}-operator@west"),
+        has=lambda r: r.env(OPERATOR)["PENSTOCK_OPERATOR_NAMESPACES"] == "shop,east,west",
+        on=["shop", "east", "west"],
+        off=[],
+    ),
+    Switch("operator.acceptLoss", has=lambda r: r.env(OPERATOR)["PENSTOCK_OPERATOR_ACCEPT_LOSS"] == "true"),
+    Switch(
+        "operator.rqprc",
+        (f"ConfigMap/{NAME}-rqprc",),
+        has=lambda r: r.env(OPERATOR)["PENSTOCK_OPERATOR_RQPRC_CONFIGMAP"] == f"{NAME}-rqprc",
+    ),
+    Switch(
+        "operator.uninstallHook.enabled",
+        (f"Job/{NAME}-uninstall", f"ServiceAccount/{NAME}-uninstall", f"Role/{NAME}-uninstall"),
+    ),
+    Switch("operator.serviceAccount.create", (f"ServiceAccount/{NAME}-operator",)),
+    Switch(
+        "redis.enabled",
+        tuple(f"{kind}/{NAME}-redis" for kind in ("StatefulSet", "Service", "Secret", "ConfigMap")),
+        beside={"externalRedis": {"existingSecret": "store"}},
+    ),
+    Switch(
+        "redis.persistence.enabled",
+        has=lambda r: "volumeClaimTemplates" in r[f"StatefulSet/{NAME}-redis"]["spec"],
+    ),
+    Switch(
+        "redis.auth.existingSecret",
+        on="passwords",
+        off="",
+        has=lambda r: (
+            f"Secret/{NAME}-redis" not in r
+            and secret_of(r, TMQ, "STORE_PASSWORD") == {"name": "passwords", "key": "edge-password"}
+        ),
+    ),
+    Switch(
+        "externalRedis.existingSecret",
+        on="store",
+        off="",
+        beside=EXTERNAL,
+        has=lambda r: (
+            not r.of("Secret")
+            and secret_of(r, OPERATOR, "REDIS_URL") == {"name": "store", "key": "admin-url"}
+        ),
+    ),
+    Switch(
+        "externalRedis.tls.existingSecret",
+        on="store-ca",
+        off="",
+        beside=EXTERNAL,
+        has=lambda r: "store-tls" in _volumes(r, TMQ) and "store-tls" in _volumes(r, OPERATOR),
+    ),
+    Switch("networkPolicy.enabled", POLICIES),
+    Switch(
+        "crds.enabled", tuple(f"CustomResourceDefinition/{kind}.penstock.dev" for kind in ("queues", "peers"))
+    ),
+    Switch(
+        "crds.keep",
+        has=lambda r: (
+            _annotations(r, "CustomResourceDefinition/queues.penstock.dev").get("helm.sh/resource-policy")
+            == "keep"
+        ),
+    ),
+    Switch(
+        "rbac.create",
+        (
+            f"Role/{NAME}-operator",
+            f"Role/{NAME}-uninstall",
+            f"ClusterRole/shop-{NAME}-view",
+            *ANALYTICS_ROLE[:2],
+        ),
+        beside={"analytics": {"enabled": True, "executors": {"enabled": True}}},
+    ),
+    Switch("rbac.aggregate", (f"ClusterRole/shop-{NAME}-view", f"ClusterRole/shop-{NAME}-edit")),
+    Switch("monitoring.podMonitor.enabled", (f"PodMonitor/{NAME}",)),
+    Switch("monitoring.serviceMonitor.enabled", (f"ServiceMonitor/{NAME}",)),
+    Switch("monitoring.prometheusRule.enabled", (f"PrometheusRule/{NAME}",)),
+    Switch(
+        "monitoring.prometheusRule.disabled",
+        on=[],
+        off=["PenstockEdgeNotReady"],
+        beside=RULES,
+        has=lambda r: "PenstockEdgeNotReady" in _rules(r),
+    ),
+    Switch("monitoring.dashboards.enabled", (f"ConfigMap/{NAME}-dashboards",)),
+    Switch("console.enabled", (f"Deployment/{NAME}-console", f"Service/{NAME}-console")),
+    Switch("console.ingress.enabled", (f"Ingress/{NAME}-console",), beside=CONSOLE),
+    Switch("analytics.enabled", (f"CronJob/{NAME}-analytics", f"ServiceAccount/{NAME}-analytics")),
+    Switch(
+        "analytics.mode",
+        (f"ScheduledSparkApplication/{NAME}-analytics",),
+        on="scheduledSparkApplication",
+        off="cronjob",
+        beside=ANALYTICS,
+    ),
+    Switch(
+        "analytics.suspend",
+        beside=ANALYTICS,
+        has=lambda r: r[f"CronJob/{NAME}-analytics"]["spec"]["suspend"],
+    ),
+    Switch(
+        "analytics.executors.enabled",
+        (*ANALYTICS_ROLE, f"ConfigMap/{NAME}-analytics"),
+        beside=ANALYTICS,
+        has=lambda r: (
+            "--master=k8s://https://kubernetes.default.svc"
+            in r.container(f"CronJob/{NAME}-analytics")["args"]
+        ),
+    ),
+    Switch("helmTest.enabled", (f"Pod/{NAME}-test", f"ConfigMap/{NAME}-test")),
+)
+
+
+def secret_of(rendered: Rendered, place: str, variable: str) -> Any:
+    env = {each["name"]: each for each in rendered.container(place)["env"]}
+    return env[variable]["valueFrom"]["secretKeyRef"]

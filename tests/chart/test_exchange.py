@@ -1,0 +1,94 @@
+"""The script of `helm test`, on this machine: charts/penstock/README.md, "Test"."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.shell import Up
+from tests.kubernetes.cluster import CHART
+from tests.servers import free_port
+
+SCRIPT = CHART / "files" / "scripts" / "exchange.py"
+ROOT = Path(__file__).parents[2]
+LISTENERS = {"TMQ": ("tmq", "document"), "PUBSUB": ("pubsub", "text"), "RING": ("ring", "clients")}
+LISTENERS["RQP"] = ("rqp", "mca")
+
+
+def places(up: Up) -> dict[str, str]:
+    edges = up.told["edges"]
+    found = {name: edges[edge]["listeners"][listener] for name, (edge, listener) in LISTENERS.items()}
+    return {f"TEST_{name}": f"tcp://{place['host']}:{place['port']}" for name, place in found.items()}
+
+
+def run(up: Up, places: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """As in the pod: the script alone, elsewhere than the packages that it uses."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "operator"))),
+        "REDIS_URL": up.tenant["url"],
+        **places,
+    }
+    return subprocess.run(
+        [sys.executable, str(SCRIPT)],
+        env=environment,
+        cwd=up.shell.folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_message_goes_through_every_edge_and_nothing_stays(up: Up) -> None:
+    done = run(up, places(up))
+    assert done.returncode == 0, done
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["pubsub", "ring", "rqp", "tmq"]
+    assert all(line.endswith(": sent and received") for line in lines)
+    assert up.shell.run("queue", "list", "--json").objects == []
+
+
+def test_every_edge_of_the_chart_that_says_a_port_is_known_to_it(up: Up) -> None:
+    """One that is not fails, and so does a test of nothing."""
+    strange = run(up, {"TEST_TELEX": "tcp://127.0.0.1:1"})
+    assert (
+        strange.returncode,
+        "telex at tcp://127.0.0.1:1: this script does not know" in strange.stdout,
+    ) == (
+        1,
+        True,
+    )
+    nothing = run(up, {})
+    assert (nothing.returncode, nothing.stdout.strip()) == (1, "no edge to test: TEST_<EDGE> names none")
+
+
+def test_an_edge_that_is_away_fails_and_the_others_are_tried(up: Up) -> None:
+    known = places(up)
+    done = run(up, {**known, "TEST_TMQ": f"tcp://127.0.0.1:{free_port()}"})
+    assert done.returncode == 1
+    assert "Connection refused" in done.stdout.splitlines()[-1]
+    assert done.stdout.count(": sent and received") == len(known) - 1
+
+
+def test_an_edge_that_answers_something_else_fails(up: Up) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        mute.settimeout(20)
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPT)],
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(ROOT),
+                "TEST_TMQ": f"tcp://127.0.0.1:{mute.getsockname()[1]}",
+            },
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        connection, _ = mute.accept()
+        connection.close()
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "tmq at" in said
+    assert "sent and received" not in said

@@ -1,0 +1,163 @@
+"""Alerts sound where they must, on metrics that there are; each has a runbook. The dashboard shows what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from penstock_operator.metrics import Metrics
+
+from tests.chart.chart import CHART, NAME, nested, render
+from tests.cli.shell import Up
+from tools.kubernetes.programs import find
+
+ROOT = Path(__file__).parents[2]
+RULES = CHART / "files" / "rules" / "alerts.yaml"
+RULES_TEST = Path(__file__).with_name("alerts_test.yaml")
+RUNBOOKS = ROOT / "docs" / "runbooks"
+METRIC = re.compile(r"\bpenstock_[a-z_]+\b(?!=)")
+ON = nested("monitoring.prometheusRule.enabled", True)
+
+
+def alerts(groups: Any) -> dict[str, Any]:
+    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
+
+
+@pytest.fixture(scope="module")
+def own() -> dict[str, Any]:
+    return alerts(yaml.safe_load(RULES.read_text())["groups"])
+
+
+@pytest.fixture(scope="module")
+def told(up: Up) -> str:
+    """What edges and the operator tell."""
+    pages = [Metrics().render().decode()]
+    for edge in up.told["edges"].values():
+        host, port = edge["health"]["host"], edge["health"]["port"]
+        with urlopen(f"http://{host}:{port}/metrics", timeout=20) as answer:
+            pages.append(answer.read().decode())
+    return "".join(pages)
+
+
+def promtool(*words: str) -> str:
+    done = subprocess.run([find("promtool"), *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_alerts_sound_where_they_must_and_nowhere_else(tmp_path: Path, own: dict[str, Any]) -> None:
+    for file in (RULES, RULES_TEST):
+        shutil.copy(file, tmp_path)
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / RULES_TEST.name))
+    tests = [
+        each for one in yaml.safe_load(RULES_TEST.read_text())["tests"] for each in one["alert_rule_test"]
+    ]
+    assert {each["alertname"] for each in tests if each["exp_alerts"]} == set(own)
+    assert {each["alertname"] for each in tests if not each["exp_alerts"]} == set(own)
+
+
+def test_the_rules_of_a_release_are_about_its_namespace(tmp_path: Path, own: dict[str, Any]) -> None:
+    groups = render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+    rendered = alerts(groups)
+    assert rendered.keys() == own.keys()
+    for name, rule in rendered.items():
+        assert rule["expr"] == own[name]["expr"].replace('namespace!=""', 'namespace="shop"')
+        assert rule["expr"].count("{") == rule["expr"].count('{namespace="shop"')
+        assert rule["annotations"]["summary"] == own[name]["annotations"]["summary"]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    assert f"{len(own)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yaml"))
+
+
+def test_each_alert_has_a_runbook_and_each_runbook_an_alert(own: dict[str, Any]) -> None:
+    assert {path.stem for path in RUNBOOKS.glob("*.md")} == set(own)
+    where = "https://example.org/runbooks/"
+    values = nested("monitoring.prometheusRule", {"enabled": True, "runbookUrl": where})
+    for name, rule in alerts(render(values)[f"PrometheusRule/{NAME}"]["spec"]["groups"]).items():
+        assert rule["annotations"]["runbook_url"] == f"{where}{name}.md"
+        page = (RUNBOOKS / f"{name}.md").read_text()
+        assert page.startswith(f"# {name}\n")
+        assert "## Look\n" in page
+        assert "## Do\n" in page
+
+
+def test_alerts_and_panels_are_about_metrics_that_there_are(own: dict[str, Any], told: str) -> None:
+    there = set(re.findall(r"^# TYPE (\S+)", told, re.MULTILINE))
+    asked = {metric for expression in _expressions(own) for metric in METRIC.findall(expression)}
+    assert len(asked) > 20
+    assert {metric for metric in asked if metric.removesuffix("_bucket") not in there} == set()
+
+
+def test_reasons_in_alerts_are_words_of_the_product(own: dict[str, Any]) -> None:
+    sources = "".join(
+        path.read_text() for folder in ("services", "operator") for path in (ROOT / folder).rglob("*.py")
+    )
+    reasons = [
+        reason
+        for rule in own.values()
+        for group in re.findall(r'reason=~?"([^"]*)"', rule["expr"])
+        for reason in group.split("|")
+    ]
+    assert len(reasons) > 12
+    assert [reason for reason in reasons if f'"{reason}"' not in sources] == []
+
+
+def _expressions(own: dict[str, Any]) -> Iterator[str]:
+    yield from (rule["expr"] for rule in own.values())
+    yield from (target["expr"] for panel in dashboard()["panels"] for target in panel["targets"])
+
+
+def dashboard() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((CHART / "files" / "dashboards" / "overview.json").read_text())
+    return found
+
+
+def test_the_dashboard_is_as_graders_of_dashboards_want_it() -> None:
+    """Data source, job and pod to choose; every panel with a title, a text, a unit, and an interval that fits."""
+    board = dashboard()
+    assert [each["name"] for each in board["templating"]["list"]] == ["datasource", "namespace", "job", "pod"]
+    assert len({panel["title"] for panel in board["panels"]}) == len(board["panels"])
+    for panel in board["panels"]:
+        assert panel["title"]
+        assert panel["description"]
+        assert panel["fieldConfig"]["defaults"]["unit"]
+        for target in panel["targets"]:
+            assert target["datasource"]["uid"] == "${datasource}"
+            assert 'namespace=~"$namespace",pod=~"$pod"' in target["expr"]
+            assert set(re.findall(r"\[([^\]]*)\]", target["expr"])) <= {"$__rate_interval"}
+
+
+def test_grafanas_sidecar_finds_the_dashboard() -> None:
+    found = render(nested("monitoring.dashboards.enabled", True))[f"ConfigMap/{NAME}-dashboards"]
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert json.loads(found["data"]["penstock-overview.json"]) == dashboard()
+
+
+def test_prometheus_finds_every_pod_with_a_health_port_once() -> None:
+    rendered = render(
+        nested("monitoring.podMonitor", {"enabled": True, "additionalLabels": {"release": "p"}})
+    )
+    monitor = rendered[f"PodMonitor/{NAME}"]
+    assert monitor["metadata"]["labels"]["release"] == "p"
+    wanted = monitor["spec"]["selector"]
+    for place, pod in rendered.pods():
+        labels = (pod.get("metadata") or {}).get("labels", {})
+        ports = [port["name"] for each in pod["spec"]["containers"] for port in each.get("ports", ())]
+        assert _selects(wanted, labels) == ("health" in ports), place
+    (expression,) = wanted["matchExpressions"]
+    assert expression["values"] == ["pubsub", "ring", "rqp", "tmq", "operator"]
+
+
+def _selects(selector: Any, labels: dict[str, str]) -> bool:
+    (expression,) = selector["matchExpressions"]
+    return (
+        selector["matchLabels"].items() <= labels.items()
+        and labels.get(expression["key"]) in expression["values"]
+    )

@@ -1,0 +1,111 @@
+"""Every switch of the chart, on and off; and every object that comes of any of them is what Kubernetes knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.chart.chart import CHART, Object, Rendered, render
+from tests.chart.switches import EXTERNAL, SWITCHES, Switch
+
+MINORS = ("1.36", "1.35")
+FOREIGN = {  # kinds of others' operators, with what each needs
+    "PodMonitor": ("selector", "podMetricsEndpoints"),
+    "ServiceMonitor": ("selector", "endpoints"),
+    "PrometheusRule": ("groups",),
+    "ScaledObject": ("scaleTargetRef", "triggers"),
+    "ScheduledSparkApplication": ("schedule", "template"),
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHES, ids=lambda switch: switch.path)
+def test_what_a_switch_does(switch: Switch) -> None:
+    on = render(switch.beside, switch.values_on)
+    off = render(switch.beside, switch.values_off)
+    assert [place for place in switch.objects if place not in on] == []
+    assert [place for place in switch.objects if place in off] == []
+    assert switch.has(on)
+    if not switch.objects:
+        assert not switch.has(off)
+
+
+def test_every_switch_of_the_values_is_one_of_them() -> None:
+    """What is on or off in values.yaml; an edge's own says the same as the defaults of all edges."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    found = {_of_any_edge(path) for path in _switches(values)}
+    assert found - {_of_any_edge(switch.path) for switch in SWITCHES} == set()
+
+
+def _switches(values: dict[str, Any], path: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _switches(value, f"{path}{name}.")
+        elif isinstance(value, bool):
+            yield f"{path}{name}"
+
+
+def _of_any_edge(path: str) -> str:
+    parts = path.split(".")
+    if parts[:1] == ["edgeDefaults"]:
+        parts = ["edges", "*", *parts[1:]]
+    if parts[0] == "edges":
+        parts[1] = "*"
+        if parts[2] == "ports":
+            parts[3] = "*"
+    return ".".join(parts)
+
+
+def _renderings() -> Iterator[Rendered]:
+    yield render()
+    yield render(EXTERNAL)
+    for switch in SWITCHES:
+        yield render(switch.beside, switch.values_on)
+        yield render(switch.beside, switch.values_off)
+
+
+@pytest.fixture(scope="module")
+def objects() -> list[Object]:
+    """All there are, each once."""
+    found = {
+        json.dumps(each, sort_keys=True): each for some in _renderings() for each in some.objects.values()
+    }
+    return list(found.values())
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_every_object_is_what_kubernetes_knows(objects: list[Object], minor: str) -> None:
+    for each in objects:
+        if each["kind"] not in FOREIGN:
+            kubernetes_validate.validate(each, minor, strict=True)
+
+
+def test_objects_of_others_operators_have_what_these_need(objects: list[Object]) -> None:
+    foreign = [each for each in objects if each["kind"] in FOREIGN]
+    assert {each["kind"] for each in foreign} == set(FOREIGN)
+    for each in foreign:
+        assert [name for name in FOREIGN[each["kind"]] if not each["spec"].get(name)] == []
+
+
+def test_every_pod_is_restricted_and_has_a_token_only_if_it_uses_one() -> None:
+    used = set()
+    everything = render(
+        {"console": {"enabled": True}, "analytics": {"enabled": True, "executors": {"enabled": True}}}
+    )
+    for place, pod in everything.pods():
+        spec = pod["spec"]
+        assert spec["securityContext"]["runAsNonRoot"] is True, place
+        assert spec["securityContext"]["runAsUser"] == 10001, place
+        assert spec["enableServiceLinks"] is False, place
+        if spec["automountServiceAccountToken"]:
+            used.add(place.rpartition("-")[2])
+        for container in spec["containers"]:
+            security = container["securityContext"]
+            assert security["readOnlyRootFilesystem"] is True, place
+            assert security["capabilities"] == {"drop": ["ALL"]}, place
+            assert "/tmp" in [mount["mountPath"] for mount in container["volumeMounts"]], place
+    assert used == {"operator", "uninstall", "analytics"}

@@ -1,0 +1,177 @@
+"""values.yaml, values.schema.json and README.md say the same, and what cannot be is refused in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from services.store.rights import acl_rules
+from tests.chart.chart import CHART, Refused, Values, nested, render, together
+from tests.chart.switches import EXTERNAL
+from tools import chart_docs
+
+VALUES = (CHART / "values.yaml").read_text()
+
+
+def test_the_readme_is_up_to_date() -> None:
+    assert (CHART / "README.md").read_text() == chart_docs.page(CHART), "make chart-docs"
+
+
+def test_what_edges_may_do_in_redis_is_what_the_store_says() -> None:
+    assert (CHART / "files" / "edge.acl").read_text().split() == acl_rules(), "make chart-docs"
+
+
+def test_every_value_is_explained() -> None:
+    """By a comment of its own, or of what it is part of."""
+    explained = {value.path for value in chart_docs.values(VALUES)}
+    leaves = list(_leaves(yaml.safe_load(VALUES)))
+    assert len(leaves) > 200
+    missing = [path for path in leaves if not any(up in explained for up in _upwards(path))]
+    assert missing == []
+    assert explained - {up for path in leaves for up in _upwards(path)} == set()
+
+
+def _leaves(values: dict[str, Any], path: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}"
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """The path and all that it is part of."""
+    parts = path.split(".")
+    yield from (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+
+
+def test_the_schema_knows_no_value_that_is_not_there() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load(VALUES)
+    assert list(_unknown(schema, schema, values)) == []
+
+
+def _unknown(root: Any, schema: Any, value: Any, path: str = "") -> Iterator[str]:
+    if name := schema.get("$ref"):
+        schema = root["definitions"][name.rpartition("/")[2]]
+    for name, inner in schema.get("properties", {}).items():
+        if path.endswith("limits."):  # max_input_bytes and the other, which have defaults in the edges
+            continue
+        if isinstance(value, dict) and name in value:
+            yield from _unknown(root, inner, value[name], f"{path}{name}.")
+        elif not path.endswith("resources."):
+            yield f"{path}{name}"
+
+
+def test_every_map_of_ours_is_closed() -> None:
+    """What is open is Kubernetes' own, an edge's settings, or has names that users choose."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    opened = set(_open(schema))
+    assert opened == {"definitions.kubernetes", "definitions.edge.settings", "global"}
+
+
+def _open(schema: Any, path: str = "") -> Iterator[str]:
+    if schema.get("type") == "object" and "additionalProperties" not in schema:
+        yield path
+    for name, inner in schema.get("definitions", {}).items():
+        yield from _open(inner, f"definitions.{name}")
+    for name, inner in schema.get("properties", {}).items():
+        yield from _open(inner, f"{path}.{name}" if path else name)
+
+
+TMQ = "edges.tmq"
+REFUSALS: dict[str, tuple[Values, str]] = {
+    "a name that there is not": (nested("edges.tmq.replicaz", 3), "'replicaz' not allowed"),
+    "one at the top": (nested("edgez", {}), "'edgez' not allowed"),
+    "one in a nested map": (nested("redis.persistence.siz", "1Gi"), "'siz' not allowed"),
+    "another kind of value": (nested("edges.tmq.replicas", "three"), "/edges/tmq/replicas"),
+    "less than nothing": (nested("edges.tmq.replicas", -1), "minimum: got -1, want 0"),
+    "hpa and keda": (
+        nested("edges.tmq.autoscaling.type", "hpa,keda"),
+        "value must be one of 'none', 'hpa', 'keda'",
+    ),
+    "keda without Prometheus": (
+        nested("edges.tmq.autoscaling.type", "keda"),
+        "edges.tmq.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own",
+    ),
+    "more at least than at most": (
+        nested("edges.tmq.autoscaling", {"type": "hpa", "minReplicas": 5, "maxReplicas": 3}),
+        "edges.tmq.autoscaling: minReplicas 5 is more than maxReplicas 3",
+    ),
+    "a pod that is killed before it has drained": (
+        nested("edges.tmq.terminationGracePeriodSeconds", 20),
+        "edges.tmq.terminationGracePeriodSeconds: 20 is less than the 37 seconds that drain takes",
+    ),
+    "a drain that takes longer than the pod has": (
+        together(
+            nested("edges.tmq.terminationGracePeriodSeconds", 60),
+            nested("edges.tmq.drain.timeoutSeconds", 90),
+        ),
+        "60 is less than the 97 seconds",
+    ),
+    "two bounds of disruption": (
+        nested("edges.tmq.pdb.minAvailable", 1),
+        "edges.tmq.pdb: minAvailable and maxUnavailable are both said: set one of them to null",
+    ),
+    "certificates of clients without a Secret": (
+        nested("edges.tmq.tls.clientCA", True),
+        "edges.tmq.tls: clientCA needs secretName, a Secret with ca.crt",
+    ),
+    "a test through a port that there is not": (
+        nested("edges.tmq.helmTest", "telex"),
+        'edges.tmq.helmTest: there is no port "telex"',
+    ),
+    "a port that there cannot be": (
+        nested("edges.tmq.ports.tmq-document.port", 70000),
+        "maximum: got 70,000",
+    ),
+    "a port whose name is too long": (
+        nested("edges.tmq.ports.a-name-of-seventeen", {"port": 1}),
+        "at '/edges/tmq/ports': additional properties 'a-name-of-seventeen' not allowed",
+    ),
+    "an edge by the name of another part": (
+        nested("edges.operator", {}),
+        "edges.operator: another part of the chart has that name",
+    ),
+    "an edge whose name is none": (nested("edges.Telex", {}), "at '/edges': additional properties 'Telex'"),
+    "a port by the name of the chart's own": (
+        nested("edges.tmq.ports.health", {"port": 1}),
+        "edges.tmq.ports.health: the port of that name is the chart's own: see healthPort",
+    ),
+    "a workload of another kind": (
+        nested("edges.tmq.workload", "DaemonSet"),
+        "value must be one of 'Deployment', 'StatefulSet'",
+    ),
+    "no store": (
+        nested("redis.enabled", False),
+        "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret",
+    ),
+    "a URL of something else": (
+        together(EXTERNAL, nested("externalRedis.url", "http://a")),
+        "/externalRedis/url",
+    ),
+    "a password that no URL can have": (nested("redis.auth.edgePassword", "a b"), "/redis/auth/edgePassword"),
+    "users of Redis by the way": (
+        nested("redis.config", {"requirepass": "x"}),
+        "redis.config.requirepass: the chart says that itself",
+    ),
+    "memory that Redis does not understand": (nested("redis.maxmemory", "1Gi"), "/redis/maxmemory"),
+    "every pod counted twice": (
+        nested("monitoring", {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}),
+        "monitoring: podMonitor and serviceMonitor are both on: everything would be counted twice",
+    ),
+    "a level of logs that there is not": (nested("log.level", "LOUD"), "value must be one of 'DEBUG'"),
+    "a sweep without a pause": (nested("operator.sweepSeconds", 0), "minimum: got 0, want 1"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_what_cannot_be_is_refused(what: str) -> None:
+    values, words = REFUSALS[what]
+    with pytest.raises(Refused) as refused:
+        render(values)
+    assert words in " ".join(str(refused.value).split())

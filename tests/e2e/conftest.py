@@ -1,0 +1,125 @@
+"""What end-to-end tests stand on: a cluster, its images, namespaces that go with the test.
+
+The cluster is one node of our own, on whose network the tests run; with KUBECONFIG it is that one, and tests of the
+node itself are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tests.e2e import host, steps
+from tests.e2e.diagnosis import diagnosis
+from tests.e2e.images import Images, built, given, pause
+from tests.e2e.node.node import Node, running
+from tests.e2e.node.place import clear_away
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.namespaces import RESTRICTED
+from tests.servers import eventually
+from tools.cache import NotBuilt
+
+T = TypeVar("T")
+NewNamespace = Callable[..., str]
+GONE_S = 90
+PREREQUISITES = (
+    "with KUBECONFIG the images must come from a registry: set PENSTOCK_E2E_IMAGES (CONTRIBUTING.md)"
+)
+
+
+def _somebodys_own() -> str:
+    """The kubeconfig that was given, if one was."""
+    return os.environ.get("KUBECONFIG", "")
+
+
+@pytest.fixture(scope="session")
+def images() -> Images:
+    if _somebodys_own():
+        if "PENSTOCK_E2E_IMAGES" not in os.environ:
+            pytest.fail(PREREQUISITES, pytrace=False)  # nor is a cluster changed that nobody meant
+        return given()
+    return _or_fail(built)
+
+
+@pytest.fixture(scope="session")
+def node(images: Images) -> Iterator[Node]:
+    """Of our own, with the images. When it has ended the machine is as it was."""
+    if _somebodys_own():
+        pytest.skip("KUBECONFIG: the cluster is somebody's own")
+    first = _or_fail(pause)
+    clear_away()
+    before = host.look()
+    with running(first, images.all) as node:
+        yield node
+    host.check_it_is_as(before)
+    assert host.processes(node.place.folder.name) == []
+
+
+@pytest.fixture(scope="session")
+def cluster(images: Images, request: pytest.FixtureRequest) -> Cluster:
+    """As its administrator."""
+    if path := _somebodys_own():
+        found = Cluster(Path(path).absolute(), Path.home())
+        found.environment = dict(os.environ)  # with what its ways to log in need
+        return found
+    return request.getfixturevalue("node").cluster  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def new_namespace(cluster: Cluster) -> Iterator[NewNamespace]:
+    """Makes namespaces, with labels if there are any. They go with the test, which fails if one cannot go."""
+    made: list[str] = []
+
+    def make(**labels: str) -> str:
+        name = f"e2e-{secrets.token_hex(4)}"
+        metadata = {"name": name, "labels": labels}
+        cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
+        made.append(name)
+        # made by a controller; without it no pod is admitted
+        eventually(lambda: "default" in cluster.kubectl("get", "serviceaccounts", "-o", "name", "-n", name))
+        return name
+
+    yield make
+    for name in made:
+        cluster.kubectl("delete", "namespace", name, f"--timeout={GONE_S}s")
+
+
+@pytest.fixture
+def restricted(new_namespace: NewNamespace) -> str:
+    """A namespace in which Pod Security admits only `restricted` pods."""
+    return new_namespace(**RESTRICTED)
+
+
+def _or_fail(make: Callable[[], T]) -> T:
+    """Where it cannot be had the tests fail: they are about nothing else."""
+    try:
+        return make()
+    except NotBuilt as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+# what is told of it
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A test that failed shows how the cluster stood."""
+    report = yield
+    if report.when == "call" and report.failed and (found := getattr(item, "funcargs", {}).get("cluster")):
+        report.sections.append(("the cluster", diagnosis(found)))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.section("how long it took")
+    for line in steps.told():
+        terminalreporter.write_line(line)
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    for report in reports:
+        if report.when == "call":
+            terminalreporter.write_line(f"{report.duration:7.1f} s  {report.nodeid}")

@@ -1,0 +1,98 @@
+"""What a machine has that a cluster could leave behind on it, looked at from its own network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.e2e.node.place import CGROUPS, PREFIX
+from tests.servers import eventually
+
+PATIENCE_S = 20.0  # until the kernel has taken down what nobody holds any more
+_NETWORK = os.open("/proc/thread-self/ns/net", os.O_RDONLY)  # before any test enters another
+SETTINGS = (
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes",
+    "net/netfilter/nf_conntrack_max",
+)
+FOLDERS = (
+    "/etc/cni",
+    "/opt/cni",
+    "/opt/containerd",
+    "/usr/libexec/kubernetes",
+    "/var/lib",
+    "/var/log",
+    "/run/netns",
+)
+Sight = dict[str, set[str]]
+
+
+def look() -> Sight:
+    return {
+        "mounts": {
+            line.split(" - ")[0].split()[4] for line in _lines(Path("/proc/self/mountinfo").read_text())
+        },
+        "links": {line.split(":")[1] for line in _lines(_on_its_network("ip", "-oneline", "link"))},
+        "routes": set(_lines(_on_its_network("ip", "route"))),
+        "rules": set(_rules()),
+        "settings": {f"{name} {_read(Path('/proc/sys') / name)}" for name in SETTINGS},
+        "control groups": {str(path) for path in CGROUPS.glob("*") if PREFIX in path.name},
+        "control groups of controllers": {str(path) for path in CGROUPS.glob(f"*/{PREFIX}*")},
+        "folders": {str(path) for folder in FOLDERS for path in Path(folder).glob("*")},
+    }
+
+
+def check_it_is_as(before: Sight) -> None:
+    """Raises AssertionError with what is other than before."""
+    changes: Sight = {}
+
+    def is_as_before() -> bool:
+        now = look()
+        changes.clear()
+        changes.update({kind: before[kind] ^ now[kind] for kind in before if before[kind] != now[kind]})
+        return not changes
+
+    try:
+        eventually(is_as_before, PATIENCE_S)
+    except AssertionError:
+        raise AssertionError(f"not as before: {changes}") from None
+
+
+def processes(mark: str) -> list[str]:
+    """Command lines of those that have it in theirs, in their environment or in the names of their control groups."""
+    return [found for folder in Path("/proc").glob("[0-9]*") if (found := _marked(folder, mark))]
+
+
+def _marked(folder: Path, mark: str) -> str:
+    try:
+        command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        told = command + (folder / "environ").read_text("utf-8", "replace") + (folder / "cgroup").read_text()
+    except OSError:
+        return ""  # it has ended
+    # one that has ended and waits for its parent to notice has no command line
+    return command if mark in told and int(folder.name) != os.getpid() else ""
+
+
+def _rules() -> Iterator[str]:
+    if shutil.which("iptables-save"):
+        yield from (line for line in _lines(_on_its_network("iptables-save")) if line.startswith("-A"))
+
+
+def _on_its_network(*command: str) -> str:
+    entered = ["nsenter", f"--net=/proc/self/fd/{_NETWORK}", *command]
+    return subprocess.run(entered, check=True, capture_output=True, text=True, pass_fds=[_NETWORK]).stdout
+
+
+def _read(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else "-"
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,0 +1,77 @@
+"""The images that the tests run: made here of this tree, or given by a registry that somebody's cluster can reach."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.e2e.steps import step
+from tools.images.base import base
+from tools.images.build import PREFIX, Image, build, image, tag_as, version
+from tools.kubernetes.programs import PAUSE_VERSION, find
+
+FOLDERS = Path(__file__).parent / "images"
+TARGETS = ("edge", "operator")
+NEXT = "-next"  # after the version: the same once more, for what is upgraded
+PAUSE = f"{PREFIX}penstock-test-pause:{PAUSE_VERSION}"
+REDIS = f"{PREFIX}penstock-test-redis:1"
+
+
+@dataclass(frozen=True)
+class Images:
+    """`images.of("edge")` is a name for a pod; with `tag=images.next_tag` another one of the same content."""
+
+    prefix: str
+    tag: str
+    redis: str  # has redis-server and redis-sentinel
+
+    @property
+    def next_tag(self) -> str:
+        return f"{self.tag}{NEXT}"
+
+    def of(self, target: str, tag: str = "") -> str:
+        return f"{self.repository(target)}:{tag or self.tag}"
+
+    def repository(self, target: str) -> str:
+        """The name without the tag, as values of a chart want it."""
+        return f"{self.prefix}penstock-{target}"
+
+    @property
+    def all(self) -> list[str]:
+        names = [self.of(target, tag) for target in TARGETS for tag in (self.tag, self.next_tag)]
+        return [*names, self.redis]
+
+
+def given() -> Images:
+    """Those of PENSTOCK_E2E_IMAGES, PENSTOCK_E2E_TAG and PENSTOCK_E2E_REDIS."""
+    tag = os.environ.get("PENSTOCK_E2E_TAG", version())
+    redis = os.environ.get("PENSTOCK_E2E_REDIS", "docker.io/library/redis:7.2")
+    return Images(os.environ["PENSTOCK_E2E_IMAGES"], tag, redis)
+
+
+def base_image() -> str:
+    """The one that BASE names, or one of our own. Raises NotBuilt."""
+    return os.environ.get("BASE") or base()
+
+
+@cache
+def built() -> Images:
+    """In the storage of buildah, on a base of our own or the one that BASE names. Raises NotBuilt."""
+    images = Images(PREFIX, version(), REDIS)
+    with step("a base for images"):
+        on = base_image()
+    for target in TARGETS:
+        with step(f"image {target}"):
+            build(image(target, base=on), "buildah")
+            tag_as(images.of(target), images.of(target, images.next_tag))
+    with step("image of Redis"):
+        build(Image(REDIS, FOLDERS / "redis", arguments={"BASE": on}), "buildah")
+    return images
+
+
+def pause() -> str:
+    """The image of each pod's first container. Raises NotBuilt."""
+    build(Image(PAUSE, Path(find("pause")).parent, FOLDERS / "pause" / "Dockerfile"), "buildah")
+    return PAUSE

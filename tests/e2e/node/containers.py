@@ -1,0 +1,116 @@
+"""containerd, the pods' network, and the images that are there without a registry."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.e2e.node.machine import Machine
+from tests.e2e.node.place import Place
+from tests.kubernetes.daemon import Daemon
+from tools.images.build import OWN_MOUNTS
+from tools.kubernetes.programs import find
+
+PODS = "10.244.0.0/24"
+PLUGINS = "/usr/lib/cni"
+IMPORT_TIMEOUT_S = 300.0
+# Of it only what differs from what it does by itself. Values are JSON's, which TOML's are too.
+CONFIGURATION = """\
+version = 2
+root = {root}
+state = {state}
+[grpc]
+address = {socket}
+[plugins."io.containerd.internal.v1.opt"]
+path = {opt}
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = {pause}
+# a container in a container may not have these
+restrict_oom_score_adj = true
+disable_hugetlb_controller = true
+disable_apparmor = true
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = {plugins}
+conf_dir = {networks}
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+BinaryName = {runc}
+SystemdCgroup = false
+"""
+
+
+class Containers:
+    def __init__(self, place: Place, machine: Machine, pause: str) -> None:
+        """pause: the image of each pod's first container."""
+        self._folder = place.subfolder("containerd")
+        self.socket = self._folder / "containerd.sock"
+        self._write_network(pause_folder := place.subfolder("networks"), place.subfolder("addresses"))
+        self._write_configuration(pause, pause_folder)
+        flags = ["--config", str(self._folder / "config.toml"), "--log-level", "warn"]
+        self.daemon = Daemon(find("containerd"), flags, place.folder, machine.command)
+
+    def _write_configuration(self, pause: str, networks: Path) -> None:
+        values = {
+            "root": self._folder / "root",
+            "state": self._folder / "state",
+            "opt": self._folder / "opt",
+            "socket": self.socket,
+            "pause": pause,
+            "plugins": PLUGINS,
+            "networks": networks,
+            "runc": find("runc"),
+        }
+        written = {name: json.dumps(str(value)) for name, value in values.items()}
+        (self._folder / "config.toml").write_text(CONFIGURATION.format(**written), "utf-8")
+
+    def _write_network(self, folder: Path, addresses: Path) -> None:
+        """Each pod has a cable of its own to the node, which routes.
+
+        On a bridge the answers of Services would go past the node, which has to undo what it did to the request,
+        wherever the kernel does not show it what is bridged.
+        """
+        ranges = {"subnet": PODS}, {"dst": "0.0.0.0/0"}
+        kept = {
+            "type": "host-local",
+            "ranges": [[ranges[0]]],
+            "routes": [ranges[1]],
+            "dataDir": str(addresses),
+        }
+        plugins = [{"type": "ptp", "ipam": kept}]
+        network = {"cniVersion": "0.4.0", "name": "pods", "plugins": plugins}
+        (folder / "pods.conflist").write_text(json.dumps(network), "utf-8")
+
+    def start(self) -> None:
+        """Raises AssertionError with the end of its log."""
+        self.daemon.start(lambda: self._ctr("version").returncode == 0)
+
+    def load(self, images: Sequence[str], folder: Path) -> None:
+        """From the storage of buildah. Raises CalledProcessError."""
+        archive = folder / "images.tar"
+        subprocess.run(
+            [
+                *OWN_MOUNTS,
+                "podman",
+                "save",
+                "--quiet",
+                "--multi-image-archive",
+                "--output",
+                str(archive),
+                *images,
+            ],
+            check=True,
+            capture_output=True,
+        )
+        self._ctr("images", "import", str(archive)).check_returncode()
+        archive.unlink()
+
+    def images(self) -> list[str]:
+        """Their names."""
+        return self._ctr("images", "list", "--quiet").stdout.split()
+
+    def _ctr(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [find("ctr"), "--address", str(self.socket), "--namespace", "k8s.io", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)

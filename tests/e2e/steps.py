@@ -1,0 +1,23 @@
+"""How long what took: written down while it is done, told at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_taken: list[tuple[str, float]] = []
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    begin = time.monotonic()
+    try:
+        yield
+    finally:
+        _taken.append((name, time.monotonic() - begin))
+
+
+def told() -> list[str]:
+    """A line each, in the order in which they ended."""
+    return [f"{seconds:7.1f} s  {name}" for name, seconds in _taken]

@@ -1,0 +1,112 @@
+"""However a cluster ends, nothing of it stays on the machine (CONTRIBUTING.md, "End to end")."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import host
+from tests.e2e.images import PAUSE
+from tests.e2e.node.node import running
+from tests.e2e.node.place import clear_away, told
+from tests.e2e.pods import pod
+from tests.program import ROOT
+from tests.servers import eventually
+
+pytestmark = pytest.mark.skipif(
+    "os.environ.get('KUBECONFIG')", reason="KUBECONFIG: the cluster is somebody's own"
+)
+COMMAND = [sys.executable, "-m", "tests.e2e"]
+END_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def clean() -> None:
+    """What other runs left would be taken away in the middle of a test."""
+    clear_away()
+
+
+@contextmanager
+def cluster_with_a_pod() -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Who started it, and its folder."""
+    with subprocess.Popen([*COMMAND, "up", "--bare"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            folder = Path(_ready_line(process).removeprefix("ready: ").partition(";")[0])
+            _run_a_pod(folder)
+            yield process, folder
+        finally:
+            process.kill()
+            process.wait()
+            clear_away()
+
+
+def _ready_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("ready: "):
+            return line
+    raise AssertionError(f"it ended with {process.wait()}")
+
+
+def _run_a_pod(folder: Path) -> None:
+    kubectl(folder, "apply", "--filename", "-", given=json.dumps(pod("only", PAUSE)))
+    kubectl(folder, "wait", "--for=condition=Ready", "pod/only", "--timeout=60s")
+
+
+def kubectl(folder: Path, *words: str, given: str = "") -> None:
+    command = [*COMMAND, "run", "--in", str(folder), "kubectl", *words]
+    subprocess.run(command, cwd=ROOT, input=given, text=True, check=True, capture_output=True)
+
+
+def is_gone(folder: Path) -> bool:
+    return not host.processes(folder.name)
+
+
+def test_one_that_is_told_to_end_leaves_nothing() -> None:
+    before = host.look()
+    with cluster_with_a_pod() as (process, folder):
+        # what there is to look for is found while it runs
+        assert any("containerd-shim" in command for command in host.processes(folder.name))
+        assert "/pause " in host.processes(folder.name)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(END_S) == 0
+        assert is_gone(folder)
+        assert not folder.exists()
+        host.check_it_is_as(before)
+
+
+def test_of_one_that_is_killed_only_files_stay_and_the_next_takes_them() -> None:
+    before = host.look()
+    with cluster_with_a_pod() as (process, folder):
+        process.kill()
+        process.wait()
+        eventually(lambda: is_gone(folder))
+        unfinished = host.look()
+        assert {kind for kind in before if before[kind] != unfinished[kind]} == {
+            kind for kind in before if kind.startswith("control groups") and before[kind] != unfinished[kind]
+        }
+        assert folder.exists()
+        assert str(folder) in clear_away()
+        assert not folder.exists()
+        host.check_it_is_as(before)
+
+
+def test_one_that_cannot_be_made_leaves_nothing() -> None:
+    before, others = host.look(), set(told())
+    with pytest.raises(subprocess.CalledProcessError, match="podman"), running("localhost/nobodys:1", []):
+        raise AssertionError("there is no such image")
+    assert set(told()) == others
+    host.check_it_is_as(before)
+
+
+def test_one_that_lives_is_not_cleared_away() -> None:
+    with cluster_with_a_pod() as (_, folder):
+        assert str(folder) not in clear_away()
+        kubectl(folder, "get", "pod", "only")

@@ -1,0 +1,40 @@
+"""The images of this tree, built once for all tests; and that nothing of their containers stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import host
+from tests.e2e.images import Images, base_image, built
+from tests.images.container import remove_leftovers
+from tests.servers import Server
+from tools.cache import NotBuilt
+
+
+@pytest.fixture(scope="session")
+def images() -> Iterator[Images]:
+    """After the last test the machine is as it was."""
+    try:
+        images = built()
+    except NotBuilt as error:
+        pytest.fail(str(error), pytrace=False)
+    remove_leftovers()
+    before = host.look()
+    yield images
+    host.check_it_is_as(before)
+
+
+@pytest.fixture(scope="session")
+def base() -> str:
+    """What they are built on."""
+    return base_image()
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Debian's Redis."""
+    server = Server("redis", tmp_path_factory.mktemp("store")).start()
+    yield server
+    server.end()

@@ -1,0 +1,105 @@
+"""What is in the images, and what is not (docs/images.md)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.images import TARGETS, Images
+from tests.images.container import inspect, once
+from tools.images.build import version
+
+EDGE_MAX_BYTES = 150_000_000  # over its base
+USER = "10001:10001"
+BUILD_TOOLS = ("pip", "pip3", "gcc", "cc", "make", "git", "curl", "uv")
+SEARCH = """
+import importlib.util, json, pathlib, shutil, sys, sysconfig
+ours = pathlib.Path(sys.prefix)
+packages = pathlib.Path(sysconfig.get_path("purelib"))
+print(json.dumps({
+    "prefix": sys.prefix,
+    "programs": [name for name in json.loads(sys.argv[1]) if shutil.which(name)],
+    "modules": [name for name in ("pip", "setuptools", "wheel", "hatchling") if importlib.util.find_spec(name)],
+    "tests": [str(path) for path in packages.glob("**/tests")],
+    "sources": [str(path) for suffix in (".c", ".h", ".pyx", ".pxd", ".whl") for path in ours.glob("**/*" + suffix)],
+    "lists": [str(path) for path in pathlib.Path("/var/lib/apt/lists").glob("*Packages*")],
+    "archives": [str(path) for path in pathlib.Path("/var/cache/apt/archives").glob("*.deb")],
+    "caches": [str(path) for path in pathlib.Path("/").glob("root/.cache/*") if path],
+    "compiled": [str(path) for path in packages.glob("redis/*.py")
+                 if not list((path.parent / "__pycache__").glob(path.stem + ".*.pyc"))],
+}))
+"""
+
+
+@pytest.fixture(params=TARGETS)
+def target(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_it_says_what_it_is_and_stops_by_sigterm(images: Images, target: str) -> None:
+    config = inspect(images.of(target))["Config"]
+    labels = {name.rpartition(".")[2]: value for name, value in config["Labels"].items()}
+    assert labels["title"] == f"penstock-{target}"
+    assert (labels["version"], labels["licenses"]) == (version(), "Apache-2.0")
+    assert (config["User"], config["StopSignal"]) == (USER, "SIGTERM")
+
+
+def test_nothing_that_builds_is_in_it(images: Images, target: str) -> None:
+    command = ["python", "-c", SEARCH, json.dumps(BUILD_TOOLS)]
+    assert json.loads(once(images.of(target), command)) == {
+        "prefix": "/opt/penstock",
+        "programs": [],
+        "modules": [],
+        "tests": [],
+        "sources": [],
+        "lists": [],
+        "archives": [],
+        "caches": [],
+        "compiled": [],  # or each start would compile them anew, as nothing can be written
+    }
+
+
+def test_its_user_has_no_rights_and_writes_only_to_tmp(images: Images, target: str) -> None:
+    said = once(
+        images.of(target), ["sh", "-c", "id -u; id -g; grep -E 'Cap(Eff|Bnd)|NoNewPrivs' /proc/self/status"]
+    )
+    assert said.split() == [
+        *("10001", "10001"),
+        *("CapEff:", "0000000000000000"),
+        *("CapBnd:", "0000000000000000"),
+        *("NoNewPrivs:", "1"),
+    ]
+    writing = "for f in / /opt/penstock /etc /home /run /var/tmp /tmp; do touch $f/x 2>/dev/null && echo $f; done; true"
+    assert once(images.of(target), ["sh", "-c", writing]) == "/tmp\n"
+
+
+def test_no_file_of_ours_is_anybodys_to_change(images: Images, target: str) -> None:
+    """Where the root file system is not only read, a process still changes none of its own program."""
+    open_ones = [
+        "find",
+        "/opt/penstock",
+        "!",
+        "-type",
+        "l",
+        "(",
+        "-user",
+        "10001",
+        "-o",
+        "-perm",
+        "-o=w",
+        ")",
+    ]
+    assert once(images.of(target), open_ones) == ""
+
+
+def test_the_edge_is_small(images: Images, base: str) -> None:
+    over = inspect(images.of("edge"))["Size"] - inspect(base)["Size"]
+    print(f"the edge's image has {over / 1e6:.0f} MB over its base")
+    assert 0 < over <= EDGE_MAX_BYTES
+
+
+def test_what_lies_in_tmp_is_not_imported(images: Images, target: str) -> None:
+    """The one folder that can be written to is also the home, and may be the working directory."""
+    script = "cd /tmp && echo 'raise SystemExit(9)' > redis.py && python -c 'import redis' && python -m this >/dev/null"
+    once(images.of(target), ["sh", "-c", script])

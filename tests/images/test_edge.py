@@ -1,0 +1,86 @@
+"""The image of the edges: each of them serves in it, and ends when it is told (docs/images.md)."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from protos import tmq
+from protos.tmq import Dialect, Operation
+from protos.tmq.wire import MQID_BYTES
+from services.kit.edge import edges
+from tests.cli.shell import ANY_PORT
+from tests.e2e.images import Images
+from tests.images.container import Container, once
+from tests.servers import Server, eventually
+
+EDGES = sorted(edges())
+
+
+@pytest.fixture(scope="module")
+def store_url(images: Images, store: Server) -> str:
+    """Of a store that the image's own command line has set up."""
+    once(images.of("edge"), ["penstock", "store", "init"], REDIS_URL=store.url)
+    return store.url
+
+
+def serve(images: Images, folder: Path, edge: str, store_url: str) -> Container:
+    environment = {**ANY_PORT, "REDIS_URL": store_url}
+    return Container(images.of("edge"), folder, "serve", edge, environment=environment)
+
+
+def page(container: Container, path: str) -> int:
+    """The status of a health page. Raises OSError while nobody answers."""
+    (listens,) = eventually(lambda: container.events("health_listening"))
+    try:
+        with urlopen(f"http://127.0.0.1:{listens['port']}{path}", timeout=10) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_an_edge_gets_ready_and_ends_with_0(
+    images: Images, tmp_path: Path, store_url: str, edge: str
+) -> None:
+    with serve(images, tmp_path, edge, store_url) as container:
+        eventually(lambda: page(container, "/readyz") == 200)
+        assert page(container, "/healthz") == 200
+        assert container.run("sh", "-c", "grep ^Uid: /proc/1/status").split() == ["Uid:", *["10001"] * 4]
+        assert container.terminate() == 0, container.log()
+
+
+def test_what_a_client_has_begun_is_finished_before_the_end(
+    images: Images, tmp_path: Path, store_url: str
+) -> None:
+    """SIGTERM drains: who is connected is told by FIN, what was promised is in the store (docs/settings.md, drain)."""
+    with serve(images, tmp_path, "tmq", store_url) as container:
+        place = eventually(lambda: [e for e in container.events("listening") if e["listener"] == "document"])[
+            0
+        ]
+        with socket.create_connection((place["host"], place["port"]), 10) as client:
+            client.sendall(tmq.encode_create(b"kept"))
+            assert tmq.parse_status(Dialect.DOCUMENT, Operation.CREATE, client.recv(1))
+            client.sendall(tmq.encode_open(b"kept"))
+            assert tmq.parse_mqid(client.recv(MQID_BYTES)) == tmq.mqid_of(b"kept")
+            client.sendall(tmq.encode_enq(tmq.mqid_of(b"kept"), b"body"))
+            assert tmq.parse_status(Dialect.DOCUMENT, Operation.ENQ, client.recv(1))
+            assert container.terminate() == 0, container.log()
+            assert client.recv(1) == b""
+    found = once(images.of("edge"), ["penstock", "get", "kept"], REDIS_URL=store_url)
+    assert found == "body"
+
+
+def test_without_a_store_it_lives_and_is_not_ready(images: Images, tmp_path: Path) -> None:
+    with serve(images, tmp_path, "tmq", "redis://127.0.0.1:1") as container:
+        eventually(lambda: page(container, "/readyz") == 503)
+        assert page(container, "/healthz") == 200
+
+
+def test_what_cannot_be_is_refused_in_one_line(images: Images) -> None:
+    with pytest.raises(AssertionError, match=r"ended with 2: penstock: .*there is no edge 'nonsense'"):
+        once(images.of("edge"), ["penstock", "serve", "nonsense"])

@@ -1,0 +1,69 @@
+"""An operator as a process against a real API server and a real store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kubernetes.cluster import Cluster
+from tests.operator.documents import Seen
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.servers import PROGRAMS, Server
+
+NewOperator = Callable[..., OperatorProgram]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Server]:
+    """A store that nobody has set up yet, which the test may kill or empty."""
+    server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def keeper(store: Server) -> Keeper:
+    return Keeper(store)
+
+
+@pytest.fixture
+def seen(defined: Cluster, namespace: str) -> Seen:
+    return Seen(defined, namespace)
+
+
+@pytest.fixture
+def new_operator(defined: Cluster, namespace: str, store: Server, tmp_path: Path) -> Iterator[NewOperator]:
+    """Starts operators of the test's namespace, or others; they end with the test."""
+    made: list[OperatorProgram] = []
+
+    def start(cluster: Cluster = defined, **settings: object) -> OperatorProgram:
+        program = OperatorProgram(cluster, store.url, tmp_path, **{"namespaces": namespace, **settings})
+        made.append(program)
+        return program.start()
+
+    yield start
+    for program in made:
+        if program.process is not None and program.process.poll() is None:
+            program.kill()
+    let_go(defined)
+    for program in made:
+        if "Traceback" in program.text():
+            pytest.fail(f"a fault of the operator's own:\n{program.text()[-6000:]}", pytrace=False)
+
+
+def let_go(cluster: Cluster) -> None:
+    """Nobody is left who would take finalizers off."""
+    for found in cluster.items("queues"):
+        if found["metadata"].get("finalizers"):
+            metadata = found["metadata"]
+            words = ("--type=merge", "--patch", '{"metadata": {"finalizers": []}}')
+            cluster.kubectl("patch", "queue", metadata["name"], "--namespace", metadata["namespace"], *words)
+
+
+@pytest.fixture
+def operator(new_operator: NewOperator) -> OperatorProgram:
+    """Ready, and seeing to the test's namespace."""
+    return new_operator().ready()

@@ -1,0 +1,130 @@
+"""The store as tests look at it beside the operator: each call comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from services.store import DeadLetters, Queue, QueueSpec
+from services.store.errors import NotInitialised, QueueUnknown
+from services.store.peer import Peer, PeerSpec
+from tests.servers import Server
+from tests.store.desk import Desk, bodies, numbered
+
+ResultT = TypeVar("ResultT")
+
+
+class Keeper:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def _do(self, work: Callable[[Desk], Awaitable[ResultT]], *, set_up: bool = False) -> ResultT:
+        async def once() -> ResultT:
+            desk = Desk(self._server, edge="keeper", initialise=set_up)
+            try:
+                if set_up:
+                    await desk.store.initialise()
+                return await work(desk)
+            finally:
+                await desk.close(1.0)
+
+        return asyncio.run(once())
+
+    def find(self, name: str) -> Queue | None:
+        async def look(desk: Desk) -> Queue | None:
+            try:
+                return await desk.store.find(name)
+            except (QueueUnknown, NotInitialised):
+                return None
+
+        return self._do(look)
+
+    def owner(self, name: str) -> str:
+        """Of a queue; '' if there is none."""
+        queue = self.find(name)
+        return "" if queue is None else queue.owner
+
+    def declare(self, name: str, owner: str = "file", **spec: Any) -> None:
+        async def declare(desk: Desk) -> None:
+            await desk.store.declare(name, QueueSpec.model_validate(spec), owner, replace=True)
+
+        self._do(declare, set_up=True)
+
+    def remove(self, name: str) -> None:
+        async def remove(desk: Desk) -> None:
+            await desk.store.delete(await desk.store.find(name))
+
+        self._do(remove)
+
+    def stats(self, name: str) -> dict[str, Any]:
+        async def look(desk: Desk) -> dict[str, Any]:
+            return await desk.store.stats(await desk.store.find(name))
+
+        return self._do(look)
+
+    def put(self, name: str, *messages: bytes) -> None:
+        async def put(desk: Desk) -> None:
+            await desk.put(await desk.store.find(name), *messages)
+
+        self._do(put)
+
+    def take(self, name: str) -> list[bytes]:
+        """All that is there; they are gone then."""
+
+        async def take(desk: Desk) -> list[bytes]:
+            return await desk.drain(await desk.store.find(name))
+
+        return self._do(take)
+
+    def kill(self, name: str, number: int, reason: str = "refused", first: int = 0) -> None:
+        """So many messages, m00000 and on, become dead letters."""
+
+        async def kill(desk: Desk) -> None:
+            queue = await desk.store.find(name)
+            for at in range(first, first + number, 1000):
+                await desk.put(queue, *numbered(min(1000, first + number - at), at))
+                await desk.reject(await desk.take(queue, 1000), reason)
+
+        self._do(kill)
+
+    def dead(self, name: str) -> list[bytes]:
+        async def look(desk: Desk) -> list[bytes]:
+            queue = await desk.store.find(name)
+            letters = DeadLetters(desk.store.look_at(queue.domain), queue)
+            return [letter.body async for letter in letters.matching()]
+
+        return self._do(look)
+
+    def lose_domain(self, name: str) -> None:
+        """All keys of the domain are gone, as if its shard had come back empty."""
+        for key in self._server.call("KEYS", f"ps:{{{name}}}*"):
+            self._server.call("DEL", key)
+
+    def purge(self, name: str) -> None:
+        """No dead letter is left."""
+
+        async def purge(desk: Desk) -> None:
+            queue = await desk.store.find(name)
+            letters = DeadLetters(desk.store.look_at(queue.domain), queue)
+            await letters.purge([letter.id async for letter in letters.matching()])
+
+        self._do(purge)
+
+    def peers(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """Owner and addresses by name."""
+
+        async def look(desk: Desk) -> dict[str, tuple[str, tuple[str, ...]]]:
+            found = await desk.store.peers.all()
+            return {one.name: (one.owner, one.spec.addresses) for one in found if isinstance(one, Peer)}
+
+        return self._do(look)
+
+    def apply_peer(self, name: str, owner: str, **spec: Any) -> None:
+        async def apply(desk: Desk) -> None:
+            await desk.store.peers.apply(name, PeerSpec.model_validate(spec), owner)
+
+        self._do(apply, set_up=True)
+
+
+__all__ = ["Keeper", "bodies"]

@@ -1,0 +1,108 @@
+"""The operator as a process: `python -m penstock_operator`, with its log and its pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from services.kit.parent import die_with_parent
+from tests.kubernetes.cluster import Cluster
+from tests.servers import eventually, free_port
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 30.0
+
+
+class OperatorProgram:
+    """`settings` are PENSTOCK_OPERATOR_<NAME>, in small letters."""
+
+    def __init__(self, cluster: Cluster, store: str, folder: Path, **settings: object) -> None:
+        self.port = free_port()
+        told = {"health_port": self.port, "log_level": "INFO", **settings}
+        self.environment = {
+            **os.environ,
+            **cluster.environment,
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'operator'}",
+            "PENSTOCK_STORE__URL": store,
+            "POD_NAMESPACE": str(settings.get("namespaces", "default")).split(",")[0].replace("*", "default"),
+            **{f"PENSTOCK_OPERATOR_{name.upper()}": str(value) for name, value in told.items()},
+        }
+        self._log = folder / f"operator-{self.port}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Self:
+        """Does not wait for anything."""
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "penstock_operator"],
+                cwd=self._log.parent,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                preexec_fn=partial(die_with_parent, os.getpid()),
+                start_new_session=True,
+            )
+        return self
+
+    def ready(self) -> Self:
+        """Returns once it says so."""
+        try:
+            eventually(lambda: self.page("readyz")[0] == 200, PATIENCE_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.text()[-3000:]}") from error
+        return self
+
+    def page(self, name: str) -> tuple[int, str]:
+        """Status and text; (0, '') where nobody listens yet."""
+        try:
+            with urlopen(f"http://127.0.0.1:{self.port}/{name}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of all samples of that name which have these labels."""
+        total = 0.0
+        for line in self.page("metrics")[1].splitlines():
+            found = re.fullmatch(rf"{name}(?:\{{(.*)\}})? (\S+)", line)
+            if found and all(f'{label}="{value}"' in (found[1] or "") for label, value in labels.items()):
+                total += float(found[2])
+        return total
+
+    def text(self) -> str:
+        return self._log.read_text("utf-8", "replace") if self._log.exists() else ""
+
+    def events(self, action: str) -> list[dict[str, Any]]:
+        """Lines of its log."""
+        lines = (json.loads(line) for line in self.text().splitlines() if line.startswith("{"))
+        return [line for line in lines if line.get("action") == action]
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """By SIGTERM; its exit status."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(PATIENCE_S)
+
+    def memory(self) -> int:
+        """Octets of its memory in use (RSS)."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert found
+        return int(found[1]) * 1024

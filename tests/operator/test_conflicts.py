@@ -1,0 +1,98 @@
+"""Several Queues that want one name or one number: the oldest has it (docs/kubernetes.md, "Conflicts")."""
+
+from __future__ import annotations
+
+import time
+
+from tests.kubernetes.fixtures import NewNamespace
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, peer, queue
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.servers import eventually
+
+MCA_7 = {"rqpMca": {"queueId": 7}}
+
+
+def a_second_later(seen: Seen, kind: str, name: str) -> None:
+    """Resources have their age in whole seconds."""
+    made = seen.get(kind, name)["metadata"]["creationTimestamp"]
+    eventually(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > made)
+
+
+def test_one_name_in_two_namespaces(
+    new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
+) -> None:
+    other = Seen(seen.cluster, new_namespace())
+    new_operator(namespaces=f"{seen.namespace},{other.namespace}").ready()
+    seen.apply(queue("orders", maxLength=1))
+    seen.becomes("queue", "orders", "True", "Declared")
+    a_second_later(seen, "queue", "orders")
+    other.apply(queue("mine", queueName="orders", maxLength=2))
+    found = other.becomes("queue", "mine", "False", "Conflict")
+    assert f"belongs to Queue 'orders' in namespace '{seen.namespace}', which is older" in found["message"]
+    assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
+    keeper.put("orders", b"one")
+    seen.delete("queue", "orders")
+    other.becomes("queue", "mine", "True", "Declared", 2.0)
+    assert keeper.owner("orders") == f"kubernetes {other.namespace}/mine"
+    assert keeper.take("orders") == [b"one"]
+
+
+def test_one_number(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(queue("old", bindings=MCA_7))
+    seen.becomes("queue", "old", "True", "Declared")
+    a_second_later(seen, "queue", "old")
+    seen.apply(queue("new", bindings=MCA_7))
+    found = seen.becomes("queue", "new", "False", "Conflict")
+    assert found["message"] == (
+        f"an older Queue has rqp-mca 7 (Queue {seen.namespace}/old): choose other numbers, or delete one of them"
+    )
+    assert keeper.find("new") is None
+    seen.apply(queue("old", bindings={"rqpMca": {"queueId": 8}}))
+    seen.becomes("queue", "new", "True", "Declared", 2.0)
+
+
+def test_the_oldest_gets_a_number_that_a_younger_one_had(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    """The younger queue keeps its messages, and is reached by its name."""
+    seen.apply(queue("old"))
+    seen.becomes("queue", "old", "True", "Declared")
+    a_second_later(seen, "queue", "old")
+    seen.apply(queue("new", bindings=MCA_7))
+    seen.becomes("queue", "new", "True", "Declared")
+    keeper.put("new", b"one")
+    seen.apply(queue("old", bindings=MCA_7))
+    seen.becomes("queue", "new", "False", "Conflict")
+    seen.becomes("queue", "old", "True", "Declared")
+    kept = keeper.find("old")
+    assert kept is not None
+    assert kept.spec.bindings.rqp_mca.queue_id == 7
+    assert keeper.take("new") == [b"one"]
+
+
+def test_two_that_lead_to_one_number_of_a_peer(operator: OperatorProgram, seen: Seen) -> None:
+    seen.apply(peer("shop"), peer("depot"))
+    seen.apply(queue("all", remote={"protocol": "rqp-mca", "queueId": 7}))
+    seen.becomes("queue", "all", "True", "Declared")
+    a_second_later(seen, "queue", "all")
+    seen.apply(queue("some", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["shop"]}))
+    seen.becomes("queue", "some", "False", "Conflict")
+    seen.apply(queue("all", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["depot"]}))
+    seen.becomes("queue", "some", "True", "Declared")
+
+
+def test_another_operators_queue(
+    new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
+) -> None:
+    """Two releases on one store: neither takes what the other one sees to."""
+    other = Seen(seen.cluster, new_namespace())
+    new_operator().ready()
+    new_operator(namespaces=other.namespace).ready()
+    seen.apply(queue("orders"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    other.apply(queue("orders"))
+    found = other.becomes("queue", "orders", "False", "Conflict")
+    assert "which another operator sees to" in found["message"]
+    assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"

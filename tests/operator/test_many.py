@@ -1,0 +1,42 @@
+"""A thousand Queues: what they cost, and that nothing is written about those that stay as they are.
+
+How fast they are is measured in benchmarks, not here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, queue
+from tests.servers import eventually
+
+NUMBER = 1000
+MAX_MEMORY = 150 << 20  # octets
+PASSES = 10  # as in ten minutes
+SWEEPS = "penstock_operator_sweeps_total"
+
+
+def test_a_thousand_queues(new_operator: NewOperator, seen: Seen) -> None:
+    operator = new_operator(sweep_s=2).ready()
+    seen.apply(*(queue(f"q{number}", maxLength=number) for number in range(NUMBER)))
+
+    def are_declared() -> bool:
+        return operator.metric("penstock_operator_resources", kind="queues", reason="Declared") == NUMBER
+
+    eventually(are_declared, 120)
+    eventually(lambda: operator.metric("penstock_operator_waiting") == 0)
+    assert operator.metric("penstock_operator_events_total", reason="Declared") == NUMBER
+    before, passes = versions(seen), operator.metric(SWEEPS, result="done")
+    eventually(lambda: operator.metric(SWEEPS, result="done") >= passes + PASSES, 120)
+    assert versions(seen) == before
+    assert operator.metric("penstock_operator_events_total") == NUMBER
+    assert operator.metric("penstock_operator_status_patches_total") == NUMBER
+    assert operator.memory() < MAX_MEMORY, f"{operator.memory() >> 20} MiB"
+
+
+def versions(seen: Seen) -> dict[str, Any]:
+    """Of all objects, which grow with whatever is written to one."""
+    found = seen.cluster.items("queues", seen.namespace)
+    assert len(found) == NUMBER
+    return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in found}

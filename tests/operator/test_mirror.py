@@ -1,0 +1,68 @@
+"""What there is in the cluster, from watches and lists that overtake each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock_operator.mirror import Mirror
+from penstock_operator.resources import Kind, Resource
+
+from tests.operator.test_rivals import resource
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def at(version: int, **changes: object) -> Resource:
+    return replace(resource("orders"), version=version, **changes)  # type: ignore[arg-type]
+
+
+def test_an_older_word_changes_nothing() -> None:
+    mirror = Mirror(Clock())
+    mirror.is_there(at(5, status={"depth": 1}))
+    mirror.is_there(at(4))
+    (known,) = mirror
+    assert known.version == 5
+    assert mirror.is_all([Kind.QUEUE], [at(3)], since=0) == []
+    (known,) = mirror
+    assert known.status == {"depth": 1}
+
+
+def test_who_is_missing_in_a_list_is_gone() -> None:
+    mirror = Mirror(clock := Clock())
+    mirror.is_there(at(5))
+    assert mirror.is_all([Kind.PEER], [], since=clock()) == []
+    (lost,) = mirror.is_all([Kind.QUEUE], [], since=clock())
+    assert lost == at(5)
+    assert mirror.of(Kind.QUEUE) == []
+
+
+def test_who_came_during_a_list_stays() -> None:
+    mirror = Mirror(clock := Clock())
+    since = clock()
+    mirror.is_there(at(5))
+    assert mirror.is_all([Kind.QUEUE], [], since) == []
+    assert len(mirror.of(Kind.QUEUE)) == 1
+
+
+def test_who_went_during_a_list_does_not_come_back() -> None:
+    mirror = Mirror(clock := Clock())
+    mirror.is_there(at(5))
+    since = clock()
+    mirror.is_gone(at(6))
+    mirror.is_all([Kind.QUEUE], [at(5)], since)
+    assert mirror.of(Kind.QUEUE) == []
+    mirror.is_there(at(7, uid="another of the name"))
+    assert len(mirror.of(Kind.QUEUE)) == 1
+
+
+def test_the_end_of_an_older_one_of_the_name() -> None:
+    mirror = Mirror(Clock())
+    mirror.is_there(at(7, uid="new"))
+    mirror.is_gone(at(6))
+    assert [each.uid for each in mirror] == ["new"]

@@ -1,0 +1,131 @@
+"""Peer resources and discovery (docs/kubernetes.md, "Peer", "Discovery")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.kubernetes.fixtures import NewNamespace
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, peer
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.operator.test_conflicts import a_second_later
+from tests.servers import Server, eventually
+
+QUICK_S = 2.0  # from a change to the store
+
+
+def endpoints(
+    service: str, port: str, number: int, *addresses: str, store: str = "other", **conditions: bool
+) -> dict[str, Any]:
+    labels = {
+        "kubernetes.io/service-name": service,
+        "penstock.dev/discover": "true",
+        "penstock.dev/store": store,
+    }
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": f"{service}-{port}", "labels": labels},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": conditions} for address in addresses],
+        "ports": [{"name": port, "port": number, "protocol": "TCP"}],
+    }
+
+
+def test_a_peer_comes_changes_and_goes(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(peer("shop", "rqp-mca", "10.0.0.7", window=5))
+    seen.becomes("peer", "shop", "True", "Declared", QUICK_S)
+    owner = f"kubernetes {seen.namespace}/shop"
+    assert keeper.peers() == {"shop": (owner, ("10.0.0.7",))}
+    seen.apply(peer("shop", "rqp-mca", "10.0.0.8:11312"))
+    eventually(lambda: keeper.peers() == {"shop": (owner, ("10.0.0.8:11312",))}, QUICK_S)
+    seen.delete("peer", "shop", "--timeout=10s")
+    eventually(lambda: keeper.peers() == {}, QUICK_S)
+
+
+def test_peers_of_others_stay(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    keeper.apply_peer("mine", "cli", protocol="rqp-mca", addresses=["10.0.0.1"])
+    keeper.apply_peer("far", "kubernetes elsewhere/far", protocol="rqp-mca", addresses=["10.0.0.2"])
+    seen.apply(peer("shop"))
+    seen.becomes("peer", "shop", "True", "Declared")
+    seen.delete("peer", "shop")
+    eventually(lambda: set(keeper.peers()) == {"mine", "far"})
+
+
+def test_a_peer_that_went_while_the_operator_was_away(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
+    first = new_operator().ready()
+    seen.apply(peer("shop"))
+    seen.becomes("peer", "shop", "True", "Declared")
+    first.kill()
+    seen.delete("peer", "shop")
+    new_operator().ready()
+    eventually(lambda: keeper.peers() == {})
+
+
+def test_the_oldest_peer_of_a_name(
+    new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
+) -> None:
+    other = Seen(seen.cluster, new_namespace())
+    new_operator(namespaces=f"{seen.namespace},{other.namespace}").ready()
+    seen.apply(peer("shop", "rqp-mca", "10.0.0.7"))
+    seen.becomes("peer", "shop", "True", "Declared")
+    a_second_later(seen, "peer", "shop")
+    other.apply(peer("shop", "rqp-mca", "10.0.0.8"))
+    found = other.becomes("peer", "shop", "False", "Conflict")
+    assert f"{seen.namespace}/shop" in found["message"]
+    seen.delete("peer", "shop")
+    other.becomes("peer", "shop", "True", "Declared", QUICK_S)
+    assert keeper.peers() == {"shop": (f"kubernetes {other.namespace}/shop", ("10.0.0.8",))}
+
+
+def test_edges_of_another_store_are_peers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.2", "10.1.0.1", ready=True))
+    name = f"depot-rqp.{seen.namespace}.rqp-mca"
+    found = {name: ("discovered penstock", ("10.1.0.1:11311", "10.1.0.2:11311"))}
+    eventually(lambda: keeper.peers() == found, QUICK_S)
+    seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.3", ready=True))
+    eventually(lambda: keeper.peers()[name][1] == ("10.1.0.3:11311",), QUICK_S)
+    seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.3", ready=False))
+    eventually(lambda: keeper.peers() == {}, QUICK_S)
+
+
+def test_our_own_nodes_of_the_ring_find_each_other(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    seen.apply(endpoints("own-ring", "ring-beacon", 8083, "10.1.0.1", "10.1.0.2", store="penstock"))
+    seen.apply(endpoints("own-rqp", "rqp-mca", 11311, "10.1.0.3", store="penstock"))
+    name = f"own-ring.{seen.namespace}.ring"
+    expected = {name: ("discovered penstock", ("10.1.0.1:8083", "10.1.0.2:8083"))}
+    eventually(lambda: keeper.peers() == expected, QUICK_S)
+
+
+def test_what_is_declared_is_not_overruled_by_what_is_found(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    name = f"depot.{seen.namespace}.text"
+    seen.apply(peer(name, "text", "10.0.0.9:7172"))
+    seen.becomes("peer", name, "True", "Declared")
+    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"), peer("last", "text", "10.0.0.1"))
+    seen.becomes("peer", "last", "True", "Declared")
+    assert keeper.peers()[name] == (f"kubernetes {seen.namespace}/{name}", ("10.0.0.9:7172",))
+
+
+def test_rqprc_is_kept_for_programs_in_the_cluster(
+    new_operator: NewOperator, seen: Seen, store: Server
+) -> None:
+    new_operator(rqprc_configmap="machines").ready()
+
+    def text() -> str | None:
+        found = {one["metadata"]["name"]: one for one in seen.cluster.items("configmaps", seen.namespace)}
+        return found["machines"]["data"]["rqprc"] if "machines" in found else None
+
+    eventually(lambda: text() == "")
+    seen.apply(peer("depot", "rqp-cast", "10.0.0.8", "depot.example.org:11313"))
+    seen.apply(endpoints("own", "rqp-cast", 11312, "10.1.0.1", store="penstock"))
+    eventually(lambda: text() == "10.1.0.1:11312\n10.0.0.8\ndepot.example.org:11313\n", QUICK_S)
+    seen.cluster.kubectl("delete", "configmap", "machines", "--namespace", seen.namespace)
+    seen.delete("peer", "depot")
+    eventually(lambda: text() == "10.1.0.1:11312\n", QUICK_S)

@@ -1,0 +1,162 @@
+"""Queue resources (docs/kubernetes.md, "Queue"), on a real API server and a real store."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.kubernetes.cluster import CommandFailed
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, peer, queue
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.servers import Server, eventually
+from tests.store.desk import numbered
+
+QUICK_S = 2.0  # what one Queue may take
+
+
+def test_a_queue_is_declared_and_followed(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(queue("orders", maxLength=5))
+    found = seen.becomes("queue", "orders", "True", "Declared", QUICK_S)
+    assert found["message"] == "as it is declared"
+    kept = keeper.find("orders")
+    assert kept is not None
+    assert (kept.owner, kept.spec.max_length) == (f"kubernetes {seen.namespace}/orders", 5)
+    seen.apply(queue("orders", maxLength=7, messageTTL="1h"))
+    changed = seen.becomes("queue", "orders", "True", "Declared", QUICK_S)
+    assert changed["lastTransitionTime"] == found["lastTransitionTime"]
+    kept = keeper.find("orders")
+    assert kept is not None
+    assert (kept.spec.max_length, kept.spec.message_ttl) == (7, 3_600_000)
+    assert seen.events("orders") == ["Declared"]
+    assert seen.get("queue", "orders")["metadata"].get("finalizers") is None  # Retain: nobody has to wait
+
+
+def test_kubectl_waits_for_it(operator: OperatorProgram, seen: Seen) -> None:
+    seen.apply(queue("orders", queueName="Orders & more"))
+    seen.cluster.kubectl("wait", "--for=condition=Ready", "queue/orders", "--namespace", seen.namespace)
+
+
+def test_a_queue_may_have_another_name_in_the_store(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    seen.apply(queue("orders", queueName="Zam\u00f3wienia 1"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    assert keeper.owner("Zam\u00f3wienia 1") == f"kubernetes {seen.namespace}/orders"
+
+
+def test_counts_are_in_the_status(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+    new_operator(sweep_s=1).ready()
+    seen.apply(queue("orders"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    keeper.put("orders", *numbered(3))
+    keeper.kill("orders", 2, first=3)
+    eventually(lambda: seen.get("queue", "orders")["status"]["dead"] == 5, 60)  # all were taken and refused
+    assert seen.get("queue", "orders")["status"]["depth"] == 0
+    assert re.search(
+        r"orders +True +Declared +0 +0 +5 ", seen.cluster.kubectl("get", "pq", "-n", seen.namespace)
+    )
+
+
+def test_paused(operator: OperatorProgram, seen: Seen) -> None:
+    seen.apply(queue("orders", paused=True))
+    seen.becomes("queue", "orders", "True", "Paused")
+    seen.apply(queue("orders", paused=False))
+    seen.becomes("queue", "orders", "True", "Declared")
+
+
+def test_what_the_store_cannot_keep(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(queue("orders", ackLevel="replicated:2"))
+    found = seen.becomes("queue", "orders", "False", "AckLevelRefused")
+    assert "replica" in found["message"]
+    assert keeper.find("orders") is None
+    assert seen.events("orders") == ["AckLevelRefused"]
+    seen.apply(queue("orders"))
+    seen.becomes("queue", "orders", "True", "Declared")
+
+
+def test_a_peer_that_nobody_declared(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(queue("out", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["shop"]}))
+    found = seen.becomes("queue", "out", "False", "UnknownPeer")
+    assert found["message"] == "no Peer is named shop: apply one; messages wait until then"
+    keeper.put("out", b"waits")
+    seen.apply(peer("shop"))
+    seen.becomes("queue", "out", "True", "Declared", QUICK_S)
+    seen.delete("peer", "shop")
+    seen.becomes("queue", "out", "False", "UnknownPeer", QUICK_S)
+    assert keeper.stats("out")["ready"] == 1
+
+
+def test_whatever_is_changed_in_the_store_is_put_right(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
+    new_operator(sweep_s=1).ready()
+    seen.apply(queue("orders", maxLength=5))
+    seen.becomes("queue", "orders", "True", "Declared")
+    keeper.declare("orders", owner="cli", max_length=9)
+    eventually(lambda: keeper.owner("orders") == f"kubernetes {seen.namespace}/orders")
+    kept = keeper.find("orders")
+    assert kept is not None
+    assert kept.spec.max_length == 5
+    keeper.remove("orders")
+    eventually(lambda: keeper.owner("orders") == f"kubernetes {seen.namespace}/orders")
+
+
+def test_a_queue_that_is_there_is_adopted_with_its_messages(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    keeper.declare("orders", max_length=9)
+    keeper.put("orders", b"one")
+    seen.apply(queue("orders", maxLength=5))
+    seen.becomes("queue", "orders", "True", "Declared")
+    assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
+    assert keeper.take("orders") == [b"one"]
+
+
+def test_it_cannot_be_adopted_into_another_domain(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    keeper.declare("orders", domain="other")
+    seen.apply(queue("orders"))
+    found = seen.becomes("queue", "orders", "False", "Conflict")
+    assert "is in domain 'other': it cannot move to 'main'" in found["message"]
+    assert keeper.owner("orders") == "file"
+
+
+def test_a_number_that_a_file_declared(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+    new_operator(sweep_s=1).ready()
+    keeper.declare("old", bindings={"rqpMca": {"queueId": 7}})
+    seen.apply(queue("new", bindings={"rqpMca": {"queueId": 7}}))
+    found = seen.becomes("queue", "new", "False", "Conflict")
+    assert "rqp-mca 7" in found["message"]
+    assert "'old'" in found["message"]
+    keeper.remove("old")
+    seen.becomes("queue", "new", "True", "Declared")
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"maxLength": -1}, "spec.maxLength"),
+        ({"messageTTL": "1 hour"}, "write a duration as a number and ms, s, m, h or d"),
+        ({"ackLevel": "disk"}, "an ack level is memory, fsync or replicated"),
+        ({"surprise": 1}, "unknown field"),
+    ],
+)
+def test_a_bad_document_is_refused_at_once(seen: Seen, spec: dict[str, object], says: str) -> None:
+    with pytest.raises(CommandFailed, match=says):
+        seen.apply(queue("orders", **spec))
+
+
+def test_an_empty_store_is_filled_again(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
+) -> None:
+    seen.apply(queue("orders"), queue("invoices", bindings={"rqpCast": {"key": 7}}), peer("shop"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    store.clear()
+    eventually(lambda: keeper.owner("orders") and keeper.owner("invoices") and keeper.peers())
+    seen.becomes("queue", "orders", "True", "Declared")
+    assert operator.metric("penstock_operator_store_restored_total") == 1
+    assert len(operator.events("store_restored")) == 1

@@ -1,0 +1,154 @@
+"""Redrive resources (docs/kubernetes.md, "Redrive"): dead letters of a real store become messages again."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from tests.kubernetes.cluster import CommandFailed
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, queue, redrive
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.servers import eventually
+from tests.store.desk import numbered
+
+
+@pytest.fixture
+def orders(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> str:
+    """A queue with five that were refused and three that expired, all dead."""
+    return prepared(seen, keeper)
+
+
+def prepared(seen: Seen, keeper: Keeper, number: int = 5) -> str:
+    seen.apply(queue("orders"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    keeper.kill("orders", number, "refused")
+    return "orders"
+
+
+def told(seen: Seen, name: str) -> tuple[int, int, int]:
+    status = seen.get("redrive", name)["status"]
+    return status["matched"], status["moved"], status["remaining"]
+
+
+def test_all_go_back_in_their_order(orders: str, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(redrive("again", orders))
+    found = seen.becomes("redrive", "again", "True", "Complete")
+    assert found["message"] == "5 dead letters are in orders"
+    assert told(seen, "again") == (5, 5, 0)
+    assert keeper.take("orders") == numbered(5)
+    assert seen.events("again") == ["Running", "Complete"]
+    assert re.search(
+        r"again +True +Complete +5 +5 +0 ", seen.cluster.kubectl("get", "pr", "-n", seen.namespace)
+    )
+
+
+def test_a_dry_run_moves_nothing(orders: str, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(redrive("look", orders, dryRun=True))
+    seen.becomes("redrive", "look", "True", "Complete")
+    assert told(seen, "look") == (5, 0, 5)
+    assert len(keeper.dead("orders")) == 5
+
+
+def test_only_those_that_are_meant(orders: str, seen: Seen, keeper: Keeper) -> None:
+    keeper.kill("orders", 3, "expired", first=5)
+    seen.apply(queue("other"))
+    seen.becomes("queue", "other", "True", "Declared")
+    seen.apply(redrive("expired", orders, filter={"reasons": ["expired"], "origin": "test"}, target="other"))
+    seen.becomes("redrive", "expired", "True", "Complete")
+    assert keeper.take("other") == numbered(3, 5)
+    assert keeper.dead("orders") == numbered(5)
+    seen.apply(redrive("old", orders, filter={"olderThan": "1h"}))
+    seen.becomes("redrive", "old", "True", "Complete")
+    assert told(seen, "old") == (0, 0, 0)
+
+
+def test_no_faster_than_it_says(orders: str, seen: Seen, keeper: Keeper) -> None:
+    keeper.kill("orders", 35, "refused", first=5)
+    began = time.monotonic()
+    seen.apply(redrive("slow", orders, rate=10))
+    seen.becomes("redrive", "slow", "False", "Running")
+    seen.becomes("redrive", "slow", "True", "Complete", 30)
+    assert time.monotonic() - began >= 3.5  # 40 at 10/s, the first of them at once
+    assert keeper.take("orders") == numbered(40)
+
+
+def test_a_killed_operator_goes_on_and_counts_right(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
+    first = new_operator().ready()
+    prepared(seen, keeper, 100)
+    seen.apply(redrive("again", "orders", rate=20))
+    eventually(lambda: keeper.stats("orders")["redriven"] >= 20)
+    first.kill()
+    keeper.kill("orders", 7, "expired", first=100)  # they died later, and are not meant
+    new_operator().ready()
+    seen.becomes("redrive", "again", "True", "Complete", 60)
+    assert told(seen, "again") == (100, 100, 0)
+    assert len(keeper.dead("orders")) >= 7
+    assert keeper.stats("orders")["redriven"] == 100
+
+
+def test_a_full_target_is_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper)
+    seen.apply(queue("orders", maxLength=2))
+    seen.becomes("queue", "orders", "True", "Declared")
+    seen.apply(redrive("again", "orders"))
+    found = seen.becomes("redrive", "again", "False", "Pending")
+    assert found["message"] == "the queue is full"
+    first = keeper.take("orders")
+    seen.apply(queue("orders"))
+    seen.becomes("redrive", "again", "True", "Complete")
+    assert first + keeper.take("orders") == numbered(5)
+
+
+def test_what_somebody_else_removed(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper, 20)
+    seen.apply(redrive("again", "orders", rate=2))
+    eventually(lambda: keeper.stats("orders")["redriven"] >= 1)
+    keeper.purge("orders")
+    found = seen.becomes("redrive", "again", "True", "Complete")
+    matched, moved, remaining = told(seen, "again")
+    assert (matched, remaining) == (20, 0)
+    assert 1 <= moved < 20
+    assert f"{20 - moved} were gone before they could be moved" in found["message"]
+    assert keeper.stats("orders")["redriven"] == moved
+
+
+def test_no_such_queue(operator: OperatorProgram, seen: Seen) -> None:
+    seen.apply(redrive("again", "nowhere"))
+    found = seen.becomes("redrive", "again", "False", "Failed")
+    assert found["message"] == "there is no queue 'nowhere'"
+
+
+def test_it_cannot_be_changed(orders: str, seen: Seen) -> None:
+    seen.apply(redrive("again", orders))
+    with pytest.raises(CommandFailed, match="a Redrive cannot be changed: apply another one"):
+        seen.apply(redrive("again", orders, rate=5))
+
+
+def test_it_ends_when_it_is_deleted(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper, 50)
+    seen.apply(redrive("slow", "orders", rate=5))
+    eventually(lambda: keeper.stats("orders")["redriven"] >= 5)
+    seen.delete("redrive", "slow", "--timeout=10s")
+    moved = keeper.stats("orders")["redriven"]
+    seen.apply(queue("next"))  # the operator has seen what came before
+    seen.becomes("queue", "next", "True", "Declared")
+    time.sleep(1.0)  # three more would have been moved
+    assert keeper.stats("orders")["redriven"] <= moved + 1
+
+
+def test_a_finished_one_is_not_begun_again(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+    first = new_operator().ready()
+    prepared(seen, keeper)
+    seen.apply(redrive("again", "orders"))
+    seen.becomes("redrive", "again", "True", "Complete")
+    keeper.kill("orders", 2, "refused", first=5)
+    first.kill()
+    second = new_operator().ready()
+    eventually(lambda: second.metric("penstock_operator_resources", kind="redrives", reason="Complete") == 1)
+    assert keeper.stats("orders")["redriven"] == 5

@@ -1,0 +1,129 @@
+"""Before a release goes (docs/kubernetes.md, "Uninstall"): nothing hangs, whatever is away, and Retain is kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, queue
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.operator.test_removing import declared
+from tests.servers import Server, eventually
+
+RELEASE = {"meta.helm.sh/release-name": "penstock", "meta.helm.sh/release-namespace": ""}
+
+
+def deployment() -> dict[str, Any]:
+    labels = {"app": "operator"}
+    containers = [{"name": "operator", "image": "none"}]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "operator"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+        },
+    }
+
+
+def replicas(seen: Seen, number: int) -> None:
+    patch = f'{{"status": {{"replicas": {number}}}}}'
+    words = ("--subresource=status", "--type=merge", "--patch", patch, "--namespace", seen.namespace)
+    seen.cluster.kubectl("patch", "deployment", "operator", *words)
+
+
+@contextmanager
+def controlled(program: OperatorProgram, seen: Seen) -> Iterator[None]:
+    """What a cluster's controllers do: the operator runs until its Deployment wants none."""
+    seen.apply(deployment())
+    replicas(seen, 1)
+
+    def control() -> None:
+        eventually(lambda: seen.get("deployment", "operator")["spec"]["replicas"] == 0, 60)
+        program.kill()
+        replicas(seen, 0)
+
+    controller = Thread(target=control)
+    controller.start()
+    yield
+    controller.join()
+
+
+def uninstall(program: OperatorProgram, seen: Seen, timeout_s: float = 20) -> str:
+    """As the hook's Job runs it; what it logs."""
+    words = ["--release", "penstock", "--namespace", seen.namespace, "--deployment", "operator"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "penstock_operator", "uninstall", *words, "--timeout", str(timeout_s)],
+        env=program.environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s + 20,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def of_the_release(seen: Seen, name: str, policy: str) -> dict[str, Any]:
+    document = queue(name, deletionPolicy=policy)
+    notes = {**RELEASE, "meta.helm.sh/release-namespace": seen.namespace}
+    return {**document, "metadata": {**document["metadata"], "annotations": notes}}
+
+
+def test_the_releases_own_go_and_others_stay(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(of_the_release(seen, "own", "Delete"), of_the_release(seen, "kept-own", "Retain"))
+    for name in ("own", "kept-own"):
+        seen.becomes("queue", name, "True", "Declared")
+    declared(seen, "theirs", "Delete")
+    keeper.put("theirs", b"one")
+    with controlled(operator, seen):
+        uninstall(operator, seen)
+    assert [one["metadata"]["name"] for one in seen.cluster.items("queues", seen.namespace)] == ["theirs"]
+    assert (keeper.find("own"), keeper.owner("kept-own")) == (None, f"kubernetes {seen.namespace}/kept-own")
+    seen.delete("queue", "theirs", "--timeout=5s")  # no finalizer holds it
+    assert keeper.take("theirs") == [b"one"]
+
+
+def test_what_is_going_is_waited_for(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
+) -> None:
+    operator = new_operator().ready()
+    declared(seen, "orders", "Delete")
+    store.kill9()
+    seen.delete("queue", "orders", "--wait=false")
+    with controlled(operator, seen):
+        hook = Thread(target=uninstall, args=(operator, seen, 30))
+        hook.start()
+        store.start()
+        hook.join()
+    assert seen.cluster.items("queues", seen.namespace) == []
+    assert keeper.find("orders") is None
+
+
+def test_without_store_and_operator_nothing_hangs(
+    new_operator: NewOperator, seen: Seen, store: Server
+) -> None:
+    operator = new_operator().ready()
+    seen.apply(deployment())
+    declared(seen, "orders", "Delete")
+    store.kill9()
+    operator.kill()
+    seen.delete("queue", "orders", "--wait=false")
+    began = time.monotonic()
+    said = uninstall(operator, seen, 3)
+    assert time.monotonic() - began < 20
+    assert "orders is let go: its queue stays" in said
+    eventually(lambda: seen.cluster.items("queues", seen.namespace) == [])
+
+
+def test_it_ends_whatever_is_missing(operator: OperatorProgram, seen: Seen) -> None:
+    """No Deployment, or no right to stop it: the release goes all the same."""
+    assert "not all could be let go" in uninstall(operator, seen, 3)

@@ -1,0 +1,114 @@
+"""What is built of the Dockerfile and with what. `make e2e` builds the images themselves and runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.cache import NotBuilt
+from tools.images import base
+from tools.images.build import DOCKERFILE, ROOT, find_builder, image, targets, version
+
+INSTALL = ROOT / "tools" / "images" / "install.sh"
+# A program that says what it was asked; an engine that runs answers `version`.
+RUNS = '#!/bin/sh\n[ "$1" = version ] && exit 0\necho "$0" "$@"\n'
+HAS_NO_ENGINE = '#!/bin/sh\n[ "$1" = version ] && exit 1\necho "$0" "$@"\n'
+FAILS = '#!/bin/sh\n[ "$1" = version ] && exit 0\nexit 7\n'
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of all programs that this machine has."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("sh", "env"):
+        (folder / name).symlink_to(f"/bin/{name}")
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def install(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(script)
+    (folder / name).chmod(0o755)
+
+
+def images(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tools.images", *words]
+    return subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True)
+
+
+def test_docker_is_taken_where_its_engine_runs_else_buildah(machine: Path) -> None:
+    install(machine, "buildah", RUNS)
+    assert find_builder() == "buildah"
+    install(machine, "docker", HAS_NO_ENGINE)
+    assert find_builder() == "buildah"
+    install(machine, "docker", RUNS)
+    assert find_builder() == "docker"
+
+
+def test_a_machine_with_neither_says_so_in_one_line(machine: Path) -> None:
+    done = images("edge")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "penstock: neither a Docker engine nor buildah is there: apt-get install buildah\n",
+    )
+
+
+def test_every_target_is_built_with_the_projects_version_on_the_base_that_is_given(machine: Path) -> None:
+    install(machine, "docker", RUNS)
+    done = images("--base", "base:1", "--prefix", "registry.test/")
+    asked = [line.split(" ", 1)[1] for line in done.stderr.splitlines()]
+    arguments = f"--build-arg VERSION={version()} --build-arg BASE=base:1"
+    assert asked == [
+        f"build {arguments} --target {target} --tag registry.test/penstock-{target}:{version()} {ROOT}"
+        for target in targets()
+    ]
+
+
+def test_a_build_that_fails_ends_with_1(machine: Path) -> None:
+    install(machine, "docker", FAILS)
+    done = images("edge")
+    assert done.returncode == 1
+    assert done.stderr == f"penstock: {image('edge').name}: docker ended with 7; its last lines say why\n"
+
+
+def test_a_target_that_is_not_there_is_refused() -> None:
+    done = images("edg")
+    assert done.returncode == 2
+    assert "no such target: edg" in done.stderr
+
+
+def test_the_dockerfile_takes_nothing_without_a_hash_and_ends_with_the_edge() -> None:
+    assert targets()[-1] == "edge"  # what a build without --target gives
+    text = DOCKERFILE.read_text() + INSTALL.read_text()
+    installs = re.findall(r"\bpip install (.*)| pip (-.*) ;;", text)
+    assert len(installs) == 3
+    for words in map("".join, installs):
+        assert "--require-hashes" in words or "--no-deps --no-index" in words
+
+
+def test_the_base_of_the_dockerfile_has_a_whole_version() -> None:
+    (named,) = re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE.read_text(), re.MULTILINE)
+    assert re.fullmatch(r"\S+:3\.\d+\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", named)
+
+
+def test_another_machines_base_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = base._machine()
+    monkeypatch.setattr(base, "AUTHORITIES", tmp_path / "others.crt")
+    (tmp_path / "others.crt").write_text("others")
+    assert base._machine() != first
+
+
+def test_a_base_that_cannot_be_made_says_why(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(machine / "cache"))
+    install(machine, "unshare", '#!/bin/sh\nshift 3\nexec "$@"\n')
+    with pytest.raises(NotBuilt, match=r"buildah images: .*buildah: not found"):
+        base.base()
+    install(machine, "buildah", "#!/bin/sh\n")  # it knows no image
+    with pytest.raises(NotBuilt, match=r"debootstrap: .*debootstrap: not found"):
+        base.base()

@@ -1,0 +1,55 @@
+"""python -m tools.images [TARGET ...]: build images of the Dockerfile; `--help` tells of the rest."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tools.cache import NotBuilt
+from tools.images.base import base
+from tools.images.build import BUILDERS, PREFIX, build, find_builder, image, targets
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.images", description="build images of the Dockerfile"
+    )
+    parser.add_argument(
+        "targets", nargs="*", metavar="TARGET", help=f"of {', '.join(targets())}; all if none"
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--base", default="", help="the image to build on, other than the Dockerfile's")
+    chosen.add_argument("--own-base", action="store_true", help="build on one made of Debian's packages")
+    chosen.add_argument("--print-base", action="store_true", help="make that base, say its name, and no more")
+    parser.add_argument(
+        "--builder", choices=BUILDERS, default="", help="which, other than the first that is there"
+    )
+    parser.add_argument("--prefix", default=PREFIX, help="before the images' names (%(default)s)")
+    parser.add_argument("--tag", default="", help="the project's version if not given")
+    options = parser.parse_args()
+    if unknown := set(options.targets) - set(targets()):
+        parser.error(f"no such target: {', '.join(sorted(unknown))}")
+    return options
+
+
+def main(options: argparse.Namespace) -> None:
+    """Raises NotBuilt."""
+    if options.print_base:
+        print(base())
+        return
+    on = base() if options.own_base else options.base
+    # where there is an engine of Docker's too, it does not know of a base that buildah made
+    builder = options.builder or ("buildah" if options.own_base else find_builder())
+    for target in options.targets or targets():
+        begin = time.monotonic()
+        wanted = image(target, options.prefix, options.tag, on)
+        build(wanted, builder)
+        print(f"{wanted.name} built in {time.monotonic() - begin:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main(_options())
+    except NotBuilt as error:
+        sys.exit(f"penstock: {error}")

@@ -1,0 +1,94 @@
+"""A base for machines that reach packages of Debian and Python, but no registry of images.
+
+What debootstrap makes is kept in the cache. What belongs to this machine alone, the authorities that it trusts and
+where its pip looks, goes into the image made of that, and so never into the Dockerfile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.cache import Kept, keep
+from tools.command import run
+from tools.images.build import OWN_MOUNTS
+
+SUITE = "bookworm"  # Debian 12: Python 3.11
+PACKAGES = ("ca-certificates", "python3", "python3-venv")
+NAME = "localhost/penstock-base"
+DEBIAN = Kept("image-base", f"{SUITE}-1", "base.tar")  # raise the number to have its packages fetched anew
+
+AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+PIP = Path("/etc/pip.conf")
+UNWANTED = ("var/cache/apt", "var/lib/apt/lists", "var/log", "dev", "run")  # of what debootstrap makes
+TIMEOUT_S = 1200.0  # it takes 30 s
+
+OUR_PIP = f"[global]\ncert = {AUTHORITIES}\n"
+
+
+def base() -> str:
+    """The name of the image, which is made if it is not there. Raises NotBuilt."""
+    name = f"{NAME}:{DEBIAN.version}-{_machine()}"
+    if not _is_there(name):
+        keep([DEBIAN], _debootstrap)
+        _make(name)
+    return name
+
+
+def _machine() -> str:
+    """What is this machine's own, in a few letters."""
+    return hashlib.sha256(_authorities() + _pip()).hexdigest()[:8]
+
+
+def _authorities() -> bytes:
+    return AUTHORITIES.read_bytes() if AUTHORITIES.exists() else b""
+
+
+def _pip() -> bytes:
+    return PIP.read_bytes() if PIP.exists() else OUR_PIP.encode()
+
+
+def _is_there(name: str) -> bool:
+    return bool(_buildah("images", "--quiet", "--filter", f"reference={name}").strip())
+
+
+def _debootstrap(place: Path, missing: Sequence[Kept]) -> None:
+    root, archive = place / "root", place / DEBIAN.folder / DEBIAN.entry
+    included = ["--variant=minbase", f"--include={','.join(PACKAGES)}"]
+    _run("debootstrap", *OWN_MOUNTS, "debootstrap", *included, SUITE, str(root))
+    archive.parent.mkdir()
+    unwanted = [f"--exclude=./{path}/*" for path in UNWANTED]
+    _run("tar", "tar", "--create", "--file", str(archive), "--directory", str(root), *unwanted, ".")
+    shutil.rmtree(root)
+
+
+def _make(name: str) -> None:
+    with _container() as container, tempfile.TemporaryDirectory() as own:
+        _buildah("add", container, str(DEBIAN.program), "/")
+        for path, content in ((AUTHORITIES, _authorities()), (PIP, _pip())):
+            (Path(own) / path.name).write_bytes(content)
+            _buildah("copy", container, str(Path(own) / path.name), str(path))
+        _buildah("config", "--cmd", "python3", container)
+        _buildah("commit", "--format", "oci", container, name)
+
+
+@contextmanager
+def _container() -> Iterator[str]:
+    """An empty one of buildah's."""
+    container = _buildah("from", "scratch").strip()
+    try:
+        yield container
+    finally:
+        _buildah("rm", container)
+
+
+def _buildah(*words: str) -> str:
+    return _run(f"buildah {words[0]}", *OWN_MOUNTS, "buildah", *words)
+
+
+def _run(name: str, *command: str) -> str:
+    return run(name, command, TIMEOUT_S)

@@ -1,0 +1,94 @@
+"""Builds images with what the machine has: docker, else buildah."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.cache import NotBuilt
+from tools.command import run
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = ROOT / "Dockerfile"
+PREFIX = "localhost/"  # before the images' names; a registry's address, for those who push them there
+# where the storage of images is mounted, it would stay mounted; root may do without
+OWN_MOUNTS = () if os.geteuid() else ("unshare", "--mount", "--propagation", "private")
+TAG_TIMEOUT_S = 60.0
+BUILDERS = {
+    "docker": ("docker", "build"),
+    # chroot needs neither user namespaces nor a network for each step
+    "buildah": (
+        *OWN_MOUNTS,
+        "buildah",
+        "build",
+        "--layers",
+        "--isolation=chroot",
+        "--network=host",
+        "--format=oci",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Image:
+    """One to build: of a folder, by the Dockerfile in it or another one, and what that is told."""
+
+    name: str
+    folder: Path
+    dockerfile: Path | None = None
+    target: str = ""  # '' is the last stage
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+def version() -> str:
+    """Of the project: the images' tag."""
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"])
+
+
+def targets() -> list[str]:
+    """Of the Dockerfile: the stages that have an entrypoint."""
+    stages = re.split(r"^FROM ", DOCKERFILE.read_text("utf-8"), flags=re.MULTILINE)[1:]
+    named = (re.match(r"\S+ AS (\S+)", stage) for stage in stages if "\nENTRYPOINT " in stage)
+    return [found[1] for found in named if found]
+
+
+def image(target: str, prefix: str = PREFIX, tag: str = "", base: str = "") -> Image:
+    """base: '' is the one that the Dockerfile names."""
+    name = f"{prefix}penstock-{target}:{tag or version()}"
+    given = {"BASE": base} if base else {}
+    return Image(name, ROOT, target=target, arguments={"VERSION": version(), **given})
+
+
+def build(wanted: Image, builder: str) -> None:
+    """What is done is shown on stderr while it is done. Raises NotBuilt."""
+    arguments = [
+        word for name, value in wanted.arguments.items() for word in ("--build-arg", f"{name}={value}")
+    ]
+    chosen = [
+        *(["--target", wanted.target] if wanted.target else []),
+        *(["--file", str(wanted.dockerfile)] if wanted.dockerfile else []),
+    ]
+    command = [*BUILDERS[builder], *arguments, *chosen, "--tag", wanted.name, str(wanted.folder)]
+    if status := subprocess.run(command, stdout=sys.stderr).returncode:
+        raise NotBuilt(f"{wanted.name}: {builder} ended with {status}; its last lines say why")
+
+
+def tag_as(name: str, other: str) -> None:
+    """One more name for an image of buildah's. Raises NotBuilt."""
+    run("buildah tag", [*OWN_MOUNTS, "buildah", "tag", name, other], TAG_TIMEOUT_S)
+
+
+def find_builder() -> str:
+    """Docker where its engine runs: that is where people look for their images. Raises NotBuilt."""
+    if shutil.which("docker") and not subprocess.run(["docker", "version"], capture_output=True).returncode:
+        return "docker"
+    if shutil.which("buildah"):
+        return "buildah"
+    raise NotBuilt("neither a Docker engine nor buildah is there: apt-get install buildah")
