@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
+from services.kit.session import Wire
 from services.pubsub.edge import RunningPubsub
 from services.pubsub.links.neighbours import MOST, Neighbours, Place, place_of
+from services.pubsub.links.session import LinkSession
 from services.store.peer import PeerSpec
 from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import NewServer, hold_the_same, linked, send_all, store, unlinked
+from tests.pubsub.test_links_taking import hub_of
 from tests.servers import Server, free_port
 
 SOON_S = 10.0  # long before anything would be read that was not told: LOOK_S of known_peers
@@ -142,3 +146,18 @@ async def test_thousands_are_bounded_and_told(server: Server, start: Start) -> N
 def test_a_port_that_is_left_out_is_that_of_links(address: str, place: tuple[str, int], shown: str) -> None:
     """4.3"""
     assert (place_of(address), str(place_of(address))) == (place, shown)
+
+
+async def test_a_link_that_is_let_go_before_its_work_has_begun(new_server: NewServer, start: Start) -> None:
+    """Nothing of it is left behind, and the other side sees it end in order."""
+    one, edge = await start(await store(new_server)), await start(await store(new_server))
+    host, port = one.places["link"]
+
+    def let_go(wire: Wire) -> LinkSession:
+        session = LinkSession(hub_of(edge), wire)
+        session.close()
+        return session
+
+    await edge.diallers[0].connect(host, port, let_go)
+    await until(lambda: not edge.diallers[0].connections and not one.connections("link"))
+    gc.collect()  # what was never awaited is told now, and fails the test
