@@ -79,9 +79,13 @@ class Release:
         return self.kubectl("exec", f"deployment/{FULL}-tmq", "--", "penstock", *words).removesuffix("\n")
 
     def pods(self, component: str = "") -> list[dict[str, Any]]:
-        """Those that are not going."""
+        """Those that are to stay."""
         found = self.cluster.items("pods", self.namespace)
-        mine = [each for each in found if not each["metadata"].get("deletionTimestamp")]
+        mine = [
+            each
+            for each in found
+            if not each["metadata"].get("deletionTimestamp") and each["status"].get("phase") != "Succeeded"
+        ]
         return [each for each in mine if each["metadata"]["name"].startswith(f"{FULL}-{component}")]
 
 

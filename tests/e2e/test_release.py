@@ -102,7 +102,7 @@ def test_another_release_sends_over_rqp(release: Release, cluster: Cluster, imag
     for name in ("by-mca", "by-cast"):
         with step(f"a message over {name}"):
             there.penstock("put", name, name)
-            eventually(lambda: taken(release, "orders") == name, 60)  # noqa: B023
+            eventually(lambda: taken(release, "orders") == name, 120)  # noqa: B023
     there.uninstall()
     cluster.kubectl("delete", "namespace", THERE, "--timeout=120s")
 
