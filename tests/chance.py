@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from services.kit.session import Peer, Session
-from services.store import Delivery, Queue, errors
+from services.store import Client, Delivery, Queue, errors
 
 SESSION, OUTPUT = 1, 2  # who holds reading up
 
@@ -75,11 +75,14 @@ class ChanceWorld:
         self.closed = False
         self.drained = False
         self.written = b""
-        self.tally = self.errands = self  # of the service
+        self.tally = self.errands = self.store = self  # of the service
         self.main = ChancePipe(rng)
         self.rounds: list[Callable[[], None]] = []
         self.aside: list[tuple[Callable[[Any], None], Any]] = []
         self.session: Session
+
+    def client(self, peer: Peer) -> Client:
+        return Client("test", peer.address)
 
     def requests(self) -> bytes:
         """What the client sends next."""

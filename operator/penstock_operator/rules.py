@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from services.store.access import HOST_BITS, NO_NETWORK
 from services.store.bindings import (
+    CAST_KNOWS_NO_CERTIFICATE,
     RING_EDGE,
     RING_KNOWS_NOBODY,
     RING_SHUT_OUT,
@@ -93,6 +94,11 @@ QUEUE_RULES = (
     ),
     Rule("spec", f"{_WHOEVER} || {_NO_TEXT}", TEXT_KNOWS_NOBODY),
     Rule("spec", f"{_WHOEVER} || !has(self.bindings.ring.inbox)", RING_KNOWS_NOBODY),
+    Rule(
+        "spec",
+        "size(self.access.certificates) == 0 || !has(self.bindings.rqpCast.key)",
+        CAST_KNOWS_NO_CERTIFICATE,
+    ),
     Rule("spec", f"{_lets_in(TEXT_EDGE)} || {_NO_TEXT}", TEXT_SHUT_OUT),
     Rule("spec", f"{_lets_in(RING_EDGE)} || !has(self.bindings.ring.inbox)", RING_SHUT_OUT),
     Rule("spec.access.peers[]", "isIP(self) || isCIDR(self)", NO_NETWORK),

@@ -109,6 +109,11 @@ class Node:
             self._break_off("another ring was found", now)
         return beacon.leader != self.name
 
+    def announcement(self) -> Open | None:
+        """What it tells who has not heard of it, while it wants a predecessor (3.4)."""
+        is_open = self.tail.state in (TailState.OPEN, TailState.TRIED)
+        return self._open(self.election.leader) if is_open else None
+
     # the outbound side
 
     def connected(self, now: float) -> None:
@@ -199,9 +204,12 @@ class Node:
 
     def _announce(self, in_vain: bool) -> None:
         leader = self._another_leader() if in_vain else self.election.leader
+        self._orders.do(SendBeacon(self._open(leader)))
+
+    def _open(self, leader: bytes) -> Open:
         if len(leader) + len(self.name) + len(self._service) > MAX_NAMES:
             leader = self.name  # an original's name may be too long for my beacon (1.2)
-        self._orders.do(SendBeacon(Open(self.group, leader, self.name, self._service)))
+        return Open(self.group, leader, self.name, self._service)
 
     def _another_leader(self) -> bytes:
         """Than mine, so that the heads of originals take this for another ring (3.8)."""

@@ -13,6 +13,7 @@ class Unanswered(enum.Enum):
     BAD_SIZE = "bad_size"  # no QUESTION_MSG
     FOREIGN_ADDRESS = "foreign_address"  # it names another machine than the one it came from (2.2)
     UNKNOWN_KEY = "unknown_key"  # no queue has this key
+    ACCESS_DENIED = "access_denied"  # the queue is not for this machine (3.2)
     REMOTE = "remote"  # the queue is itself sent elsewhere (3.2)
     RESERVED = "reserved"  # by another session, perhaps of another replica
     ANSWERED = "answered"  # by another replica, whose session is over by now (3.2)

@@ -18,7 +18,7 @@ from services.cli.output import Output
 from services.cli.selection import filtered
 from services.cli.streams import open_input, read_chunks, sync, write_all
 from services.cli.text import count
-from services.store import DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
+from services.store import OURSELVES, DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
 from services.store import records as record
 from services.store.dead import PAGE, PAGE_OCTETS, DeadLetter
 from services.store.errors import OutcomeUnknown
@@ -230,7 +230,7 @@ class Incoming:
         self.perhaps = max([certain, *may_be]) - certain
 
     def _buried(self, letters: Iterable[Letter]) -> list[asyncio.Future[Any]]:
-        source, answers = Source(), []
+        source, answers = Source(OURSELVES), []
         for letter in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             encoded = record.encode(letter.body)

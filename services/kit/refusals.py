@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import enum
 import logging
+import time
+from collections.abc import Callable
 
+from services.kit.metrics import Metrics
 from services.kit.session import Peer
 
 log = logging.getLogger(__name__)
@@ -67,6 +70,28 @@ class Refusals:
         for reason, number in self._throttle.over(now):
             fields = {**self._fields, "action": "refused_more", "reason": reason, "count": number}
             log.warning("refused %d more: %s", number, reason, extra=fields)
+
+
+class Denials:
+    """Refusals of those who are not at a listener of ours: they send datagrams, or others pass on what they say."""
+
+    def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
+        self._metrics = metrics
+        self._now = now
+        self._throttle = Throttle()
+
+    def tell(self, reason: str, peer: str, detail: str) -> None:
+        """Counted always, logged as far as it is no flood."""
+        self._metrics.count_refusal(reason)
+        now = self._now()
+        fields = {"edge": self._metrics.edge, "reason": reason}
+        for held_back, number in self._throttle.over(now):
+            more = {**fields, "action": "refused_more", "reason": held_back, "count": number}
+            log.warning("refused %d more: %s", number, held_back, extra=more)
+        if self._throttle.admit(reason, now):
+            log.warning(
+                "refused: %s", reason, extra={**fields, "action": "refused", "peer": peer, "detail": detail}
+            )
 
 
 _KIT_REASONS = frozenset(reason.value for reason in Refusal)

@@ -18,6 +18,9 @@ class Peer:
     address: str  # without brackets; an IPv4 address that came in over IPv6 is written as IPv4
     port: int
     certificate: str | None = None  # mTLS only: the subject's common name, else its first alternative name
+    names: frozenset[str] = (
+        frozenset()
+    )  # mTLS only: the subject's common name, and each DNS name and URI beside it
 
     def __str__(self) -> str:
         return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"

@@ -145,7 +145,7 @@ class TlsFilter:
     that way. Known weakness: whoever can forge a FIN can end a connection's input.
     """
 
-    __slots__ = ("_incoming", "_outgoing", "_tls", "ended", "established", "fault", "subject")
+    __slots__ = ("_incoming", "_outgoing", "_tls", "ended", "established", "fault", "names", "subject")
 
     def __init__(self, context: ssl.SSLContext, server: str | None = None) -> None:
         """server: whom we call, name or address, as its certificate has to say; None: we are called."""
@@ -155,6 +155,7 @@ class TlsFilter:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, server_hostname=server)
         self.established = False
         self.subject: str | None = None  # whom the peer's certificate names, once established
+        self.names: frozenset[str] = frozenset()  # all that it says of him
         self.ended = False  # the peer said goodbye: its close_notify has come
         self.fault: ssl.SSLError | None = None  # what came cannot be TLS; nothing after it is read
 
@@ -175,7 +176,8 @@ class TlsFilter:
             if not self.established:
                 self._tls.do_handshake()
                 self.established = True
-                self.subject = _subject(self._tls.getpeercert() or {})
+                certificate = self._tls.getpeercert() or {}  # of one that was verified
+                self.subject, self.names = _subject(certificate), _names(certificate)
             while chunk := self._tls.read(READ_SIZE):
                 chunks.append(chunk)
             self.ended = True
@@ -219,3 +221,12 @@ def _subject(certificate: dict[str, Any]) -> str | None:
     for _, value in certificate.get("subjectAltName", ()):
         return str(value)
     return None
+
+
+def _names(certificate: dict[str, Any]) -> frozenset[str]:
+    """Its common name, and the DNS names and URIs among the alternative ones."""
+    subject = (
+        value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"
+    )
+    others = (value for kind, value in certificate.get("subjectAltName", ()) if kind in ("DNS", "URI"))
+    return frozenset(map(str, (*subject, *others)))

@@ -55,7 +55,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._raw.write(answer)
         if tls.established and not was_established:
             self._alarm.cancel()
-            self._connection.open(replace(self._connection.peer, certificate=tls.subject))
+            peer = replace(self._connection.peer, certificate=tls.subject, names=tls.names)
+            self._connection.open(peer)
         if plain:
             self._connection.data_received(plain)
         if tls.fault is not None:

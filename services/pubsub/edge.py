@@ -13,25 +13,31 @@ from services.pubsub.links.session import LinkSession
 from services.pubsub.service import PubsubService
 from services.pubsub.session import TextSession
 from services.pubsub.settings import LinkSettings, PubsubSettings, TextListener
+from services.store.known_peers import KnownPeers
+from services.store.peer import PeerProtocol
 from services.store.spec import LOG_DOMAIN
 
 SettingsT = TypeVar("SettingsT", TextListener, DialSettings)
 
 
 class RunningPubsub:
-    def __init__(self, service: PubsubService, hub: LinkHub, neighbours: Neighbours) -> None:
+    def __init__(
+        self, service: PubsubService, hub: LinkHub, neighbours: Neighbours, peers: KnownPeers
+    ) -> None:
         self._service = service
         self._hub = hub
         self._neighbours = neighbours
+        self._peers = peers
 
     def ready(self) -> str | None:
         return self._service.ready()
 
     async def stop_taking(self) -> None:
-        """Nobody is dialled any more. Subscribers are told what there is until they are closed."""
+        """Nobody is dialled any more, whoever is named. Subscribers are told what there is until they are closed."""
         await self._neighbours.close()
 
     async def close(self) -> None:
+        await self._peers.close()
         await self._neighbours.close()
         await self._hub.close()
         await self._service.close()
@@ -52,9 +58,12 @@ async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
             context.listen(name, for_links(listener, settings.link), partial(LinkSession, hub))
     dialler = context.dial("neighbour", for_links(settings.link.dial, settings.link))
     neighbours = Neighbours(hub, dialler, settings.neighbours)
+    peers = KnownPeers(store, context.metrics.local_errors.inc)
+    peers.on_change.append(lambda: neighbours.follow(peers.addresses(PeerProtocol.TEXT)))
     service.start()
     neighbours.start()
-    return RunningPubsub(service, hub, neighbours)
+    peers.start()
+    return RunningPubsub(service, hub, neighbours, peers)
 
 
 def for_links(settings: SettingsT, link: LinkSettings) -> SettingsT:

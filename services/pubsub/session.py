@@ -59,7 +59,7 @@ class TextSession:
         self._talk = Conversation(wire)
         parser = pubsub.Connection(service.settings.limits(listener))
         self._inflow: Inflow[pubsub.Event] = Inflow(self._talk, parser, self)
-        self._source = Source()
+        self._source = Source(service.store.client(wire.peer))
         self._origin = f"text {wire.peer.certificate or wire.peer.address}"
         self._subscriber = Subscriber(wire, listener.charset is Charset.ASCII, self._line)
 

@@ -6,7 +6,7 @@ from services.kit.metrics import Metrics
 from services.kit.tally import Tally
 from services.ring.asking import Asker
 from services.ring.settings import RingSettings
-from services.store import Delivery, Pipe, Queue, Source, Store
+from services.store import OURSELVES, Delivery, Pipe, Queue, Source, Store
 from services.store.errands import Errands
 
 OWNER = "edge:ring"  # of queues that create_queue made: only these may be removed by destroy_queue
@@ -31,7 +31,7 @@ class RingService:
     def give_back(self, deliveries: list[Delivery], *, failed: bool, error: str = "") -> None:
         """Messages go back to their places, in nobody's sequence. failed: it counts towards max_deliveries."""
         for d in deliveries:
-            self.pipe(d.queue).release(Source(), [d], failed=failed, error=error)
+            self.pipe(d.queue).release(Source(OURSELVES), [d], failed=failed, error=error)
 
     def ready(self) -> str | None:
         trouble = self.store.trouble

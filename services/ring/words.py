@@ -25,6 +25,7 @@ STOPPED = "unknown: this node is stopping, and no reply has come"
 
 REFUSED: dict[type[StoreError], str] = {
     errors.QueueUnknown: UNSERVED,
+    errors.AccessDenied: "queue is not for this client: its operator says who may use it",
     errors.QueueExists: "queue exists already",
     errors.QueueFull: "queue is full: pull from it, or push later",
     errors.QueuePaused: "queue is paused: try again later",

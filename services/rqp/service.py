@@ -9,11 +9,11 @@ from services.kit.metrics import Metrics
 from services.kit.tally import Tally
 from services.rqp.clock import StoreClock
 from services.rqp.names import LookUp, Names
-from services.rqp.registered import Registered
 from services.rqp.settings import RqpSettings
 from services.store import Pipe, Queue, Store
 from services.store.domain import Domain
 from services.store.errands import Errands
+from services.store.known_peers import KnownPeers
 from services.store.session import session_name
 
 
@@ -45,7 +45,7 @@ class RqpService:
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
         self.clock = StoreClock(store)
         self.names = Names(look_up, settings.lookup_s, metrics)
-        self.registered = Registered(store, metrics)
+        self.registered = KnownPeers(store, metrics.local_errors.inc)
         self.agents: list[Agent] = []
         labels = ("protocol",)
         self.owned = metrics.gauge("rqp_owned_queues", "Transmission queues of this process", labels)

@@ -9,6 +9,7 @@ the Python around it packs what many connections ask for into few calls (`call`,
 appends and reads, `tail` follows, `replica` is for neighbours. It must not know the kit, nor any edge.
 """
 
+from services.store.client import OURSELVES, Client
 from services.store.dead import DeadLetter, DeadLetters, Filter
 from services.store.delivery import Delivery
 from services.store.domain import Timing
@@ -20,6 +21,8 @@ from services.store.spec import QueueDocument, QueueSpec
 from services.store.store import Store
 
 __all__ = [
+    "OURSELVES",
+    "Client",
     "DeadLetter",
     "DeadLetters",
     "Delivery",

@@ -1,4 +1,5 @@
-"""The verbs with `await`, for whoever does one thing after another: the command line, tools, tests."""
+"""The verbs with `await`, for whoever does one thing after another: the command line, tools, tests. Never for clients:
+every queue lets it."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from services.store.client import OURSELVES
 from services.store.commits import KEEP_TRANSACTIONS_MS
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
@@ -21,7 +23,7 @@ class Asker:
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
-        self._source = Source()
+        self._source = Source(OURSELVES)
 
     async def publish(self, queue: Queue, records: list[bytes], origin: str) -> Refusals:
         """1 to 1,000 records: [] once all are stored, else (index, why) of those that are not."""

@@ -17,6 +17,10 @@ RING_KNOWS_NOBODY = (
     "access.peers and access.certificates cannot hold for bindings.ring.inbox: nodes of a ring pass on what others "
     "sent; leave one of them out, and say at the ring edge's listener who may connect (allow, tls.client_ca)"
 )
+CAST_KNOWS_NO_CERTIFICATE = (
+    "access.certificates cannot hold for bindings.rqpCast.key: RQP/cast has no TLS; leave one of them out, and say in "
+    "access.peers which machines may send"
+)
 TEXT_SHUT_OUT = f"bindings.text is of edge {TEXT_EDGE}, which access.edges leaves out: name it there, too"
 RING_SHUT_OUT = (
     f"bindings.ring.inbox is of edge {RING_EDGE}, which access.edges leaves out: name it there, too"
@@ -35,13 +39,14 @@ class Bindings(Document):
 def contradiction(access: Access, bindings: Bindings) -> str:
     """What a queue's bindings bring to it although its access forbids it, or cannot know: or ''.
 
-    Nobody would be there to be told, and the messages be lost.
+    Nobody would be told, or nobody could ever come.
     """
     is_of_text, is_inbox = bindings.text != TextBinding(), bindings.ring.inbox is not None
     who = bool(access.peers or access.certificates)
     for is_so, problem in (
         (is_of_text and who, TEXT_KNOWS_NOBODY),
         (is_inbox and who, RING_KNOWS_NOBODY),
+        (bindings.rqp_cast.key is not None and bool(access.certificates), CAST_KNOWS_NO_CERTIFICATE),
         (is_of_text and not access.lets_in(TEXT_EDGE), TEXT_SHUT_OUT),
         (is_inbox and not access.lets_in(RING_EDGE), RING_SHUT_OUT),
     ):

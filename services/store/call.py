@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from services.store.client import OURSELVES
 from services.store.delivery import Delivery
 from services.store.encoding import encode
 from services.store.errors import BehindRefused, OutcomeUnknown, StoreError
@@ -205,7 +206,7 @@ class Call:
 
     def move_settles(self, later: Call) -> None:
         """Settles that were certainly not carried out go into a later call: nobody else would ever do them."""
-        source = Source()
+        source = Source(OURSELVES)
         for round_ in self.rounds:
             for work in round_.works.values():
                 if not (work.acks or work.returns or work.rejects):

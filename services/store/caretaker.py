@@ -102,9 +102,9 @@ class Caretaker:
         self._store.numbers.changed()
         if name == EVERYTHING:
             self._store.look_again()
-        for queue in self._store.known():
-            if name in (EVERYTHING, queue.name):
-                await self._refresh(queue.name)
+        for known in {queue.name for queue in self._store.known()}:
+            if name in (EVERYTHING, known):
+                await self._refresh(known)
         self._store.changed(name)
 
     async def _refresh(self, name: str) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from services.store.domain import Domain
 from services.store.errors import DomainMismatch, QueueExists, QueueNotEmpty, QueueUnknown
@@ -30,6 +31,8 @@ class Catalogue:
         self.peers = Peers(registry)
         self.ring_nodes = RingNodes(registry)
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
+        # one for each life of a queue, by its id: whoever still has it follows the document, `access` before all
+        self._handles: WeakValueDictionary[str, Queue] = WeakValueDictionary()
         self._sharing = Sharing(self._find)
         self._watchers: list[Watcher] = []
 
@@ -56,7 +59,8 @@ class Catalogue:
         await self.numbers.close()
 
     def known(self) -> list[Queue]:
-        return list(self._known.values())
+        """All that anybody here has a handle of."""
+        return [*self._handles.values()]
 
     def held(self, name: str) -> Queue | None:
         """The queue, if it is known without asking the store: as it was when last heard of."""
@@ -83,8 +87,12 @@ class Catalogue:
         found = await self._domain(queue.domain).link.call("HGET", queue.keys[1], "id")
         if found is None:
             raise QueueUnknown(f"queue {name!r} is being deleted")
-        self._known[name] = queue
-        return queue
+        handle = self._handles.setdefault(queue.qid, queue)
+        if handle is not queue:
+            handle.follow(queue.spec, queue.owner)
+            handle.unkept = queue.unkept
+        self._known[name] = handle
+        return handle
 
     async def numbered(self, protocol: str, number: int) -> Queue:
         """The queue that this protocol knows by this number, as it is now. Raises QueueUnknown."""

@@ -5,6 +5,8 @@ Here is also what all verbs need; the others are in `verbs`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from services.store.errors import AckLevelLost, DomainMismatch, StoreError
 from services.store.keys import DomainKeys
 from services.store.operations import Commit, Done, Numbered, Once, Outcome, Part, Phase, Source, Watched
@@ -28,9 +30,13 @@ class Commits:
     def count_refusal(self, error: StoreError, number: int = 1) -> None:
         raise NotImplementedError
 
-    def _refusal(self, *goals: Queue) -> StoreError | None:
-        """Why nothing can be done now, or nothing be put into one of the goals."""
+    def _refusal(
+        self, source: Source, used: Iterable[Queue] = (), goals: Iterable[Queue] = ()
+    ) -> StoreError | None:
+        """Why nothing can be done now, or the source may not use one of the queues, or nothing be put into a goal."""
         error = self.refuses()
+        for queue in (*used, *goals):
+            error = error or source.refusal(queue)
         if error is None and any(queue.unkept for queue in goals):
             error = AckLevelLost()
         if error is not None:
@@ -95,7 +101,7 @@ class Commits:
         """
         if not 1 <= number <= MAX_NUMBER:
             raise ValueError(f"numbers of a journal are from 1 to {MAX_NUMBER}, unlike {number}")
-        refused = self._refusal(queue)
+        refused = self._refusal(source, goals=[queue])
         if refused is not None:
             done(refused)
             return
@@ -111,7 +117,7 @@ class Commits:
 
         For so long only, unless whoever waits keeps asking; each message has a token of its own.
         """
-        refused = self._refusal(queue)
+        refused = self._refusal(source, goals=[queue])
         if refused is not None:
             done(refused)
             return
@@ -122,7 +128,7 @@ class Commits:
 
     def _commit(self, source: Source, commit: Commit) -> None:
         parts = commit.parts
-        refused = self._refusal(*(part.queue for part in parts if part.records))
+        refused = self._refusal(source, goals=[part.queue for part in parts if part.records])
         if refused is not None:
             commit.done(refused)
             return

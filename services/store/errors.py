@@ -7,6 +7,7 @@ StoreError
 │   └── TooLate           the deadline had passed before the store looked at the call
 ├── OutcomeUnknown        it was sent, and what became of it cannot be learnt: never answer OK, never "failed"
 ├── QueueUnknown          no such queue, or the handle is of a queue deleted meanwhile
+├── AccessDenied          the queue's `access` does not let this client
 ├── QueueExists
 ├── QueueNotEmpty
 ├── NumberTaken           another queue has this number, or leads to it
@@ -79,6 +80,12 @@ class QueueUnknown(StoreError):
     """there is no such queue"""
 
     reason = "queue_unknown"
+
+
+class AccessDenied(StoreError):
+    """the queue is not for this client"""
+
+    reason = "access_denied"
 
 
 class QueueExists(StoreError):

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
+from services.store.client import Admission, Client
 from services.store.delivery import Delivery
-from services.store.errors import StoreError
+from services.store.errors import AccessDenied, StoreError
 from services.store.queues import Queue
 from services.store.requests import Request
 
@@ -44,11 +45,17 @@ class Phase(IntEnum):
 
 
 class Source:
-    """Whoever wants its own requests done in sequence: a connection."""
+    """Whoever wants its own requests done in sequence: a connection.
 
-    __slots__ = ("call", "phase", "queue", "round", "stopped")
+    client: on whose behalf. Every verb that puts in or takes out asks the queue whether it lets him: so no edge can
+    forget it, and a document that changes counts from the next request on.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_admitted", "call", "client", "phase", "queue", "round", "stopped")
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._admitted: Admission | None = None  # that has let him in: the last one
         self.call: object = None  # the call that its last request went into
         self.round = 0
         self.phase = Phase.SETTLE
@@ -57,9 +64,19 @@ class Source:
 
     def behind(self) -> Source:
         """Another one: what it asks for next comes behind all that this one has asked for up to now."""
-        other = Source()
+        other = Source(self.client)
         other.call, other.round, other.phase = self.call, self.round, self.phase
         return other
+
+    def refusal(self, queue: Queue) -> AccessDenied | None:
+        """Why the queue does not let the client, or None."""
+        asked = queue.admission
+        if asked is None or asked is self._admitted:
+            return None
+        refusal = queue.refusal(self.client)
+        if refusal is None:
+            self._admitted = asked
+        return refusal
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
+from services.store.client import OURSELVES
 from services.store.connect import REPLY_TIMEOUT_S, Connector, ask, drop
 from services.store.delivery import Delivery
 from services.store.errors import (
@@ -284,4 +285,4 @@ class Pipe(Verbs):
 
     def give_back(self, deliveries: list[Delivery]) -> None:
         """Messages whose asker is gone return at once, unharmed (tmq.md 6.2)."""
-        self.release(Source(), deliveries, failed=False)
+        self.release(Source(OURSELVES), deliveries, failed=False)

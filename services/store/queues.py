@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from services.store.client import Admission, Client, admission
+from services.store.errors import AccessDenied
 from services.store.keys import DomainKeys
 from services.store.spec import Delivery, QueueSpec
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Queue:
     """Ids are never given out twice: a handle of a deleted queue stays unusable after a new CREATE (tmq.md 5.6)."""
 
@@ -20,6 +22,7 @@ class Queue:
     keys: tuple[str, ...] = ()
     replicas: int = 0
     at_most_once: bool = False
+    admission: Admission | None = None  # whom its document lets in; None: everybody
     unkept: bool = False  # its ack level is more than the store was last found to keep
 
     def __post_init__(self) -> None:
@@ -32,3 +35,17 @@ class Queue:
         self.owner = owner
         self.replicas = spec.replicas()
         self.at_most_once = spec.delivery is Delivery.AT_MOST_ONCE
+        if self.admission is None or self.admission.access != spec.access:
+            self.admission = admission(spec.access)
+
+    def refusal(self, client: Client) -> AccessDenied | None:
+        """Why this client may neither put in nor take out, as the document is now; or None."""
+        if self.admission is None or not (problem := self.admission.problem(client)):
+            return None
+        return AccessDenied(f"queue {self.name!r} is not for this client: {problem}")
+
+    def admit(self, client: Client) -> Queue:
+        """Itself. Raises AccessDenied."""
+        if (refusal := self.refusal(client)) is not None:
+            raise refusal
+        return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.store.client import OURSELVES
 from services.store.commits import Commits
 from services.store.errors import StoreError
 from services.store.operations import Once, Phase, Source
@@ -41,7 +42,7 @@ class RequestVerbs(Commits):
         StoreFull, StoreEvicts, AckLevelLost): nothing is remembered then. BatchDiffers: the id is of a pull.
         """
         check_id(request)
-        refused = self._refusal(queue)
+        refused = self._refusal(source, goals=[queue])
         if refused is not None:
             done(refused)
             return
@@ -57,7 +58,7 @@ class RequestVerbs(Commits):
         minutes at most. Of a queue that delivers at most once it is settled already. BatchDiffers: the id is of a push.
         """
         check_id(request)
-        refused = self._refusal()
+        refused = self._refusal(source, [queue])
         if refused is not None:
             done(refused)
             return
@@ -83,7 +84,7 @@ class RequestVerbs(Commits):
             else:
                 done(told if isinstance(told, StoreError) else Nothing.EXPIRED)
 
-        self.settle_once(Source(), request, pulled.delivery.queue, settled)
+        self.settle_once(Source(OURSELVES), request, pulled.delivery.queue, settled)
 
     def settle_once(self, source: Source, request: bytes, queue: Queue, done: Settles) -> None:
         """Settles what the pull of this id leased, whichever process leases it."""
@@ -91,7 +92,7 @@ class RequestVerbs(Commits):
         self._settle(source, request, queue, "", done)
 
     def _settle(self, source: Source, request: bytes, queue: Queue, session: str, done: Settles) -> None:
-        refused = self._refusal()
+        refused = self._refusal(source)
         if refused is not None:
             done(refused)
             return

@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 
 from services.store.caretaker import Caretaker
 from services.store.catalogue import Catalogue
+from services.store.client import Client, Known
 from services.store.connect import Connector
 from services.store.domain import Domain, Timing
 from services.store.errors import (
@@ -139,6 +140,10 @@ class Store(Catalogue):
     def trouble(self) -> StoreError | None:
         """Why the store cannot be used now, or None."""
         return next((d.pipe.trouble for d in self._domains.values() if d.pipe.trouble is not None), None)
+
+    def client(self, peer: Known | None = None) -> Client:
+        """Somebody who came to this edge; None: nobody can know who it was."""
+        return Client(self.edge) if peer is None else Client.at(self.edge, peer)
 
     # domains
 

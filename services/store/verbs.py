@@ -1,5 +1,8 @@
 """The verbs of the store, as calls with an answer by callback; `Pipe` carries them out.
 
+What puts in or takes out asks first whether the queue lets the source's client (AccessDenied); what ends a delivery
+does not, as whoever has it was let in.
+
 Callbacks are made in the order in which a source asked. An operation of a pipe that refuses (`Pipe.refuses`) is
 answered within the same step.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
+from services.store.client import OURSELVES
 from services.store.delivery import Delivery
 from services.store.errors import AckLevelLost, StoreError
 from services.store.operations import (
@@ -63,6 +67,8 @@ class Verbs(RequestVerbs):
         error = self.refuses() if self._may_refuse else None
         if in_order:
             done = partial(_told_in_order, source, done)
+        if queue.admission is not None:
+            error = error or source.refusal(queue)
         if queue.unkept:
             error = error or AckLevelLost()
         if error is not None:
@@ -86,6 +92,8 @@ class Verbs(RequestVerbs):
         for a lease all the same, as a transaction does.
         """
         error = self.refuses() if self._may_refuse else None
+        if queue.admission is not None:
+            error = error or source.refusal(queue)
         if error is not None:
             self.count_refusal(error)
             done(error, False)
@@ -106,7 +114,7 @@ class Verbs(RequestVerbs):
                 return
             for d in got:
                 d.settled = True
-            self.settle(Source(), got, lambda error: done(error or got, more))
+            self.settle(Source(OURSELVES), got, lambda error: done(error or got, more))
 
         return taken
 
@@ -166,7 +174,7 @@ class Verbs(RequestVerbs):
         """
         if not NOTE.fullmatch(note):
             raise ValueError(f"a note has up to 200 visible characters and no spaces, unlike {note!r}")
-        refused = self._refusal(delivery.queue)
+        refused = self._refusal(source, goals=[delivery.queue])
         if refused is not None:
             done(refused)
             return
@@ -177,7 +185,7 @@ class Verbs(RequestVerbs):
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done
     ) -> None:
         """Puts a message that cannot be inserted straight into the queue's dead letters."""
-        refused = self._refusal(queue)
+        refused = self._refusal(source, goals=[queue])
         if refused is not None:
             done(refused)
             return
@@ -186,14 +194,17 @@ class Verbs(RequestVerbs):
 
     def count(self, source: Source, queue: Queue, done: Counted) -> None:
         """How many messages are ready for anybody."""
-        refused = self._refusal()
+        refused = self._refusal(source, [queue])
         if refused is not None:
             done(refused)
             return
         self._call_for(0, 0, 0).work(source, queue, Phase.COUNT).counts.append(done)
 
     def send(self, source: Source, send: Send, replicas: int) -> None:
-        """Appends to the log: all of it, and all copies, or nothing. BindingsChanged: make it anew."""
+        """Appends to the log: all of it, and all copies, or nothing. BindingsChanged: make it anew.
+
+        A queue that wants copies lets the text service, and asks nobody who he is (`bindings.contradiction`).
+        """
         error = self.refuses() if self._may_refuse else None
         if error is not None:
             self.count_refusal(error, send.count)
@@ -211,7 +222,7 @@ class Verbs(RequestVerbs):
 
     def head(self, source: Source, placed: Placed) -> None:
         """The place behind everything that the log holds now."""
-        refused = self._refusal()
+        refused = self._refusal(source)
         if refused is not None:
             placed(refused)
             return

@@ -64,7 +64,7 @@ class Inbound:
         self.condition = condition
         self._full = Pause(idle_s)
         self._retry = Pause(retry_s)
-        self._source = Source()
+        self._source = Source(store.client())
         self._faults = 0  # of ours, at the message whose turn it is
         self._limit = 0  # octets of a body, as it was last looked at
         self._queue: Queue | None = None

@@ -54,7 +54,7 @@ class Outbound:
         self._places = Places(store, mapping.queue)
         self._idle = Pause(idle_s)
         self._retry = Pause(retry_s)
-        self._source = Source()
+        self._source = Source(store.client())
         self._seen = ctypes.create_string_buffer(MTYPE)  # the next message, as it was looked at
         self._stopping = asyncio.Event()
         self._origin = f"sysv {format_key(mapping.key)}"

@@ -21,7 +21,7 @@ class TmqConversation(Conversation):
         self.service = service
         self.dialect = dialect
         self.origin = f"tmq {wire.peer.certificate or wire.peer.address}"
-        self.source = Source()
+        self.source = Source(service.store.client(wire.peer))
 
     def reply(self, slot: Slot, reply: bytes, operation: Operation, good: int, total: int) -> None:
         """The reply to a run of `total` requests, `good` of them done; sent once all before it are known."""

@@ -46,14 +46,16 @@ class Queues:
         service = self._talk.service
         slot = self._talk.expect()
         self._inflow.hold()
-        service.errands.ask(service.open(decode_name(event.name)), partial(self._opened, slot, event.name))
+        opened = service.open(decode_name(event.name), self._talk.source.client)
+        service.errands.ask(opened, partial(self._opened, slot, event.name))
 
     def _opened(self, slot: Slot, name: bytes, queue: Queue | StoreError) -> None:
         talk = self._talk
         mqid = tmq.mqid_of(name)
         full = len(self.handles) >= talk.service.settings.max_open_queues and mqid not in self.handles
         if isinstance(queue, StoreError) or full:
-            talk.wire.refuse(queue.reason if isinstance(queue, StoreError) else "too_many_open")
+            why = (queue.reason, str(queue)) if isinstance(queue, StoreError) else ("too_many_open",)
+            talk.wire.refuse(*why)
             talk.reply(slot, tmq.nil_mqid(talk.dialect), Operation.OPEN, 0, 1)
         else:
             self.handles[mqid] = Handle(queue, talk.service.pipe(queue))

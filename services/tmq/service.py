@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.kit.metrics import Metrics
 from services.kit.tally import Tally
-from services.store import Delivery, Pipe, Queue, Source, Store
+from services.store import OURSELVES, Client, Delivery, Pipe, Queue, Source, Store
 from services.store.errands import Errands
 from services.tmq.settings import TmqSettings
 
@@ -29,7 +29,7 @@ class TmqService:
     def give_back(self, deliveries: list[Delivery], *, failed: bool, error: str = "") -> None:
         """Messages go back to their places, in nobody's sequence. failed: it counts towards max_deliveries."""
         for d in deliveries:
-            self.pipe(d.queue).release(Source(), [d], failed=failed, error=error)
+            self.pipe(d.queue).release(Source(OURSELVES), [d], failed=failed, error=error)
 
     async def create(self, name: str) -> bool:
         """CREATE: True if it was made now. Raises StoreError: exists, refused."""
@@ -43,9 +43,9 @@ class TmqService:
         await self.store.delete(queue)
         return True
 
-    async def open(self, name: str) -> Queue:
-        """OPEN. Raises QueueUnknown, StoreUnavailable."""
-        return await self.store.find(name)
+    async def open(self, name: str, client: Client) -> Queue:
+        """OPEN. Raises QueueUnknown, AccessDenied, StoreUnavailable."""
+        return (await self.store.find(name)).admit(client)
 
     def ready(self) -> str | None:
         trouble = self.store.trouble

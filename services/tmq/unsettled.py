@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.store import Delivery, Source, StoreError
+from services.store import OURSELVES, Delivery, Source, StoreError
 from services.store.errors import QueueUnknown
 from services.tmq.conversation import TmqConversation
 
@@ -39,7 +39,7 @@ class Unsettled:
         for d in self.take_all():
             by_domain.setdefault(d.queue.domain, []).append(d)
         for deliveries in by_domain.values():
-            self._talk.service.pipe(deliveries[0].queue).settle(Source(), deliveries, self._settled)
+            self._talk.service.pipe(deliveries[0].queue).settle(Source(OURSELVES), deliveries, self._settled)
 
     def _settled(self, error: StoreError | None) -> None:
         """A client must not go on as if a message had been its own that others are given too (6.1)."""

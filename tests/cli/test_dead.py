@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.store import Source, Store
+from services.store import OURSELVES, Source, Store
 from services.store import records as record
 from tests.cli.shell import Shell
 from tests.servers import eventually
@@ -25,7 +25,7 @@ def bury(shell: Shell, queue: str, *letters: tuple[str, bytes], origin: str = "t
         answers = []
         for reason, body in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            pipe.bury(Source(), found, record.encode(body), origin, reason, "why", answer.set_result)
+            pipe.bury(Source(OURSELVES), found, record.encode(body), origin, reason, "why", answer.set_result)
             answers.append(answer)
         assert set(await asyncio.gather(*answers)) == {None}
 

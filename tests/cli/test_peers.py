@@ -149,9 +149,28 @@ def test_documents_that_cannot_be_are_refused(shell: Shell, spec: str, says: str
     shell.fails("peer", "show", "bad", code=4)
 
 
+MORE = """
+---
+kind: Peer
+metadata: {name: east}
+spec: {protocol: text, addresses: ["127.0.0.1:9"]}
+---
+kind: Queue
+metadata: {name: mail}
+spec: {access: {edges: [tmq], peers: [10.1.0.0/16], certificates: [shop.example.org]}}
+"""
+
+
 def test_up_declares_both_kinds(alone: Shell) -> None:
-    alone.write("queues.yaml", DOCUMENTS + QUEUE)
+    alone.write("queues.yaml", DOCUMENTS + QUEUE + MORE)
     with running(alone) as up:
-        assert up.told["queues"] == {"to-shop": "created"}
-        assert up.told["peers"] == {"shop": "created", "warehouse": "created"}
+        assert up.told["queues"] == {"to-shop": "created", "mail": "created"}
+        assert up.told["peers"] == {"shop": "created", "warehouse": "created", "east": "created"}
         assert alone.run("peer", "show", "shop", "--json").object["spec"] == SHOP
+        assert alone.run("queue", "show", "mail", "--json").object["spec"]["access"] == {
+            "edges": ["tmq"],
+            "peers": ["10.1.0.0/16"],
+            "certificates": ["shop.example.org"],
+        }
+        alone.run("put", "mail", "x")  # the administrator is free
+        assert alone.run("get", "mail").text == "x"

@@ -182,6 +182,10 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     ),
     *((inbox(peers=["10.0.0.7"]), RING_KNOWS_NOBODY), (inbox(certificates=["shop"]), RING_KNOWS_NOBODY)),
     (inbox(edges=["tmq"]), RING_SHUT_OUT),
+    (
+        {"bindings": {"rqpCast": {"key": 7}}, "access": {"certificates": ["shop"]}},
+        "access.certificates cannot hold for bindings.rqpCast.key: RQP/cast has no TLS",
+    ),
 ]
 GOOD_PEERS: list[Spec] = [
     mca(),

@@ -132,7 +132,7 @@ async def test_a_look_up_without_an_answer_is_told_and_waited_for(
     await edge.put(queue, b"one")
     (line,) = await until(lambda: edge.log.events("name_not_found", name_asked="hangs.example"))
     assert "no answer within 0.05 s" in line.getMessage()
-    await edge.tools.peers.apply("other", registered("127.0.0.3"))  # looked through anew
+    await edge.tools.peers.apply("other", registered("127.0.0.3"), "cli")  # looked through anew
     await until(lambda: edge.service.registered.peers)
     assert dns.hanging == 1
     dns.answers.set()

@@ -22,6 +22,7 @@ from services.store import (
     StoreError,
     records,
 )
+from services.store.client import OURSELVES
 from services.store.domain import Domain, Timing
 from services.store.store import DEFAULT_DOMAIN
 from tests.servers import PATIENCE_S, Server
@@ -68,7 +69,7 @@ class Desk:
         self.url = server if isinstance(server, str) else server.url
         self.refusals: Counter[str] = Counter()
         self.store = Store(self.url, edge, pipe=pipe, timing=timing, observe=self._observe)
-        self.source = Source()
+        self.source = Source(OURSELVES)
         self._others: list[Desk] = []
         self._name = domain
         self._initialise = initialise

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from services.store.call import Call
+from services.store.client import OURSELVES
 from services.store.errors import StoreError
 from services.store.keys import DomainKeys
 from services.store.library import source
@@ -37,7 +38,7 @@ class Lane(Verbs):
         self.epoch = epoch
         self.session = session
         self.sequence = 0
-        self.source = Source()
+        self.source = Source(OURSELVES)
         self.refusals: Counter[str] = Counter()
         self.command: tuple[Any, ...] = ()
         self.control("open")

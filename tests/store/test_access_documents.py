@@ -68,6 +68,7 @@ INBOX = {"ring": {"inbox": 7}}
         (SHOWN, {"certificates": ["shop"]}, "a line of the text service does not say who sent it"),
         (INBOX, {"peers": ["10.0.0.7"]}, "nodes of a ring pass on what others sent"),
         (INBOX, {"certificates": ["shop"]}, "nodes of a ring pass on what others sent"),
+        ({"rqpCast": {"key": 7}}, {"certificates": ["shop"]}, "RQP/cast has no TLS"),
         (TEXT, {"edges": ["tmq"]}, "bindings.text is of edge pubsub, which access.edges leaves out"),
         (SHOWN, {"edges": ["tmq"]}, "bindings.text is of edge pubsub, which access.edges leaves out"),
         (INBOX, {"edges": ["tmq"]}, "bindings.ring.inbox is of edge ring, which access.edges leaves out"),

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from services.store import Part, PipeSettings, Source
+from services.store import OURSELVES, Part, PipeSettings, Source
 from services.store.errors import DatasetLost, OutcomeUnknown, StoreFault, StoreUnavailable
 from tests.proxy import Proxy
 from tests.servers import Server
@@ -162,7 +162,7 @@ async def test_a_connection_that_goes_silent_is_given_up(own_server: Server) -> 
         await desk.put(queue, b"first")
         assert proxy.freeze() >= 1
         large = [b"%d" % i + b"x" * (6 << 20) for i in range(3)]
-        runs = [desk.publishing(queue, body, source=Source()) for body in large]
+        runs = [desk.publishing(queue, body, source=Source(OURSELVES)) for body in large]
         async with asyncio.timeout(15):
             assert await asyncio.gather(*runs) == [[]] * 3
         assert await desk.drain(queue) == [b"first", *large]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.store import Part, PipeSettings, Queue, Source
+from services.store import OURSELVES, Part, PipeSettings, Queue, Source
 from services.store.call import MAX_BYTES, MAX_QUEUES
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, numbered
@@ -13,7 +13,7 @@ from tests.store.desk import Desk, bodies, encode, numbered
 async def test_what_many_ask_for_while_a_call_is_under_way_goes_with_the_next(desk: Desk) -> None:
     queue = await desk.queue()
     before = desk.pipe.calls
-    runs = [desk.publishing(queue, b"%d" % i, source=Source()) for i in range(500)]
+    runs = [desk.publishing(queue, b"%d" % i, source=Source(OURSELVES)) for i in range(500)]
     assert await asyncio.gather(*runs) == [[]] * 500
     assert desk.pipe.calls - before <= 2
     assert bodies(await desk.take(queue)) == [b"%d" % i for i in range(500)]
@@ -23,11 +23,11 @@ async def test_what_many_ask_for_while_a_call_is_under_way_goes_with_the_next(de
 async def test_neighbours_of_the_same_origin_share_entries(desk: Desk) -> None:
     queue = await desk.queue()
     await asyncio.gather(
-        *(desk.publishing(queue, b"%d" % i, origin="same", source=Source()) for i in range(64))
+        *(desk.publishing(queue, b"%d" % i, origin="same", source=Source(OURSELVES)) for i in range(64))
     )
     assert [d.count for d in await desk.take(queue)] == [32, 32]
     await asyncio.gather(
-        *(desk.publishing(queue, b"%d" % i, origin=f"t {i % 2}", source=Source()) for i in range(4))
+        *(desk.publishing(queue, b"%d" % i, origin=f"t {i % 2}", source=Source(OURSELVES)) for i in range(4))
     )
     assert [(d.count, d.origin) for d in await desk.take(queue)] == [(1, "t 0"), (1, "t 1")] * 2
 
@@ -65,7 +65,7 @@ async def test_answers_come_in_the_order_of_the_questions(desk: Desk) -> None:
 async def test_connections_do_not_wait_for_each_others_order(desk: Desk) -> None:
     """Takes of others see what a connection put in with the same call: only its own order matters."""
     queue = await desk.queue()
-    other = Source()
+    other = Source(OURSELVES)
     taken = desk.taking(queue, 5, source=other)
     put = desk.publishing(queue, b"a")
     assert (bodies(await taken), await put) == ([b"a"], [])
@@ -75,7 +75,7 @@ async def test_settling_makes_room_before_publishing(desk: Desk) -> None:
     queue = await desk.queue(max_length=1)
     await desk.put(queue, b"a")
     got = await desk.take(queue)
-    put = desk.publishing(queue, b"b", source=Source())
+    put = desk.publishing(queue, b"b", source=Source(OURSELVES))
     settled = desk.settling(got)
     assert (await put, await settled) == ([], None)
 
@@ -83,11 +83,13 @@ async def test_settling_makes_room_before_publishing(desk: Desk) -> None:
 async def test_calls_are_bounded_in_messages_octets_and_queues(desk: Desk) -> None:
     queue = await desk.queue()
     before = desk.pipe.calls
-    await asyncio.gather(*(desk.publishing(queue, *numbered(600), source=Source()) for _ in range(4)))
+    await asyncio.gather(
+        *(desk.publishing(queue, *numbered(600), source=Source(OURSELVES)) for _ in range(4))
+    )
     assert desk.pipe.calls - before >= 4
     before = desk.pipe.calls
     await asyncio.gather(
-        *(desk.publishing(queue, b"x" * (MAX_BYTES // 2 + 1), source=Source()) for _ in range(3))
+        *(desk.publishing(queue, b"x" * (MAX_BYTES // 2 + 1), source=Source(OURSELVES)) for _ in range(3))
     )
     assert desk.pipe.calls - before == 3
     assert await desk.count(queue) == 2403
@@ -97,9 +99,9 @@ async def test_more_queues_than_a_call_may_carry(desk: Desk) -> None:
     queues = [Queue(f"n{i}", f"none{i}", "main", "test", (await desk.queue(f"n{i}")).spec) for i in range(2)]
     many = [queues[i % 2] for i in range(MAX_QUEUES + 10)]
     real = [await desk.queue(f"r{i}") for i in range(MAX_QUEUES + 10)]
-    assert await asyncio.gather(*(desk.publishing(q, b"x", source=Source()) for q in real)) == [[]] * len(
-        real
-    )
+    assert await asyncio.gather(*(desk.publishing(q, b"x", source=Source(OURSELVES)) for q in real)) == [
+        []
+    ] * len(real)
     assert [len(r) for r in await asyncio.gather(*(desk.publishing(q, b"x") for q in many))] == [1] * len(
         many
     )
@@ -119,7 +121,7 @@ async def test_a_commit_of_many_parts_shares_its_call(desk: Desk) -> None:
 async def test_what_waits_is_counted_and_whoever_waits_for_room_is_called(server: Server) -> None:
     async with Desk(server, pipe=PipeSettings(max_pending_bytes=1 << 20)) as desk:
         queue, waiting = await desk.queue(), desk.pipe.waiting
-        runs = [desk.publishing(queue, b"x" * (1 << 19), source=Source()) for _ in range(4)]
+        runs = [desk.publishing(queue, b"x" * (1 << 19), source=Source(OURSELVES)) for _ in range(4)]
         assert waiting.congested
         called: list[bool] = []
         waiting.when_clear(lambda: called.append(waiting.congested))
@@ -136,12 +138,12 @@ async def test_a_callback_that_fails_harms_nobody_else(desk: Desk, caplog: pytes
     def fails(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    first = desk.publishing(queue, b"a", source=Source())
-    desk.pipe.publish(Source(), queue, encode(b"b"), "t", fails)
-    second = desk.publishing(queue, b"c", source=Source())
-    desk.pipe.take(Source(), queue, 1, fails)
-    third = desk.taking(queue, 1, source=Source())
-    desk.pipe.count(Source(), queue, fails)
+    first = desk.publishing(queue, b"a", source=Source(OURSELVES))
+    desk.pipe.publish(Source(OURSELVES), queue, encode(b"b"), "t", fails)
+    second = desk.publishing(queue, b"c", source=Source(OURSELVES))
+    desk.pipe.take(Source(OURSELVES), queue, 1, fails)
+    third = desk.taking(queue, 1, source=Source(OURSELVES))
+    desk.pipe.count(Source(OURSELVES), queue, fails)
     fourth = desk.counting(queue)
     async with asyncio.timeout(5):
         assert (await first, await second) == ([], [])

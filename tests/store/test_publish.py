@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from services.store import Part, Queue, QueueSpec, Source, StoreError
+from services.store import OURSELVES, Part, Queue, QueueSpec, Source, StoreError
 from services.store.errors import (
     AckLevelLost,
     QueueFull,
@@ -81,7 +81,7 @@ async def test_every_connections_verdict_is_its_own(desk: Desk) -> None:
     """Runs that several connections asked for at once go in one call, but are answered apart (docs/decisions/0005)."""
     queue = await desk.queue(max_length=5)
     answers = await asyncio.gather(
-        *(desk.publishing(queue, *numbered(2, 2 * i), source=Source()) for i in range(4))
+        *(desk.publishing(queue, *numbered(2, 2 * i), source=Source(OURSELVES)) for i in range(4))
     )
     assert [refused(answer)[0] for answer in answers] == [[], [], [1], [0, 1]]
     assert await contents(desk, queue) == numbered(5)

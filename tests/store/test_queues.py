@@ -237,7 +237,7 @@ async def test_handles_follow_changes_made_elsewhere(desk: Desk) -> None:
 
         async def forgotten() -> bool:
             await desk.store.registry.tell("orders")
-            return edge.store.known() == []
+            return edge.store.held("orders") is None
 
         await until(forgotten)
 

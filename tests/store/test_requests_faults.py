@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from services.store import Outcome, Part, PipeSettings, Queue, QueueSpec, Source
+from services.store import OURSELVES, Outcome, Part, PipeSettings, Queue, QueueSpec, Source
 from services.store.errors import LeaseLost, OutcomeUnknown, QueueFull, StoreUnavailable
 from services.store.requests import Nothing, Pulled, Settlement
 from tests.proxy import Proxy
@@ -122,7 +122,7 @@ def test_to_read_anothers_lease_again_gives_no_right_to_it(lane: Lane, queue: Qu
     pull(lane, A, queue, told)
     lane.send()
     pull(other, A, queue, told)
-    other.release(Source(), [told[0].delivery], failed=False, done=told)
+    other.release(Source(OURSELVES), [told[0].delivery], failed=False, done=told)
     other.send()
     assert isinstance(told[1], LeaseLost), "settles come before"
     pull(other, A, queue, told)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from redis.exceptions import ResponseError
 
-from services.store import DeadLetters, Outcome, Part, Queue, QueueSpec, Source, Store, records
+from services.store import OURSELVES, DeadLetters, Outcome, Part, Queue, QueueSpec, Source, Store, records
 from services.store import tail as tail_module
 from services.store.asking import Asker
 from services.store.connect import Connector
@@ -51,7 +51,7 @@ async def work_with(store: Store, other: Store) -> None:
     await ask.release(back)
     both = await ask.take(queue, 1)
     await ask.commit("rights-1", [Part(queue, both, [records.encode(b"in its place")], "test")])
-    domain.pipe.release(Source(), await ask.take(queue, 1), failed=True)
+    domain.pipe.release(Source(OURSELVES), await ask.take(queue, 1), failed=True)
     assert len(await domain.peek(queue, 5)) > 0
     letters = DeadLetters(domain, queue)
     dead = [letter.id async for letter in letters.matching()]
@@ -110,8 +110,8 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
     """What the edge of rings asks beside that (docs/store.md)."""
     pipe, told, (first, second) = store.domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
     for _ in range(2):
-        pipe.push_once(Source(), first, queue, records.encode(b"x"), "test", 60_000, told.append)
-    pipe.pull_once(Source(), second, queue, 0, 60_000, told.append)  # too large: it goes back
+        pipe.push_once(Source(OURSELVES), first, queue, records.encode(b"x"), "test", 60_000, told.append)
+    pipe.pull_once(Source(OURSELVES), second, queue, 0, 60_000, told.append)  # too large: it goes back
     await until(lambda: len(told) == 3)
     assert told[:2] == [Outcome.STORED, Outcome.AGAIN]
     await work_with_a_lease(store, other, queue)
@@ -128,9 +128,9 @@ async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
     told: list[object] = []
     for number, pipe in enumerate(pipes, 1):
         await pipe.ready()
-        pipe.pull_once(Source(), b"c" * 16, queue, 100, 60_000, told.append)
+        pipe.pull_once(Source(OURSELVES), b"c" * 16, queue, 100, 60_000, told.append)
         await until(lambda number=number: len(told) == number)
-    pipes[1].settle_once(Source(), b"c" * 16, queue, told.append)
+    pipes[1].settle_once(Source(OURSELVES), b"c" * 16, queue, told.append)
     await until(lambda: len(told) == 3)
     assert [type(one) for one in told] == [Pulled, Pulled, Settlement]
     await other.close()
@@ -146,10 +146,10 @@ async def work_with_the_log(store: Store) -> None:
     known = await log.subscriptions()
     told: list[object] = []
     copies = [(queue, records.encode(b"x"))]
-    log.send(Source(), Send(b"SEND t x\n", 1, copies, "test", known.version, told.append))
+    log.send(Source(OURSELVES), Send(b"SEND t x\n", 1, copies, "test", known.version, told.append))
     await Asker(domain.pipe).publish(queue, [records.encode(b"y")], "test")
     head: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-    log.head(Source(), head.set_result)
+    log.head(Source(OURSELVES), head.set_result)
     assert str(await head).endswith("-2")
     replica, tail = Replica(log), Tail(store.connector, domain.keys, 0)
     arrived = Arrived(b"s", b"i", 1, 1, False, b"SEND t z\n", [(0, *copies[0])])
@@ -184,7 +184,7 @@ async def test_a_follower_of_a_replicated_log_needs_no_more(
         tail = Tail(Connector(url), log.keys, 1)
         assert await tail.next() == []
         told: list[object] = []
-        log.send(Source(), Send(b"SEND t x\n", 1, [], "test", "0", told.append))
+        log.send(Source(OURSELVES), Send(b"SEND t x\n", 1, [], "test", "0", told.append))
         with pytest.raises(StoreUnavailable, match="does not answer"):  # there are no replicas
             await tail.next()
         assert int((await log.figures())["confirmed"]) == 1

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.store import Part, Queue, QueueSpec, Source, records
+from services.store import OURSELVES, Part, Queue, QueueSpec, Source, records
 from services.store.errors import MessageTooLarge, QueueFull
 from tests.store.desk import Desk, bodies, encode
 from tests.store.logbook import logbook
@@ -32,7 +32,7 @@ async def test_the_others_of_a_run_are_put_in(desk: Desk) -> None:
 
 async def test_runs_of_several_connections_have_each_their_own_answer(desk: Desk) -> None:
     queue = await transmission(desk)
-    asked = [desk.publishing(queue, body, source=Source()) for body in (b"a", b"x" * 11, b"b")]
+    asked = [desk.publishing(queue, body, source=Source(OURSELVES)) for body in (b"a", b"x" * 11, b"b")]
     assert [[type(why) for _, why in await answer] for answer in asked] == [[], [LARGE], []]
     assert await desk.drain(queue) == [b"a", b"b"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from services.kit.metrics import Metrics
-from services.store import DeadLetter, DeadLetters, Queue, QueueSpec, Source, Store, records
+from services.store import OURSELVES, DeadLetter, DeadLetters, Queue, QueueSpec, Source, Store, records
 from services.store.asking import Asker
 from services.store.domain import Timing
 from services.sysv.bridge import Bridge
@@ -80,7 +80,7 @@ class LiveBridge:
         await pipe.ready()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         encoded = [records.encode(body, attributes) for body in bodies]
-        pipe.publish(Source(), queue, encoded, "test", future.set_result)
+        pipe.publish(Source(OURSELVES), queue, encoded, "test", future.set_result)
         assert await future == []
 
     async def contents(self, queue: Queue) -> list[records.Content]:

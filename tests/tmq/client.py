@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import ssl
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
@@ -95,3 +97,28 @@ class Client(PlainClient):
 
     async def ta(self) -> bool:
         return await self._status(Operation.TA, tmq.encode_ta(self.dialect))
+
+
+class SecureClient(Client):
+    """The same over TLS."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dialect: Dialect) -> None:
+        super().__init__(writer.get_extra_info("socket"), dialect)
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def reach(cls, place: tuple[str, int], context: ssl.SSLContext) -> SecureClient:
+        streams = await asyncio.open_connection(*place, ssl=context, server_hostname="localhost")
+        return cls(*streams, Dialect.DOCUMENT)
+
+    async def send(self, *data: bytes) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            self._writer.write(b"".join(data))
+            await self._writer.drain()
+
+    async def read(self, size: int) -> bytes:
+        async with asyncio.timeout(PATIENCE_S):
+            return await self._reader.readexactly(size)
+
+    def close(self) -> None:
+        self._writer.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 from protos import tmq
 from protos.tmq import Dialect
-from services.store import Queue, QueueSpec
+from services.store import Client, Queue, QueueSpec
 from services.tmq.session import TmqSession
 from services.tmq.settings import TmqListener, TmqSettings
 from tests.chance import ChanceWorld
@@ -17,8 +17,6 @@ NAMES = (b"a", b"b", b"c")
 
 class Simulation(ChanceWorld):
     """The wire and the service of one session."""
-
-    store = None
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
@@ -30,7 +28,7 @@ class Simulation(ChanceWorld):
 
     # the service
 
-    def open(self, name: str) -> Any:
+    def open(self, name: str, client: Client) -> Any:
         return Queue(name, "q" + name, "main", "x", QueueSpec())
 
     def create(self, name: str) -> Any:

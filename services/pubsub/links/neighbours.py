@@ -1,70 +1,135 @@
-"""Dials the neighbours that the settings name, again and again (pubsub.md 4.1, 4.3)."""
+"""Dials the neighbours that the settings and the store's Peers name, again and again (pubsub.md 4.1, 4.3)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from services.kit.dialler import Dialler
 from services.kit.session import Session, Wire
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.session import LinkSession
-from services.pubsub.settings import parse_address
+from services.pubsub.settings import LINK_PORT, parse_address
+from services.store.peer import split_address
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.1
 SAME_STORE_PAUSE_S = 60.0  # a name may come to mean another server
+MOST = 1000  # of the store's; those of the settings are never left out
+
+
+class Place(NamedTuple):
+    """A server that is dialled."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def place_of(address: str) -> Place:
+    """Of a Peer, whose port may be left out."""
+    host, port = split_address(address)
+    return Place(host, LINK_PORT if port is None else port)
+
+
+@dataclass(slots=True)
+class Dialled:
+    """One that is named."""
+
+    task: asyncio.Task[None] | None = None
+    link: LinkSession | None = None  # while there is one
 
 
 class Neighbours:
+    """Each is dialled by a task of its own, for as long as anybody names it."""
+
     def __init__(self, hub: LinkHub, dialler: Dialler, addresses: tuple[str, ...]) -> None:
+        """addresses: of the settings."""
         self._hub = hub
         self._dialler = dialler
-        self._addresses = addresses
-        self._tasks: list[asyncio.Task[None]] = []
+        self._said = tuple(dict.fromkeys(Place(*parse_address(address)) for address in addresses))
+        self._dialled: dict[Place, Dialled] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._left_out = 0  # as it was told
+        self._is_closed = False
 
     def start(self) -> None:
-        self._tasks = [
-            asyncio.create_task(self._keep_linked(address), name=f"link to {address}")
-            for address in dict.fromkeys(self._addresses)
-        ]
+        self.follow(())
+
+    def follow(self, addresses: Iterable[str]) -> None:
+        """Those of the settings and these from now on: a new one is dialled, one that is gone has its link closed."""
+        if self._is_closed:
+            return
+        named = dict.fromkeys((*self._said, *map(place_of, addresses)))
+        wanted = list(named)[: len(self._said) + MOST]
+        self._tell_left_out(len(named) - len(wanted))
+        for place in self._dialled.keys() - wanted:
+            if (link := self._give_up(place).link) is not None:
+                link.close()
+        for place in wanted:
+            if place not in self._dialled:
+                self._dialled[place] = dialled = Dialled()
+                linking = self._keep_linked(place, dialled)
+                dialled.task = asyncio.create_task(linking, name=f"link to {place}")
+
+    def _give_up(self, place: Place) -> Dialled:
+        """It is not dialled any more; a link that there is goes on."""
+        dialled = self._dialled.pop(place)
+        assert dialled.task is not None
+        self._ending.add(dialled.task)
+        dialled.task.add_done_callback(self._ending.discard)
+        dialled.task.cancel()
+        return dialled
+
+    def _tell_left_out(self, left_out: int) -> None:
+        if left_out > self._left_out:
+            fields = {"action": "neighbours_left_out", "count": left_out}
+            log.warning("%d neighbours are not dialled: %d at most are", left_out, MOST, extra=fields)
+        self._left_out = left_out
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Nobody is dialled any more; links that there are end with their connections."""
+        self._is_closed = True
+        for place in tuple(self._dialled):
+            self._give_up(place)
+        await asyncio.gather(*self._ending, return_exceptions=True)
 
-    async def _keep_linked(self, address: str) -> None:
+    async def _keep_linked(self, place: Place, dialled: Dialled) -> None:
         pause_s, said = FIRST_PAUSE_S, ""
         now = asyncio.get_running_loop().time
         while True:
-            made: list[LinkSession] = []
-            began = now()
-            trouble = await self._link(address, made)
+            dialled.link, began = None, now()
+            trouble, link = await self._link(place, dialled)
             if trouble not in ("", said):
-                fields = {"action": "link_down", "neighbour": address}
-                log.warning("no link to the neighbour %s: %s", address, trouble, extra=fields)
+                fields = {"action": "link_down", "neighbour": str(place)}
+                log.warning("no link to the neighbour %s: %s", place, trouble, extra=fields)
             said = trouble
-            if made and made[0].same_store:
+            if link is not None and link.same_store:
                 pause_s = SAME_STORE_PAUSE_S
-            elif made and made[0].has_met and now() - began > self._hub.settings.reconnect_s:
+            elif link is not None and link.has_met and now() - began > self._hub.settings.reconnect_s:
                 pause_s = FIRST_PAUSE_S  # one that breaks as soon as it is there is not dialled all the time
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
             pause_s = min(2 * pause_s, self._hub.settings.reconnect_s)
 
-    async def _link(self, address: str, made: list[LinkSession]) -> str:
+    async def _link(self, place: Place, dialled: Dialled) -> tuple[str, LinkSession | None]:
         """Until it has ended; why there was none, or ''."""
-        host, port = parse_address(address)
         try:
-            await self._dialler.connect(host, port, partial(self._session, made))
+            await self._dialler.connect(*place, partial(self._session, dialled))
         except OSError as error:
-            return str(error)
-        await made[0].ended.wait()
-        return "" if made[0].has_met else "the connection ended before it was said who is there"
+            return str(error), dialled.link
+        assert dialled.link is not None
+        await dialled.link.ended.wait()
+        why = "" if dialled.link.has_met else "the connection ended before it was said who is there"
+        return why, dialled.link
 
-    def _session(self, made: list[LinkSession], wire: Wire) -> Session:
-        made.append(LinkSession(self._hub, wire))
-        return made[0]
+    def _session(self, dialled: Dialled, wire: Wire) -> Session:
+        dialled.link = LinkSession(self._hub, wire)
+        return dialled.link

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Iterator
-from typing import Any, assert_never
+from collections.abc import Awaitable, Callable, Iterator
+from typing import assert_never
 
 from protos import pubsub
 from protos.types import PeerError
@@ -19,6 +19,10 @@ from services.store import StoreError
 from services.store.replica import LogState
 
 log = logging.getLogger(__name__)
+
+Work = Callable[
+    [], Awaitable[None]
+]  # begun by its task alone: one that is cancelled before that leaves nothing
 
 AGAIN_S = 0.5
 BLIND_BEATS = 2  # without a store, before a neighbour that follows us is sent elsewhere
@@ -39,8 +43,8 @@ class LinkSession:
         self._taker: Taker | None = None
         self._sender: Sender | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._start(self._greet())
-        self._start(self._beat())
+        self._start(self._greet)
+        self._start(self._beat)
 
     # what the kit tells
 
@@ -68,11 +72,21 @@ class LinkSession:
         self._wire.close()
 
     def lost(self, reset: bool) -> None:
+        self._stop()
+        self.ended.set()
+
+    # what who dialled it tells
+
+    def close(self) -> None:
+        """Nobody names the neighbour any more: it is followed no longer, whenever it lets go of the connection."""
+        self._stop()
+        self._wire.close()
+
+    def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         if self._taker is not None:
             self._hub.let_go(self._taker.let_go())
-        self.ended.set()
 
     # what comes
 
@@ -117,13 +131,13 @@ class LinkSession:
         log.info("linked with store %s", peer.store.decode(), extra=fields)
         holder = f"{self._hub.service.domain.pipe.session} {self._wire.conn}"
         self._taker = Taker(self._hub, self._wire, peer, holder)
-        self._start(self._taker.run())
+        self._start(self._taker.run)
 
     def _followed(self, wish: pubsub.Follow) -> None:
         if self._peer is None or self._greeting is None or self._sender is not None:
             raise PeerError("follow_out_of_turn")
         self._sender = Sender(self._hub, self._wire, self._peer, wish, self._greeting)
-        self._start(self._sender.run())
+        self._start(self._sender.run)
 
     def _came(self, event: pubsub.Entries | pubsub.Gap | pubsub.Beat) -> None:
         if self._taker is None or not self._taker.is_following:
@@ -137,15 +151,15 @@ class LinkSession:
 
     # what is done beside
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Work) -> None:
         task = asyncio.ensure_future(self._watched(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _watched(self, work: Work) -> None:
         """A part that ends of itself takes the link with it: it is set up anew, and nothing is lost."""
         try:
-            await work
+            await work()
         except* LinkStale as stale:
             fields = {"action": "link_stale", "peer": str(self._wire.peer)}
             log.info("the link begins anew: %s", stale.exceptions[0], extra=fields)

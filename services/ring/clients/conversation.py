@@ -28,7 +28,7 @@ class ClientConversation(Conversation):
         super().__init__(wire)
         self.service = service
         self.origin = f"ring {wire.peer.certificate or wire.peer.address}"
-        self.source = Source()
+        self.source = Source(service.store.client(wire.peer))
 
     def reply(self, slot: Slot, reply: bytes, label: str, good: int, total: int) -> None:
         """The replies to a run of `total` requests, `good` of them OK; sent once all before them are known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.ring.asking import Brought
 from services.ring.clients.conversation import ClientConversation
-from services.store import Delivery, Source, StoreError
+from services.store import OURSELVES, Delivery, Source, StoreError
 from services.store.errors import QueueUnknown
 
 
@@ -46,7 +46,7 @@ class Unsettled:
         for d in self.lose():
             by_domain.setdefault(d.queue.domain, []).append(d)
         for deliveries in by_domain.values():
-            self._talk.service.pipe(deliveries[0].queue).settle(Source(), deliveries, self._settled)
+            self._talk.service.pipe(deliveries[0].queue).settle(Source(OURSELVES), deliveries, self._settled)
         for one in brought:
             one.settle()
 

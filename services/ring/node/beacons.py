@@ -1,4 +1,4 @@
-"""The datagrams by which nodes find each other (ring.md 3): sockets that hear them, and whom they are sent to.
+"""The datagrams by which nodes find each other (ring.md 3): the sockets that hear them, and say them.
 
 Several nodes of one machine share the port (SO_REUSEADDR): a broadcast reaches every socket that is bound to the
 broadcast address, a datagram to one address only the socket that was bound last.
@@ -6,23 +6,22 @@ broadcast address, a datagram to one address only the socket that was bound last
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import ipaddress
 import logging
 import socket
 from collections.abc import Callable
-from typing import Any
 
-from protos.ring import MAX_BEACON, Beacon, Open, encode_beacon, parse_beacon
-from protos.types import LocalError, PeerError
+from protos.ring import MAX_BEACON, Beacon, Open, parse_beacon
+from protos.types import PeerError
 from services.kit.gate import Network, plain_address
 from services.kit.layers import SettingsError
-from services.kit.lookup import look_up
 from services.kit.refusals import Throttle
 from services.ring.node.figures import Figures
-from services.ring.node.settings import NodeSettings, parse_target
+from services.ring.node.settings import NodeSettings
+from services.ring.node.targets import Address
+from services.ring.node.telling import Sent, Telling
 
 log = logging.getLogger(__name__)
 
@@ -30,33 +29,24 @@ IP_FREEBIND = 15  # of Linux: an address that no network has yet may be bound
 BROADCAST = "edges.ring.node.broadcast to what `ip address` shows"
 
 BATCH = 64  # datagrams read in a row from one socket, before others get a turn
-ADDRESSES = 256  # that one name may have; the others are not sent to
 ANY_4, ANY_6 = "0.0.0.0", "::"
 
 Heard = Callable[[Beacon], str | None]  # why it was ignored, or None
-Sent = Callable[[Beacon], None]
-Address = tuple[Any, ...]  # as `sendto` takes it
 
 
-class Beacons:
+class Beacons(Telling):
     """Those of one node."""
 
-    def __init__(self, settings: NodeSettings, figures: Figures, heard: Heard, sent: Sent) -> None:
-        """sent: told of each datagram that goes out, or may have."""
-        self.port = settings.beacon_port  # once open, never 0
-        self._settings = settings
-        self._figures = figures
+    def __init__(self, settings: NodeSettings, host: str, figures: Figures, heard: Heard, sent: Sent) -> None:
+        """host: what others connect to. sent: told of each datagram that goes out, or may have."""
+        super().__init__(settings, host, figures, sent)
         self._heard = heard
-        self._sent = sent
         self._sockets: list[socket.socket] = []
         self._senders: dict[int, socket.socket] = {}  # by family
-        self._look_ups: dict[str, asyncio.Task[None]] = {}  # by target
-        self._trouble: dict[Address, str] = {}  # told once for each change of it
         self._throttle = Throttle(burst=1, window_s=60.0)
 
     def open(self) -> None:
         """Hears from now on. Raises SettingsError that says what to do if an address cannot be had."""
-        self._loop = asyncio.get_running_loop()
         try:
             for host in self._hosts():
                 self._open(host, self.port)
@@ -71,8 +61,7 @@ class Beacons:
         log.info("beacons on %s port %d", self._settings.beacon_host, self.port, extra=fields)
 
     def close(self) -> None:
-        for task in self._look_ups.values():
-            task.cancel()
+        self.stop_telling()
         for sock in {*self._sockets, *self._senders.values()}:
             if sock.fileno() >= 0:
                 self._loop.remove_reader(sock)
@@ -86,63 +75,7 @@ class Beacons:
             fields = {"action": "beacons_refused_more", "reason": reason, "count": number}
             log.warning("%d more beacons refused: %s", number, reason, extra=fields)
 
-    # sending
-
-    def send(self, beacon: Beacon) -> None:
-        """To everybody. What cannot be sent is counted, and told in the log once."""
-        try:
-            data = encode_beacon(beacon)
-        except LocalError as error:  # a leader's name may leave no room for ours
-            self._unsent(("",), str(error))
-            return
-        is_open = isinstance(beacon, Open)
-        older = self._settings.older_open_port if is_open else self._settings.older_find_port
-        ports = [self.port, older] if older else [self.port]
-        self._figures.beacon_sent("open" if is_open else "find")
-        for host in self._settings.broadcast:
-            for port in ports:
-                self._send(beacon, data, socket.AF_INET, (host, port))
-        for target in self._settings.beacon_targets:
-            host, said = parse_target(target)
-            self._send_to_target(beacon, data, target, host, ports if said is None else [said])
-
-    def _send_to_target(self, beacon: Beacon, data: bytes, target: str, host: str, ports: list[int]) -> None:
-        """Names are looked up each time: machines come and go. One look-up for a target at a time."""
-        if target in self._look_ups:
-            self._unsent((host,), "its name is still being looked up")
-            return
-        sending = self._look_up_and_send(beacon, data, host, ports)
-        task = self._loop.create_task(sending, name=f"beacon to {target}")
-        self._look_ups[target] = task
-        task.add_done_callback(lambda _: self._look_ups.pop(target, None))
-
-    async def _look_up_and_send(self, beacon: Beacon, data: bytes, host: str, ports: list[int]) -> None:
-        try:
-            found = await look_up(host, ports[0])
-        except (OSError, UnicodeError) as error:
-            self._unsent((host,), f"its name cannot be looked up: {error}")
-            return
-        self._trouble.pop((host,), None)
-        for family, address in found[:ADDRESSES]:
-            for port in ports:
-                self._send(beacon, data, family, (address[0], port, *address[2:]))
-
-    def _send(self, beacon: Beacon, data: bytes, family: int, address: Address) -> None:
-        self._sent(beacon)
-        try:
-            self._sender(family).sendto(data, address)
-        except OSError as error:
-            self._unsent(address, error.strerror or str(error))
-        else:
-            self._trouble.pop(address, None)
-
-    def _unsent(self, address: Address, why: str) -> None:
-        self._figures.beacon_unsent()
-        if self._trouble.get(address) != why:
-            self._trouble[address] = why
-            fields = {"action": "beacon_unsent", "to": str(address[0]), "detail": why}
-            text = "a beacon cannot be sent to %s from %s: %s; see edges.ring.node.beacon_host"
-            log.warning(text, address[0], self._settings.beacon_host, why, extra=fields)
+    # saying
 
     def _sender(self, family: int) -> socket.socket:
         """The first of that family: it has our port, and our address if there is a certain one."""

@@ -12,7 +12,7 @@ from services.ring.node.outgoing import AGAIN_S
 from services.ring.node.serving import STORE_WIDE
 from services.ring.node.storing import PATIENCE_S
 from services.ring.service import RingService
-from services.store import Queue, Source, StoreError, records
+from services.store import OURSELVES, Queue, Source, StoreError, records
 from services.store.errors import QueueUnknown
 from services.store.operations import Refusals
 
@@ -26,7 +26,8 @@ class Inbox:
         self._service = service
         self._bindings = bindings
         self._origin = origin
-        self._source = Source()
+        self._source = Source(service.store.client())
+        self._burying = Source(OURSELVES)
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Callable[[], None]] = []
         bindings.on_change.append(self._look)
@@ -83,7 +84,7 @@ class Inbox:
                 self._again(record, told, until)
 
         pipe = self._service.pipe(queue)
-        pipe.bury(self._source, queue, record, self._origin, why.reason, str(why), buried)
+        pipe.bury(self._burying, queue, record, self._origin, why.reason, str(why), buried)
 
     def _again(self, record: bytes, told: Told, until: float) -> None:
         if self._loop.time() > until:

@@ -16,6 +16,8 @@ from services.ring.node.identity import Identity
 from services.ring.node.passage import Arrivals, Departures
 from services.ring.node.station import Station
 from services.ring.service import RingService
+from services.store.known_peers import KnownPeers
+from services.store.peer import PeerProtocol
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +50,8 @@ class Member:
         self._identity = identity
         self._trouble = trouble or service.ready
         self._trouble_since: float | None = None
+        self._peers = KnownPeers(service.store, service.metrics.local_errors.inc)
+        self._peers.on_change.append(self._follow_peers)
         self._notice = Notice(service, self.station, identity.place, self._trouble, has_namesake)
         self._jobs: list[asyncio.Task[None]] = []
 
@@ -62,13 +66,18 @@ class Member:
     def start(self) -> None:
         """Raises SettingsError if beacons cannot be heard."""
         self.station.start()
+        self._peers.start()
         for work in (self._watch, self._notice.keep_writing):
             self._jobs.append(asyncio.create_task(self._keep_doing(work), name=f"ring {work.__name__}"))
 
     async def stop_taking(self) -> None:
         await self.station.stop_taking()
 
+    def _follow_peers(self) -> None:
+        self.station.follow(self._peers.addresses(PeerProtocol.RING))
+
     async def close(self) -> None:
+        await self._peers.close()
         for job in self._jobs:
             job.cancel()
         await asyncio.gather(*self._jobs, return_exceptions=True)

@@ -19,7 +19,7 @@ from services.ring.node.passage import Parcel
 from services.ring.node.settling import Settling
 from services.ring.node.underway import Underway
 from services.ring.service import RingService
-from services.store import Delivery, Queue, Source, StoreError
+from services.store import OURSELVES, Delivery, Queue, Source, StoreError
 
 BEGUN = "ring begun"  # origin in the store of what this node put on the ring
 PASSED = "ring passed"  # and of what it passes on
@@ -38,7 +38,7 @@ class Outgoing:
         self._loop = asyncio.get_running_loop()
         self._queue: Queue | None = None
         self._life = 0  # of what is leased
-        self.putting = Source()  # of all that is put into the queue
+        self.putting = Source(OURSELVES)  # of all that is put into the queue
         self._settling = Settling(service, self._top_up)
         self._ready: deque[Stored] = deque()
         self._underway = Underway()
@@ -224,7 +224,7 @@ class Outgoing:
             parcel = Stored(self, self._life, payload, is_begun)
             parcel.stands(delivery, index, len(record) - 4)
             if len(payload) > MAX_USER:  # nobody of ours put it in
-                self._service.pipe(delivery.queue).reject(Source(), merged([parcel]), TOO_LARGE)
+                self._service.pipe(delivery.queue).reject(Source(OURSELVES), merged([parcel]), TOO_LARGE)
                 continue
             parcel.is_put_on = parcel.place in self._begun
             if delivery.history:

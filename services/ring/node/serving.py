@@ -10,12 +10,14 @@ from enum import Enum
 from functools import partial
 
 from protos.ring import MAX_RING_MESSAGE, NO_ID, Frame, Operation
+from services.kit.refusals import Denials
 from services.ring.node.destroying import destroy
 from services.ring.node.leases import Leases
 from services.ring.service import RingService
 from services.ring.words import EMPTY, EXPIRED, REFUSED, TOO_LARGE_TO_CARRY, words_for
-from services.store import Delivery, Outcome, Queue, Source, StoreError, records
+from services.store import OURSELVES, Delivery, Outcome, Queue, Source, StoreError, records
 from services.store.errors import (
+    AccessDenied,
     MessageTooLarge,
     OutcomeUnknown,
     QueueExists,
@@ -63,7 +65,15 @@ class Serving:
     def __init__(self, service: RingService, leases: Leases) -> None:
         self._service = service
         self._leases = leases
-        self._source = Source()  # one for all: pushes to a queue keep the order in which they came
+        self._denials = Denials(service.metrics)
+        self._source = Source(
+            service.store.client()
+        )  # one for all: pushes to a queue keep the order in which they came
+
+    def _reply_to(self, frame: Frame, refused: StoreError | None) -> Reply | NotHere | StoreError:
+        if isinstance(refused, AccessDenied):
+            self._denials.tell(refused.reason, _origin(frame), str(refused))
+        return _answer(frame, refused)
 
     def carry_out(self, frame: Frame, queue: Queue | None, told: Told) -> None:
         """`queue`: the one that the frame names, None if there is none here. `told` may be called at once."""
@@ -85,13 +95,15 @@ class Serving:
         record = records.encode(frame.message)
         if frame.request_id == NO_ID:
             pushed: Callable[[Refusals | StoreError], None] = lambda answer: told(  # noqa: E731
-                _answer(frame, answer if isinstance(answer, StoreError) else answer[0][1] if answer else None)
+                self._reply_to(
+                    frame, answer if isinstance(answer, StoreError) else answer[0][1] if answer else None
+                )
             )
             pipe.publish(self._source, queue, [record], origin, pushed)
             return
 
         def once(outcome: Outcome | StoreError) -> None:
-            told(_answer(frame, outcome if isinstance(outcome, StoreError) else None))
+            told(self._reply_to(frame, outcome if isinstance(outcome, StoreError) else None))
 
         pipe.push_once(self._source, frame.request_id, queue, record, origin, KEEP_MS, once)
 
@@ -118,14 +130,14 @@ class Serving:
         elif isinstance(answer, Nothing):
             told(Reply(error(frame, EMPTY if answer is Nothing.EMPTY else EXPIRED)))
         else:
-            told(_answer(frame, answer))
+            told(self._reply_to(frame, answer))
 
     def _handed_over(self, frame: Frame, delivery: Delivery) -> Reply:
         reply = _message(frame, delivery)
         if delivery.settled:
             return reply
         delivery.drop_bodies()
-        settle = partial(self._service.pipe(delivery.queue).settle, Source(), [delivery])
+        settle = partial(self._service.pipe(delivery.queue).settle, Source(OURSELVES), [delivery])
         give_back = partial(self._service.give_back, [delivery], failed=False)
         return Reply(reply.frame, settle, give_back)
 
@@ -148,7 +160,7 @@ class Serving:
             if answer is None:
                 told(NotHere.QUEUE)
             elif isinstance(answer, StoreError):
-                told(_answer(frame, answer))
+                told(self._reply_to(frame, answer))
             else:
                 told(Reply(error(frame, answer) if answer else ok(frame)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from itertools import count
 from typing import assert_never
 
@@ -16,6 +17,7 @@ from protos.ring import (
     Node,
     SendBeacon,
     TailState,
+    host_of,
 )
 from services.kit.dialler import Dialler
 from services.kit.session import Session, Wire
@@ -59,7 +61,9 @@ class Station:
         self.ack_s = settings.times.ack_s
         self._loop = asyncio.get_running_loop()
         self._hearing = Hearing(node, service, self.now, self._act)
-        self.beacons = Beacons(settings, figures, self._hearing.heard, self._hearing.echoes.sent)
+        self.beacons = Beacons(
+            settings, host_of(node.name).decode(), figures, self._hearing.heard, self._hearing.echoes.sent
+        )
         self._settings = settings
         self._limits = limits
         self._figures = figures
@@ -116,6 +120,13 @@ class Station:
         self._hearing.echoes.look()
         self._unreachable.look(now)
         self._timing.look()
+
+    def follow(self, addresses: Iterable[str]) -> None:
+        """Beacons go to these ring peers, too (3.4). Who is new need not wait for the next one."""
+        fresh = self.beacons.follow(addresses)
+        announcement = self.node.announcement()
+        if fresh and announcement is not None and not self._is_stopping:
+            self.beacons.send_to(fresh, announcement)
 
     # the store (4.7)
 

@@ -13,7 +13,7 @@ from services.rqp.cast.lanes import Lanes
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
-from services.store import Pipe, Queue, Source, StoreError
+from services.store import OURSELVES, Client, Pipe, Queue, Source, StoreError
 from services.store.claims import Asked
 from services.store.errors import BatchDiffers, OutcomeUnknown, QueueFull, QueueUnknown
 from services.store.operations import Outcome, Refusals
@@ -49,6 +49,11 @@ class Reservation:
     @property
     def holder(self) -> str:
         return self._holder
+
+    @property
+    def asker(self) -> str:
+        """The address that asked."""
+        return self._asker
 
     async def make(self, asked: Asked) -> None:
         """Raises StoreError: QueueReserved, QueueServed, QueuePaused, QueueUnknown, StoreUnavailable."""
@@ -131,11 +136,12 @@ class Inserter:
         """What became of it."""
         queue, pipe = reserved.queue, self._service.pipe(reserved.queue)
         origin, holder = _origin(insert.agent), reserved.holder
+        source = Source(Client(self._service.store.edge, reserved.asker))
         try:
             if insert.id:
-                return await self._insert_once(pipe, queue, key, insert, origin, holder)
+                return await self._insert_once(pipe, source, queue, key, insert, origin, holder)
             refusals: Refusals = await asked(
-                lambda done: pipe.publish(Source(), queue, [insert.record], origin, done, holder)
+                lambda done: pipe.publish(source, queue, [insert.record], origin, done, holder)
             )
             if refusals:
                 raise refusals[0][1]
@@ -144,14 +150,14 @@ class Inserter:
             return self._refused(insert, queue, error)
 
     async def _insert_once(
-        self, pipe: Pipe, queue: Queue, key: int, insert: Insert, origin: str, holder: str
+        self, pipe: Pipe, source: Source, queue: Queue, key: int, insert: Insert, origin: str, holder: str
     ) -> Insertion:
         """A certain one: its id is remembered in the same step as its insertion (5.4)."""
         identifier = "cast " + identity(insert.agent, insert.id).hex()
         digest = fingerprint(key, insert.record[4:]).hex()
         outcome: Outcome = await asked(
             lambda done: pipe.publish_once(
-                Source(), identifier, queue, insert.record, origin, holder, digest, self._keep_ms, done
+                source, identifier, queue, insert.record, origin, holder, digest, self._keep_ms, done
             )
         )
         return Insertion.STORED if outcome is Outcome.STORED else Insertion.DUPLICATE
@@ -185,7 +191,7 @@ class Inserter:
         pipe, record = self._service.pipe(queue), encode_record(buried.data)
         await asked(
             lambda done: pipe.bury(
-                Source(), queue, record, _origin(agent), buried.reason, buried.detail, done
+                Source(OURSELVES), queue, record, _origin(agent), buried.reason, buried.detail, done
             )
         )
 

@@ -28,7 +28,7 @@ from services.rqp.cast.stock import Ids, Message, Stock
 from services.rqp.clock import StoreClock, now
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
-from services.store import Delivery, Queue, Source, StoreError
+from services.store import OURSELVES, Delivery, Queue, Source, StoreError
 from services.store.errors import LeaseLost
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class CastSending:
         self._key = remote.number
         self._peers = tuple(remote.peers)
         self._pipe = shared.service.pipe(queue)
-        self._source = Source()
+        self._source = Source(OURSELVES)
         self._ports = shared.means.settings.sender_ports
         self._machine = Sender(self._key, shared.means.settings.sender())
         self._stock = Stock(shared.service, queue, shared.clock, shared.ids, shared.means.asker.address)

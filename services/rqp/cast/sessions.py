@@ -8,6 +8,7 @@ import logging
 from dataclasses import dataclass, field
 
 from protos.rqp_cast import Unanswered
+from services.kit.refusals import Denials
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.insertion import Inserter, Reservation
 from services.rqp.cast.machines import PROTOCOL, Machines
@@ -16,7 +17,7 @@ from services.rqp.cast.ports import Port, Ports, Whom
 from services.rqp.cast.session import Session
 from services.rqp.cast.settings import CastSettings, Manners
 from services.rqp.service import RqpService
-from services.store import Queue, StoreError
+from services.store import Client, Queue, StoreError
 from services.store.errors import QueueReserved, QueueServed, QueueUnknown
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class Sessions:
         self._store = service.store
         self._ports = Ports(settings.host, settings.receiver_range, settings.port_rest_s)
         self.places = Places(settings.max_sessions_per_address, self._ports)
+        self._denials = Denials(service.metrics)
         self._inserter = Inserter(service, settings, counts)
         self._sessions: dict[asyncio.Task[None], Session] = {}
         self._busy: dict[str, Busy] = {}  # by the queue's id: which have a session here
@@ -70,6 +72,8 @@ class Sessions:
     def refusal(self, key: int, source: str) -> str | None:
         """None if `begin` is to be tried; else why there is surely no session, known without asking the store."""
         queue = self._store.numbers.held(PROTOCOL, key)
+        if queue is not None and self._is_denied(queue, source):
+            return Unanswered.ACCESS_DENIED.value
         if queue is not None and self._is_another_s(queue, source):
             return Unanswered.RESERVED.value
         if queue is None and self._store.numbers.lacks(PROTOCOL, key):
@@ -98,7 +102,7 @@ class Sessions:
         Ports are waited for only for keys that are here. No queue is reserved meanwhile: others may have some.
         """
         while True:
-            if isinstance(queue := await self._queue(key), Unanswered):
+            if isinstance(queue := await self._queue(key, source), Unanswered):
                 return queue
             if not await self._is_free_soon(queue, source, came):
                 return Unanswered.RESERVED
@@ -109,14 +113,22 @@ class Sessions:
                 return await self._begin_on(ports, queue, key, source, came)
             _give_back(ports)  # another question has got it meanwhile
 
-    async def _queue(self, key: int) -> Queue | Unanswered:
+    async def _queue(self, key: int, source: str) -> Queue | Unanswered:
         try:
             queue = await self._store.numbered(PROTOCOL, key)
         except QueueUnknown:
             return Unanswered.UNKNOWN_KEY
         except StoreError:
             return Unanswered.UNAVAILABLE
+        if self._is_denied(queue, source):
+            return Unanswered.ACCESS_DENIED
         return queue if queue.spec.remote is None else Unanswered.REMOTE
+
+    def _is_denied(self, queue: Queue, source: str) -> bool:
+        refusal = queue.refusal(Client(self._store.edge, source))
+        if refusal is not None:
+            self._denials.tell(refusal.reason, source, str(refusal))
+        return refusal is not None
 
     async def _begin_on(
         self, ports: tuple[Port, Port], queue: Queue, key: int, source: str, came: float

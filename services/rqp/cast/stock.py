@@ -17,7 +17,7 @@ from services.rqp.cast.asked import asked
 from services.rqp.cast.notes import Note
 from services.rqp.clock import StoreClock, now
 from services.rqp.service import RqpService
-from services.store import Delivery, Queue, Source, Store, StoreError, records
+from services.store import OURSELVES, Delivery, Queue, Source, Store, StoreError, records
 from services.store.waking import POLL_S
 
 WANTED = 32  # messages taken at once
@@ -72,7 +72,7 @@ class Stock:
         self.on_empty: Callable[[], None] = lambda: None  # there is nothing to send
         self._queue = queue
         self._pipe = service.pipe(queue)
-        self._source = Source()
+        self._source = Source(OURSELVES)
         self._clock = clock
         self._ids = ids
         self._address = address

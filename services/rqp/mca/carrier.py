@@ -40,7 +40,7 @@ from services.rqp.mca.receiver import PROTOCOL
 from services.rqp.mca.settings import McaSettings
 from services.rqp.mca.troubles import Troubles
 from services.rqp.service import RqpService
-from services.store import Delivery, Queue, Source
+from services.store import OURSELVES, Delivery, Queue, Source
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Carrier:
         self._number = remote.number
         self._troubles = Troubles(remote.number)
         self._machine = Sender(remote.number, settings.times())
-        self._source = Source()
+        self._source = Source(OURSELVES)
         self._channels: dict[Peer, Channel] = {}
         self._endpoints: Endpoints = {}
         self._loop = asyncio.get_running_loop()

@@ -7,7 +7,8 @@ from services.kit.answers import Slot
 from services.kit.conversation import Conversation
 from services.kit.session import Wire
 from services.rqp.mca.receiver import Receiver
-from services.store import Source
+from services.store import Source, StoreError
+from services.store.errors import AccessDenied
 
 
 class McaConversation(Conversation):
@@ -21,7 +22,7 @@ class McaConversation(Conversation):
         self.parser = ReceiverConnection(receiver.limits)
         self.holder = f"mca {receiver.service.name} {wire.conn} {wire.peer}"  # of assignments (2.3)
         self.origin = f"mca {wire.peer.certificate or wire.peer.address}"
-        self.source = Source()
+        self.source = Source(receiver.service.store.client(wire.peer))
 
     def reply(self, slot: Slot, reply: bytes, operation: str, good: int, total: int) -> None:
         """The outcome of a run of `total` messages, `good` of them done; `reply` may be empty."""
@@ -34,7 +35,10 @@ class McaConversation(Conversation):
         self.closing = True
         self.reply(slot, reply, operation, good, total)
 
-    def decline(self, slot: Slot, reason: str, operation: str) -> None:
-        """Who says no says nothing (1.3): it is only counted."""
-        self.receiver.service.metrics.count_refusal(reason)
+    def decline(self, slot: Slot, why: StoreError, operation: str) -> None:
+        """Who says no says nothing (1.3): it is counted, and logged if its operator would look for the reason."""
+        if isinstance(why, AccessDenied):
+            self.wire.refuse(why.reason, str(why))
+        else:
+            self.receiver.service.metrics.count_refusal(why.reason)
         self.reply(slot, b"", operation, 0, 1)

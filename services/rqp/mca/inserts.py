@@ -11,7 +11,7 @@ from services.kit.inflow import Inflow
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
 from services.store import Queue, Source, StoreError
-from services.store.errors import OutcomeUnknown, QueueUnknown
+from services.store.errors import AccessDenied, OutcomeUnknown, QueueUnknown
 from services.store.operations import Refusals
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ class Inserts:
 
     def _publish(self, slot: Slot, event: Data, queue: Queue) -> None:
         """`?`: nobody else may hold the queue when it is put in (2.3). In order: nothing behind a refused one (2.1)."""
-        self._assignments.named(queue)
+        if self.talk.source.refusal(queue) is None:  # else nothing of this client keeps it from others
+            self._assignments.named(queue)
         talk, is_reliable = self.talk, event.kind is MessageType.RELIABLE
         if is_reliable:
             self._domain = queue.domain
@@ -100,8 +101,9 @@ class Inserts:
         refused = [(index, why) for index in range(number)] if isinstance(why, StoreError) else why
         if event.kind is MessageType.RELIABLE:
             self._refuse_reliable(slot, event, *refused[0])
-        elif queue is None or isinstance(refused[0][1], QueueUnknown | OutcomeUnknown):
-            self._lose(slot, event, refused)  # there are no dead letters to go to, or it may be in the queue
+        elif queue is None or isinstance(refused[0][1], QueueUnknown | OutcomeUnknown | AccessDenied):
+            # there are no dead letters to go to, they are not for this client either, or it may be in the queue
+            self._lose(slot, event, refused)
         else:
             self._bury(slot, event, queue, refused)
 
@@ -116,7 +118,7 @@ class Inserts:
         talk.reply_last(slot, self._confirms(first), RELIABLE, first, len(event.records))
 
     def _bury(self, slot: Slot, event: Data, queue: Queue, refused: Refusals) -> None:
-        talk, source = self.talk, Source()
+        talk, source = self.talk, Source(self.talk.source.client)
         _, first = refused[0]
         talk.wire.refuse(first.reason, f"queue {event.queue_id}: UNRELIABLE, to the dead letters: {first}")
         burials = _Burials(self, slot, len(refused), len(event.records))

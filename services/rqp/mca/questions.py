@@ -58,6 +58,7 @@ class Questions:
         await self._look(await receiver.find(number), operation)
 
     async def _look(self, queue: Queue, operation: str) -> None:
+        queue.admit(self._talk.source.client)
         self._assignments.named(queue)
         if operation == REQUEST:
             await self._assignments.assign(queue)
@@ -69,7 +70,7 @@ class Questions:
         profile = talk.parser.profile
         assert profile is not None  # the question was spoken in one
         if outcome is not None:
-            talk.decline(slot, outcome.reason, operation)
+            talk.decline(slot, outcome, operation)
         else:
             encode = encode_queue_confirm if operation == REQUEST else encode_available_confirm
             talk.reply(slot, encode(profile, number), operation, 1, 1)

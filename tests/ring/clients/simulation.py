@@ -34,7 +34,6 @@ class Simulation(ChanceWorld):
         self.main = FickleQueues(rng)
         clients = {"max_unsettled": rng.choice([3, 1024]), "create": {"allowed": rng.random() < 0.5}}
         self.settings = RingSettings.model_validate({"clients": clients})
-        self.store = self
         self.asked: list[bytes] = []  # what each request has to be answered with, in order
         self.known: dict[str, Queue] = {}
         self.session = ClientSession(self, self.settings.client_limits(), self)  # type: ignore[arg-type]

@@ -13,8 +13,7 @@ import pytest
 from protos.ring import Find, Open
 from services.kit.layers import SettingsError
 from services.kit.lookup import Place, look_up
-from services.ring.node import beacons as sending
-from services.ring.node import hearing
+from services.ring.node import hearing, telling
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
 from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring
@@ -292,7 +291,7 @@ async def test_a_target_whose_name_hangs_is_asked_for_once(
         await may_end.wait()
         return await look_up("127.0.0.1", place[1])
 
-    monkeypatch.setattr(sending, "look_up", hang)
+    monkeypatch.setattr(telling, "look_up", hang)
     with Listening(free_udp_port(), "127.0.0.1") as listening:
         target = f"slow.test:{listening.sock.getsockname()[1]}"
         node = await start(broadcast=[], beacon_targets=[target], times={"self_s": 60.0})

@@ -110,9 +110,7 @@ async def test_a_ring_that_was_parted_closes_again(start: Start) -> None:
 
 def hears(node: LiveNode, port: int) -> None:
     """From now on its beacons go to those of the other part, too."""
-    beacons = node.station.beacons
-    targets = (f"127.255.255.255:{port}",)
-    beacons._settings = beacons._settings.model_copy(update={"beacon_targets": targets})
+    node.station.beacons.follow([f"127.255.255.255:{port}"])
 
 
 async def test_a_link_that_is_forced_to_break(start: Start) -> None:

@@ -12,7 +12,7 @@ from services.ring.node import counts
 from services.ring.node.outgoing import BEGUN
 from services.ring.node.parcels import Stored
 from services.ring.node.passage import Parcel
-from services.store import Part, Queue, Source, records
+from services.store import OURSELVES, Part, Queue, Source, records
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Start, is_mark
@@ -159,7 +159,9 @@ class Mover(Hand):
     def puts(self, *payloads: bytes) -> asyncio.Future[object]:
         told: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         pipe = self.node.service.pipe(self.queue)
-        pipe.publish(Source(), self.queue, list(map(records.encode, payloads)), "test", told.set_result)
+        pipe.publish(
+            Source(OURSELVES), self.queue, list(map(records.encode, payloads)), "test", told.set_result
+        )
         return told
 
     async def gather(self, server: Server) -> None:
@@ -252,7 +254,7 @@ async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
     for parcel in before[:5]:
         parcel.acknowledged()  # that makes room
     pipe = node.service.pipe(hand.queue)
-    pipe.count(Source(), hand.queue, lambda _: hand.sends(b"2"))
+    pipe.count(Source(OURSELVES), hand.queue, lambda _: hand.sends(b"2"))
     await until(lambda: pipe._flight.call is not None)
     hand.sends(b"1")
     await until(lambda: not node.users._storing._puts)

@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from services.kit.metrics import Metrics
-from services.rqp.jobs import end, job
-from services.store import Store, StoreError
-from services.store.peer import Peer, PeerSpec, Unreadable
+from services.store.errors import StoreError
+from services.store.peer import Peer, PeerProtocol, PeerSpec, Unreadable
+from services.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -17,27 +16,51 @@ LOOK_S = 30.0  # should a notice be lost
 AGAIN_S = 1.0
 
 
-class Registered:
+class KnownPeers:
     """`peers`: specs by name, of all protocols. `on_change`: who is told when they are others."""
 
-    def __init__(self, store: Store, metrics: Metrics) -> None:
+    def __init__(self, store: Store, failed: Callable[[], None]) -> None:
+        """failed: told of each fault of ours."""
         self.peers: dict[str, PeerSpec] = {}
         self.on_change: list[Callable[[], None]] = []
         self._unreadable: set[Unreadable] = set()  # told once
         self._store = store
-        self._metrics = metrics
+        self._failed = failed
         self._stale = asyncio.Event()
+        self._unwatch: Callable[[], None] = lambda: None
         self._task: asyncio.Task[None] | None = None
 
+    def addresses(self, protocol: PeerProtocol) -> list[str]:
+        """Of all peers that speak it, each once, in the order of the peers' names."""
+        found = (self.peers[name] for name in sorted(self.peers))
+        return list(
+            dict.fromkeys(each for spec in found if spec.protocol is protocol for each in spec.addresses)
+        )
+
     def start(self) -> None:
-        self._store.peers.watch(self._told)
-        self._task = job(self._follow, "peers in the store", self._metrics)
+        """Where the process looks after its store: changes are told there."""
+        self._unwatch = self._store.peers.watch(self._told)
+        self._task = asyncio.create_task(self._keep_following(), name="peers in the store")
 
     async def close(self) -> None:
-        await end(self._task)
+        if self._task is not None:
+            self._unwatch()
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+            self._task = None
 
     def _told(self, _name: str) -> None:
         self._stale.set()
+
+    async def _keep_following(self) -> None:
+        """A fault of ours, or of whoever is told, does not end it."""
+        while True:
+            try:
+                await self._follow()
+            except Exception:
+                log.exception("peers are not followed", extra={"action": "job_failed", "job": "peers"})
+                self._failed()
+                await asyncio.sleep(AGAIN_S)
 
     async def _follow(self) -> None:
         while True:

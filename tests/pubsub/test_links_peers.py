@@ -1,0 +1,163 @@
+"""Neighbours that Peers in the store name, while the edge runs (pubsub.md 4.1; docs/pubsub.md, Links)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from services.kit.session import Wire
+from services.pubsub.edge import RunningPubsub
+from services.pubsub.links.neighbours import MOST, Neighbours, Place, place_of
+from services.pubsub.links.session import LinkSession
+from services.store.peer import PeerSpec
+from tests.live import until
+from tests.pubsub.conftest import Start
+from tests.pubsub.live import LiveEdge
+from tests.pubsub.stores import NewServer, hold_the_same, linked, send_all, store, unlinked
+from tests.pubsub.test_links_taking import hub_of
+from tests.servers import Server, free_port
+
+SOON_S = 10.0  # long before anything would be read that was not told: LOOK_S of known_peers
+
+
+async def apply(edge: LiveEdge, name: str, *addresses: str) -> None:
+    spec = PeerSpec.model_validate({"protocol": "text", "addresses": list(addresses)})
+    await edge.tools.peers.apply(name, spec, "operator")
+
+
+def neighbours(edge: LiveEdge) -> Neighbours:
+    assert isinstance(edge.running, RunningPubsub)
+    return edge.running._neighbours
+
+
+async def test_a_peer_that_comes_is_linked_and_one_that_goes_is_let_go(
+    new_server: NewServer, start: Start
+) -> None:
+    """Those that stay are untouched; the link of one that goes is closed, and it is not dialled again."""
+    one, two = await start(await store(new_server)), await start(await store(new_server))
+    edge = await start(await store(new_server))
+    await apply(edge, "one", one.link_address)
+    await linked(edge)
+    (connection,) = one.connections("link")
+    await apply(edge, "two", two.link_address, one.link_address)
+    await linked(edge, 2)
+    await edge.tools.peers.delete("two")
+    await unlinked(two)
+    await until(lambda: two.connections("link") == [])
+    await linked(edge, 1)
+    assert one.connections("link") == [connection]
+    await send_all(await two.client(), b"t", [b"from two"])
+    await send_all(await one.client(), b"t", [b"from one"])
+    await hold_the_same(edge, one, number=1)
+    await apply(edge, "two", two.link_address)
+    await linked(edge, 2)
+    await hold_the_same(edge, one, two, number=2)  # what was sent meanwhile is caught up
+    assert one.connections("link") == [connection]
+
+
+async def test_a_neighbour_is_let_go_at_once_and_another_edge_may_follow_him(
+    new_server: NewServer, start: Start
+) -> None:
+    """4.3: the lease is given back, long before it would run out."""
+    one, server = await start(await store(new_server)), await store(new_server)
+    lasting = {"link": {"beat_s": 0.1, "silence_s": 2.0, "reconnect_s": 0.2, "lease_s": 600.0}}
+    edge = await start(server, **lasting)
+    await apply(edge, "one", one.link_address)
+    await linked(edge)
+    await edge.tools.peers.delete("one")
+    await unlinked(edge)
+    after = await start(server, neighbours=[one.link_address], **lasting)
+    await linked(after)
+
+
+async def test_a_neighbour_of_the_settings_stays(new_server: NewServer, start: Start) -> None:
+    """Whatever the store says of it."""
+    one = await start(await store(new_server))
+    edge = await start(await store(new_server), neighbours=[one.link_address])
+    await linked(edge)
+    (connection,) = one.connections("link")
+    await apply(edge, "same", one.link_address)
+    await until(lambda: "same" in edge.running._peers.peers, SOON_S)  # type: ignore[union-attr]
+    await edge.tools.peers.delete("same")
+    await until(lambda: not edge.running._peers.peers, SOON_S)  # type: ignore[union-attr]
+    assert one.connections("link") == [connection]
+    assert list(neighbours(edge)._dialled) == [place_of(one.link_address)]
+
+
+async def test_peers_that_are_no_neighbours_are_told_once_and_hold_up_nobody(
+    new_server: NewServer, start: Start
+) -> None:
+    """However often they are dialled."""
+    dialled = 0
+
+    def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal dialled
+        dialled += 1
+        writer.close()
+
+    one, edge = await start(await store(new_server)), await start(await store(new_server))
+    rude = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    async with rude:
+        addresses = [f"127.0.0.1:{rude.sockets[0].getsockname()[1]}", f"127.0.0.1:{free_port()}"]
+        addresses.append("no-such-host.invalid:7172")
+        await apply(edge, "lost", *addresses, one.link_address)
+        await linked(edge)
+        await until(lambda: dialled >= 5)
+        await until(lambda: len(edge.log.events("link_down")) >= 3)
+        told = [line.neighbour for line in edge.log.events("link_down")]  # type: ignore[attr-defined]
+        assert sorted(told) == sorted(addresses)
+        await edge.tools.peers.delete("lost")
+        await unlinked(edge)
+
+
+async def test_a_peer_on_the_same_store_is_told_and_left_alone(new_server: NewServer, start: Start) -> None:
+    """An operator may list all servers that there are."""
+    server = await store(new_server)
+    edge, twin = await start(server), await start(server)
+    await apply(edge, "all", edge.link_address, twin.link_address)
+    await until(lambda: edge.log.events("link_to_itself"))
+    await until(lambda: not edge.connections("link") and not twin.connections("link"))
+    assert not edge.value("penstock_links_following")
+
+
+async def test_thousands_are_bounded_and_told(server: Server, start: Start) -> None:
+    edge = await start(server, neighbours=["127.0.0.1:9"])
+    kept = neighbours(edge)
+    addresses = [f"127.1.{number // 250}.{number % 250 + 1}:9" for number in range(MOST + 5)]
+    kept.follow(addresses)
+    assert len(kept._dialled) == MOST + 1
+    kept.follow(addresses)
+    (line,) = edge.log.events("neighbours_left_out")
+    assert line.count == 5  # type: ignore[attr-defined]
+    kept.follow(())
+    assert list(kept._dialled) == [Place("127.0.0.1", 9)]
+
+
+@pytest.mark.parametrize(
+    ("address", "place", "shown"),
+    [
+        ("text.example.org", ("text.example.org", 7172), "text.example.org:7172"),
+        ("10.0.0.7:7000", ("10.0.0.7", 7000), "10.0.0.7:7000"),
+        ("[fd00::7]", ("fd00::7", 7172), "[fd00::7]:7172"),
+    ],
+)
+def test_a_port_that_is_left_out_is_that_of_links(address: str, place: tuple[str, int], shown: str) -> None:
+    """4.3"""
+    assert (place_of(address), str(place_of(address))) == (place, shown)
+
+
+async def test_a_link_that_is_let_go_before_its_work_has_begun(new_server: NewServer, start: Start) -> None:
+    """Nothing of it is left behind, and the other side sees it end in order."""
+    one, edge = await start(await store(new_server)), await start(await store(new_server))
+    host, port = one.places["link"]
+
+    def let_go(wire: Wire) -> LinkSession:
+        session = LinkSession(hub_of(edge), wire)
+        session.close()
+        return session
+
+    await edge.diallers[0].connect(host, port, let_go)
+    await until(lambda: not edge.diallers[0].connections and not one.connections("link"))
+    gc.collect()  # what was never awaited is told now, and fails the test

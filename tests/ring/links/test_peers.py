@@ -1,0 +1,144 @@
+"""Nodes that Peers in the store name to each other, while they run (ring.md 3.4; docs/operations.md, Rings)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.ring.node.targets import MOST, Target, Targets
+from services.store.peer import PeerSpec
+from tests.live import until
+from tests.ring.links.conftest import Start
+from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring
+from tests.ring.links.peers import Listening, open_beacon
+
+SOON_S = 10.0  # long before anything would be read that was not told: LOOK_S of known_peers
+LONELY: dict[str, Any] = {
+    "broadcast": [],
+    "times": {"self_s": 600.0, "open_s": 600.0, "open_first_for_s": 0.05, "vain_s": 1000.0},
+}
+
+
+async def apply(node: LiveNode, name: str, *addresses: str) -> None:
+    spec = PeerSpec.model_validate({"protocol": "ring", "addresses": list(addresses)})
+    await node.tools.peers.apply(name, spec, "operator")
+
+
+async def forget(node: LiveNode, *names: str) -> None:
+    for name in names:
+        await node.tools.peers.delete(name)
+
+
+def here(listening: Listening) -> str:
+    return f"127.0.0.1:{listening.sock.getsockname()[1]}"
+
+
+async def test_nodes_that_only_peers_name_make_a_ring(start: Start) -> None:
+    """The list is the same for all, each node's own address is in it, and no node is started anew."""
+    ports = [free_udp_port() for _ in range(3)]
+    nodes = [await start(beacon_port=port, broadcast=[], times={"self_s": 60.0}) for port in ports]
+    assert not any(node.station.node.members for node in nodes)
+    await apply(nodes[0], "ring-edge", *(f"127.0.0.1:{port}" for port in ports))
+    await apply(nodes[0], "again", f"localhost:{ports[0]}", f"127.0.0.1:{ports[1]}")
+    await until(lambda: is_ring(nodes))
+    assert all(node.log.events("ring_same_name") == [] for node in nodes)
+    await forget(nodes[0], "ring-edge", "again")
+
+
+async def test_who_comes_to_the_list_is_told_at_once(start: Start) -> None:
+    """Beacons of an open tail are minutes apart here."""
+    node = await start(**LONELY)
+    await until(lambda: node.number("beacons_sent_total", kind="open") >= 1)
+    with Listening(free_udp_port(), "127.0.0.1") as one, Listening(free_udp_port(), "127.0.0.1") as other:
+        await apply(node, "one", here(one))
+        opened = open_beacon(GROUP, node.name, node.name, node.name.rpartition(b":")[2])
+        assert await one.beacon(b"OPEN") == opened
+        await apply(node, "other", here(other), here(one))
+        assert await other.beacon(b"OPEN") == opened
+        assert one.waiting() == []  # whoever was there before hears nothing new
+        await forget(node, "one", "other")
+        await until(lambda: node.station.beacons.targets.all == (), SOON_S)
+
+
+async def test_who_has_left_the_list_gets_nothing_more(start: Start) -> None:
+    node = await start(broadcast=[], times={"self_s": 600.0})
+    with Listening(free_udp_port(), "127.0.0.1") as gone, Listening(free_udp_port(), "127.0.0.1") as stays:
+        await apply(node, "gone", here(gone))
+        await apply(node, "stays", here(stays))
+        await gone.beacon(b"OPEN")
+        await forget(node, "gone")
+        await until(lambda: len(node.station.beacons.targets.all) == 1, SOON_S)
+        gone.waiting()
+        stays.waiting()
+        for _ in range(3):
+            await stays.beacon(b"OPEN")
+        assert gone.waiting() == []
+        await forget(node, "stays")
+
+
+async def test_a_node_with_a_predecessor_does_not_call_for_another(start: Start) -> None:
+    """Who comes to the list then hears of it by its own OPEN, or the leader's FIND."""
+    port = free_udp_port()
+    node = await start(beacon_port=port, times={"self_s": 0.2}, broadcast=[])
+    await apply(node, "itself", f"127.0.0.1:{port}")
+    await until(lambda: is_ring([node]))
+    with Listening(free_udp_port(), "127.0.0.1") as late:
+        await apply(node, "late", here(late))
+        await until(lambda: len(node.station.beacons.targets.all) == 2, SOON_S)
+        assert {each[:4] for each in late.waiting()} <= {b"FIND"}
+        await late.beacon(b"FIND")
+    await forget(node, "itself", "late")
+
+
+async def test_targets_of_the_settings_stay(start: Start) -> None:
+    with Listening(free_udp_port(), "127.0.0.1") as said:
+        node = await start(beacon_targets=[here(said)], **LONELY)
+        await said.beacon(b"OPEN")
+        await apply(node, "one", here(said), "127.0.0.9")
+        await until(lambda: len(node.station.beacons.targets.all) == 2, SOON_S)
+        await forget(node, "one")
+        await until(lambda: len(node.station.beacons.targets.all) == 1, SOON_S)
+        assert str(node.station.beacons.targets.all[0].port) == here(said).partition(":")[2]
+
+
+async def test_names_that_lead_nowhere_are_told_once(start: Start) -> None:
+    node = await start(broadcast=[], times={"self_s": 600.0})
+    with Listening(free_udp_port(), "127.0.0.1") as other:
+        await apply(node, "lost", "no-such-host.invalid", here(other))
+        await until(lambda: node.number("beacons_unsent_total") >= 5)
+        told = node.log.events("beacon_unsent", to="no-such-host.invalid")
+        assert len(told) == len({line.detail for line in told}) <= 2  # type: ignore[attr-defined]
+        other.waiting()
+        await other.beacon(b"OPEN")  # and hold up nobody
+    await forget(node, "lost")
+
+
+async def test_thousands_are_bounded_and_told(start: Start) -> None:
+    node = await start(broadcast=[], times={"self_s": 600.0})
+    with Listening(free_udp_port(), "127.0.0.1") as first:
+        await apply(node, "a", here(first))
+        for peer in range(3):
+            await apply(
+                node,
+                f"many-{peer}",
+                *(f"127.1.{peer}.{host % 250 + 1}:{9 + host // 250}" for host in range(1000)),
+            )
+        await until(lambda: len(node.member._peers.peers) == 4, SOON_S)
+        assert len(node.station.beacons.targets.all) == MOST
+        told = [line.count for line in node.log.events("beacon_targets_left_out")]  # type: ignore[attr-defined]
+        assert sum(told) == 3001 - MOST
+        first.waiting()
+        await first.beacon(b"OPEN")
+    await forget(node, "a", "many-0", "many-1", "many-2")
+
+
+def test_nobody_is_told_to_look_for_a_node_on_his_own_machine() -> None:
+    """As the settings refuse it (docs/operations.md): beacons with a loopback address go to no other machine."""
+    targets = Targets((), "127.0.0.1")
+    assert targets.follow(["10.0.0.7", "127.0.0.2", "[fd00::7]:1", "node.example"]) == (
+        Target("127.0.0.2", None),
+        Target("node.example", None),
+    )
+    wide = Targets(("10.0.0.8:1",), "10.0.0.1")
+    assert wide.follow(["10.0.0.7", "10.0.0.8:1"]) == (Target("10.0.0.7", None),)
+    assert wide.all == (Target("10.0.0.8", 1), Target("10.0.0.7", None))
+    assert wide.follow(["10.0.0.7"]) == ()

@@ -1,0 +1,90 @@
+"""What comes around a ring and is for a queue that not everybody may use (docs/operations.md; ring.md 5.3, 5.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from protos.ring import NO_ID, Frame, Operation
+from services.ring.node import counts
+from services.store.spec import QueueSpec
+from tests.live import until
+from tests.ring.users.conftest import Start
+from tests.ring.users.members import Member
+from tests.ring.users.test_requests import OK, Successor, answer
+from tests.servers import Server
+
+DENIED = ("ERROR", b"queue is not for this client: its operator says who may use it")
+
+
+@pytest.fixture
+async def node(start: Start, server: Server) -> Member:
+    return await start(server, b"node")
+
+
+@pytest.fixture
+async def ring(node: Member) -> Successor:
+    return Successor(node)
+
+
+def refused(node: Member) -> float | None:
+    return node.metrics.registry.get_sample_value(
+        "penstock_refusals_total", {"edge": "ring", "reason": "access_denied"}
+    )
+
+
+@pytest.mark.parametrize(
+    "access", [{"edges": ["tmq"]}, {"peers": ["0.0.0.0/0", "::/0"]}, {"certificates": ["shop"]}]
+)
+async def test_a_request_for_a_queue_of_others(node: Member, ring: Successor, access: dict[str, Any]) -> None:
+    """ERROR, and it is not passed on. Nobody knows who asks: so whoever names clients lets none of them."""
+    await node.declare("orders", access=access)
+    assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == DENIED
+    assert answer(await ring.asks(Operation.PULL, b"orders", 2)) == DENIED
+    await ring.sends(Frame(Operation.PUSH, b"asker", b"orders", b"y", NO_ID))
+    await until(lambda: len(ring.got) == 3)
+    assert answer(ring.got[2]) == DENIED
+    assert refused(node) == 3
+    assert (await node.stats("orders"))["added"] == 0
+
+
+async def test_a_request_of_an_edge_that_is_let_in(node: Member, ring: Successor) -> None:
+    await node.declare("orders", access={"edges": ["ring"]})
+    assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK
+    assert answer(await ring.asks(Operation.PULL, b"orders", 2)) == ("OK", b"x")
+
+
+async def test_an_inbox_that_lets_the_ring(node: Member, ring: Successor) -> None:
+    await node.declare("in", bindings={"ring": {"inbox": 1}}, access={"edges": ["ring", "tmq"]})
+    await until(lambda: node.users._bindings.inbox)
+    safe: list[bool] = []
+    node.users.arrivals.received(b"hello", lambda: safe.append(True))
+    await until(lambda: safe)
+    assert await node.bodies("in") == [b"hello"]
+
+
+async def test_what_an_inbox_does_not_let_in_is_a_dead_letter(node: Member, ring: Successor) -> None:
+    """No document can say so; were it there, nothing would be lost."""
+    await node.declare("in", bindings={"ring": {"inbox": 1}})
+    await until(lambda: node.users._bindings.inbox)
+    inbox = node.users._bindings.inbox
+    assert inbox is not None
+    inbox.follow(QueueSpec.model_construct(access=QueueSpec(access={"edges": ["tmq"]}).access), "test")
+    safe: list[bool] = []
+    node.users.arrivals.received(b"hello", lambda: safe.append(True))
+    await until(lambda: safe)
+    assert [(letter.reason, letter.body) for letter in await node.dead("in")] == [("access_denied", b"hello")]
+    assert node.count(counts.BURIED) == 1
+
+
+async def test_an_outbox_sends_whatever_may_be_put_in(start: Start, server: Server) -> None:
+    """Its document says where it goes: that is no client's taking out."""
+    node = await start(server, b"sender", group=9)
+    ring = []
+    node.users.departures.on_ready(
+        lambda: ring.extend(parcel.payload for parcel in node.users.departures.take(64))
+    )
+    await node.declare("out", bindings={"ring": {"outbox": 9}}, access={"edges": ["tmq"]})
+    await node.put("out", b"hello")
+    await until(lambda: b"hello" in ring)

@@ -1,0 +1,87 @@
+"""Peer documents as edges follow them (docs/cli.md, peer)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from services.store.known_peers import KnownPeers
+from services.store.peer import PeerProtocol, PeerSpec
+from tests.store.desk import Desk, until
+
+
+def spec(protocol: str, *addresses: str) -> PeerSpec:
+    return PeerSpec.model_validate({"protocol": protocol, "addresses": list(addresses)})
+
+
+class Followed:
+    def __init__(self, desk: Desk) -> None:
+        self.faults = 0
+        self.changes = 0
+        self.known = KnownPeers(desk.store, self._failed)
+        self.known.on_change.append(self._changed)
+
+    def _failed(self) -> None:
+        self.faults += 1
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+
+@asynccontextmanager
+async def following(desk: Desk) -> AsyncIterator[Followed]:
+    """As an edge does."""
+    async with desk.another() as edge:
+        edge.store.look_after()
+        followed = Followed(edge)
+        followed.known.start()
+        yield followed
+        await followed.known.close()
+
+
+async def test_peers_are_followed_as_they_come_change_and_go(desk: Desk) -> None:
+    peers = desk.store.peers
+    await peers.apply("west", spec("ring", "10.0.0.7"), "test")
+    async with following(desk) as followed:
+        known = followed.known
+        await until(lambda: known.addresses(PeerProtocol.RING) == ["10.0.0.7"])
+        await peers.apply("east", spec("ring", "10.0.0.9", "10.0.0.7"), "test")
+        await peers.apply("text", spec("text", "10.0.0.8:7172"), "test")
+        await until(lambda: known.addresses(PeerProtocol.TEXT) == ["10.0.0.8:7172"])
+        assert known.addresses(PeerProtocol.RING) == ["10.0.0.9", "10.0.0.7"]  # by name, each once
+        before = followed.changes
+        await peers.apply("west", spec("ring", "10.0.0.7"), "operator")  # another owner: nothing to do
+        await peers.delete("text")
+        await until(lambda: known.addresses(PeerProtocol.TEXT) == [])
+        assert followed.changes == before + 1
+        assert followed.faults == 0
+
+
+async def test_one_that_cannot_be_read_is_told_once_and_hides_no_other(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = desk.store.registry.keys
+    await desk.domain.link.call("HSET", keys.peers, "broken", "{")
+    with caplog.at_level(logging.WARNING):
+        async with following(desk) as followed:
+            for address in ("10.0.0.7", "10.0.0.8"):
+                await desk.store.peers.apply("west", spec("ring", address), "test")
+                await until(lambda address=address: followed.known.addresses(PeerProtocol.RING) == [address])
+    assert [line.peer_name for line in caplog.records if "left out" in line.getMessage()] == ["broken"]
+
+
+async def test_a_fault_of_whoever_is_told_ends_nothing(desk: Desk) -> None:
+    async with following(desk) as followed:
+
+        def stumble() -> None:
+            followed.known.on_change.remove(stumble)
+            raise RuntimeError("a fault of ours")
+
+        followed.known.on_change.append(stumble)
+        await desk.store.peers.apply("west", spec("ring", "10.0.0.7"), "test")
+        await until(lambda: followed.faults == 1)
+        await desk.store.peers.apply("west", spec("ring", "10.0.0.8"), "test")
+        await until(lambda: followed.known.addresses(PeerProtocol.RING) == ["10.0.0.8"])
