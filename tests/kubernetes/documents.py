@@ -1,0 +1,256 @@
+"""Documents, good and bad, with what is said against them: shown to the models and to a real API server alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Spec = dict[str, Any]
+
+
+def mca(**spec: Any) -> Spec:
+    return {"protocol": "rqp-mca", "addresses": ["10.0.0.7"], **spec}
+
+
+def cast(**spec: Any) -> Spec:
+    return {"protocol": "rqp-cast", "addresses": ["10.0.0.7"], **spec}
+
+
+def leading(**remote: Any) -> Spec:
+    return {"remote": {"protocol": "rqp-mca", "queueId": 7, **remote}}
+
+
+def ring(**spec: Any) -> Spec:
+    return {"protocol": "ring", "addresses": ["10.0.0.7"], **spec}
+
+
+def text(**binding: Any) -> Spec:
+    return {"bindings": {"text": binding}}
+
+
+def inbox(**access: Any) -> Spec:
+    return {"bindings": {"ring": {"inbox": 7}}, "access": access}
+
+
+def redrive(source: str = "orders", **spec: Any) -> Spec:
+    return {"source": source, **spec}
+
+
+NO_DURATION = "write a duration as a number and ms, s, m, h or d, as in 30s"
+NO_LEVEL = "an ack level is memory, fsync or replicated:<n>"
+NO_ADDRESS = "write an address as host or host:port, as in 10.0.0.7:11311"
+NO_NAME = "a peer's name has 1 to 255 characters, no spaces and no commas"
+NO_PATTERN = "a pattern is a tag, or the beginning of one and then '*'"
+NO_TAG = "a tag has 1 or more characters above 32, none of them '*'"
+NO_EDGE = "write an edge as the settings name it: tmq, rqp, ring, pubsub, sysv"
+NO_NETWORK = "write an address or a network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8"
+HOST_BITS = "a network has no bits set behind its length: 10.0.0.0/8, not 10.0.0.7/8"
+NO_CERTIFICATE = "a name in a certificate has 1 to 255 characters"
+TEXT_KNOWS_NOBODY = "access.peers and access.certificates cannot hold for bindings.text"
+RING_KNOWS_NOBODY = "access.peers and access.certificates cannot hold for bindings.ring.inbox"
+TEXT_SHUT_OUT = "bindings.text is of edge pubsub, which access.edges leaves out: name it there, too"
+RING_SHUT_OUT = "bindings.ring.inbox is of edge ring, which access.edges leaves out: name it there, too"
+NEGATIVE = "should be greater than or equal to 0"
+MUCH = "should be less than or equal to 9007199254740991"
+WIDE = "should be less than or equal to 4294967295"
+TEXT_AWAY = "bindings.text needs domain 'main', where the text service's log is"
+ROUND = "or two systems would pass a message on for ever"
+
+GOOD_QUEUES: list[Spec] = [
+    {},
+    {"queueName": "Orders, of 2026 / \u0142\u00f3d\u017a", "domain": "eu_1.A-b"},
+    {"maxLength": 0, "maxBytes": (1 << 53) - 1, "maxDeliveries": 0, "overflow": "dead_letter_oldest"},
+    {"messageTTL": "0s", "visibilityTimeout": "1500ms", "deadLetter": {"maxLength": 0, "retention": "007d"}},
+    {"messageTTL": "99999999d", "visibilityTimeout": "999999999999999ms"},
+    {"ackLevel": "memory", "delivery": "at-most-once", "paused": True},
+    {"ackLevel": "replicated:99", "deletionPolicy": "Retain"},
+    text(subscribe=["order.*", "a", "\u0142*"], publish="all.orders"),
+    text(publish="x" * 255),
+    {"bindings": {"rqpMca": {"queueId": 0, "exclusive": False}, "rqpCast": {"key": 0xFFFF_FFFF}}},
+    {"bindings": {"ring": {"inbox": 1, "outbox": 0xFFFF}}},
+    {"bindings": {"ring": {"inbox": 7}, "rqpCast": {"key": 7, "duplicateResult": "success"}}},
+    {"domain": "other", "bindings": {"text": {}}},
+    leading(peers=["warehouse", "\u0142\u00f3d\u017a"], reliable=False, maxMessageBytes=1),
+    {"remote": {"protocol": "rqp-cast", "key": 0}},
+    {"remote": None, "bindings": {"rqpMca": {"queueId": None}}},
+    leading() | text(publish="sent"),
+    {
+        "access": {
+            "edges": ["tmq", "a-fifth"],
+            "peers": ["10.0.0.7", "10.0.0.0/8", "0.0.0.0/0", "::1", "fd00::/8"],
+        }
+    },
+    {
+        "access": {
+            "certificates": ["shop 7, \u0142\u00f3d\u017a", "shop.example.org", "spiffe://example.org/shop"]
+        }
+    },
+    text(subscribe=["a"]) | {"access": {"edges": ["tmq", "pubsub"]}},
+    inbox(edges=["ring"]),
+    leading() | {"access": {"edges": ["tmq"], "peers": ["2001:DB8::7/128"], "certificates": ["shop"]}},
+    {"bindings": {"ring": {"outbox": 7}}, "access": {"edges": ["tmq"], "peers": ["10.0.0.7/32"]}},
+]
+BAD_QUEUES: list[tuple[Spec, str]] = [
+    *(({"maxLenght": 5}, 'unknown field "spec.maxLenght"'),),
+    *(({"deadLetter": {"queue": "x"}}, 'unknown field "spec.deadLetter.queue"'),),
+    *(({"remote": 5}, "must be of type object"), ({"bindings": []}, "must be of type object")),
+    *(({"queueName": ""}, "at least 1"), ({"queueName": "x" * 256}, "may not be more than 255")),
+    ({"queueName": "\u00e4" * 128}, "a queue's name has 1 to 255 octets"),
+    *(({"domain": ""}, "at least 1"), ({"domain": "x" * 64}, "may not be more than 63")),
+    ({"domain": "a}b"}, "a domain has 1 to 63 letters, digits, dots, dashes and underscores"),
+    *(({name: -1}, NEGATIVE) for name in ("maxLength", "maxBytes", "maxDeliveries")),
+    *(({name: 1 << 53}, MUCH) for name in ("maxLength", "maxBytes", "maxDeliveries")),
+    *(({"maxLength": value}, "must be of type integer") for value in (1.5, True, "many")),
+    *(({"deadLetter": {"maxLength": -1}}, NEGATIVE), ({"deadLetter": {"retention": "1y"}}, NO_DURATION)),
+    *(({"messageTTL": value}, NO_DURATION) for value in ("", "30", "30 s", "-1s", "1.5s", "30S", "1m30s")),
+    *(({"messageTTL": value}, NO_DURATION) for value in ("30s\n", "\u0663s", "999999999d")),
+    *(({"visibilityTimeout": value}, "must be of type string") for value in (30, 1.5, True)),
+    *(({"ackLevel": value}, NO_LEVEL) for value in ("", "disk", "FSYNC", "replicated:0", "replicated:1 ")),
+    *(({"overflow": "drop"}, '"reject", "dead_letter_oldest"'), ({"paused": "perhaps"}, "type boolean")),
+    *(({"delivery": "once"}, "at-least-once"), ({"deletionPolicy": "Keep"}, "DeleteIfEmpty")),
+    *((text(subscribe=[tag]), NO_PATTERN) for tag in ("", "*", "a b", "a*b", "a\n")),
+    (text(subscribe="order.*"), "must be of type array"),
+    (text(subscribe=["x" * 257]), "may not be more than 256"),
+    (text(subscribe=["a"] * 101), "must have at most 100 items"),
+    *((text(publish=tag), NO_TAG) for tag in ("a*", "a b", " ", "a\x00")),
+    (text(publish="x" * 256), "may not be more than 255"),
+    ({"domain": "other"} | text(publish="a"), TEXT_AWAY),
+    ({"domain": "other"} | text(subscribe=["a"]), TEXT_AWAY),
+    ({"bindings": {"rqpMca": {"queueId": -1}}}, NEGATIVE),
+    ({"bindings": {"rqpCast": {"key": 1 << 32}}}, WIDE),
+    ({"bindings": {"rqpCast": {"duplicateResult": "maybe"}}}, '"failure", "success"'),
+    ({"bindings": {"ring": {"inbox": 0}}}, "should be greater than or equal to 1"),
+    ({"bindings": {"ring": {"outbox": 65536}}}, "should be less than or equal to 65535"),
+    ({"bindings": {"ring": {"inbox": 7, "outbox": 7}}}, "its messages would come back for ever"),
+    *((leading() | {"bindings": {"rqpMca": {"queueId": 1}}}, ROUND),),
+    *((leading() | {"bindings": {"rqpCast": {"key": 1}}}, ROUND),),
+    *((leading() | {"bindings": {"ring": {end: 1}}}, ROUND) for end in ("inbox", "outbox")),
+    ({"remote": {}}, "spec.remote.protocol: Required value"),
+    ({"remote": {"protocol": "tmq"}}, '"rqp-mca", "rqp-cast"'),
+    ({"remote": {"protocol": "rqp-mca"}}, "protocol rqp-mca needs queueId, the queue's number there"),
+    ({"remote": {"protocol": "rqp-cast"}}, "protocol rqp-cast needs key, the queue's number there"),
+    (leading(key=7), "key is not of protocol rqp-mca: leave it out"),
+    (leading(protocol="rqp-cast", key=7), "queueId is not of protocol rqp-cast: leave it out"),
+    (leading(queueId=1 << 32), WIDE),
+    *((leading(peers=[name]), NO_NAME) for name in ("", "a b", "a,b", "a\u2003b", "a\u00a0", "\x85")),
+    *((leading(peers="warehouse"), "must be of type array"), (leading(peers=["x"] * 1001), "at most 1000")),
+    (leading(peers=["x" * 256]), "may not be more than 255"),
+    (leading(maxMessageBytes=0), "should be greater than or equal to 1"),
+    (leading(maxMessageBytes=1 << 24), "should be less than or equal to 16777215"),
+    *(({"access": {name: "tmq"}}, "must be of type array") for name in ("edges", "peers", "certificates")),
+    *(({"access": {"edges": [name]}}, NO_EDGE) for name in ("", "TMQ", "a b", "7", "-a", "tmq\n")),
+    *(
+        ({"access": {"peers": [where]}}, NO_NETWORK)
+        for where in ("", "shop", "10.0.0", "10.0.0.7/33", "::/129")
+    ),
+    *(
+        ({"access": {"peers": [where]}}, NO_NETWORK)
+        for where in ("10.0.0.0/08", "10.0.0.0/255.0.0.0", "[::1]")
+    ),
+    *(
+        ({"access": {"peers": [where]}}, NO_NETWORK)
+        for where in ("::ffff:10.0.0.7", "fe80::1%eth0", "10.0.0.7:1")
+    ),
+    *(({"access": {"peers": [where]}}, HOST_BITS) for where in ("10.0.0.7/8", "fd00::1/8")),
+    *(({"access": {"certificates": [name]}}, NO_CERTIFICATE) for name in ("", "a\n", "\x7f")),
+    *(({"access": {"certificates": ["x" * 256]}}, "may not be more than 255"),),
+    *(({"access": {"edges": ["x" * 64]}}, "may not be more than 63"),),
+    *(({"access": {"peers": ["1" * 50]}}, "may not be more than 49"),),
+    *(
+        ({"access": {"edges": ["tmq"] * 21}}, "at most 20"),
+        ({"access": {"peers": ["::1"] * 201}}, "at most 200"),
+    ),
+    ({"access": {"users": []}}, 'unknown field "spec.access.users"'),
+    (text(subscribe=["a"]) | {"access": {"peers": ["10.0.0.7"]}}, TEXT_KNOWS_NOBODY),
+    (text(publish="a") | {"access": {"certificates": ["shop"]}}, TEXT_KNOWS_NOBODY),
+    *((text(**binding) | {"access": {"edges": ["tmq"]}}, TEXT_SHUT_OUT) for binding in ({"publish": "a"},)),
+    *(
+        (text(**binding) | {"access": {"edges": ["tmq"]}}, TEXT_SHUT_OUT)
+        for binding in ({"subscribe": ["a"]},)
+    ),
+    *((inbox(peers=["10.0.0.7"]), RING_KNOWS_NOBODY), (inbox(certificates=["shop"]), RING_KNOWS_NOBODY)),
+    (inbox(edges=["tmq"]), RING_SHUT_OUT),
+    (
+        {"bindings": {"rqpCast": {"key": 7}}, "access": {"certificates": ["shop"]}},
+        "access.certificates cannot hold for bindings.rqpCast.key: RQP/cast has no TLS",
+    ),
+]
+GOOD_PEERS: list[Spec] = [
+    mca(),
+    mca(addresses=["mq.example.org:11311", "[::1]:1", "[2001:db8::7]", "a_b:65535"]),
+    mca(profile="word", window=1000),
+    cast(omitAddress=True, trustAddress=True, duplicateResult="success", decline=False),
+    ring(addresses=["10.0.0.7", "depot.example.org:8083", "[fd00::7]:8083"]),
+    {"protocol": "text", "addresses": ["text.example.org", "[::1]:7172"]},
+]
+BAD_PEERS: list[tuple[Spec, str]] = [
+    ({"addresses": ["a"]}, "spec.protocol: Required value"),
+    ({"protocol": "rqp-mca"}, "spec.addresses: Required value"),
+    ({"protocol": "tmq", "addresses": ["a"]}, '"rqp-mca", "rqp-cast", "ring", "text"'),
+    *((mca(addresses=[]), "at least 1 items"), (mca(addresses="10.0.0.7"), "must be of type array")),
+    (mca(addresses=["a"] * 1001), "must have at most 1000 items"),
+    *((mca(addresses=[where]), NO_ADDRESS) for where in ("", "a b", "a:", "a:0", "a:65536", "a:07", "::1")),
+    *((mca(addresses=[where]), "must be an IPv6 address") for where in ("[]", "[10.0.0.7]", "[::g]:1")),
+    (mca(addresses=["x" * 261]), "may not be more than 260"),
+    *((mca(profile="nibble"), '"packed", "octet", "word"'), (mca(tls=True), 'unknown field "spec.tls"')),
+    *((mca(window=0), "greater than or equal to 1"), (mca(window=1001), "less than or equal to 1000")),
+    (mca(omitAddress=False), "omitAddress is of protocol rqp-cast alone: leave it out"),
+    (mca(trustAddress=True), "trustAddress is of protocol rqp-cast alone: leave it out"),
+    (mca(duplicateResult="failure"), "duplicateResult is of protocol rqp-cast alone: leave it out"),
+    (mca(decline=True), "decline is of protocol rqp-cast alone: leave it out"),
+    (cast(window=1), "window is of protocol rqp-mca alone: leave it out"),
+    (cast(profile="packed"), "profile is of protocol rqp-mca alone: leave it out"),
+    (ring(window=1), "window is of protocol rqp-mca alone: leave it out"),
+    (
+        {"protocol": "text", "addresses": ["a"], "decline": True},
+        "decline is of protocol rqp-cast alone: leave it out",
+    ),
+    (cast(addresses=["10.0.0.8", "[::1]"]), "rqp-cast has room for IPv4 addresses only"),
+]
+ONLY_THE_MODEL_REFUSES = [
+    # a file does not go as a resource does: nobody would carry it out
+    *(("Queue", {"deletionPolicy": policy}) for policy in ("DeleteIfEmpty", "Delete")),
+]
+ONLY_THE_SERVER_REFUSES = [
+    # the command line has its numbers and switches as text, and makes documents of them
+    *(("Queue", {"maxLength": "5"}), ("Queue", {"paused": "yes"})),
+    # Kubernetes knows neither zones of an address nor IPv4 inside of IPv6
+    *(("Peer", mca(addresses=[where])) for where in ("[fe80::1%eth0]", "[::ffff:10.0.0.7]")),
+]
+CHANGES: list[tuple[Spec, Spec, str]] = [
+    ({}, {"domain": "other"}, "domain cannot be changed"),
+    ({"domain": "other"}, {}, "domain cannot be changed"),
+    ({}, {"queueName": "two"}, "queueName cannot be changed"),
+    ({"queueName": "two"}, {"queueName": "three"}, "queueName cannot be changed"),
+    ({"queueName": "two"}, {}, "queueName cannot be changed"),
+    ({}, {"queueName": "one"}, ""),  # as it was called before
+    ({"queueName": "two"}, {"queueName": "two", "maxLength": 5}, ""),
+]
+
+GOOD_REDRIVES: list[Spec] = [
+    redrive(),
+    redrive(target="other", rate=1_000_000, dryRun=True),
+    redrive(filter={"reasons": ["refused", "max_deliveries"], "olderThan": "10m", "origin": "tmq"}),
+    redrive("\u017c" * 127),
+]
+BAD_REDRIVES: list[tuple[Spec, str]] = [
+    ({}, "spec.source"),
+    (redrive(""), "spec.source"),
+    (redrive("\u017c" * 128), "a queue's name has 1 to 255 octets"),
+    (redrive(target="\u017c" * 128), "a queue's name has 1 to 255 octets"),
+    (redrive(rate=0), "spec.rate"),
+    (redrive(rate=1_000_001), "spec.rate"),
+    (redrive(filter={"reasons": ["Too Late"]}), "a reason is one word of small letters"),
+    (redrive(filter={"reasons": ["refused"] * 51}), "spec.filter.reasons"),
+    (redrive(filter={"olderThan": "10"}), NO_DURATION),
+    (redrive(filter={"origin": "x" * 256}), "spec.filter.origin"),
+    (redrive(body="x"), 'unknown field "spec.body"'),
+]
+
+DOCUMENTS = [
+    *(("Redrive", spec, "") for spec in GOOD_REDRIVES),
+    *(("Redrive", spec, says) for spec, says in BAD_REDRIVES),
+    *(("Queue", spec, "") for spec in GOOD_QUEUES),
+    *(("Queue", spec, says) for spec, says in BAD_QUEUES),
+    *(("Peer", spec, "") for spec in GOOD_PEERS),
+    *(("Peer", spec, says) for spec, says in BAD_PEERS),
+]
