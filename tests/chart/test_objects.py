@@ -142,3 +142,16 @@ def test_rights_are_no_more_than_what_is_used() -> None:
     assert not any("secrets" in rule["resources"] for each in everywhere for rule in each["rules"])
     views = [each for each in everywhere if each["metadata"]["name"].endswith("-view")]
     assert [rule["verbs"] for each in views for rule in each["rules"]] == [["get", "list", "watch"]]
+
+
+def test_a_new_version_of_the_chart_alone_restarts_no_pod() -> None:
+    for place, pod in render({"console": {"enabled": True}, "analytics": {"enabled": True}}).pods():
+        if not place.startswith("Pod/"):
+            assert "helm.sh/chart" not in pod["metadata"]["labels"], place
+            assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "penstock", place
+
+
+def test_labels_of_an_objects_own_are_over_those_of_all() -> None:
+    rendered = render({"commonLabels": {"team": "a"}, "edgeDefaults": {"podLabels": {"team": "b"}}})
+    assert rendered[TMQ]["metadata"]["labels"]["team"] == "a"
+    assert rendered[TMQ]["spec"]["template"]["metadata"]["labels"]["team"] == "b"

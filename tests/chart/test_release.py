@@ -193,3 +193,17 @@ def test_passwords_stand_in_the_secret_alone(release: Release) -> None:
     release.upgrade(flags=("--reuse-values",))
     assert _passwords(release) == made
     assert made["edge-password"] == "said"
+
+
+def test_queues_may_belong_to_the_release_once_their_definition_is_there(release: Release) -> None:
+    """docs/chart.md, "Upgrade": helm looks kinds up before it makes anything."""
+    queue = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "orders"}}
+    with pytest.raises(CommandFailed, match="ensure CRDs are installed first"):
+        release.install({"extraObjects": [queue]})
+    release.uninstall("--no-hooks", "--ignore-not-found")
+    release.install()
+    release.upgrade({"extraObjects": [queue]})
+    made = release.get("queue", "orders")["metadata"]
+    assert made["annotations"]["meta.helm.sh/release-name"] == RELEASE
+    release.upgrade({"extraObjects": []})
+    assert release.cluster.items("queues", release.namespace) == []

@@ -23,7 +23,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- include "penstock.labels" (list .root .name .edge.podLabels) | nindent 8 }}
+        {{- include "penstock.podLabels" (list .root .name .edge.podLabels) | nindent 8 }}
         penstock.dev/edge: {{ .name }}
       annotations:
         checksum/config: {{ include "penstock.edge.file" . | sha256sum }}

@@ -24,23 +24,21 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{/* (list $ component), and labels of the object's own as a third. */}}
 {{- define "penstock.labels" -}}
 {{- $root := index . 0 -}}
-{{ include "penstock.selector" (list $root (index . 1)) }}
-{{- include "penstock.morelabels" . }}
-{{- end }}
-
-{{- define "penstock.morelabels" -}}
-{{- $root := index . 0 }}
-app.kubernetes.io/part-of: penstock
-app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+{{ include "penstock.podLabels" . }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
-{{- with $root.Values.commonLabels }}
-{{ toYaml . }}
 {{- end }}
-{{- if gt (len .) 2 }}
-{{- with index . 2 }}
+
+{{/* Labels of pods: a new version of the chart alone restarts none. (list $ component), and labels of their own as a third. */}}
+{{- define "penstock.podLabels" -}}
+{{- $root := index . 0 -}}
+{{ include "penstock.selector" . }}
+app.kubernetes.io/part-of: penstock
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+{{- $own := dict }}
+{{- if gt (len .) 2 }}{{ $own = index . 2 }}{{ end }}
+{{- with merge (dict) $own $root.Values.commonLabels }}
 {{ toYaml . }}
-{{- end }}
 {{- end }}
 {{- end }}
 
