@@ -27,6 +27,7 @@ from tools.cache import NotBuilt
 T = TypeVar("T")
 NewNamespace = Callable[..., str]
 GONE_S = 90
+COMMAND_TIMEOUT_S = 600.0
 PREREQUISITES = (
     "with KUBECONFIG the images must come from a registry: set PENSTOCK_E2E_IMAGES (CONTRIBUTING.md)"
 )
@@ -62,7 +63,13 @@ def node(images: Images) -> Iterator[Node]:
 
 @pytest.fixture(scope="session")
 def cluster(images: Images, request: pytest.FixtureRequest) -> Cluster:
-    """As its administrator."""
+    """As its administrator. Its commands may wait for pods."""
+    found = _cluster(request)
+    found.timeout_s = COMMAND_TIMEOUT_S
+    return found
+
+
+def _cluster(request: pytest.FixtureRequest) -> Cluster:
     if path := _somebodys_own():
         found = Cluster(Path(path).absolute(), Path.home())
         found.environment = dict(os.environ)  # with what its ways to log in need

@@ -39,8 +39,9 @@ def page(container: Container, path: str) -> int:
     try:
         with urlopen(f"http://127.0.0.1:{listens['port']}{path}", timeout=10) as answer:
             return int(answer.status)
-    except HTTPError as error:
-        return error.code
+    except HTTPError as refusal:
+        with refusal:
+            return refusal.code
 
 
 @pytest.mark.parametrize("edge", EDGES)

@@ -37,7 +37,8 @@ def is_ready(port: int) -> bool:
     try:
         with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
             return bool(answer.status == 200)
-    except HTTPError:
+    except HTTPError as refusal:
+        refusal.close()
         return False
 
 

@@ -31,6 +31,7 @@ class Cluster:
 
     def __init__(self, kubeconfig: Path, home: Path) -> None:
         self.kubeconfig = kubeconfig
+        self.timeout_s = COMMAND_TIMEOUT_S  # of each command, whatever it waits for
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -78,7 +79,7 @@ class Cluster:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=COMMAND_TIMEOUT_S,
+            timeout=self.timeout_s,
         )
 
 

@@ -46,10 +46,14 @@ def test_a_program_that_was_not_built_says_which_target_builds_it() -> None:
         find("kubelet")
 
 
-def test_a_program_of_the_system_says_how_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "group"), [("etcd", "kubernetes"), ("containerd", "node")])
+def test_a_program_of_the_system_says_how_it_is_installed(
+    name: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(NotBuilt, match=r"^no-such-program is missing; tools/system kubernetes installs it"):
-        find("no-such-program")
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    with pytest.raises(NotBuilt, match=rf"^{name} is missing; tools/system {group} installs it"):
+        find(name)
 
 
 def test_given_programs_are_used_and_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

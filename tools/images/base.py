@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,7 @@ def _is_there(name: str) -> bool:
 
 
 def _debootstrap(place: Path, missing: Sequence[Kept]) -> None:
+    print(f"making {DEBIAN} of Debian's packages; it takes a minute", file=sys.stderr)
     root, archive = place / "root", place / DEBIAN.folder / DEBIAN.entry
     included = ["--variant=minbase", f"--include={','.join(PACKAGES)}"]
     _run("debootstrap", *OWN_MOUNTS, "debootstrap", *included, SUITE, str(root))

@@ -29,6 +29,8 @@ ENVTEST = (
     "kubectl",
 )  # what KUBEBUILDER_ASSETS has, as Kubernetes' envtest fills it
 
+WITHOUT_NODE = ("etcd", "promtool")  # what Debian has of the programs that need no node
+
 
 @dataclass(frozen=True)
 class Module:
@@ -109,7 +111,8 @@ def find(name: str) -> str:
         return _built(PROGRAMS[name])
     if installed := shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin"):
         return installed
-    raise NotBuilt(f"{name} is missing; tools/system kubernetes installs it, or says how")
+    group = "kubernetes" if name in WITHOUT_NODE else "node"
+    raise NotBuilt(f"{name} is missing; tools/system {group} installs it, or says how")
 
 
 def _given(assets: Path, name: str) -> str:
