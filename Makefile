@@ -3,10 +3,11 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: help up test unit lint faults bench lock clean crds chart-docs system kubernetes kubernetes-node kubernetes-lock images images-base
+.PHONY: help up test unit lint faults bench lock clean crds chart-docs system
+.PHONY: kubernetes kubernetes-node kubernetes-lock images images-base e2e
 
 help:            ## say what each target does
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
 up: $(READY)     ## set up, then run every edge with an embedded store; data stays in ./penstock-data
 	$(VENV)/bin/penstock up
@@ -55,6 +56,10 @@ kubernetes-node: kubernetes  ## what a node of a cluster needs beside that
 
 kubernetes-lock: $(READY)  ## write the Go modules of these programs anew, after tools/kubernetes/programs.py was changed
 	$(PYTHON) -m tools.kubernetes.lock
+
+# a cluster of somebody's own needs neither images of this machine nor the programs of a node
+e2e: $(READY) $(if $(KUBECONFIG),kubernetes,system kubernetes-node)  ## build the images, run them, and all of it on a cluster of one node
+	tools/e2e $(PYTHON)
 
 images: $(READY) ## build the images, with docker or buildah; BASE= says on what, other than the Dockerfile
 	$(PYTHON) -m tools.images $(if $(BASE),--base $(BASE))

@@ -8,20 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.shell import Up
+from tests.chart.places import places
+from tests.cli.shell import Shell, Up, running
+from tests.kit.authority import Authority
 from tests.kubernetes.cluster import CHART
 from tests.servers import free_port
 
 SCRIPT = CHART / "files" / "scripts" / "exchange.py"
 ROOT = Path(__file__).parents[2]
-LISTENERS = {"TMQ": ("tmq", "document"), "PUBSUB": ("pubsub", "text"), "RING": ("ring", "clients")}
-LISTENERS["RQP"] = ("rqp", "mca")
-
-
-def places(up: Up) -> dict[str, str]:
-    edges = up.told["edges"]
-    found = {name: edges[edge]["listeners"][listener] for name, (edge, listener) in LISTENERS.items()}
-    return {f"TEST_{name}": f"tcp://{place['host']}:{place['port']}" for name, place in found.items()}
 
 
 def run(up: Up, places: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -92,3 +86,15 @@ def test_an_edge_that_answers_something_else_fails(up: Up) -> None:
     assert process.returncode == 1
     assert "tmq at" in said
     assert "sent and received" not in said
+
+
+def test_an_edge_that_speaks_tls_is_spoken_to_in_tls(tmp_path: Path) -> None:
+    """Whoever signed its certificate."""
+    listener = Authority.create(tmp_path).listener()
+    prefix = "PENSTOCK_EDGES__TMQ__LISTENERS__DOCUMENT__TLS__"
+    shell = Shell(tmp_path, {f"{prefix}{name.upper()}": str(path) for name, path in listener.items()})
+    with running(shell) as up:
+        url = places(up)["TEST_TMQ"]
+        assert run(up, {"TEST_TMQ": url}).returncode == 1
+        done = run(up, {"TEST_TMQ": url.replace("tcp:", "tls:")})
+    assert (done.returncode, done.stdout.count("sent and received")) == (0, 1), done

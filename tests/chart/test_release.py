@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from services.kit.parent import die_with_parent
-from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, pod_of, render
+from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, pod_of, render, together
+from tests.chart.full import FULL
 from tests.chart.release import Release, queue_of
 from tests.chart.switches import SWITCHES
 from tests.kubernetes.apiserver import ApiServer
-from tests.kubernetes.cluster import DEFINITIONS, Cluster, CommandFailed
-from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
-from tests.operator.program import ROOT, OperatorProgram
-from tests.servers import PROGRAMS, Server, eventually
+from tests.kubernetes.cluster import Cluster, CommandFailed
+from tests.kubernetes.namespaces import make_namespace, remove_namespace
+from tests.servers import eventually
 
 NewNamespace = Callable[..., str]
 WARNS = "pod-security.kubernetes.io/warn"
@@ -33,16 +27,6 @@ EVERYTHING: Values = {
     "monitoring": {"dashboards": {"enabled": True}},
 }
 FOREIGN = ("keda", "scheduledSparkApplication")
-
-
-@pytest.fixture
-def release(cluster: Cluster, new_namespace: NewNamespace) -> Iterator[Release]:
-    """To be installed by the test; whatever it leaves of it goes."""
-    released = Release(cluster, new_namespace(**RESTRICTED))
-    yield released
-    cluster.helm("uninstall", RELEASE, "--namespace", released.namespace, "--no-hooks", "--ignore-not-found")
-    for path in DEFINITIONS.glob("*.yaml"):
-        cluster.kubectl("delete", "--ignore-not-found", "--filename", str(path))
 
 
 def test_helm_finds_nothing_wrong(cluster: Cluster) -> None:
@@ -67,6 +51,11 @@ def test_the_api_server_takes_whatever_a_switch_makes(dry: Release, switch: Any)
     """But for custom resources of others, which it does not know."""
     values = nested(switch.path, [dry.namespace]) if "namespaces" in switch.path else switch.values_on
     dry.install(switch.beside, values, flags=("--dry-run=server", "--hide-notes"))
+
+
+def test_it_takes_whatever_else_may_be_said(dry: Release) -> None:
+    values = together(FULL, nested("monitoring.podMonitor.enabled", False))
+    dry.install(values, flags=("--dry-run=server", "--hide-notes"))
 
 
 def test_every_pod_is_admitted_where_only_restricted_ones_are(release: Release) -> None:
@@ -195,140 +184,12 @@ def test_a_second_release_leaves_the_definitions_to_the_first(
     other.uninstall("--no-hooks")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Server]:
-    server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
-    yield server
-    server.end()
-
-
-def _told(container: Any) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in container["env"] if "value" in each}
-
-
-@pytest.fixture
-def operator(
-    api_server: ApiServer, release: Release, store: Server, tmp_path: Path
-) -> Iterator[OperatorProgram]:
-    """As its pod would run: with the rights and the environment that the chart gives it."""
-    release.install()
-    account = api_server.as_service_account(release.namespace, f"{NAME}-operator")
-    container = release.get("deployment", f"{NAME}-operator")["spec"]["template"]["spec"]["containers"][0]
-    prefix = "PENSTOCK_OPERATOR_"
-    settings = {
-        name.removeprefix(prefix).lower(): value
-        for name, value in _told(container).items()
-        if name.startswith(prefix) and "HEALTH" not in name
-    }
-    own_store = settings.pop("store")
-    program = OperatorProgram(account, store.url, tmp_path, **settings)
-    program.environment["PENSTOCK_OPERATOR_STORE"] = own_store
-    yield program.start()
-    if program.process is not None and program.process.poll() is None:
-        program.kill()
-
-
-def _slice(release: Release, edge: str, port: dict[str, Any]) -> dict[str, Any]:
-    """As the endpoint controller would make it of an edge's Service: with its labels."""
-    service = release.get("service", f"{NAME}-{edge}")
-    labels = {**service["metadata"]["labels"], "kubernetes.io/service-name": f"{NAME}-{edge}"}
-    return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": f"{NAME}-{edge}-1", "namespace": release.namespace, "labels": labels},
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": ["10.1.2.3"], "conditions": {"ready": True}}],
-        "ports": [port],
-    }
-
-
-def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_the_end(
-    api_server: ApiServer, release: Release, operator: OperatorProgram, tmp_path: Path
-) -> None:
-    """The Queue of NOTES becomes Ready, its own edges are found; then the hook's Job, run as its pod would."""
-    operator.ready()
-    cluster, namespace = release.cluster, release.namespace
-    cluster.kubectl("apply", "--namespace", namespace, "--filename", "-", given=queue_of(release.notes()))
-    wait = ("wait", "--namespace", namespace, "--for=condition=Ready", "queue/orders", "--timeout=30s")
-    assert "condition met" in cluster.kubectl(*wait)
-    cluster.apply([_slice(release, "rqp", {"name": "rqp-cast", "port": 11312, "protocol": "UDP"})])
-    eventually(lambda: release.get("configmap", f"{NAME}-rqprc").get("data") == {"rqprc": "10.1.2.3:11312\n"})
-    assert "forbidden" not in operator.text().lower()
-
-    leaving = release.begin_uninstall()
-    try:
-        job = eventually(lambda: _job(release))
-        done = _as_the_pod(api_server, release, job, tmp_path)
-        assert done.returncode == 0, done
-        assert "uninstall_cut" not in done.stderr, done
-        assert release.get("deployment", f"{NAME}-operator")["spec"]["replicas"] == 0
-        _complete(release)
-        said, _ = leaving.communicate(timeout=120)
-    finally:
-        leaving.kill()
-        leaving.wait()
-    assert leaving.returncode == 0, said
-    assert release.objects() == []
-    (queue,) = cluster.items("queues", namespace)
-    assert not queue["metadata"].get("finalizers")
-
-
-def _job(release: Release) -> Any:
-    found = release.cluster.items("jobs", release.namespace)
-    return found[0] if found else None
-
-
-def _as_the_pod(
-    api_server: ApiServer, release: Release, job: Any, folder: Path
-) -> subprocess.CompletedProcess[str]:
-    spec = job["spec"]["template"]["spec"]
-    account = api_server.as_service_account(release.namespace, spec["serviceAccountName"])
-    (container,) = spec["containers"]
-    environment = {
-        **account.environment,
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": f"{ROOT}:{ROOT / 'operator'}",
-        "POD_NAMESPACE": release.namespace,
-        **_told(container),
-    }
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "penstock_operator", *container["args"]],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        preexec_fn=partial(die_with_parent, os.getpid()),
-    )
-
-
-def _complete(release: Release) -> None:
-    """What the Job's controller says in the end."""
-    now = "2026-01-01T00:00:00Z"
-    met = [
-        {"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now}
-        for kind in ("SuccessCriteriaMet", "Complete")
-    ]
-    status = {"succeeded": 1, "startTime": now, "completionTime": now, "conditions": met}
-    release.cluster.kubectl(
-        *("patch", "job", f"{NAME}-uninstall", "--namespace", release.namespace, "--subresource=status"),
-        *("--type=merge", "--patch", json.dumps({"status": status})),
-    )
-
-
-def test_who_may_edit_a_namespace_may_edit_its_queues(api_server: ApiServer, release: Release) -> None:
-    """By the ClusterRoles that Kubernetes adds to its own view and edit."""
-    release.install()
-    role = f"{release.namespace}-{NAME}-"
-    cluster, where = release.cluster, ("--namespace", release.namespace)
-    for name, user in (("view", "nobody"), ("edit", "developer")):
-        cluster.kubectl(
-            "create", "rolebinding", name, f"--clusterrole={role}{name}", f"--user={user}", *where
-        )
-    developer, nobody = api_server.as_user("developer"), api_server.as_user("nobody")
-    for kind in ("queues.penstock.dev", "peers.penstock.dev", "redrives.penstock.dev"):
-        eventually(lambda kind=kind: developer.may("create", kind, release.namespace))
-        eventually(lambda kind=kind: nobody.may("list", kind, release.namespace))
-        assert not nobody.may("create", kind, release.namespace)
-    labels = cluster.get("clusterrole", f"{role}view")["metadata"]["labels"]
-    assert labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+def test_passwords_stand_in_the_secret_alone(release: Release) -> None:
+    """Not among the release's values, whatever is said beside them, so that these can be used again."""
+    release.install(nested("redis.auth.edgePassword", "said"))
+    values = release.cluster.helm("get", "values", RELEASE, "--namespace", release.namespace, "-o", "json")
+    assert json.loads(values) == nested("redis.auth.edgePassword", "said")
+    made = _passwords(release)
+    release.upgrade(flags=("--reuse-values",))
+    assert _passwords(release) == made
+    assert made["edge-password"] == "said"

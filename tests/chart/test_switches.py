@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from tests.chart.chart import CHART, Object, Rendered, render
+from tests.chart.full import FULL
 from tests.chart.switches import EXTERNAL, SWITCHES, Switch
 
-MINORS = ("1.36", "1.35")
+MINORS = ("1.36", "1.35", "1.30")  # the last is the oldest that Chart.yaml promises
 FOREIGN = {  # kinds of others' operators, with what each needs
     "PodMonitor": ("selector", "podMetricsEndpoints"),
     "ServiceMonitor": ("selector", "endpoints"),
@@ -63,6 +64,7 @@ def _of_any_edge(path: str) -> str:
 def _renderings() -> Iterator[Rendered]:
     yield render()
     yield render(EXTERNAL)
+    yield render(FULL)
     for switch in SWITCHES:
         yield render(switch.beside, switch.values_on)
         yield render(switch.beside, switch.values_off)
@@ -75,6 +77,11 @@ def objects() -> list[Object]:
         json.dumps(each, sort_keys=True): each for some in _renderings() for each in some.objects.values()
     }
     return list(found.values())
+
+
+def test_the_oldest_is_the_one_that_is_promised() -> None:
+    promised = yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"]
+    assert promised == f">={MINORS[-1]}.0-0"
 
 
 @pytest.mark.parametrize("minor", MINORS)
@@ -109,3 +116,17 @@ def test_every_pod_is_restricted_and_has_a_token_only_if_it_uses_one() -> None:
             assert security["capabilities"] == {"drop": ["ALL"]}, place
             assert "/tmp" in [mount["mountPath"] for mount in container["volumeMounts"]], place
     assert used == {"operator", "uninstall", "analytics"}
+
+
+def test_what_is_said_of_security_is_over_the_charts_own() -> None:
+    said = {
+        "podSecurityContext": {"runAsUser": None, "fsGroup": 5},
+        "containerSecurityContext": {"privileged": False},
+    }
+    for place, pod in render(said).pods():
+        assert pod["spec"]["securityContext"]["runAsUser"] is None, place
+        assert pod["spec"]["securityContext"]["fsGroup"] == 5, place
+        assert pod["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, place
+        for container in pod["spec"]["containers"]:
+            assert container["securityContext"]["privileged"] is False, place
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True, place

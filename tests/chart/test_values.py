@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from services.store.rights import acl_rules
-from tests.chart.chart import CHART, Refused, Values, nested, render, together
+from tests.chart.chart import CHART, NAME, Refused, Values, nested, render, together
+from tests.chart.full import FULL
 from tests.chart.switches import EXTERNAL
 from tools import chart_docs
+from tools.kubernetes.programs import find
 
 VALUES = (CHART / "values.yaml").read_text()
 
@@ -175,3 +179,68 @@ def test_what_cannot_be_is_refused(what: str) -> None:
     with pytest.raises(Refused) as refused:
         render(values)
     assert words in " ".join(str(refused.value).split())
+
+
+KEDA = {
+    "type": "keda",
+    "behavior": {"scaleUp": {"stabilizationWindowSeconds": 33}},
+    "keda": {
+        "serverAddress": "http://prometheus.example:9090",
+        "query": 'sum(depth{edge="{{ .edge }}",store="{{ .store }}"})',
+        "threshold": "777",
+        "activationThreshold": "11",
+        "authenticationRef": "prometheus-login",
+        "triggers": [{"type": "cron", "metadata": {"timezone": "Europe/Berlin"}}],
+    },
+}
+
+
+@pytest.mark.parametrize("values", [FULL, nested("edges.rqp.autoscaling", KEDA)], ids=["full", "keda"])
+def test_whatever_is_said_arrives(values: Values) -> None:
+    """So no value is there for nothing; those that only choose something else are switches."""
+    rendered = json.dumps(list(render(values).objects.values()))
+    chosen = {"type", "query"}  # told by what is there then
+    said = [text for path, text in _texts(values) if path.rpartition(".")[2] not in chosen]
+    assert len(said) > 4
+    assert [text for text in said if text not in rendered] == []
+
+
+def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Strings, and numbers that are hardly there by chance."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _texts(inner, f"{path}.{name}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, path)
+    elif isinstance(value, str) or (isinstance(value, int) and value > 32):
+        yield path, str(value)
+
+
+def test_a_query_of_keda_knows_whose_it_is() -> None:
+    scaled = render(nested("edges.rqp.autoscaling", KEDA))[f"ScaledObject/{NAME}-rqp"]["spec"]
+    assert scaled["triggers"][0]["metadata"]["query"] == f'sum(depth{{edge="rqp",store="{NAME}"}})'
+
+
+def test_what_is_packed_is_what_is_here(tmp_path: Path) -> None:
+    """Nothing that templates read is ignored."""
+    helm = find("helm")
+    subprocess.run(
+        [helm, "package", str(CHART), "--destination", str(tmp_path)], check=True, capture_output=True
+    )
+    (packed,) = tmp_path.glob("penstock-*.tgz")
+    passwords = ("--set", "redis.auth.existingSecret=kept")  # others are new each time
+
+    def rendered(chart: Path) -> str:
+        command = [
+            helm,
+            "template",
+            "demo",
+            str(chart),
+            *passwords,
+            "--set",
+            "monitoring.dashboards.enabled=true",
+        ]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    assert rendered(packed) == rendered(CHART)

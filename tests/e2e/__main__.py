@@ -1,8 +1,9 @@
-"""python -m tests.e2e up | run COMMAND ... | down: a cluster to look around in, as the tests have it.
+"""python -m tests.e2e images | up | run COMMAND ... | down: a cluster to look around in, as the tests have it.
 
+images  builds what it runs, of this tree
 up      starts one with the images of this tree, and stays until Ctrl-C or `down`; --bare: without images
 run     runs a command in it: kubectl, helm, or whatever is to reach Services and pods by their addresses
-down    ends all that run, and clears away what dead ones left
+down    ends those that `up` of this tree started, and clears away what dead ones left
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tests.e2e.node.place import clear_away, told
 from tests.e2e.steps import told as steps
 from tests.servers import eventually
 from tools.cache import NotBuilt, cache_folder
+from tools.images.build import ROOT
 
 END_S = 60.0
 
@@ -27,6 +29,7 @@ END_S = 60.0
 def up(images: Images | None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with running(pause(), images.all if images else []) as node:
+        node.place.tell(node.cluster.kubeconfig, ROOT)
         print("\n".join(steps()), flush=True)
         print(f"ready: {node.place.folder}; python -m tests.e2e run kubectl get nodes", flush=True)
         signal.pause()
@@ -34,7 +37,7 @@ def up(images: Images | None) -> None:
 
 def run(folder: Path | None, command: list[str]) -> int:
     """In the one that is named, or the youngest; the command's status."""
-    found = told()
+    found = told(ROOT)
     if not found or (folder and folder not in found):
         sys.exit("no such cluster runs: python -m tests.e2e up")
     state = found[folder or next(iter(found))]
@@ -50,11 +53,10 @@ def run(folder: Path | None, command: list[str]) -> int:
 
 
 def down() -> None:
-    for folder, state in told().items():
-        if Path(f"/proc/{state['pid']}").exists():
-            os.kill(state["pid"], signal.SIGTERM)
-            eventually(lambda folder=folder: not folder.exists(), END_S)  # type: ignore[misc]
-            print(f"ended {folder}")
+    for folder, state in told(ROOT).items():
+        os.kill(state["pid"], signal.SIGTERM)
+        eventually(lambda folder=folder: not folder.exists(), END_S)  # type: ignore[misc]
+        print(f"ended {folder}")
     for left in clear_away():
         print(f"cleared away {left}")
 
@@ -63,6 +65,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("images")
     commands.add_parser("up").add_argument("--bare", action="store_true", help="without images of this tree")
     running_in = commands.add_parser("run")
     running_in.add_argument("--in", dest="folder", type=Path, help="which, other than the youngest")
@@ -71,7 +74,10 @@ def main() -> int:
     options = parser.parse_args()
     if options.command == "run":
         return run(options.folder, options.words)
-    if options.command == "down":
+    if options.command == "images":
+        built()
+        print("\n".join(steps()))
+    elif options.command == "down":
         down()
     else:
         up(None if options.bare else built())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.e2e.node.place import CGROUPS, PREFIX
+from tests.e2e.node.place import CGROUPS, PREFIX, is_held
 from tests.servers import eventually
 
 PATIENCE_S = 20.0  # until the kernel has taken down what nobody holds any more
@@ -43,8 +44,7 @@ def look() -> Sight:
         "routes": set(_lines(_on_its_network("ip", "route"))),
         "rules": set(_rules()),
         "settings": {f"{name} {_read(Path('/proc/sys') / name)}" for name in SETTINGS},
-        "control groups": {str(path) for path in CGROUPS.glob("*") if PREFIX in path.name},
-        "control groups of controllers": {str(path) for path in CGROUPS.glob(f"*/{PREFIX}*")},
+        "control groups": _control_groups(),
         "folders": {str(path) for folder in FOLDERS for path in Path(folder).glob("*")},
     }
 
@@ -78,6 +78,12 @@ def _marked(folder: Path, mark: str) -> str:
         return ""  # it has ended
     # one that has ended and waits for its parent to notice has no command line
     return command if mark in told and int(folder.name) != os.getpid() else ""
+
+
+def _control_groups() -> set[str]:
+    """But for those of other clusters that run now."""
+    found = [*CGROUPS.glob(f"{PREFIX}*"), *CGROUPS.glob(f"*/{PREFIX}*")]
+    return {str(path) for path in found if not is_held(Path(tempfile.gettempdir()) / path.name)}
 
 
 def _rules() -> Iterator[str]:

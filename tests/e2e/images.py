@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from tests.e2e.steps import step
+from tools.images import build as ours
 from tools.images.base import base
-from tools.images.build import PREFIX, Image, build, image, tag_as, version
+from tools.images.build import ROOT, Image, build, image, tag_as, version
 from tools.kubernetes.programs import PAUSE_VERSION, find
 
+# those of another tree on this machine are others, and so are those of `make images`
+PREFIX = f"{ours.PREFIX}test-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]}/"
 FOLDERS = Path(__file__).parent / "images"
 TARGETS = ("edge", "operator")
 NEXT = "-next"  # after the version: the same once more, for what is upgraded
@@ -64,7 +68,7 @@ def built() -> Images:
         on = base_image()
     for target in TARGETS:
         with step(f"image {target}"):
-            build(image(target, base=on), "buildah")
+            build(image(target, PREFIX, base=on), "buildah")
             tag_as(images.of(target), images.of(target, images.next_tag))
     with step("image of Redis"):
         build(Image(REDIS, FOLDERS / "redis", arguments={"BASE": on}), "buildah")

@@ -9,8 +9,11 @@ import pytest
 from tests.e2e import host
 from tests.e2e.images import Images, base_image, built
 from tests.images.container import remove_leftovers
+from tests.kubernetes.fixtures import api_server, cluster, defined, namespace, new_namespace
 from tests.servers import Server
 from tools.cache import NotBuilt
+
+__all__ = ["api_server", "cluster", "defined", "namespace", "new_namespace"]
 
 
 @pytest.fixture(scope="session")

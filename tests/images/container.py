@@ -37,11 +37,18 @@ class Container:
     """Runs within `with`; on the network of this machine, with what it says in a file."""
 
     def __init__(
-        self, image: str, folder: Path, *args: str, environment: Mapping[str, str] | None = None
+        self,
+        image: str,
+        folder: Path,
+        *args: str,
+        environment: Mapping[str, str] | None = None,
+        files: Mapping[str, Path] | None = None,
     ) -> None:
+        """files: of this machine, by their names in the container, which may only read them."""
         self.name = f"penstock-test-{secrets.token_hex(4)}"
         self._log = folder / f"{self.name}.log"
         told = [f"--env={name}={value}" for name, value in (environment or {}).items()]
+        told += [f"--volume={path}:{name}:ro" for name, path in (files or {}).items()]
         named = [f"--name={self.name}", f"--label={LABEL}", f"--timeout={LONGEST_S}"]
         self._command = [*PODMAN, "run", *CONFINED, *named, *told, image, *args]
 

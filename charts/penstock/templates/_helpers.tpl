@@ -77,25 +77,19 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* Pod Security "restricted". */}}
+{{/* Pod Security "restricted", and over it what the values say. Called with $, or with a map that has it as root. */}}
 {{- define "penstock.podSecurity" -}}
+{{- $own := dict "runAsNonRoot" true "runAsUser" 10001 "runAsGroup" 10001 "fsGroup" 10001 "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- include "penstock.overlay" (list $own (.root | default .).Values.podSecurityContext) -}}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 10001
-  runAsGroup: 10001
-  fsGroup: 10001
-  fsGroupChangePolicy: OnRootMismatch
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml $own | nindent 2 }}
 {{- end }}
 
 {{- define "penstock.containerSecurity" -}}
+{{- $own := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "runAsNonRoot" true "capabilities" (dict "drop" (list "ALL")) -}}
+{{- include "penstock.overlay" (list $own (.root | default .).Values.containerSecurityContext) -}}
 securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  runAsNonRoot: true
-  capabilities:
-    drop: [ALL]
+  {{- toYaml $own | nindent 2 }}
 {{- end }}
 
 {{/* Where pods of a component go: what stands under these names of its values. */}}

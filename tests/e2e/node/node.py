@@ -82,5 +82,4 @@ def running(pause: str, images: Sequence[str]) -> Iterator[Node]:
             node.start()
         with step("the node has the images"):
             node.containers.load([pause, *images], place.folder)
-        place.tell(node.cluster.kubeconfig)
         yield node

@@ -30,9 +30,10 @@ class Place:
 
     @classmethod
     def make(cls) -> Self:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        lock = (folder / LOCK).open("w")
+        unseen = Path(tempfile.mkdtemp(prefix="penstock-"))  # until it is locked, or it would look abandoned
+        lock = (unseen / LOCK).open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = unseen.rename(unseen.with_name(unseen.name.replace("penstock-", PREFIX)))
         place = cls(folder, lock)
         for hierarchy in _hierarchies():
             (hierarchy / folder.name).mkdir()
@@ -48,9 +49,10 @@ class Place:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def tell(self, kubeconfig: Path) -> None:
-        """Whoever looks for a node finds this: whose network it is, and how to speak to it."""
-        self._lock.write(json.dumps({"pid": os.getpid(), "kubeconfig": str(kubeconfig)}))
+    def tell(self, kubeconfig: Path, tree: Path) -> None:
+        """Whoever looks for the cluster of this tree finds this: whose network it is, and how to speak to it."""
+        state = {"pid": os.getpid(), "kubeconfig": str(kubeconfig), "tree": str(tree)}
+        self._lock.write(json.dumps(state))
         self._lock.flush()
 
     def remove(self) -> None:
@@ -70,23 +72,39 @@ def clear_away() -> list[str]:
     return gone
 
 
-def told() -> dict[Path, dict[str, Any]]:
-    """What nodes that live told, by folder, the youngest first."""
-    locks = sorted(
-        Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"), key=lambda path: -path.stat().st_mtime
-    )
-    return {path.parent: json.loads(text) for path in locks if (text := path.read_text("utf-8"))}
+def told(tree: Path) -> dict[Path, dict[str, Any]]:
+    """What those told whose clusters of that tree are there to be looked at, by folder, the youngest first."""
+    states = {folder: (folder / LOCK).read_text("utf-8") for folder in _folders() if is_held(folder)}
+    parsed = {folder: json.loads(text) for folder, text in states.items() if text}
+    ours = {folder: state for folder, state in parsed.items() if state.get("tree") == str(tree)}
+    return dict(sorted(ours.items(), key=lambda item: -item[0].stat().st_mtime))
+
+
+def is_held(folder: Path) -> bool:
+    """By somebody who lives."""
+    try:
+        with (folder / LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        pass
+    return False
 
 
 def _abandoned() -> Iterator[Place]:
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in _folders():
         lock = (folder / LOCK).open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            lock.close()  # somebody's node, who lives
+            lock.close()
         else:
             yield Place(folder, lock)
+
+
+def _folders() -> list[Path]:
+    return list(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
 
 
 def _hierarchies() -> list[Path]:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Starts the store's server: its users into a file in memory, then the server in this process's place.
-# FILES: where redis.conf and edge.acl are; USERS: the file that is written; words are further settings.
+# FILES: where redis.conf and edge.acl are; USERS: the file that is written; DATA: the folder of the data; words are
+# further settings.
 set -eu
 umask 077
 files=${FILES:-/etc/redis}
@@ -18,4 +19,4 @@ done
 } > "$users"
 unset ADMIN_PASSWORD EDGE_PASSWORD password
 server=$(command -v valkey-server || command -v redis-server)
-exec "$server" "$files/redis.conf" --aclfile "$users" "$@"
+exec "$server" "$files/redis.conf" --aclfile "$users" --dir "${DATA:-/data}" "$@"

@@ -1,0 +1,144 @@
+"""What the chart makes of values beside files of edges: docs/chart.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from services.store.url import StoreUrl
+from tests.chart.chart import NAME, nested, render, together
+from tests.chart.switches import OPERATOR, TMQ, secret_of
+from tests.kubernetes.cluster import DEFINITIONS
+
+
+def test_scaled_edges_say_no_replicas() -> None:
+    by_cpu = render(nested("edges.tmq.autoscaling", {"type": "hpa", "maxReplicas": 7}))
+    assert "replicas" not in by_cpu[TMQ]["spec"]
+    scaler = by_cpu[f"HorizontalPodAutoscaler/{NAME}-tmq"]["spec"]
+    assert scaler["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"{NAME}-tmq"}
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 7)
+    keda = {"type": "keda", "keda": {"serverAddress": "http://p:9090"}}
+    scaled = render(nested("edges.tmq.autoscaling", keda))[f"ScaledObject/{NAME}-tmq"]["spec"]
+    (trigger,) = scaled["triggers"]
+    assert trigger["type"] == "prometheus"
+    assert trigger["metadata"]["query"] == 'sum(penstock_connections{edge="tmq",namespace="shop"})'
+
+
+def test_a_change_of_settings_or_passwords_restarts_pods_and_nothing_else_does() -> None:
+    def annotations(*values: Any) -> Any:
+        return render(nested("redis.auth", {"adminPassword": "a", "edgePassword": "b"}), *values)[TMQ][
+            "spec"
+        ]["template"]["metadata"]["annotations"]
+
+    before = annotations()
+    assert annotations(nested("edges.tmq.replicas", 5)) == before
+    assert annotations(nested("edges.tmq.settings.workers", 2)) != before
+    assert annotations(nested("redis.auth.edgePassword", "c")) != before
+    assert annotations(nested("log.level", "DEBUG")) != before
+
+
+def test_images_come_from_one_registry_and_labels_are_on_everything() -> None:
+    values = {
+        "global": {"imageRegistry": "registry.example/mirror/", "imagePullSecrets": ["pull"]},
+        "commonLabels": {"team": "queues"},
+        "commonAnnotations": {"note": "1"},
+        "console": {"enabled": True},
+        "analytics": {"enabled": True},
+    }
+    rendered = render(values)
+    for place, pod in rendered.pods():
+        for container in pod["spec"]["containers"]:
+            assert container["image"].startswith("registry.example/mirror/"), place
+        assert pod["spec"]["imagePullSecrets"] == [{"name": "pull"}], place
+    for place, each in rendered.objects.items():
+        assert each["metadata"]["labels"]["team"] == "queues", place
+        assert each["metadata"]["annotations"]["note"] == "1", place
+
+
+def test_names() -> None:
+    assert render({"fullnameOverride": "queues"}).container("Deployment/queues-tmq")
+    assert render({"nameOverride": "demo"}).container("Deployment/demo-tmq")
+    long = render({"fullnameOverride": "a" * 40})
+    assert all(len(each["metadata"]["name"]) <= 63 for each in long.objects.values())
+
+
+def test_objects_of_the_users_own_are_templates() -> None:
+    text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Release.Name }}-text'}}"
+    as_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-map"}}
+    rendered = render({"extraObjects": [text, as_map]})
+    assert "ConfigMap/demo-text" in rendered
+    assert "ConfigMap/demo-map" in rendered
+
+
+@pytest.mark.parametrize(
+    ("url", "mode"),
+    [
+        ("rediss://edge:s@store.example:6380/0?ssl_ca_certs=/etc/penstock/store-tls/ca.crt", "single"),
+        ("redis+sentinel://edge:s@s-0:26379,s-1:26379/mymaster", "sentinel"),
+        ("rediss+cluster://edge:s@c-0:6379,c-1:6379", "cluster"),
+    ],
+)
+def test_a_store_outside(url: str, mode: str) -> None:
+    """docs/operations.md, "A store of your own"."""
+    admin = url.replace("edge:s", "admin:t")
+    rendered = render({"redis": {"enabled": False}, "externalRedis": {"url": url, "adminUrl": admin}})
+    secret = rendered[f"Secret/{NAME}-store"]["stringData"]
+    assert secret == {"edge-url": url, "admin-url": admin}
+    assert StoreUrl.parse(secret["edge-url"]).mode == mode
+    egress = rendered[f"NetworkPolicy/{NAME}-tmq"]["spec"]["egress"]
+    assert {"ports": [{"port": 6379}, {"port": 26379}]} in egress
+    secrets = {place: secret_of(rendered, place, "REDIS_URL") for place in (TMQ, OPERATOR)}
+    assert secrets[TMQ] == {"name": f"{NAME}-store", "key": "edge-url"}
+    assert secrets[OPERATOR] == {"name": f"{NAME}-store", "key": "admin-url"}
+
+
+def test_policies_let_in_whom_they_should_and_the_test() -> None:
+    clients = [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]
+    rendered = render(
+        nested("networkPolicy.clientsFrom", clients), nested("edges.pubsub.ports.text-link.enabled", True)
+    )
+    first, peers, health = rendered[f"NetworkPolicy/{NAME}-pubsub"]["spec"]["ingress"]
+    assert first["ports"] == [{"port": 7171, "protocol": "TCP"}]
+    assert first["from"][0] == clients[0]
+    assert first["from"][1]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "test"
+    assert peers["ports"] == [{"port": 7172, "protocol": "TCP"}]
+    assert [who["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for who in peers["from"]] == [
+        "pubsub"
+    ]
+    assert health["ports"] == [{"port": 9161}]
+    assert "from" not in health
+
+
+def test_definitions_are_as_they_were_written() -> None:
+    rendered = render()
+    for path in DEFINITIONS.glob("*.yaml"):
+        written = yaml.safe_load(path.read_text())
+        found = rendered[f"CustomResourceDefinition/{written['metadata']['name']}"]
+        assert found["spec"] == written["spec"]
+
+
+def test_values_of_two_depths_are_laid_over_each_other() -> None:
+    """As the tests put values together, so does the template: what is false or empty counts."""
+    over = together({"edgeDefaults": {"peersService": True}}, {"edges": {"tmq": {"peersService": False}}})
+    rendered = render(over)
+    assert f"Service/{NAME}-pubsub-peers" in rendered
+    assert f"Service/{NAME}-tmq-peers" not in rendered
+
+
+def test_rights_are_no_more_than_what_is_used() -> None:
+    """docs/chart.md, "Namespaces and rights"; that they suffice is tested with the operator itself."""
+    rendered = render()
+    rules = {place: each["rules"] for place, each in rendered.objects.items() if place.startswith("Role/")}
+    assert set(rules) == {
+        f"Role/{NAME}-{name}" for name in ("operator", "operator-own", "uninstall", "uninstall-own")
+    }
+    for place, listed in rules.items():
+        for rule in listed:
+            assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]], place
+            assert "secrets" not in rule["resources"], place
+    everywhere = render(nested("operator.watch.allNamespaces", True)).of("ClusterRole")
+    assert not any("secrets" in rule["resources"] for each in everywhere for rule in each["rules"])
+    views = [each for each in everywhere if each["metadata"]["name"].endswith("-view")]
+    assert [rule["verbs"] for each in views for rule in each["rules"]] == [["get", "list", "watch"]]

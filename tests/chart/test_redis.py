@@ -1,0 +1,170 @@
+"""The chart's own store: its scripts and its settings, with real servers. docs/chart.md, "The store"."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
+from redis.retry import Retry
+
+from services.kit.parent import die_with_parent
+from services.store.embedded import server_binary
+from tests.chart.chart import CHART, NAME, nested, render
+from tests.chart.places import places
+from tests.cli.shell import Shell, running
+from tests.servers import eventually, free_port
+
+ADMIN, EDGE = "administrators-0", "edges_1.~"
+ROOT = Path(__file__).parents[2]
+
+
+class Pod:
+    """What the container would be: files of the ConfigMap, variables of the Secret, programs of the image."""
+
+    def __init__(self, folder: Path, program: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.files = folder / "etc"
+        self.users = folder / "users.acl"
+        for part in (self.files, folder / "bin", folder / "data"):
+            part.mkdir()
+        for name, text in render()[f"ConfigMap/{NAME}-redis"]["data"].items():
+            (self.files / name).write_text(text)
+        if program == "valkey":
+            (folder / "bin" / "valkey-server").symlink_to(server_binary())
+        self.environment = {
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            "FILES": str(self.files),
+            "USERS": str(self.users),
+            "DATA": str(folder / "data"),
+            "ADMIN_PASSWORD": ADMIN,
+            "EDGE_PASSWORD": EDGE,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        place = ("--port", str(self.port), "--bind", "127.0.0.1")
+        parent = os.getpid()
+        with (self.folder / "said").open("wb") as said:
+            self.process = subprocess.Popen(
+                ["sh", str(self.files / "start.sh"), *place],
+                env=self.environment,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                preexec_fn=lambda: die_with_parent(parent),
+            )
+
+    def is_ready(self) -> bool:
+        command = ["sh", str(self.files / "ping.sh"), "-p", str(self.port)]
+        return subprocess.run(command, env=self.environment, capture_output=True).returncode == 0
+
+    def client(self, user: str, password: str) -> Redis:
+        again = Retry(NoBackoff(), 0)
+        return Redis(port=self.port, username=user, password=password, decode_responses=True, retry=again)
+
+    def url(self, user: str, password: str) -> str:
+        return f"redis://{user}:{password}@127.0.0.1:{self.port}/0"
+
+    def end(self, signum: signal.Signals = signal.SIGTERM) -> None:
+        assert self.process is not None
+        self.process.send_signal(signum)
+        self.process.wait(30)
+
+
+@pytest.fixture(params=["valkey", "redis"])
+def pod(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pod]:
+    pod = Pod(tmp_path, request.param)
+    assert not pod.is_ready()
+    pod.start()
+    try:
+        eventually(pod.is_ready)
+        yield pod
+    finally:
+        pod.end(signal.SIGKILL)
+
+
+def test_it_keeps_what_the_store_promises(pod: Pod) -> None:
+    """docs/operations.md, "A store of your own", 1."""
+    with pod.client("admin", ADMIN) as admin:
+        settings: Any = admin.config_get()
+        wanted = {
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "no-appendfsync-on-rewrite": "no",
+            "maxmemory-policy": "noeviction",
+            "maxmemory": str(512 << 20),
+        }
+        assert {name: settings[name] for name in wanted} == wanted
+        admin.set("kept", "1")
+    pod.end(signal.SIGKILL)
+    pod.start()
+    eventually(pod.is_ready)
+    with pod.client("admin", ADMIN) as admin:
+        assert admin.get("kept") == "1"
+
+
+def test_who_may_do_what(pod: Pod) -> None:
+    with (
+        pytest.raises((AuthenticationError, ResponseError)),
+        Redis(port=pod.port, retry=Retry(NoBackoff(), 0)) as nobody,
+    ):
+        nobody.ping()
+    with pytest.raises(RedisError), pod.client("edge", "wrong") as stranger:
+        stranger.ping()
+    with pod.client("probe", "whatever") as probe:
+        assert probe.ping()
+        with pytest.raises(NoPermissionError):
+            probe.get("ps:{main}:x")
+    with pod.client("edge", EDGE) as edge:
+        assert edge.get("ps:{main}:x") is None
+        for command in (("CONFIG", "GET", "*"), ("FLUSHALL",), ("GET", "others")):
+            with pytest.raises(NoPermissionError):
+                edge.execute_command(*command)
+    assert pod.users.stat().st_mode & 0o777 == 0o600
+
+
+def test_edges_and_the_test_need_no_more_than_the_edges_user_may(pod: Pod, tmp_path: Path) -> None:
+    """Once an administrator has set the store up, as the operator does."""
+    folder = tmp_path / "shell"
+    folder.mkdir()
+    Shell(folder).run("store", "init", REDIS_URL=pod.url("admin", ADMIN))
+    with running(Shell(folder, {"REDIS_URL": pod.url("edge", EDGE)})) as up:
+        script = CHART / "files" / "scripts" / "exchange.py"
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "REDIS_URL": pod.url("edge", EDGE),
+            **places(up),
+        }
+        command = [sys.executable, str(script)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done
+    assert done.stdout.count(": sent and received") == 4
+
+
+@pytest.mark.parametrize("password", ["", "two words", "quoted'", "#" + "a" * 64])
+def test_a_password_that_no_url_can_have_is_told(tmp_path: Path, password: str) -> None:
+    """One of a Secret of the user's own, which the schema does not see."""
+    pod = Pod(tmp_path, "redis")
+    pod.environment["EDGE_PASSWORD"] = password
+    pod.start()
+    assert pod.process is not None
+    assert pod.process.wait(30) == 2
+    assert (
+        tmp_path / "said"
+    ).read_text().strip() == "passwords have letters, digits and _.~- only, and are not empty"
+
+
+def test_settings_of_the_users_own_are_over_the_charts() -> None:
+    config = nested("redis.config", {"maxclients": 50, "hz": 20})
+    text = render(config)[f"ConfigMap/{NAME}-redis"]["data"]["redis.conf"]
+    assert {"maxclients 50", "hz 20", "appendfsync always"} <= set(text.splitlines())

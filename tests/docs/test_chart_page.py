@@ -1,0 +1,87 @@
+"""docs/chart.md: its commands were run, its files are those of docs/examples/chart, its alerts' pages are there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.chart.chart import render
+from tests.kubernetes.cluster import DEFINITIONS, Cluster
+from tests.kubernetes.namespaces import remove_namespace
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "chart.md").read_text()
+EXAMPLES = ROOT / "docs" / "examples" / "chart"
+FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+NAMESPACE = "queues"
+
+
+def sections() -> dict[str, str]:
+    """Text by heading."""
+    _, *parts = re.split(r"^## ", PAGE, flags=re.MULTILINE)
+    return {heading: text for heading, _, text in (part.partition("\n") for part in parts)}
+
+
+def commands(section: str) -> list[list[str]]:
+    lines = [line for _, block in FENCE.findall(section) for line in block.splitlines()]
+    return [shlex.split(line.removeprefix("$ ")) for line in lines if line.startswith("$ ")]
+
+
+@pytest.fixture
+def queues(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cluster]:
+    """The page's namespace, which it makes; run where the page says."""
+    monkeypatch.chdir(ROOT)
+    yield cluster
+    cluster.helm("uninstall", "penstock", "--namespace", NAMESPACE, "--no-hooks", "--ignore-not-found")
+    remove_namespace(cluster, NAMESPACE)
+    for path in DEFINITIONS.glob("*.yaml"):
+        cluster.kubectl("delete", "--ignore-not-found", "--filename", str(path))
+
+
+def run(cluster: Cluster, command: list[str], authority: Path) -> None:
+    """What only a node can do is left out: the test's pod, the Job before an uninstall."""
+    program, *words = [
+        word.replace("ca.crt", f"ca.crt={authority}") if word == "--from-file=ca.crt" else word
+        for word in command
+    ]
+    if words[0] == "test":
+        return
+    if words[0] == "uninstall":
+        words.append("--no-hooks")
+    {"helm": cluster.helm, "kubectl": cluster.kubectl}[program](*words)
+
+
+@pytest.mark.parametrize("names", [("Install", "Upgrade", "Uninstall"), ("The store",), ("Install", "TLS")])
+def test_its_commands_were_run(queues: Cluster, names: tuple[str, ...], tmp_path: Path) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_text("an authority")
+    told = [command for name in names for command in commands(sections()[name])]
+    assert len(told) >= 3
+    for command in told:
+        run(queues, command, authority)
+
+
+def test_its_files_are_the_examples() -> None:
+    blocks = [block for _, block in FENCE.findall(PAGE) if block.startswith("# docs/examples/chart/")]
+    assert len(blocks) == 3
+    for block in blocks:
+        name, _, text = block.partition("\n")
+        example = ROOT / name.removeprefix("# ")
+        assert yaml.safe_load(text) == yaml.safe_load(example.read_text())
+
+
+def test_whatever_values_it_shows_can_be_installed() -> None:
+    shown = [yaml.safe_load(block) for kind, block in FENCE.findall(PAGE) if kind == "yaml"]
+    assert len(shown) == 4
+    for values in shown:
+        assert render(values).of("Deployment")
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_each_example_can_be_installed(example: Path) -> None:
+    assert render(yaml.safe_load(example.read_text())).of("Deployment")

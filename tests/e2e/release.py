@@ -1,0 +1,90 @@
+"""A release of the chart on a cluster with nodes, with the images that tests were given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.e2e.images import Images
+from tests.e2e.steps import step
+from tests.kubernetes.cluster import CHART, Cluster, Document
+
+NAME = "demo"
+FULL = f"{NAME}-penstock"
+TIMEOUT = "180s"
+EDGES = ("tmq", "pubsub", "rqp", "ring")
+
+
+class Release:
+    def __init__(self, cluster: Cluster, namespace: str, images: Images) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.images = images
+
+    def values(self, tag: str = "", replicas: int = 2) -> dict[str, Any]:
+        def image(target: str) -> dict[str, str]:
+            return {"repository": self.images.repository(target), "tag": tag or self.images.tag}
+
+        name, _, redis_tag = self.images.redis.rpartition(":")
+        return {
+            "edgeDefaults": {"image": image("edge"), "replicas": replicas},
+            "operator": {"image": image("operator")},
+            "redis": {
+                "image": {"registry": "", "repository": name, "tag": redis_tag},
+                "persistence": {"size": "1Gi"},
+            },
+        }
+
+    def install(self, verb: str = "install", **settings: Any) -> None:
+        """Returns once every pod is ready. Raises CommandFailed."""
+        with step(f"helm {verb}, every pod ready"):
+            self._helm(verb, {**self.values(), **settings})
+
+    def upgrade(self, tag: str, replicas: int) -> None:
+        with step("helm upgrade, every pod ready"):
+            self._helm("upgrade", self.values(tag, replicas))
+
+    def _helm(self, verb: str, values: Mapping[str, Any]) -> None:
+        words = (verb, NAME, str(CHART), "--values", "-", "--wait", "--timeout", TIMEOUT, *self._here)
+        self.cluster.helm(*words, given=json.dumps(values))
+
+    def test(self) -> str:
+        """What the pod of `helm test` logs. Raises CommandFailed."""
+        with step("helm test"):
+            return self.cluster.helm("test", NAME, "--logs", "--timeout", TIMEOUT, *self._here)
+
+    def uninstall(self) -> None:
+        with step("helm uninstall, every pod gone"):
+            self.cluster.helm("uninstall", NAME, "--wait", "--timeout", TIMEOUT, *self._here)
+
+    @property
+    def _here(self) -> tuple[str, str]:
+        return "--namespace", self.namespace
+
+    # what one does in its namespace
+
+    def apply(self, *documents: Document) -> None:
+        self.cluster.apply(documents, *self._here)
+
+    def kubectl(self, *words: str) -> str:
+        return self.cluster.kubectl(*self._here, *words)
+
+    def wait_ready(self, kinds: str, *names: str) -> None:
+        named = names or ("--all",)
+        self.kubectl("wait", "--for=condition=Ready", kinds, *named, "--timeout=60s")
+
+    def penstock(self, *words: str) -> str:
+        """What the command prints in a pod of an edge, with that pod's rights on the store."""
+        return self.kubectl("exec", f"deployment/{FULL}-tmq", "--", "penstock", *words).removesuffix("\n")
+
+    def pods(self, component: str = "") -> list[dict[str, Any]]:
+        """Those that are not going."""
+        found = self.cluster.items("pods", self.namespace)
+        mine = [each for each in found if not each["metadata"].get("deletionTimestamp")]
+        return [each for each in mine if each["metadata"]["name"].startswith(f"{FULL}-{component}")]
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    conditions: Sequence[Mapping[str, str]] = pod["status"].get("conditions", ())
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

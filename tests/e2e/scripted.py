@@ -1,0 +1,66 @@
+"""Programs of tests in pods of the edge image: whatever reaches Services may speak to them, on any cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.pods import IDLE, pod
+from tests.e2e.release import FULL, Release
+from tests.servers import eventually
+
+SCRIPTS = Path(__file__).parent / "scripts"
+PLACES = {
+    "tmq": f"tmq={FULL}-tmq:6161",
+    "ring": f"ring={FULL}-ring:9000",
+    "pubsub": f"pubsub={FULL}-pubsub:7171",
+    "rqp": f"rqp={FULL}-rqp:11311",
+}
+END_S = 150.0
+BEGIN_S = 30.0
+
+
+def _pod(release: Release, name: str, *command: str) -> None:
+    scripts = {path.name: path.read_text("utf-8") for path in SCRIPTS.glob("*.py")}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "scripts"}, "data": scripts}
+    made = pod(name, release.images.of("edge"), command=command)
+    made["spec"]["restartPolicy"] = "Never"
+    made["spec"]["volumes"].append({"name": "scripts", "configMap": {"name": "scripts"}})
+    made["spec"]["containers"][0]["volumeMounts"].append({"name": "scripts", "mountPath": "/scripts"})
+    release.apply(config, made)
+
+
+def run_script(release: Release, script: str, *words: str) -> str:
+    """What it prints. Raises CommandFailed."""
+    _pod(release, "client", *IDLE)
+    release.wait_ready("pod", "client")
+    try:
+        return release.kubectl("exec", "client", "--", "python", f"/scripts/{script}", *words)
+    finally:
+        release.kubectl("delete", "pod", "client", "--grace-period=1")
+
+
+@contextmanager
+def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
+    """Writers by these edges and readers go on within it; afterwards what they tell stands in what was given."""
+    found: dict[str, Any] = {}
+    before = _added(release, queue)
+    _pod(release, "load", "python", "/scripts/load.py", queue, *(PLACES[edge] for edge in edges))
+    try:
+        release.wait_ready("pod", "load")
+        eventually(lambda: _added(release, queue) > before + 100, BEGIN_S)
+        yield found
+        release.kubectl("exec", "load", "--", "touch", "/tmp/stop")
+        phase = "jsonpath={.status.phase}"
+        eventually(lambda: release.kubectl("get", "pod", "load", "-o", phase) != "Running", END_S)
+        found.update(json.loads(release.kubectl("logs", "load")))
+    finally:
+        release.kubectl("delete", "pod", "load", "--grace-period=1")
+
+
+def _added(release: Release, queue: str) -> int:
+    told = json.loads(release.penstock("queue", "show", queue, "--json"))
+    return int(told["stats"]["added"])

@@ -1,0 +1,202 @@
+"""Writers and readers that go on whatever happens, in a pod: what was acknowledged has to come out.
+
+    load.py QUEUE EDGE=HOST:PORT ...
+
+Each writer puts one numbered message at a time, and the same again until it is acknowledged: so it may come out twice,
+and never not at all. When the file STOP is there writers end, readers take what is left, and one line of JSON tells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from protos import pubsub, ring, tmq
+
+STOP = "/tmp/stop"
+ANSWER_S = 10.0  # for an answer; then the connection is given up
+AGAIN_S = 0.1
+DRAIN_S = 90.0
+PACE_S = 0.005  # between two messages of a writer: bounded, some hundreds a second in all
+READERS = 2
+DIALECT = tmq.Dialect.DOCUMENT
+
+Put = Callable[[bytes], bool]
+
+
+class Line:
+    def __init__(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port), ANSWER_S)
+        self._stream = self._socket.makefile("rb")
+
+    def ask(self, request: bytes, size: int) -> bytes:
+        self._socket.sendall(request)
+        return self.read(size)
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        if len(data) < size:
+            raise OSError("it closed the connection")
+        return data
+
+    def line(self, request: bytes) -> bytes:
+        self._socket.sendall(request)
+        data = self._stream.readline()
+        if not data.endswith(b"\n"):
+            raise OSError("it closed the connection")
+        return data
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def by_tmq(line: Line, queue: str) -> Put:
+    mqid = opened(line, queue)
+
+    def put(body: bytes) -> bool:
+        answer = line.ask(tmq.encode_enq(mqid, body), tmq.reply_bytes(DIALECT, tmq.Operation.ENQ))
+        return tmq.parse_status(DIALECT, tmq.Operation.ENQ, answer)
+
+    return put
+
+
+def by_ring(line: Line, queue: str) -> Put:
+    name = queue.encode()
+    echo = ring.echo_of(b"load", name)
+
+    def put(body: bytes) -> bool:
+        request = ring.encode_request(ring.Push(echo, name, [ring.encode_record(body)]))
+        head = ring.parse_reply(line.ask(request, ring.HEAD_BYTES))
+        line.read(head.size)
+        return head.operation is ring.Operation.OK
+
+    return put
+
+
+def by_pubsub(line: Line, queue: str) -> Put:
+    return lambda body: line.line(pubsub.encode_send(queue.encode(), body)).strip() == b"OK"
+
+
+def opened(line: Line, queue: str) -> bytes:
+    mqid = tmq.parse_mqid(line.ask(tmq.encode_open(queue.encode()), tmq.MQID_BYTES))
+    if mqid is None:
+        raise OSError("the queue cannot be opened")
+    return mqid
+
+
+@dataclass
+class Told:
+    """What the last line says."""
+
+    acked: Counter[str] = field(default_factory=Counter)  # by edge
+    bodies: set[bytes] = field(default_factory=set)  # acknowledged
+    seen: Counter[bytes] = field(default_factory=Counter)
+    breaks: Counter[str] = field(default_factory=Counter)
+    longest_gap_s: dict[str, float] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def line(self) -> str:
+        missing = self.bodies - self.seen.keys()
+        return json.dumps(
+            {
+                "acked": self.acked,
+                "seen": len(self.seen),
+                "twice": sum(number > 1 for number in self.seen.values()),
+                "missing": sorted(body.decode() for body in missing)[:10],
+                "missing_count": len(missing),
+                "breaks": self.breaks,
+                "longest_gap_s": self.longest_gap_s,
+            }
+        )
+
+
+def write(edge: str, place: tuple[str, int], queue: str, way: Any, told: Told) -> None:
+    number, last = 0, time.monotonic()
+    line: Line | None = None
+    while not os.path.exists(STOP):
+        body = f"{edge} {number:08}".encode()
+        try:
+            if line is None:
+                line = Line(*place)
+                put = way(line, queue)
+            done = put(body)
+        except (OSError, ValueError):
+            told.breaks[edge] += 1
+            if line is not None:
+                line.close()
+            line, done = None, False
+        now = time.monotonic()
+        told.longest_gap_s[edge] = round(max(told.longest_gap_s.get(edge, 0.0), now - last), 2)
+        if done:
+            with told.lock:
+                told.bodies.add(body)
+            told.acked[edge] += 1
+            number, last = number + 1, now
+        time.sleep(PACE_S if done else AGAIN_S)
+
+
+def read(place: tuple[str, int], queue: str, told: Told, is_over: Callable[[], bool]) -> None:
+    line: Line | None = None
+    while not is_over():
+        try:
+            if line is None:
+                line = Line(*place)
+                mqid = opened(line, queue)
+            answer = line.ask(tmq.encode_dnq(mqid), tmq.reply_bytes(DIALECT, tmq.Operation.DNQ))
+            length = tmq.parse_length(answer)
+            body = None if length is None else line.read(length)
+        except (OSError, ValueError):
+            told.breaks["reader"] += 1
+            if line is not None:
+                line.close()
+            line, body = None, None
+        if body is None:
+            time.sleep(AGAIN_S)
+        else:
+            with told.lock:
+                told.seen[body] += 1
+
+
+WAYS = {"tmq": by_tmq, "ring": by_ring, "pubsub": by_pubsub}
+
+
+def main(queue: str, *edges: str) -> None:
+    places = {}
+    for edge in edges:
+        name, _, where = edge.partition("=")
+        host, _, port = where.partition(":")
+        places[name] = (host, int(port))
+    told = Told()
+    end: list[float] = []
+
+    def is_over() -> bool:
+        with told.lock:
+            return bool(end) and (time.monotonic() > end[0] or told.bodies <= told.seen.keys())
+
+    writers = [
+        threading.Thread(target=write, args=(name, place, queue, WAYS[name], told))
+        for name, place in places.items()
+    ]
+    readers = [
+        threading.Thread(target=read, args=(places["tmq"], queue, told, is_over)) for _ in range(READERS)
+    ]
+    for thread in (*writers, *readers):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    end.append(time.monotonic() + DRAIN_S)
+    for thread in readers:
+        thread.join()
+    print(told.line(), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,84 @@
+"""skaffold.yaml names what there is: targets of the Dockerfile, values of the chart, Services that it makes.
+
+Skaffold itself is not run: it wants an engine of Docker's. That its file is read, its own `skaffold diagnose` says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from tools.images.build import ROOT, targets
+from tools.kubernetes.programs import find
+
+CONFIG: dict[str, Any] = yaml.safe_load((ROOT / "skaffold.yaml").read_text())
+IMAGES = {artifact["image"]: artifact for artifact in CONFIG["build"]["artifacts"]}
+(RELEASE,) = CONFIG["deploy"]["helm"]["releases"]
+PROFILES = {profile["name"]: profile for profile in CONFIG["profiles"]}
+IMAGE_VARIABLES = re.compile(r"{{\.IMAGE_(REPO|TAG)_(\w+)}}")
+
+
+def values_of(profile: str) -> dict[str, str]:
+    """What helm is told, as Skaffold would fill it in; raises on a patch that is not for the release's values."""
+    told = {name: IMAGE_VARIABLES.sub(_filled, text) for name, text in RELEASE["setValueTemplates"].items()}
+    for patch in PROFILES[profile]["patches"] if profile else ():
+        assert (patch["op"], patch["path"]) == ("add", "/deploy/helm/releases/0/setValues")
+        told |= {name: json.dumps(value).strip('"') for name, value in patch["value"].items()}
+    return told
+
+
+def _filled(found: re.Match[str]) -> str:
+    image = found[2].replace("_", "-")
+    assert image in IMAGES
+    return image if found[1] == "REPO" else "built"
+
+
+def rendered(profile: str) -> list[dict[str, Any]]:
+    """What the chart makes of it; its schema refuses values that it does not know."""
+    told = [word for name, value in values_of(profile).items() for word in ("--set", f"{name}={value}")]
+    command = [find("helm"), "template", RELEASE["name"], str(ROOT / RELEASE["chartPath"]), *told]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def test_every_image_is_a_target_of_the_dockerfile() -> None:
+    built = {name: artifact["docker"] for name, artifact in IMAGES.items()}
+    assert built == {
+        f"penstock-{target}": {"dockerfile": "Dockerfile", "target": target} for target in targets()
+    }
+    assert all((ROOT / artifact["context"]).samefile(ROOT) for artifact in IMAGES.values())
+
+
+@pytest.mark.parametrize("profile", ["", *PROFILES])
+def test_the_pods_of_every_profile_run_what_was_built(profile: str) -> None:
+    text = json.dumps(rendered(profile))
+    used = set(re.findall(r'"image": "(penstock-[^"]*)"', text))
+    assert used == {f"{name}:built" for name in IMAGES}
+
+
+def test_the_ports_that_are_forwarded_are_those_of_services() -> None:
+    services = {
+        (document["metadata"]["name"], port["port"])
+        for document in rendered("dev")
+        if document["kind"] == "Service"
+        for port in document["spec"]["ports"]
+    }
+    forwarded = PROFILES["dev"]["portForward"]
+    assert {(each["resourceName"], each["port"]) for each in forwarded} <= services
+    assert {each["namespace"] for each in forwarded} == {RELEASE["namespace"]}
+
+
+def test_minimal_is_one_pod_of_each() -> None:
+    workloads = [each for each in rendered("minimal") if each["kind"] in ("Deployment", "StatefulSet")]
+    assert sorted(each["metadata"]["name"] for each in workloads) == [
+        "penstock-operator",
+        "penstock-redis",
+        "penstock-tmq",
+    ]
+    assert {each["spec"]["replicas"] for each in workloads} == {1}
