@@ -49,14 +49,19 @@ async def test_an_older_version_than_allowed_does_not_get_in(authority: Authorit
 
 async def test_a_client_certificate_names_the_peer(authority: Authority) -> None:
     async with Server(tls=authority.mutual()) as server:
-        for context, name in (
-            (authority.client("agent.example.org", common_name="agent 7"), "agent 7"),
-            (authority.client("agent.example.org"), "agent.example.org"),
+        for context, name, names in (
+            (
+                authority.client("agent.example.org", common_name="agent 7"),
+                "agent 7",
+                {"agent 7", "agent.example.org"},
+            ),
+            (authority.client("agent.example.org"), "agent.example.org", {"agent.example.org"}),
         ):
             client = await server.client(ssl=context)
             client.send(frame(b"E", b"hello"))
             assert await client.answer() == b"hello"
-            assert server.sessions[-1].wire.peer.certificate == name
+            peer = server.sessions[-1].wire.peer
+            assert (peer.certificate, peer.names) == (name, names)
 
 
 async def test_without_a_certificate_or_with_a_strangers_nobody_gets_in(

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from services.kit.layers import SettingsError
 from services.kit.tls import ClientTls, TlsFilter, TlsSettings, client_context, server_context
@@ -96,3 +103,48 @@ def test_who_calls_does_not_care_either(authority: Authority, step: int) -> None
     sealed = called.encrypt(b"hello ") + called.encrypt(b"world") + called.goodbye()
     plain = b"".join(caller.decrypt(sealed[start : start + step]) for start in range(0, len(sealed), step))
     assert (plain, caller.ended, caller.fault) == (b"hello world", True, None)
+
+
+@pytest.fixture
+def depot(tmp_path: Path) -> dict[str, Path]:
+    """A client's files; it vouches for itself. Its certificate has names of all kinds."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "depot 7")])
+    names = [
+        x509.DNSName("depot.example.org"),
+        x509.DNSName("*.example.org"),
+        x509.UniformResourceIdentifier("spiffe://example.org/depot"),
+        x509.IPAddress(IPv4Address("10.0.0.7")),
+        x509.RFC822Name("depot@example.org"),
+    ]
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+    made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    files = {"certificate": tmp_path / "depot.pem", "key": tmp_path / "depot.key"}
+    files["certificate"].write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    files["key"].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
+def test_the_names_in_a_certificate_are_its_common_name_and_dns_names_and_uris(
+    authority: Authority, depot: dict[str, Path]
+) -> None:
+    """docs/operations.md, Who may use a queue: as they stand there, a wildcard is a name like others."""
+    called = TlsFilter(server_context(TlsSettings(**authority.listener(client_ca=depot["certificate"]))))
+    caller = TlsFilter(client_context(ClientTls(**authority.dialler(**depot))), "localhost")
+    sent = caller.greeting()
+    while sent:
+        called.decrypt(sent)
+        caller.decrypt(called.output())
+        sent = caller.output()
+    assert called.established
+    assert called.subject == "depot 7"
+    assert called.names == {
+        "depot 7",
+        "depot.example.org",
+        "*.example.org",
+        "spiffe://example.org/depot",
+    }
+    assert caller.names == {"localhost"}

@@ -279,3 +279,19 @@ def test_the_next_predecessor_begins_anew() -> None:  # 2.6
     assert node.tail.name is None
     assert node.tail.deadline() is None
     assert started().tail.name is None
+
+
+def test_who_comes_to_the_list_is_told_while_it_wants_a_predecessor() -> None:  # 3.4
+    """What an OPEN of that moment would say, and nothing of the times of others changes."""
+    assert new().announcement() is None  # the store cannot be used yet
+    node = tried()
+    due = node.deadline()
+    assert node.announcement() == OPEN_ME.beacon
+    assert (node.deadline(), node.take_actions()) == (due, [])
+    node.heard(1, 1.0)
+    assert node.announcement() is None
+    hear(node, Leader(HIGH))
+    node.inbound_lost(1, "closed", 10.0)
+    assert node.announcement() == Open(GROUP, HIGH, ME, SERVICE)
+    node.store_away("refused", 11.0)
+    assert node.announcement() is None
