@@ -39,8 +39,9 @@ lock: $(READY)   ## write the pinned, hashed requirement files anew
 system:          # what the tests need beside Python: Debian's Redis, a C compiler, `ip`
 	tools/system test
 
-crds: $(READY)   ## write the chart's CustomResourceDefinitions anew, after the models of documents were changed
+crds: $(READY)   ## write the chart's CustomResourceDefinitions and their tables of fields anew, after the models were changed
 	PYTHONPATH=operator $(PYTHON) -m penstock_operator.crds charts/penstock/files/crds
+	PYTHONPATH=operator $(PYTHON) -m penstock_operator.reference docs/kubernetes.md
 
 chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README's table of values, what edges may do in Redis
 	$(PYTHON) -m tools.chart_docs charts/penstock

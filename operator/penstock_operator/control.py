@@ -98,6 +98,7 @@ class Control:
             return
         if key.kind is Kind.QUEUE:
             self._add(self._claimants.put(key, None))
+            self.metrics.depth.remove_by_labels({"namespace": key.namespace, "name": key.name})
         if key.kind is Kind.REDRIVE:
             self._redrives.stop(resource)
         if key.kind in (Kind.PEER, Kind.SLICE):
@@ -160,6 +161,8 @@ class Control:
         if declared is None:
             return
         verdict = self._without_store() or await self._queues.look(declared)
+        if "depth" in verdict.counts:
+            self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
         await self.statuses.settle(self.mirror.get(resource.key) or resource, verdict)
 
     def _without_store(self) -> Verdict | None:

@@ -16,7 +16,8 @@ PAGES = sorted(
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 METRIC = re.compile(r"`penstock_([a-z_]+?)(?:_total)?(?:\{[^}]*\})?`")
-MADE = re.compile(r"(?:counter|gauge|histogram)\(\s*\"([a-z_]+)\"")
+MADE = re.compile(r"(?:[cC]ounter|[gG]auge|[hH]istogram)\(\s*\"(?:penstock_)?([a-z_]+)\"")
+MADE_IN = ("services", "operator")
 
 
 def anchors(page: Path) -> set[str]:
@@ -38,6 +39,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_metrics_that_are_told_are_there() -> None:
-    made = {name for path in (ROOT / "services").rglob("*.py") for name in MADE.findall(path.read_text())}
+    sources = [path for folder in MADE_IN for path in (ROOT / folder).rglob("*.py")]
+    made = {name for path in sources for name in MADE.findall(path.read_text())}
     for page in PAGES:
         assert set(METRIC.findall(page.read_text())) <= made, page.name
