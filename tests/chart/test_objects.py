@@ -23,7 +23,7 @@ def test_scaled_edges_say_no_replicas() -> None:
     scaled = render(nested("edges.tmq.autoscaling", keda))[f"ScaledObject/{NAME}-tmq"]["spec"]
     (trigger,) = scaled["triggers"]
     assert trigger["type"] == "prometheus"
-    assert trigger["metadata"]["query"] == 'sum(penstock_connections{edge="tmq",namespace="shop"})'
+    assert trigger["metadata"]["query"] == 'sum(penstock_operator_queue_depth{namespace="shop"})'
 
 
 def test_a_change_of_settings_or_passwords_restarts_pods_and_nothing_else_does() -> None:
