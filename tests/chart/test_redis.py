@@ -112,6 +112,24 @@ def test_it_keeps_what_the_store_promises(pod: Pod) -> None:
         assert admin.get("kept") == "1"
 
 
+def test_a_successor_waits_until_the_server_has_ended(pod: Pod) -> None:
+    """A pod that was deleted by force goes on for a while: of two servers on one folder one would lose messages."""
+    first, older = pod.process, pod.port
+    assert first is not None
+    pod.port = free_port()
+    pod.start()
+    said = pod.folder / "said"
+    eventually(lambda: "waits until it has ended" in said.read_text())
+    assert not pod.is_ready()
+    with Redis(port=older, username="admin", password=ADMIN, retry=Retry(NoBackoff(), 0)) as admin:
+        admin.set("late", "1")
+    first.kill()
+    first.wait(30)
+    eventually(pod.is_ready)
+    with pod.client("admin", ADMIN) as admin:
+        assert admin.get("late") == "1"
+
+
 def test_who_may_do_what(pod: Pod) -> None:
     with (
         pytest.raises((AuthenticationError, ResponseError)),

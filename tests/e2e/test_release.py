@@ -56,15 +56,14 @@ def test_every_pod_is_ready(release: Release) -> None:
 
 
 def test_queues_and_peers_become_ready(release: Release) -> None:
-    orders = queue(
-        "orders", bindings={"rqpMca": {"queueId": 7}, "rqpCast": {"key": 8}, "text": text("order")}
-    )
+    orders = queue("orders", bindings={"rqpMca": {"queueId": 7}, "text": text("order")})
+    asked = queue("asked", bindings={"rqpCast": {"key": 8}})
     loaded = queue("load", bindings={"text": {"subscribe": ["load"]}})
     with step("Queues and Peers Ready"):
-        release.apply(orders, loaded, queue("gone", deletionPolicy="Delete"), peer("far"))
+        release.apply(orders, asked, loaded, queue("gone", deletionPolicy="Delete"), peer("far"))
         release.wait_ready("queues,peers")
     release.kubectl("delete", "queue", "gone", "--timeout=20s")
-    assert {each["name"] for each in listed(release)} == {"orders", "load"}
+    assert {each["name"] for each in listed(release)} == {"orders", "asked", "load"}
 
 
 def text(tag: str) -> dict[str, Any]:
@@ -99,10 +98,10 @@ def test_another_release_sends_over_rqp(release: Release, cluster: Cluster, imag
         queue("by-cast", remote={"protocol": "rqp-cast", "key": 8, "peers": ["cast"]}),
     )
     there.wait_ready("queues,peers")
-    for name in ("by-mca", "by-cast"):
+    for name, goal in (("by-mca", "orders"), ("by-cast", "asked")):
         with step(f"a message over {name}"):
             there.penstock("put", name, name)
-            eventually(lambda: taken(release, "orders") == name, 120)  # noqa: B023
+            eventually(lambda: taken(release, goal) == name, 60)  # noqa: B023
     there.uninstall()
     cluster.kubectl("delete", "namespace", THERE, "--timeout=120s")
 

@@ -18,5 +18,13 @@ done
   echo "user edge $(cat "$files/edge.acl") >$EDGE_PASSWORD"
 } > "$users"
 unset ADMIN_PASSWORD EDGE_PASSWORD password
+data=${DATA:-/data}
+# A pod that was deleted by force may go on while its successor starts: of two servers on one folder, what the older one
+# acknowledges is lost. The lock is the server's for as long as it lives.
+exec 9> "$data/server.lock"
+if ! flock -n 9; then
+  echo "another server has $data: this one waits until it has ended" >&2
+  flock 9
+fi
 server=$(command -v valkey-server || command -v redis-server)
-exec "$server" "$files/redis.conf" --aclfile "$users" --dir "${DATA:-/data}" "$@"
+exec "$server" "$files/redis.conf" --aclfile "$users" --dir "$data" "$@"
