@@ -9,11 +9,13 @@ import sys
 import uvloop
 
 from penstock_operator import uninstall
+from penstock_operator.api import ApiError
 from penstock_operator.run import run
 from penstock_operator.settings import SettingsError, load
 from services.kit import layers, logs
 from services.kit.settings import LogSettings
 
+EXIT_FAILED = 1
 EXIT_UNUSABLE = 2
 
 
@@ -28,6 +30,9 @@ def main(words: list[str]) -> int:
         work = uninstall.run(told) if told.command == "uninstall" else run(settings)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(work)
+    except ApiError as error:
+        print(f"penstock: the API server refused: {error}", file=sys.stderr)
+        return EXIT_FAILED
     except (SettingsError, layers.SettingsError) as error:
         print(f"penstock: {error}", file=sys.stderr)
         return EXIT_UNUSABLE

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 
 from penstock_operator.api import Api, ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
@@ -43,6 +44,7 @@ class Control:
         self.metrics = metrics
         self.watched = settings.watched
         self.work = Work(self._look, self._failed)
+        self._listed: set[tuple[Kind, str]] = set()  # at least once
         self._claimants = Claimants()
         self._recorder = Recorder(api, metrics)
         self.statuses = Statuses(api, self._recorder, self.mirror, metrics)
@@ -53,18 +55,29 @@ class Control:
             self.statuses,
             Rqprc(api, settings.own_namespace, settings.rqprc_configmap),
             metrics,
-            own_store=settings.store,
-            watches=self._watches,
+            own=f"{settings.own_namespace}/{settings.store}",
+            knows=partial(self.knows, Kind.PEER),
+            knows_slices=partial(self._knows_all, Kind.SLICE),
             on_change=self._peers_changed,
         )
-        self._queues = Queues(store, self._claimants, lambda: self._peers.names, self._watches, self.work.add)
+        self._queues = Queues(
+            store, self._claimants, lambda: self._peers.names, partial(self.knows, Kind.QUEUE), self.work.add
+        )
         self._removing = Removing(store, settings.delete_timeout_s)
         self._redrives = Redrives(
             store, self.statuses, self.mirror, metrics, lambda key: self.work.add_after(key, AGAIN_S)
         )
 
-    def _watches(self, namespace: str) -> bool:
-        return not self.watched or namespace in self.watched
+    def knows(self, kind: Kind, namespace: str) -> bool:
+        """Whether all of that kind there are known: before that, nobody's absence means anything."""
+        return (kind, namespace) in self._listed or (kind, "") in self._listed
+
+    @property
+    def knows_something(self) -> bool:
+        return bool(self._listed)
+
+    def _knows_all(self, kind: Kind) -> bool:
+        return all(self.knows(kind, namespace) for namespace in self.watched or ("",))
 
     async def run(self) -> None:
         """Until it is cancelled. `first` list must be there: a Queue that is not known yet may be the oldest."""
@@ -87,6 +100,10 @@ class Control:
             self._claim(known)
         self.work.add(_work_of(resource.key))
 
+    def is_known(self, resource: Resource) -> bool:
+        known = self.mirror.get(resource.key)
+        return known is not None and known.uid == resource.uid
+
     def seen(self, resource: Resource) -> None:
         """Nothing of it that matters is another, but its status may be."""
         self.mirror.is_there(resource)
@@ -106,9 +123,10 @@ class Control:
         self.work.forget(key) if _work_of(key) == key else None
         self.statuses.forget(key)
 
-    def listed(self, kinds: tuple[Kind, ...], found: list[Resource], since: float) -> None:
-        """These are all there are."""
-        for lost in self.mirror.is_all(kinds, found, since):
+    def listed(self, kind: Kind, namespace: str, found: list[Resource], since: float) -> None:
+        """These are all there are in the namespace, '' = in all of them."""
+        self._listed.add((kind, namespace))
+        for lost in self.mirror.is_all(kind, namespace, found, since):
             self.gone(lost)
         for resource in found:
             known = self.mirror.get(resource.key)
@@ -163,7 +181,9 @@ class Control:
         verdict = self._without_store() or await self._queues.look(declared)
         if "depth" in verdict.counts:
             self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
-        await self.statuses.settle(self.mirror.get(resource.key) or resource, verdict)
+        newest = self.mirror.get(resource.key)
+        if newest is not None and (newest.uid, newest.generation) == (resource.uid, resource.generation):
+            await self.statuses.settle(newest, verdict)  # else it is looked at again, as another one
 
     def _without_store(self) -> Verdict | None:
         trouble = self.store_watch.trouble

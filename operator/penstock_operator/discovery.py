@@ -63,12 +63,21 @@ def _addresses(each: Resource, port: int) -> Iterable[str]:
 
 
 def discovered_peers(found: Iterable[Found], own_store: str) -> dict[str, PeerSpec]:
-    """Edges of other stores, and the nodes of our own ring; as many addresses as a peer may have."""
-    return {
-        each.name: PeerSpec(protocol=each.protocol, addresses=each.addresses[:MAX_ADDRESSES])
-        for each in found
-        if each.store != own_store or each.protocol is PeerProtocol.RING
-    }
+    """Edges of other stores, and the nodes of our own ring; as many addresses as a peer may have, of those it can."""
+    peers = {}
+    for each in found:
+        if each.store != own_store or each.protocol is PeerProtocol.RING:
+            there = _for(each.protocol, each.addresses)[:MAX_ADDRESSES]
+            if there:
+                peers[each.name] = PeerSpec(protocol=each.protocol, addresses=there)
+    return peers
+
+
+def _for(protocol: PeerProtocol, addresses: tuple[str, ...]) -> tuple[str, ...]:
+    """RQP/cast has room for IPv4 addresses only (rqp_cast.md 1.2)."""
+    if protocol is not PeerProtocol.CAST:
+        return addresses
+    return tuple(address for address in addresses if not address.startswith("["))
 
 
 def rqprc(found: Iterable[Found], own_store: str, peers: Iterable[PeerSpec]) -> str:
@@ -80,7 +89,5 @@ def rqprc(found: Iterable[Found], own_store: str, peers: Iterable[PeerSpec]) -> 
         each.addresses for each in found if each.store == own_store and each.protocol is PeerProtocol.CAST
     )
     theirs = (peer.addresses for peer in peers if peer.protocol == PeerProtocol.CAST)
-    lines = dict.fromkeys(
-        address for group in (*ours, *theirs) for address in group if not address.startswith("[")
-    )
+    lines = dict.fromkeys(address for group in (*ours, *theirs) for address in _for(PeerProtocol.CAST, group))
     return "".join(f"{line}\n" for line in lines)

@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 FINALIZER = f"{GROUP}/store"
 OURS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
-DELETE_AGAIN_S = 3.0
+DELETE_AGAIN_S = 1.0  # twice as long each time
+LONGEST_PAUSE_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
 
 
@@ -50,7 +51,7 @@ def tame_logs() -> None:
     def bare(record: logging.LogRecord) -> bool:
         for name in ("settings", "k8s_skip"):
             vars(record).pop(name, None)
-        return True
+        return "failed temporarily" not in record.getMessage()  # the store is away: the log says so once
 
     objects = logging.getLogger("kopf.objects")
     objects.setLevel(logging.WARNING)
@@ -87,7 +88,14 @@ def _watch(control: Control, kind: Kind, registry: kopf.OperatorRegistry) -> Non
 
     async def happened(event: kopf.RawEvent, **_: Any) -> None:
         resource = Resource.read(kind, event["object"])
-        control.gone(resource) if event["type"] == "DELETED" else control.seen(resource)
+        if event["type"] == "DELETED":
+            control.gone(resource)
+        elif control.is_known(resource):
+            control.seen(resource)
+        else:
+            control.heard(
+                resource
+            )  # also a copy with the annotations of another: that is no creation to kopf
 
     kopf.on.create(*where, registry=registry, id="declared")(changed)
     kopf.on.update(*where, registry=registry, field="spec", id="changed")(changed)
@@ -109,11 +117,12 @@ def _see_off(control: Control, registry: kopf.OperatorRegistry) -> None:
     def is_ours_to_remove(spec: kopf.Spec, **_: Any) -> bool:
         return is_removed_with_its_resource(dict(spec))
 
-    async def leaving(body: kopf.Body, **_: Any) -> None:
+    async def leaving(body: kopf.Body, retry: int, **_: Any) -> None:
         try:
             await control.remove(Resource.read(Kind.QUEUE, body))
         except StoreError as error:
-            raise kopf.TemporaryError(str(error), delay=DELETE_AGAIN_S) from error
+            delay = min(DELETE_AGAIN_S * 2**retry, LONGEST_PAUSE_S)
+            raise kopf.TemporaryError(str(error), delay=delay) from error
 
     kopf.on.delete(GROUP, VERSION, Kind.QUEUE.value, registry=registry, id="leaving", when=is_ours_to_remove)(
         leaving

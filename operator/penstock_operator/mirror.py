@@ -44,16 +44,19 @@ class Mirror:
             del self._known[resource.key]
             self._told.pop(resource.key, None)
 
-    def is_all(self, kinds: Iterable[Kind], found: Iterable[Resource], since: float) -> list[Resource]:
-        """A list that began at `since` of the clock holds all of these kinds; what it shows to be gone."""
+    def is_all(self, kind: Kind, namespace: str, found: Iterable[Resource], since: float) -> list[Resource]:
+        """A list that began at `since` of the clock holds all there are in the namespace, '' = all namespaces.
+
+        Returns what it shows to be gone.
+        """
         listed = {resource.key: resource for resource in found}
         for resource in listed.values():
             self.is_there(resource)
-        wanted = frozenset(kinds)
         lost = [
             resource
             for key, resource in self._known.items()
-            if key.kind in wanted and key not in listed and self._told[key] < since
+            if key.kind is kind and namespace in ("", key.namespace) and key not in listed
+            if self._told[key] < since
         ]
         for resource in lost:
             self.is_gone(resource)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from penstock_operator.api import ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
 from penstock_operator.declared import owner_of, owning_key, read_peer
 from penstock_operator.discovery import discovered_peers, found_in, rqprc
@@ -37,7 +38,11 @@ class Wanted:
 
 
 class Peers:
-    """`on_change` is called when the names of the peers in the store are others."""
+    """`on_change` is called when the names of the peers in the store are others.
+
+    own: namespace and name of our release. knows, knows_slices: whether all resources of a namespace, and all slices,
+    are known: nothing of others is taken for gone.
+    """
 
     def __init__(
         self,
@@ -47,8 +52,9 @@ class Peers:
         rqprc: Rqprc,
         metrics: Metrics,
         *,
-        own_store: str,
-        watches: Callable[[str], bool],
+        own: str,
+        knows: Callable[[str], bool],
+        knows_slices: Callable[[], bool],
         on_change: Callable[[], None],
     ) -> None:
         self.names: frozenset[str] = frozenset()
@@ -57,8 +63,10 @@ class Peers:
         self._statuses = statuses
         self._rqprc = rqprc
         self._metrics = metrics
-        self._own_store = own_store
-        self._watches = watches
+        self._own_store = own.partition("/")[2]
+        self._discoverer = f"{DISCOVERED} {own}"
+        self._knows = knows
+        self._knows_slices = knows_slices
         self._on_change = on_change
 
     async def look(self) -> None:
@@ -67,12 +75,23 @@ class Peers:
         verdicts, wanted = declared_peers(self._mirror.of(Kind.PEER))
         specs = [one.spec for one in wanted.values()]
         for name, spec in discovered_peers(found, self._own_store).items():
-            wanted.setdefault(name, Wanted(spec, f"{DISCOVERED} {self._own_store}"))
+            wanted.setdefault(name, Wanted(spec, self._discoverer))
         trouble = await self._put_right(wanted)
-        for resource, verdict in verdicts:
-            told = trouble if trouble is not None and verdict.ready is Ready.YES else verdict
-            await self._statuses.settle(resource, told)
+        failed = [
+            await self._settle(resource, trouble if trouble and verdict.ready is Ready.YES else verdict)
+            for resource, verdict in verdicts
+        ]
         await self._rqprc.keep(rqprc(found, self._own_store, specs))
+        for error in filter(None, failed):
+            raise error
+
+    async def _settle(self, resource: Resource, verdict: Verdict) -> ApiError | None:
+        """One that cannot be told holds up no other."""
+        try:
+            await self._statuses.settle(resource, verdict)
+        except ApiError as error:
+            return error
+        return None
 
     async def _put_right(self, wanted: dict[str, Wanted]) -> Verdict | None:
         """What kept it from being done."""
@@ -91,7 +110,9 @@ class Peers:
 
     def _is_ours(self, owner: str) -> bool:
         key = owning_key(owner)
-        return owner == f"{DISCOVERED} {self._own_store}" or (key is not None and self._watches(key[0]))
+        if owner == self._discoverer:
+            return self._knows_slices()
+        return key is not None and self._knows(key[0])
 
     def _take(self, wanted: dict[str, Wanted], there: dict[str, str]) -> None:
         stay = {name for name, owner in there.items() if not self._is_ours(owner)}

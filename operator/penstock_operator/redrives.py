@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 
+from penstock_operator.api import ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict, condition
 from penstock_operator.declared import read
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.redrive_spec import RedriveDocument, RedriveSpec
-from penstock_operator.redriving import Progress, Redriving, progress_of
+from penstock_operator.redriving import Foreign, Progress, Redriving, Tell, progress_of
 from penstock_operator.resources import Key, Resource
 from penstock_operator.statuses import Statuses
 from services.store import Store, StoreError
-from services.store.errors import DomainMismatch, QueueUnknown
+from services.store.errors import DomainMismatch, MessageTooLarge, QueueUnknown
+
+log = logging.getLogger(__name__)
 
 TELL_S = 2.0  # between two writings of how far it is
+FOR_QUEUES_S = 60.0  # for queues that are not there yet when it begins
+ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign)
 ENDS = (Reason.COMPLETE, Reason.FAILED, Reason.INVALID)
 
 
@@ -46,6 +54,7 @@ class Redrives:
         self._metrics = metrics
         self._again = again
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by uid
+        self._errands: set[asyncio.Task[None]] = set()
 
     async def look(self, resource: Resource) -> None:
         """Begins it, or goes on with it, unless it is done or on its way. Raises ApiError."""
@@ -67,28 +76,66 @@ class Redrives:
         task = self._tasks.pop(resource.uid, None)
         if task is not None:
             task.cancel()
+        document, _ = read(resource, RedriveDocument)
+        if document is not None:
+            errand = asyncio.create_task(_forget(self._redriving(resource, document.spec)))
+            self._errands.add(errand)
+            errand.add_done_callback(self._errands.discard)
 
     async def close(self) -> None:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
+    def _redriving(self, resource: Resource, spec: RedriveSpec, tell: Tell | None = None) -> Redriving:
+        return Redriving(self._store, spec, resource.key.namespace, resource.uid, tell or _tell_nobody)
+
     async def _run(self, resource: Resource, spec: RedriveSpec) -> None:
         telling = _Telling(self._statuses, self._mirror, resource, self._metrics)
-        redriving = Redriving(self._store, spec, resource.uid, telling.progress)
+        redriving = self._redriving(resource, spec, telling.progress)
+        try:
+            if not await self._go(resource, spec, redriving, telling):
+                self._again(resource.key)
+        except ApiError as error:
+            fields = {"action": "redrive_untold", "object": str(resource.key)}
+            log.warning("%s goes on later: %s", resource.key, error, extra=fields)
+            self._again(resource.key)
+        except Exception:
+            log.exception("%s failed", resource.key, extra={"action": "redrive_fault"})
+            self._again(resource.key)
+        finally:
+            self._tasks.pop(resource.uid, None)
+
+    async def _go(
+        self, resource: Resource, spec: RedriveSpec, redriving: Redriving, telling: _Telling
+    ) -> bool:
+        """Whether it is over. The store counts until that has been told: whoever goes on knows by it."""
         try:
             progress = await redriving.go(progress_of(resource.status))
             await telling.verdict(_complete(progress, spec))
-        except (QueueUnknown, DomainMismatch) as error:
+        except ENDED_BY as error:
+            if isinstance(error, QueueUnknown) and _age_s(resource) < FOR_QUEUES_S:
+                await telling.verdict(_stopped(Reason.PENDING, error))  # applied together with it
+                return False
             await telling.verdict(_stopped(Reason.FAILED, error))
         except StoreError as error:
             await telling.verdict(_stopped(Reason.PENDING, error))
-            self._again(resource.key)
-        except Exception:
-            self._again(resource.key)
-            raise
-        finally:
-            self._tasks.pop(resource.uid, None)
+            return False
+        await _forget(redriving)
+        return True
+
+
+async def _tell_nobody(_: Progress) -> None:
+    return None
+
+
+async def _forget(redriving: Redriving) -> None:
+    with contextlib.suppress(StoreError):  # a number in a queue's hash stays
+        await redriving.forget()
+
+
+def _age_s(resource: Resource) -> float:
+    return (datetime.now(UTC) - datetime.fromisoformat(resource.created)).total_seconds()
 
 
 class _Telling:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from penstock_operator.declared import owning_key
 from penstock_operator.redrive_spec import RedriveSpec
 from services.store import DeadLetters, Filter, Queue, Store
 from services.store.dead import PAGE
-from services.store.errors import OutcomeUnknown
+from services.store.errors import MessageTooLarge, OutcomeUnknown, StoreError
 
 STEPS_PER_S = 4  # a redrive moves in steps of a quarter of a second, of one message at least
 BLOCKED_S = 2.0  # before the target is tried again that took nothing
@@ -53,26 +54,50 @@ def progress_of(status: Mapping[str, Any]) -> Progress | None:
 Tell = Callable[[Progress], Awaitable[None]]
 
 
+class Foreign(StoreError):
+    """the queue belongs to another namespace"""
+
+
 class Redriving:
-    def __init__(self, store: Store, spec: RedriveSpec, run: str, tell: Tell) -> None:
-        """run: under which the store counts. tell: is told of each step, and may wait."""
+    def __init__(self, store: Store, spec: RedriveSpec, namespace: str, run: str, tell: Tell) -> None:
+        """namespace: whose queues it may touch, and those of nobody's. run: under which the store counts.
+
+        tell: is told of each step, and may wait.
+        """
         self._store = store
+        self._namespace = namespace
         self._spec = spec
         self._run = run
         self._tell = tell
 
     async def go(self, before: Progress | None) -> Progress:
-        """From where it was to the end. Raises StoreError: nothing is lost by beginning again."""
-        source = await self._store.find(self._spec.source)
-        target = await self._store.find(self._spec.target) if self._spec.target else source
+        """From where it was to the end. Raises StoreError: nothing is lost by beginning again.
+
+        Raises Foreign for a queue of another namespace, MessageTooLarge for a message that the target never takes.
+        """
+        source = await self._queue(self._spec.source)
+        target = await self._queue(self._spec.target) if self._spec.target else source
         letters = DeadLetters(self._store.look_at(source.domain), source)
         progress = before or await self._begin(letters)
         await self._tell(progress)
         if self._spec.dry_run:
             return progress
         progress = await self._move(letters, target, progress)
-        await letters.forget_run(self._run)
         return replace(progress, remaining=0, waits_for="")
+
+    async def forget(self) -> None:
+        """The end was told, or nobody is left to be told: the store need not count any more. Raises StoreError."""
+        source = await self._store.find(self._spec.source)
+        await DeadLetters(self._store.look_at(source.domain), source).forget_run(self._run)
+
+    async def _queue(self, name: str) -> Queue:
+        queue = await self._store.find(name)
+        owner = owning_key(queue.owner)
+        if owner is not None and owner[0] != self._namespace:
+            raise Foreign(
+                f"queue {name!r} belongs to a Queue in namespace {owner[0]!r}: apply the Redrive there"
+            )
+        return queue
 
     async def _begin(self, letters: DeadLetters) -> Progress:
         began_ms = await self._store.now_ms()
@@ -103,6 +128,8 @@ class Redriving:
                 redriven = await letters.redrive(page, target, self._run)
                 done = redriven.moved + redriven.missing
                 waits_for = str(redriven.stopped or "")
+                if isinstance(redriven.stopped, MessageTooLarge):
+                    raise redriven.stopped
             except OutcomeUnknown:
                 done = len(page)  # whatever stayed is found by the next round
             moved = await letters.moved_by(self._run)

@@ -13,11 +13,12 @@ from penstock_operator.resources import Key
 from services.store.rqp_binding import split_claim
 
 EVERY_PEER = "*"
+NAME = "name "
 
 
 def wants(declared: DeclaredQueue) -> list[str]:
     """Its name first, then what it claims."""
-    return [f"name {declared.name}", *declared.claims]
+    return [f"{NAME}{declared.name}", *declared.claims]
 
 
 class Claimants:
@@ -26,6 +27,7 @@ class Claimants:
     def __init__(self) -> None:
         self._declared: dict[Key, DeclaredQueue] = {}
         self._by_want: defaultdict[str, set[Key]] = defaultdict(set)
+        self._by_place: defaultdict[str, set[Key]] = defaultdict(set)  # the same, whatever peer it leads to
 
     def get(self, key: Key) -> DeclaredQueue | None:
         return self._declared.get(key)
@@ -34,14 +36,14 @@ class Claimants:
         """It is this from now on, or gone; which others' cases that may change."""
         old = self._declared.pop(key, None)
         touched = self._sharing(old)
-        for want in _groups(old):
-            self._by_want[want].discard(key)
-            if not self._by_want[want]:
-                del self._by_want[want]
+        for want in _wants(old):
+            _discard(self._by_want, want, key)
+            _discard(self._by_place, _split(want)[0], key)
         if declared is not None:
             self._declared[key] = declared
-            for want in _groups(declared):
+            for want in _wants(declared):
                 self._by_want[want].add(key)
+                self._by_place[_split(want)[0]].add(key)
             touched |= self._sharing(declared)
         return self._circle(touched) - {key}
 
@@ -61,7 +63,15 @@ class Claimants:
         raise AssertionError("who asks is among them")
 
     def _sharing(self, declared: DeclaredQueue | None) -> set[Key]:
-        return {key for want in _groups(declared) for key in self._by_want.get(want, ())}
+        """Itself, if it is known, and whoever else wants one of these."""
+        return {key for want in _wants(declared) for key in self._wanting(want)}
+
+    def _wanting(self, want: str) -> set[Key]:
+        what, peer = _split(want)
+        if peer == EVERY_PEER:
+            return self._by_place.get(what, set())
+        found = self._by_want.get(want, set())
+        return found | self._by_want.get(f"{what} at {EVERY_PEER}", set()) if peer else found
 
     def _circle(self, keys: set[Key]) -> set[Key]:
         """They, whoever wants something that they want, whoever wants something that these want, and so on."""
@@ -72,12 +82,19 @@ class Claimants:
         return found
 
 
-def _groups(declared: DeclaredQueue | None) -> list[str]:
-    """Under what others find it: all that lead to one number are together, whatever peer they lead to."""
-    if declared is None:
-        return []
-    name, *claims = wants(declared)
-    return [name, *(split_claim(claim)[0] for claim in claims)]
+def _wants(declared: DeclaredQueue | None) -> list[str]:
+    return [] if declared is None else wants(declared)
+
+
+def _split(want: str) -> tuple[str, str]:
+    """A name has no peer, whatever it reads like."""
+    return (want, "") if want.startswith(NAME) else split_claim(want)
+
+
+def _discard(index: defaultdict[str, set[Key]], want: str, key: Key) -> None:
+    index[want].discard(key)
+    if not index[want]:
+        del index[want]
 
 
 def _taken_from(declared: DeclaredQueue, taken: dict[str, Key]) -> dict[str, Key]:

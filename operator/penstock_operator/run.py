@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 
-from penstock_operator.api import Api
+from penstock_operator.api import Api, ApiError
 from penstock_operator.control import Control
 from penstock_operator.handlers import log_in, watch
 from penstock_operator.metrics import Metrics
@@ -19,6 +19,8 @@ from services.store import Store
 log = logging.getLogger(__name__)
 
 CLOSE_S = 2.0
+REVIEW_VERSION = "authentication.k8s.io/v1"
+REVIEWS = f"/apis/{REVIEW_VERSION}/selfsubjectreviews"
 
 
 async def run(settings: OperatorSettings) -> None:
@@ -43,6 +45,17 @@ async def run(settings: OperatorSettings) -> None:
         for result in results:
             if isinstance(result, Exception):
                 raise result
+        if (error := await refused(api)) is not None:
+            raise error
+
+
+async def refused(api: Api) -> ApiError | None:
+    """Why the API server does not know us any more: then kopf has ended by itself, and that is a failure."""
+    try:
+        await api.call("POST", REVIEWS, {"apiVersion": REVIEW_VERSION, "kind": "SelfSubjectReview"})
+    except ApiError as error:
+        return error if error.status == 401 else None
+    return None
 
 
 async def _work(control: Control, sweep: Sweep) -> None:

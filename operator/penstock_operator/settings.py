@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from services.store.url import StoreUrl
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+NAMESPACE = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 ALL_NAMESPACES = "*"
 DEFAULT_STORE = "redis://127.0.0.1:6379/0"
 
@@ -52,6 +54,10 @@ class OperatorSettings(BaseSettings):
         names = [name.strip() for name in text.split(",") if name.strip()]
         if ALL_NAMESPACES in names and len(names) > 1:
             raise ValueError("write * for all namespaces, or name them: not both")
+        if bad := [name for name in names if name != ALL_NAMESPACES and not NAMESPACE.fullmatch(name)]:
+            raise ValueError(
+                f"{bad[0]!r} is no name of a namespace: write them in full, with commas between, or *"
+            )
         return ",".join(names)
 
     @property

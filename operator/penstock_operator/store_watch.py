@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from penstock_operator.metrics import Metrics
 from services.store import Store, StoreError
-from services.store.errors import NotInitialised, StoreUnavailable
+from services.store.errors import DatasetLost, NotInitialised, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,7 @@ class StoreWatch:
             if self.trouble is not None:
                 await self._set_up()
             epoch = await self._epoch_now()
+            await self._look_at_domains()
         except StoreError as error:
             self._is_down(error)
             return
@@ -56,6 +57,14 @@ class StoreWatch:
                 )
             await self._set_up()
             return await self._store.registry.epoch()
+
+    async def _look_at_domains(self) -> None:
+        """Raises DatasetLost: a part of the store is empty, as when one shard of a Cluster came back so."""
+        for name in await self._store.registry.domains():
+            if await self._store.look_at(name).epoch() == "":
+                raise DatasetLost(
+                    f"domain {name!r} is empty: restore it, or accept the loss (operator.acceptLoss)"
+                )
 
     async def _set_up(self) -> None:
         """Functions of this version, a dataset if there is none, and what the store can promise now."""

@@ -21,56 +21,57 @@ STUCK = 3  # intervals without a pass
 
 
 class Sweep:
+    """`trouble` says what could not be listed in the last pass; None if all could."""
+
     def __init__(self, control: Control, api: Api, interval_s: float) -> None:
         self._control = control
         self._api = api
         self._interval_s = interval_s
-        self._began = self._last = time.monotonic()
+        self._last = time.monotonic()
         self.trouble: str | None = "nothing has been listed yet"
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            pause_s = await self._pass()
-            await asyncio.sleep(pause_s)
+            pause_s = self._interval_s * random.uniform(1 - JITTER, 1 + JITTER)
+            await asyncio.sleep(pause_s if self.trouble is None else min(AGAIN_S, pause_s))
+            await self._pass()
 
     async def first(self) -> None:
-        """Returns when everything is known."""
-        while self.trouble is not None:
-            pause_s = await self._pass()
-            if self.trouble is not None:
-                await asyncio.sleep(pause_s)
+        """Returns when something is known. What is not is touched by nobody (`Control.knows`)."""
+        await self._pass()
+        while not self._control.knows_something:
+            await asyncio.sleep(AGAIN_S)
+            await self._pass()
 
     def stuck(self) -> str | None:
         """Why the process had better be killed. An API server that is away is no reason."""
         silent_s = time.monotonic() - self._last
         return f"no pass for {silent_s:.0f} s" if silent_s > STUCK * self._interval_s + 60 else None
 
-    async def _pass(self) -> float:
-        """How long to wait for the next one."""
+    async def _pass(self) -> None:
+        """Each kind in each namespace by itself: one that cannot be listed holds up no other."""
         began = time.monotonic()
-        metrics = self._control.metrics
-        try:
-            await self._list_all(began)
-        except ApiError as error:
-            metrics.sweeps.labels("failed").inc()
-            if self.trouble != str(error):
-                log.warning("the cluster cannot be listed: %s", error, extra={"action": "list_failed"})
-            self.trouble = str(error) if self._last == self._began else None
-            pause_s = AGAIN_S
-        else:
-            metrics.sweeps.labels("done").inc()
-            self.trouble = None
-            self._control.look_at_all()
-            pause_s = self._interval_s * random.uniform(1 - JITTER, 1 + JITTER)
-        self._last = time.monotonic()
-        metrics.sweep_s.set(self._last - began)
-        return pause_s
-
-    async def _list_all(self, since: float) -> None:
-        found: list[Resource] = []
+        troubles = []
         for kind in Kind:
             for namespace in self._control.watched or ("",):
-                async for body in self._api.list(kind, namespace, SELECTORS.get(kind, "")):
-                    found.append(Resource.read(kind, body))
-        self._control.listed(tuple(Kind), found, since)
+                try:
+                    await self._list(kind, namespace)
+                except ApiError as error:
+                    troubles.append(f"{kind} of {namespace or 'all namespaces'} cannot be listed: {error}")
+        self._tell("; ".join(troubles) or None)
+        self._control.look_at_all()
+        self._last = time.monotonic()
+        self._control.metrics.sweep_s.set(self._last - began)
+
+    async def _list(self, kind: Kind, namespace: str) -> None:
+        since = time.monotonic()
+        bodies = self._api.list(kind, namespace, SELECTORS.get(kind, ""))
+        found = [Resource.read(kind, body) async for body in bodies]
+        self._control.listed(kind, namespace, found, since)
+
+    def _tell(self, trouble: str | None) -> None:
+        self._control.metrics.sweeps.labels("done" if trouble is None else "failed").inc()
+        if trouble is not None and trouble != self.trouble:
+            log.warning("%s", trouble, extra={"action": "list_failed"})
+        self.trouble = trouble

@@ -11,8 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from penstock_operator.api import JSON_PATCH, MERGE, PATHS, Api, ApiError
@@ -23,7 +22,9 @@ from penstock_operator.settings import load
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.5
-STOP_S = 10.0  # for the operator's pod to go
+OWN_S = 5.0  # for what the release itself declared to be deleted
+STOP_S = 5.0  # for the operator's pod to go
+RELEASE_S = 10.0  # for the finalizers
 RELEASE = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
 
@@ -38,13 +39,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(told: argparse.Namespace) -> None:
     api = Api(log_in)
     leaving = Leaving(api, load().watched, told.release, told.namespace, told.deployment)
+    steps = (
+        (leaving.delete_own, OWN_S),
+        (leaving.wait, told.timeout),
+        (leaving.stop_operator, STOP_S),
+        (leaving.take_finalizers_off, RELEASE_S),
+    )
     try:
-        async with asyncio.timeout(told.timeout + STOP_S):
-            await leaving.let_go(told.timeout)
-    except (ApiError, TimeoutError) as error:
-        log.error("not all could be let go: %s", error or "no time left", extra={"action": "uninstall_cut"})
+        for step, patience_s in steps:
+            await _try(step, patience_s)
     finally:
         await api.close()
+
+
+async def _try(step: Callable[[], Awaitable[None]], patience_s: float) -> None:
+    """What cannot be done, or not in time, keeps no other step from being tried."""
+    try:
+        async with asyncio.timeout(patience_s):
+            await step()
+    except (ApiError, TimeoutError) as error:
+        fields = {"action": "uninstall_cut"}
+        log.error("not all could be let go: %s", str(error) or "no time left", extra=fields)
 
 
 class Leaving:
@@ -57,13 +72,13 @@ class Leaving:
         self._namespace = namespace
         self._deployment = deployment
 
-    async def let_go(self, timeout_s: float) -> None:
-        """Raises ApiError."""
+    async def delete_own(self) -> None:
+        """Raises ApiError, as all of these do."""
         async for kind, body in self._all():
             if self._is_of_the_release(body):
                 await self._call("DELETE", kind, body)
-        await self._wait(timeout_s)
-        await self._stop_operator()
+
+    async def take_finalizers_off(self) -> None:
         async for kind, body in self._all():
             if FINALIZER in (body["metadata"].get("finalizers") or ()):
                 await self._release_one(kind, body)
@@ -78,23 +93,16 @@ class Leaving:
         notes = body["metadata"].get("annotations") or {}
         return (notes.get(RELEASE), notes.get(RELEASE_NAMESPACE)) == (self._release, self._namespace)
 
-    async def _wait(self, timeout_s: float) -> None:
-        end = time.monotonic() + timeout_s
-        while time.monotonic() < end:
-            going = [1 async for _, body in self._all() if body["metadata"].get("deletionTimestamp")]
-            if not going:
-                return
+    async def wait(self) -> None:
+        """Until nothing is going any more."""
+        while any([body["metadata"].get("deletionTimestamp") async for _, body in self._all()]):  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S)
 
-    async def _stop_operator(self) -> None:
+    async def stop_operator(self) -> None:
         """It would put its finalizer back."""
         path = f"/apis/apps/v1/namespaces/{self._namespace}/deployments/{self._deployment}"
         await self._api.call("PATCH", f"{path}/scale", {"spec": {"replicas": 0}}, content=MERGE)
-        end = time.monotonic() + STOP_S / 2
-        while time.monotonic() < end:
-            found = await self._api.call("GET", path)
-            if not (found.get("status") or {}).get("replicas"):
-                return
+        while ((await self._api.call("GET", path)).get("status") or {}).get("replicas"):  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S)
 
     async def _release_one(self, kind: Kind, body: dict[str, Any]) -> None:

@@ -104,12 +104,21 @@ def test_it_keeps_what_the_store_promises(pod: Pod) -> None:
             "maxmemory": str(512 << 20),
         }
         assert {name: settings[name] for name in wanted} == wanted
-        admin.set("kept", "1")
+
+
+def test_what_was_acknowledged_is_there_after_a_kill(pod: Pod, tmp_path: Path) -> None:
+    """Functions are written as transactions: Redis 7.0 leaves these out where its user `default` has no rights."""
+    folder = tmp_path / "shell"
+    folder.mkdir()
+    administrator = Shell(folder, {"REDIS_URL": pod.url("admin", ADMIN)})
+    edge = Shell(folder, {"REDIS_URL": pod.url("edge", EDGE)})
+    administrator.run("store", "init")
+    edge.run("queue", "create", "orders")
+    edge.run("put", "orders", "kept")
     pod.end(signal.SIGKILL)
     pod.start()
     eventually(pod.is_ready)
-    with pod.client("admin", ADMIN) as admin:
-        assert admin.get("kept") == "1"
+    assert edge.run("get", "orders").out == b"kept"
 
 
 def test_a_successor_waits_until_the_server_has_ended(pod: Pod) -> None:

@@ -56,11 +56,15 @@ def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
         release.kubectl("exec", "load", "--", "touch", "/tmp/stop")
         phase = "jsonpath={.status.phase}"
         eventually(lambda: release.kubectl("get", "pod", "load", "-o", phase) != "Running", END_S)
-        found.update(json.loads(release.kubectl("logs", "load")))
+        found.update(json.loads(release.kubectl("logs", "load")), stats=_stats(release, queue))
     finally:
         release.kubectl("delete", "pod", "load", "--grace-period=1")
 
 
 def _added(release: Release, queue: str) -> int:
-    told = json.loads(release.penstock("queue", "show", queue, "--json"))
-    return int(told["stats"]["added"])
+    return int(_stats(release, queue)["added"])
+
+
+def _stats(release: Release, queue: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(release.penstock("queue", "show", queue, "--json"))["stats"]
+    return told

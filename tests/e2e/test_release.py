@@ -116,7 +116,7 @@ def taken(release: Release, name: str) -> str:
 def check(told: dict[str, Any]) -> None:
     """Nothing that was acknowledged is missing, and everybody got on."""
     print(told)
-    assert told["missing_count"] == 0, told
+    assert told["missing_count"] == 0, str(told)
     assert all(told["acked"][edge] > 100 for edge in LOADED), told
     assert max(told["longest_gap_s"].values()) < PAUSE_S, told
 

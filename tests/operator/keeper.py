@@ -96,6 +96,13 @@ class Keeper:
 
         return self._do(look)
 
+    def runs(self, name: str) -> int:
+        """Redrives of the queue that the store counts."""
+        queue = self.find(name)
+        assert queue is not None
+        fields = self._server.call("HKEYS", queue.keys[1])
+        return sum(field.startswith(b"redrive:") for field in fields)
+
     def lose_domain(self, name: str) -> None:
         """All keys of the domain are gone, as if its shard had come back empty."""
         for key in self._server.call("KEYS", f"ps:{{{name}}}*"):

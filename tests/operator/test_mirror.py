@@ -28,7 +28,7 @@ def test_an_older_word_changes_nothing() -> None:
     mirror.is_there(at(4))
     (known,) = mirror
     assert known.version == 5
-    assert mirror.is_all([Kind.QUEUE], [at(3)], since=0) == []
+    assert mirror.is_all(Kind.QUEUE, "shop", [at(3)], since=0) == []
     (known,) = mirror
     assert known.status == {"depth": 1}
 
@@ -36,8 +36,9 @@ def test_an_older_word_changes_nothing() -> None:
 def test_who_is_missing_in_a_list_is_gone() -> None:
     mirror = Mirror(clock := Clock())
     mirror.is_there(at(5))
-    assert mirror.is_all([Kind.PEER], [], since=clock()) == []
-    (lost,) = mirror.is_all([Kind.QUEUE], [], since=clock())
+    assert mirror.is_all(Kind.PEER, "", [], since=clock()) == []
+    assert mirror.is_all(Kind.QUEUE, "another", [], since=clock()) == []
+    (lost,) = mirror.is_all(Kind.QUEUE, "", [], since=clock())
     assert lost == at(5)
     assert mirror.of(Kind.QUEUE) == []
 
@@ -46,7 +47,7 @@ def test_who_came_during_a_list_stays() -> None:
     mirror = Mirror(clock := Clock())
     since = clock()
     mirror.is_there(at(5))
-    assert mirror.is_all([Kind.QUEUE], [], since) == []
+    assert mirror.is_all(Kind.QUEUE, "shop", [], since) == []
     assert len(mirror.of(Kind.QUEUE)) == 1
 
 
@@ -55,7 +56,7 @@ def test_who_went_during_a_list_does_not_come_back() -> None:
     mirror.is_there(at(5))
     since = clock()
     mirror.is_gone(at(6))
-    mirror.is_all([Kind.QUEUE], [at(5)], since)
+    mirror.is_all(Kind.QUEUE, "shop", [at(5)], since)
     assert mirror.of(Kind.QUEUE) == []
     mirror.is_there(at(7, uid="another of the name"))
     assert len(mirror.of(Kind.QUEUE)) == 1

@@ -84,7 +84,7 @@ def test_the_oldest_peer_of_a_name(
 def test_edges_of_another_store_are_peers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.2", "10.1.0.1", ready=True))
     name = f"depot-rqp.{seen.namespace}.rqp-mca"
-    found = {name: ("discovered penstock", ("10.1.0.1:11311", "10.1.0.2:11311"))}
+    found = {name: (f"discovered {seen.namespace}/penstock", ("10.1.0.1:11311", "10.1.0.2:11311"))}
     eventually(lambda: keeper.peers() == found, QUICK_S)
     seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.3", ready=True))
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.3:11311",), QUICK_S)
@@ -98,7 +98,7 @@ def test_our_own_nodes_of_the_ring_find_each_other(
     seen.apply(endpoints("own-ring", "ring-beacon", 8083, "10.1.0.1", "10.1.0.2", store="penstock"))
     seen.apply(endpoints("own-rqp", "rqp-mca", 11311, "10.1.0.3", store="penstock"))
     name = f"own-ring.{seen.namespace}.ring"
-    expected = {name: ("discovered penstock", ("10.1.0.1:8083", "10.1.0.2:8083"))}
+    expected = {name: (f"discovered {seen.namespace}/penstock", ("10.1.0.1:8083", "10.1.0.2:8083"))}
     eventually(lambda: keeper.peers() == expected, QUICK_S)
 
 

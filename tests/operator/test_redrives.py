@@ -9,7 +9,7 @@ import pytest
 
 from tests.kubernetes.cluster import CommandFailed
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, queue, redrive
+from tests.operator.documents import Seen, peer, queue, redrive
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.servers import eventually
@@ -118,10 +118,49 @@ def test_what_somebody_else_removed(operator: OperatorProgram, seen: Seen, keepe
     assert keeper.stats("orders")["redriven"] == moved
 
 
-def test_no_such_queue(operator: OperatorProgram, seen: Seen) -> None:
-    seen.apply(redrive("again", "nowhere"))
+def test_queues_that_come_later_are_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """As when they are applied together. A minute later it would fail."""
+    prepared(seen, keeper)
+    seen.apply(redrive("again", "orders", target="fresh"))
+    found = seen.becomes("redrive", "again", "False", "Pending")
+    assert found["message"] == "there is no queue 'fresh'"
+    seen.apply(queue("fresh"))
+    seen.becomes("redrive", "again", "True", "Complete")
+    assert keeper.take("fresh") == numbered(5)
+
+
+def test_queues_of_another_namespace(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Who may not touch them by a Queue may not by a Redrive."""
+    keeper.declare("theirs", owner="kubernetes elsewhere/theirs")
+    keeper.kill("theirs", 3)
+    seen.apply(queue("ours"), redrive("steal", "theirs", target="ours"))
+    found = seen.becomes("redrive", "steal", "False", "Failed")
+    assert found["message"] == (
+        "queue 'theirs' belongs to a Queue in namespace 'elsewhere': apply the Redrive there"
+    )
+    assert len(keeper.dead("theirs")) == 3
+
+
+def test_a_message_that_the_target_never_takes(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper)
+    small = {"protocol": "rqp-mca", "queueId": 9, "maxMessageBytes": 1}
+    seen.apply(peer("shop"), queue("small", remote=small))
+    seen.becomes("queue", "small", "True", "Declared")
+    seen.apply(redrive("again", "orders", target="small"))
     found = seen.becomes("redrive", "again", "False", "Failed")
-    assert found["message"] == "there is no queue 'nowhere'"
+    assert found["message"] == "the message is larger than the queue's peers take"
+    assert len(keeper.dead("orders")) == 5
+
+
+def test_the_store_counts_no_run_that_is_over(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper, 20)
+    seen.apply(redrive("again", "orders", rate=4))
+    eventually(lambda: keeper.runs("orders") == 1)
+    seen.delete("redrive", "again", "--timeout=10s")
+    eventually(lambda: keeper.runs("orders") == 0)
+    seen.apply(redrive("rest", "orders"))
+    seen.becomes("redrive", "rest", "True", "Complete")
+    eventually(lambda: keeper.runs("orders") == 0)
 
 
 def test_it_cannot_be_changed(orders: str, seen: Seen) -> None:

@@ -124,6 +124,10 @@ def test_without_store_and_operator_nothing_hangs(
     eventually(lambda: seen.cluster.items("queues", seen.namespace) == [])
 
 
-def test_it_ends_whatever_is_missing(operator: OperatorProgram, seen: Seen) -> None:
-    """No Deployment, or no right to stop it: the release goes all the same."""
+def test_it_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, store: Server) -> None:
+    """No Deployment, or no right to stop it: finalizers are taken off all the same."""
+    operator = new_operator().ready()
+    declared(seen, "orders", "Delete")
+    operator.kill()
     assert "not all could be let go" in uninstall(operator, seen, 3)
+    assert not seen.get("queue", "orders")["metadata"].get("finalizers")

@@ -11,8 +11,10 @@ for password in "$ADMIN_PASSWORD" "$EDGE_PASSWORD"; do
     '' | *[!A-Za-z0-9_.~-]*) echo "passwords have letters, digits and _.~- only, and are not empty" >&2; exit 2 ;;
   esac
 done
+# Nobody can be the user `default`, but Redis itself is while it loads its file: without rights it would leave out what
+# was written as a transaction, as all of ours is, and come up empty.
 {
-  echo "user default reset off"
+  echo "user default reset off ~* &* +@all"
   echo "user probe reset on nopass +ping"
   echo "user admin reset on >$ADMIN_PASSWORD ~* &* +@all"
   echo "user edge $(cat "$files/edge.acl") >$EDGE_PASSWORD"
