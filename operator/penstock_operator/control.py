@@ -46,6 +46,7 @@ class Control:
         self.work = Work(self._look, self._failed)
         self._listed: set[tuple[Kind, str]] = set()  # at least once
         self._claimants = Claimants()
+        self._after: dict[Key, set[Key]] = {}  # whose cases are others once this one has been seen to
         self._recorder = Recorder(api, metrics)
         self.statuses = Statuses(api, self._recorder, self.mirror, metrics)
         self.store_watch = StoreWatch(store, self.look_at_all, metrics, accept_loss=settings.accept_loss)
@@ -114,7 +115,7 @@ class Control:
         if self.mirror.get(key) is not None:  # another one has its name already
             return
         if key.kind is Kind.QUEUE:
-            self._add(self._claimants.put(key, None))
+            self._add(self._claimants.put(key, None) | self._after.pop(key, set()))
             self.metrics.depth.remove_by_labels({"namespace": key.namespace, "name": key.name})
         if key.kind is Kind.REDRIVE:
             self._redrives.stop(resource)
@@ -144,7 +145,8 @@ class Control:
             resource.uid,
             resource.generation,
         ):
-            self._add(self._claimants.put(resource.key, read_queue(resource)))
+            touched = self._claimants.put(resource.key, read_queue(resource))
+            self._after.setdefault(resource.key, set()).update(touched)
 
     def _peers_changed(self) -> None:
         """Queues that lead to peers may have got theirs, or lost them."""
@@ -181,6 +183,7 @@ class Control:
         verdict = self._without_store() or await self._queues.look(declared)
         if "depth" in verdict.counts:
             self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
+        self._add(self._after.pop(resource.key, set()))
         newest = self.mirror.get(resource.key)
         if newest is not None and (newest.uid, newest.generation) == (resource.uid, resource.generation):
             await self.statuses.settle(newest, verdict)  # else it is looked at again, as another one
