@@ -53,6 +53,10 @@ def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
         release.wait_ready("pod", "load")
         eventually(lambda: _added(release, queue) > before + 100, BEGIN_S)
         yield found
+        after = _added(release, queue)
+        eventually(
+            lambda: _added(release, queue) > after + 100, BEGIN_S
+        )  # they go on after whatever happened
         release.kubectl("exec", "load", "--", "touch", "/tmp/stop")
         phase = "jsonpath={.status.phase}"
         eventually(lambda: release.kubectl("get", "pod", "load", "-o", phase) != "Running", END_S)

@@ -117,8 +117,8 @@ def check(told: dict[str, Any]) -> None:
     """Nothing that was acknowledged is missing, and everybody got on."""
     print(told)
     assert told["missing_count"] == 0, str(told)
-    assert all(told["acked"][edge] > 100 for edge in LOADED), told
-    assert max(told["longest_gap_s"].values()) < PAUSE_S, told
+    assert all(told["acked"][edge] > 50 for edge in LOADED), str(told)
+    assert max(told["longest_gap_s"].values()) < PAUSE_S, str(told)
 
 
 def test_an_upgrade_under_load_loses_nothing(release: Release) -> None:
