@@ -64,3 +64,17 @@ def test_rqprc_is_read_as_it_is_meant() -> None:
     assert text == "10.0.0.2:11312\n10.0.0.3:999\ndepot\n"
     assert parse_rqprc(text).bad_lines == ()
     assert rqprc([], "mine", []) == ""
+
+
+def test_what_a_protocol_has_no_room_for_is_left_out() -> None:
+    """A dual-stack Service has slices of both families; RQP/cast knows IPv4 alone (rqp_cast.md 1.2)."""
+    both = slices(
+        endpoints("depot", "rqp-cast", 11312, "10.0.0.2"), endpoints("depot", "rqp-cast", 11312, "fd00::1")
+    )
+    peers = discovered_peers(found_in(both), "mine")
+    assert [peer.addresses for peer in peers.values()] == [("10.0.0.2:11312",)]
+    assert discovered_peers(found_in(both[1:]), "mine") == {}
+    mca = slices(endpoints("depot", "rqp-mca", 11311, "fd00::1"))
+    assert [peer.addresses for peer in discovered_peers(found_in(mca), "mine").values()] == [
+        ("[fd00::1]:11311",)
+    ]

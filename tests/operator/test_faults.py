@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from typing import Any
 
 import pytest
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.fixtures import NewNamespace
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, queue
+from tests.operator.documents import Seen, peer, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.servers import Server, eventually
@@ -50,10 +51,13 @@ def test_a_domain_that_lost_its_data_alone(
     seen.apply(queue("orders", domain="other"))
     seen.becomes("queue", "orders", "True", "Declared")
     keeper.lose_domain("other")
+    found = seen.becomes("queue", "orders", "False", "DatasetLost")
+    assert found["message"].startswith("domain 'other' is empty: restore it, or accept the loss")
+    assert first.page("readyz")[0] == 503
     first.kill()
     second = new_operator(sweep_s=1)
-    found = seen.becomes("queue", "orders", "False", "DatasetLost")
-    assert "--accept-loss" in found["message"]
+    eventually(lambda: second.events("store_down"))
+    seen.becomes("queue", "orders", "False", "DatasetLost")
     second.kill()
     new_operator(sweep_s=1, accept_loss="true").ready()
     seen.becomes("queue", "orders", "True", "Declared")
@@ -75,6 +79,98 @@ def test_an_api_server_that_is_restarted(
     assert kept is not None
     assert kept.spec.max_length == 7
     assert keeper.find("gone") is None
+
+
+def test_nothing_is_taken_for_gone_that_was_not_listed(
+    api_server: ApiServer, new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
+    """An API server that is away when the operator starts: what it declared before stays in the store."""
+    first = new_operator().ready()
+    seen.apply(peer("shop"))
+    seen.becomes("peer", "shop", "True", "Declared")
+    first.kill()
+    api_server.daemon.end()
+    try:
+        second = new_operator()
+        eventually(lambda: second.metric("penstock_operator_sweeps_total", result="failed") >= 3, 60)
+        assert second.page("readyz")[0] == 503
+        assert set(keeper.peers()) == {"shop"}
+    finally:
+        api_server.restart()
+    second.ready()
+    assert set(keeper.peers()) == {"shop"}
+
+
+def test_a_namespace_without_rights_holds_up_no_other(
+    api_server: ApiServer,
+    new_operator: NewOperator,
+    new_namespace: NewNamespace,
+    seen: Seen,
+    keeper: Keeper,
+) -> None:
+    other = Seen(seen.cluster, new_namespace())
+    keeper.apply_peer(
+        "theirs", f"kubernetes {other.namespace}/theirs", protocol="rqp-mca", addresses=["10.0.0.1"]
+    )
+    keeper.declare("old", owner=f"kubernetes {other.namespace}/old")
+    user = api_server.as_user("operator")
+    seen.apply(*rights("operator"))
+    eventually(lambda: user.may("patch", "queues.penstock.dev/status", seen.namespace))
+    running = new_operator(cluster=user, namespaces=f"{seen.namespace},{other.namespace}", sweep_s=1)
+    seen.apply(queue("orders"), queue("old"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    found = seen.becomes("queue", "old", "False", "Conflict")
+    assert "which another operator sees to" in found["message"]
+    assert "theirs" in keeper.peers()
+    status, why = running.page("readyz")
+    assert status == 503
+    assert f"queues of {other.namespace} cannot be listed" in why
+    other.apply(*rights("operator"))
+    running.ready()
+    eventually(lambda: "theirs" not in keeper.peers())
+    seen.becomes("queue", "old", "True", "Declared")
+
+
+def rights(user: str) -> list[dict[str, Any]]:
+    """A Role and its binding, as the chart makes them for the operator."""
+    rbac = "rbac.authorization.k8s.io"
+    kinds = ["queues", "peers", "redrives"]
+    rules = [
+        {"apiGroups": ["penstock.dev"], "resources": kinds, "verbs": ["get", "list", "watch", "patch"]},
+        {
+            "apiGroups": ["penstock.dev"],
+            "resources": [f"{kind}/status" for kind in kinds],
+            "verbs": ["patch"],
+        },
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+        {
+            "apiGroups": ["discovery.k8s.io"],
+            "resources": ["endpointslices"],
+            "verbs": ["get", "list", "watch"],
+        },
+    ]
+    made = {"apiVersion": f"{rbac}/v1", "metadata": {"name": user}}
+    role = {"apiGroup": rbac, "kind": "Role", "name": user}
+    subject = {"apiGroup": rbac, "kind": "User", "name": user}
+    return [
+        {**made, "kind": "Role", "rules": rules},
+        {**made, "kind": "RoleBinding", "roleRef": role, "subjects": [subject]},
+    ]
+
+
+def test_a_copy_with_the_notes_of_another_is_seen_at_once(operator: OperatorProgram, seen: Seen) -> None:
+    """As a backup restores it, with what kopf had written there."""
+    seen.apply(queue("orders"))
+    seen.becomes("queue", "orders", "True", "Declared")
+
+    def notes() -> dict[str, str]:
+        found: dict[str, str] = seen.get("queue", "orders")["metadata"].get("annotations", {})
+        return {name: text for name, text in found.items() if name.startswith("penstock.dev/")}
+
+    eventually(notes)
+    document = queue("copy")
+    seen.apply({**document, "metadata": {**document["metadata"], "annotations": notes()}})
+    seen.becomes("queue", "copy", "True", "Declared", 5)
 
 
 def test_it_waits_for_its_definitions(
@@ -130,6 +226,7 @@ def test_it_ends_in_order(operator: OperatorProgram, seen: Seen) -> None:
 def test_settings_that_cannot_be_used(new_operator: NewOperator, new_namespace: NewNamespace) -> None:
     for settings, says in (
         ({"namespaces": "*,shop"}, "PENSTOCK_OPERATOR_NAMESPACES: Value error, write * for all namespaces"),
+        ({"namespaces": "team-*"}, "'team-*' is no name of a namespace: write them in full"),
         ({"sweep_s": "soon"}, "PENSTOCK_OPERATOR_SWEEP_S: Input should be a valid number"),
     ):
         program = new_operator(**settings)

@@ -90,3 +90,14 @@ def test_a_name_that_reads_like_a_destination() -> None:
     one = read_queue(resource("q1", 0, queueName="x at a"))
     other = read_queue(resource("q2", 1, queueName="x at b"))
     assert settled([one, other]).lost(other) == {}
+
+
+def test_many_that_lead_to_one_number_at_peers_of_their_own() -> None:
+    """As queue 1 of each branch: none has anything to do with another."""
+    claimants = Claimants()
+    for each in range(2000):
+        one = read_queue(
+            resource(f"q{each}", remote={"protocol": "rqp-mca", "queueId": 1, "peers": [f"branch{each}"]})
+        )
+        assert claimants.put(one.resource.key, one) == set()
+        assert claimants.lost(one) == {}
