@@ -155,9 +155,10 @@ class DeadLetters:
                 f"queue {goal.name!r} is in another domain: dead letters cannot move there in one step"
             )
         keys = [*self._queue.keys, *goal.keys]
+        named = (run,) if run else ()
         # Not asked twice: what a lost answer had moved would be told as missing.
         reply = await self._domain.function(
-            "redrive", keys, self._domain.keys.wake_channel, run, *ids[:PAGE], attempts=1
+            "redrive", keys, self._domain.keys.wake_channel, *named, *ids[:PAGE], attempts=1
         )
         if reply == b"GONE":
             raise QueueUnknown

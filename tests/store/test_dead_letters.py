@@ -203,6 +203,32 @@ async def test_a_redrive_stops_where_its_target_does(
     assert await desk.count(queue) == moved
 
 
+async def test_what_a_run_has_moved_is_counted_in_the_same_step(desk: Desk) -> None:
+    """Whatever becomes of the answer, who goes on with it knows."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    await desk.reject(await desk.take(queue))
+    letters = desk.dead(queue)
+    ids = [letter.id async for letter in letters.matching()]
+    assert (await letters.redrive(ids[:2], run="again")).moved == 2
+    assert (await letters.redrive(ids, run="again")).moved == 3
+    assert (await letters.moved_by("again"), await letters.moved_by("other")) == (5, 0)
+    await letters.forget_run("again")
+    assert await letters.moved_by("again") == 0
+    stats = await desk.stats(queue)
+    assert (stats["redriven"], stats["ready"]) == (5, 5)
+
+
+async def test_only_those_that_died_until_then(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"one")
+    await desk.reject(await desk.take(queue))
+    letters = desk.dead(queue)
+    (first,) = [letter async for letter in letters.matching()]
+    assert [letter async for letter in letters.matching(Filter(died_until_ms=first.died_ms))] == [first]
+    assert [letter async for letter in letters.matching(Filter(died_until_ms=first.died_ms - 1))] == []
+
+
 async def test_no_redrive_across_domains_or_into_nothing(desk: Desk) -> None:
     queue = await desk.queue()
     far, _ = await desk.store.declare("far", QueueSpec(domain="other"), "test")

@@ -36,7 +36,7 @@ local function encode_record(body, attributes)
   return head .. string.char(math.floor(#attributes / 256), #attributes % 256) .. attributes .. body
 end
 
--- KEYS epoch, 8 of the source, 8 of the target; ARGV epoch wake-channel run id ...
+-- KEYS epoch, 8 of the source, 8 of the target; ARGV epoch wake-channel [run] id ...
 -- Each dead letter is a message of the target in the same step, or stays. Answers {moved, missing, reason it stopped};
 -- without a reason it may stop, too, when it has moved READ_MOST octets. How many a named run has moved is counted in the
 -- source, so that whoever goes on with it after a crash knows.
@@ -50,7 +50,8 @@ FUNCTIONS.redrive = function(K, A)
   if K[3] ~= K[11] then target = open_queue(C, K, 10) end
   if not source or not target then return 'GONE' end
   local moved, missing, reason, octets = 0, 0, closed(target, '') or '', 0
-  for i = 4, #A do
+  local run = A[3] and not string.match(A[3], '^%d+%-%d+$') and A[3]  -- no id: older callers name none
+  for i = run and 4 or 3, #A do
     if reason ~= '' or octets >= READ_MOST then break end
     local raw = call('XRANGE', source.d, A[i], A[i])[1]
     if not raw then
@@ -72,7 +73,7 @@ FUNCTIONS.redrive = function(K, A)
     end
   end
   close_queue(target)
-  if A[3] ~= '' and moved > 0 then call('HINCRBY', source.q, 'redrive:' .. A[3], moved) end
+  if run and moved > 0 then call('HINCRBY', source.q, 'redrive:' .. run, moved) end
   return { moved, missing, reason }
 end
 
