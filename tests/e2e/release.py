@@ -9,10 +9,12 @@ from typing import Any
 from tests.e2e.images import Images
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import CHART, Cluster, Document
+from tests.servers import eventually
 
 NAME = "demo"
 FULL = f"{NAME}-penstock"
 TIMEOUT = "180s"
+GONE_S = 90.0  # more than an edge may take to drain
 EDGES = ("tmq", "pubsub", "rqp", "ring")
 
 
@@ -55,8 +57,18 @@ class Release:
             return self.cluster.helm("test", NAME, "--logs", "--timeout", TIMEOUT, *self._here)
 
     def uninstall(self) -> None:
+        """Returns once every pod is gone: those of Deployments are only told to go by then. Raises CommandFailed."""
         with step("helm uninstall, every pod gone"):
             self.cluster.helm("uninstall", NAME, "--wait", "--timeout", TIMEOUT, *self._here)
+            eventually(
+                lambda: not any(map(self._is_ours, self.cluster.items("pods", self.namespace))), GONE_S
+            )
+
+    @staticmethod
+    def _is_ours(pod: Mapping[str, Any]) -> bool:
+        """But for that of `helm test`, which is left for whoever wants to read its log."""
+        name = str(pod["metadata"]["name"])
+        return name.startswith(FULL) and name != f"{FULL}-test"
 
     @property
     def _here(self) -> tuple[str, str]:

@@ -198,7 +198,6 @@ def test_uninstall_hangs_nowhere_and_retained_messages_are_there_again(release: 
     for name in ("kept", "deleted"):
         release.penstock("put", name, f"in {name}")
     release.uninstall()
-    assert release.pods() == []
     release.kubectl("delete", "queue", "deleted", "--timeout=20s")  # no operator is there, and none is needed
     release.kubectl("delete", "queue", "kept", "--timeout=20s")
     release.install()
