@@ -121,7 +121,8 @@ class Control:
             self._redrives.stop(resource)
         if key.kind in (Kind.PEER, Kind.SLICE):
             self.work.add(ALL)
-        self.work.forget(key) if _work_of(key) == key else None
+        if _work_of(key) == key:
+            self.work.forget(key)
         self.statuses.forget(key)
 
     def listed(self, kind: Kind, namespace: str, found: list[Resource], since: float) -> None:
@@ -181,11 +182,11 @@ class Control:
         if declared is None:
             return
         verdict = self._without_store() or await self._queues.look(declared)
-        if "depth" in verdict.counts:
-            self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
         self._add(self._after.pop(resource.key, set()))
         newest = self.mirror.get(resource.key)
         if newest is not None and (newest.uid, newest.generation) == (resource.uid, resource.generation):
+            if "depth" in verdict.counts:
+                self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
             await self.statuses.settle(newest, verdict)  # else it is looked at again, as another one
 
     def _without_store(self) -> Verdict | None:

@@ -53,10 +53,8 @@ def read_queue(resource: Resource) -> DeclaredQueue:
 
 def read_peer(resource: Resource) -> tuple[PeerSpec | None, str]:
     """The peer, or what is wrong with it."""
-    try:
-        return PeerDocument.model_validate(_document(resource)).spec, ""
-    except ValidationError as error:
-        return None, _faults(error)
+    document, fault = read(resource, PeerDocument)
+    return (None if document is None else document.spec), fault
 
 
 def read(resource: Resource, model: type[BaseModel]) -> tuple[Any, str]:

@@ -7,14 +7,14 @@ the store counts in the step that moves it, and what is left is looked for anew.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from penstock_operator.declared import owning_key
 from penstock_operator.redrive_spec import RedriveSpec
-from services.store import DeadLetters, Filter, Queue, Store
+from services.store import DeadLetters, Queue, Store
 from services.store.dead import PAGE
 from services.store.errors import MessageTooLarge, OutcomeUnknown, StoreError
 
@@ -112,7 +112,7 @@ class Redriving:
         progress = replace(progress, moved=await letters.moved_by(self._run))
         while True:
             left = 0
-            async for page in _pages(letters, self._spec.wanted(progress.began_ms), pace.step):
+            async for page in letters.pages(self._spec.wanted(progress.began_ms), pace.step):
                 left += len(page)
                 progress = await self._page(letters, target, page, progress, pace)
             if not left:
@@ -123,19 +123,19 @@ class Redriving:
     ) -> Progress:
         while page:
             await pace.wait(len(page))
-            done, waits_for = 0, ""
+            stopped: StoreError | None = None
             try:
                 redriven = await letters.redrive(page, target, self._run)
-                done = redriven.moved + redriven.missing
-                waits_for = str(redriven.stopped or "")
-                if isinstance(redriven.stopped, MessageTooLarge):
-                    raise redriven.stopped
+                done, stopped = redriven.moved + redriven.missing, redriven.stopped
             except OutcomeUnknown:
                 done = len(page)  # whatever stayed is found by the next round
             moved = await letters.moved_by(self._run)
             remaining = max(0, progress.remaining - done)
+            waits_for = "" if stopped is None else str(stopped)
             progress = replace(progress, moved=moved, remaining=remaining, waits_for=waits_for)
             await self._tell(progress)
+            if isinstance(stopped, MessageTooLarge):
+                raise stopped
             page = page[done:]
             if waits_for:
                 await asyncio.sleep(BLOCKED_S)
@@ -155,14 +155,3 @@ class Pace:
         due = max(self._next, loop.time())
         self._next = due + number / self._rate
         await asyncio.sleep(due - loop.time())
-
-
-async def _pages(letters: DeadLetters, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
-    page: list[str] = []
-    async for letter in letters.matching(wanted, octets=0):
-        page.append(letter.id)
-        if len(page) == size:
-            yield page
-            page = []
-    if page:
-        yield page

@@ -10,9 +10,8 @@ from collections import defaultdict
 
 from penstock_operator.declared import DeclaredQueue
 from penstock_operator.resources import Key
-from services.store.rqp_binding import split_claim
+from services.store.rqp_binding import EVERY_PEER, peers_overlap, split_claim
 
-EVERY_PEER = "*"
 NAME = "name "
 
 
@@ -110,6 +109,6 @@ def _holder(claim: str, taken: dict[str, Key]) -> Key | None:
         return taken.get(claim)
     for other, by in taken.items():
         its, at = split_claim(other)
-        if its == what and (at == peer or EVERY_PEER in (at, peer)):
+        if its == what and peers_overlap(at, peer):
             return by
     return None

@@ -16,7 +16,7 @@ from services.cli.exits import Failure, failure_of, not_found, usage
 from services.cli.letters import export, import_
 from services.cli.message import encoded_body
 from services.cli.output import Advance, Output
-from services.cli.selection import filtered, must_be_some, pages, reasons_of, selection
+from services.cli.selection import filtered, must_be_some, reasons_of, selection
 from services.cli.streams import sync, write_all
 from services.cli.text import PREVIEW_OCTETS, age, count, preview
 from services.store import DeadLetter, DeadLetters, Filter, Queue, Store, StoreError
@@ -184,7 +184,7 @@ async def _redrive(
     loop = asyncio.get_running_loop()
     moved, missing, started = 0, 0, loop.time()
     try:
-        async for page in pages(letters, wanted, size):
+        async for page in letters.pages(wanted, size):
             if rate:
                 await asyncio.sleep(started + (moved + missing) / rate - loop.time())
             while page:  # at once only as many as the store likes to move in one step
@@ -228,7 +228,7 @@ async def purge(
         raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
     purged = 0
     with output.progress("purged", reasons.total()) as advance:
-        async for page in pages(letters, wanted, PAGE):
+        async for page in letters.pages(wanted, PAGE):
             purged += await letters.purge(page)
             advance(len(page))
     output.line(f"purged {count(purged, 'dead letter')} of {source.name}")

@@ -13,7 +13,7 @@ from services.store.errors import AckLevelRefused, QueueUnknown, StoreFault
 from services.store.peer import PeerSpec
 from services.store.probe import Promises
 from services.store.registry import claim_taken
-from services.store.rqp_binding import split_claim
+from services.store.rqp_binding import peers_overlap, split_claim
 
 OWNER = "file"
 
@@ -76,7 +76,7 @@ class Claims:
         """Another queue's claim, and that queue; `*` is every peer (lua/registry.lua)."""
         what, peer = split_claim(claim)
         for its, by in self._taken[what].items():
-            if by != name and (its == peer or "*" in (its, peer)):
+            if by != name and peers_overlap(its, peer):
                 return f"{what} at {its}" if its else what, by
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -64,18 +64,6 @@ def selection(everything: bool, wanted: Filter) -> Filter:
     if not everything and wanted == Filter():
         raise usage("say which ones: ids, --reason, --older-than, --origin, --match; or --all")
     return wanted
-
-
-async def pages(letters: DeadLetters, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
-    """Ids of what was dead when we began: what dies meanwhile is not taken again and again."""
-    page: list[str] = []
-    async for letter in letters.matching(wanted, octets=0):
-        page.append(letter.id)
-        if len(page) == size:
-            yield page
-            page = []
-    if page:
-        yield page
 
 
 async def reasons_of(output: Output, letters: DeadLetters, wanted: Filter) -> Counter[str]:

@@ -122,6 +122,17 @@ class DeadLetters:
             if wanted.matches(letter, now_ms):
                 yield letter
 
+    async def pages(self, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
+        """Ids of what was dead when we began: what dies meanwhile is not taken again and again."""
+        page: list[str] = []
+        async for letter in self.matching(wanted, octets=0):
+            page.append(letter.id)
+            if len(page) == size:
+                yield page
+                page = []
+        if page:
+            yield page
+
     async def _all(self, octets: int) -> AsyncIterator[DeadLetter]:
         start, is_last = "-", False
         while not is_last:

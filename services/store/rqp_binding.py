@@ -21,6 +21,7 @@ PEER_NAME = re.compile(
 )
 MAX_PEER_NAME = 255  # characters
 NO_PEER_NAME = "a peer's name has 1 to 255 characters, no spaces and no commas"
+EVERY_PEER = "*"  # of a queue that leads to all that are known
 CERTAIN = "certain"  # attribute of a message in a transmission queue: stands over what its queue says
 MAX_MESSAGE_BYTES = 1 << 20  # what the peers take, unless their operators say otherwise
 
@@ -49,6 +50,11 @@ def number_name(protocol: str, number: int) -> str:
 def destination_name(protocol: str, number: int, peer: str) -> str:
     """How the registry names where a transmission queue leads: 'to rqp-mca 7 at warehouse'; '*' is every peer."""
     return f"to {number_name(protocol, number)} at {peer}"
+
+
+def peers_overlap(one: str, other: str) -> bool:
+    """Whether two claims on one destination are in each other's way; '' is of a number, which has one owner."""
+    return one == other or EVERY_PEER in (one, other)
 
 
 def split_claim(claim: str) -> tuple[str, str]:
@@ -126,7 +132,8 @@ class Remote(Document):
         if self.protocol is not Protocol.MCA:
             return []
         return [
-            destination_name(self.protocol, self.number, peer) for peer in dict.fromkeys(self.peers or ("*",))
+            destination_name(self.protocol, self.number, peer)
+            for peer in dict.fromkeys(self.peers or (EVERY_PEER,))
         ]
 
     @property

@@ -152,6 +152,20 @@ def test_a_message_that_the_target_never_takes(operator: OperatorProgram, seen: 
     assert len(keeper.dead("orders")) == 5
 
 
+def test_what_had_moved_before_it_failed_is_told(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    small = {"protocol": "rqp-mca", "queueId": 9, "maxMessageBytes": 6}
+    seen.apply(peer("shop"), queue("orders"), queue("small", remote=small))
+    for name in ("orders", "small"):
+        seen.becomes("queue", name, "True", "Declared")
+    keeper.kill("orders", 3)  # of six octets each
+    keeper.kill("orders", 1, first=1_000_000)  # of eight
+    seen.apply(redrive("again", "orders", target="small"))
+    seen.becomes("redrive", "again", "False", "Failed")
+    assert told(seen, "again") == (4, 3, 1)
+
+
 def test_the_store_counts_no_run_that_is_over(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     prepared(seen, keeper, 20)
     seen.apply(redrive("again", "orders", rate=4))
