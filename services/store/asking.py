@@ -44,7 +44,11 @@ class Asker:
                 answer.take(got)
 
         self._pipe.take(self._source, queue, want, taken)
-        return await answer
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            answer.forget()
+            raise
 
     async def settle(self, deliveries: list[Delivery]) -> None:
         """Acknowledges one or more deliveries of one queue."""
@@ -144,3 +148,8 @@ class _Answer(asyncio.Future[AnswerT]):
                 self.set_result(answer)
         elif self._unwanted is not None and not isinstance(answer, StoreError):
             self._unwanted(answer)
+
+    def forget(self) -> None:
+        """Whoever waits was cancelled: perhaps in the very turn in which the answer had come."""
+        if self.done() and not self.cancelled() and self.exception() is None and self._unwanted is not None:
+            self._unwanted(self.result())

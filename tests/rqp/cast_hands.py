@@ -201,10 +201,21 @@ class HandReceiver(Hands):
             return await self.octets(sock) == b""
 
     async def chosen(self) -> AcceptReceiverMsg:
-        """From a question to the approval."""
-        await self.question()
-        await self.offer()
-        return await self.approval()
+        """From a question to the approval; what was asked long ago may be over, and is asked again."""
+        approval = asyncio.ensure_future(self.approval())
+        question = asyncio.ensure_future(self.question())
+        try:
+            while not approval.done():
+                await asyncio.wait((approval, question), return_when=asyncio.FIRST_COMPLETED)
+                if question.done() and not approval.done():
+                    question.result()
+                    await self.offer()
+                    question = asyncio.ensure_future(self.question())
+            return approval.result()
+        finally:
+            approval.cancel()
+            question.cancel()
+            await asyncio.gather(approval, question, return_exceptions=True)
 
     async def data(self) -> bytes:
         """All octets of the data connection."""

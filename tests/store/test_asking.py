@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from services.store import Outcome, Part, QueueSpec
+from services.store import Outcome, Part, Queue, QueueSpec
 from services.store.asking import Asker
 from services.store.errors import BatchDiffers, QueueFull, QueueUnknown
 from services.store.waking import Wake
@@ -61,6 +63,29 @@ async def test_what_nobody_waits_for_any_more_goes_back(desk: Desk) -> None:
     asking = asyncio.create_task(asker.take(queue, 1))
     await asyncio.sleep(0)  # it has asked, and cannot have its answer yet
     asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    returned = await until(lambda: _returned(desk, queue))
+    assert returned["ready"] == 1
+
+
+async def test_what_came_in_the_turn_of_the_cancellation_goes_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal and the answer may be read from their sockets together: the task never sees what it has got."""
+    queue, asker = await desk.queue(), Asker(desk.pipe)
+    await desk.put(queue, b"x")
+    take = desk.pipe.take
+
+    def cancelled_at_the_answer(source: Any, queue: Queue, want: int, done: Callable[..., None]) -> None:
+        def answered(got: Any, more: bool) -> None:
+            done(got, more)
+            asking.cancel()
+
+        take(source, queue, want, answered)
+
+    monkeypatch.setattr(desk.pipe, "take", cancelled_at_the_answer)
+    asking = asyncio.create_task(asker.take(queue, 1))
     with pytest.raises(asyncio.CancelledError):
         await asking
     returned = await until(lambda: _returned(desk, queue))
