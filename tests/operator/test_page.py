@@ -1,0 +1,77 @@
+"""docs/kubernetes.md: its commands, run as they stand there by somebody whose context names the namespace."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.kubernetes.cluster import Cluster
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, queue
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.servers import eventually
+from tools.kubernetes.programs import find
+
+PAGE = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text()
+BLOCKS = re.findall(r"^```\n(.*?)^```", PAGE, re.M | re.S)
+APPLY, FREE, REDRIVE = BLOCKS  # one more must be run here, too
+Type = Callable[[str], str]
+
+
+@pytest.fixture
+def type_in(cluster: Cluster, namespace: str, tmp_path: Path) -> Type:
+    """Runs a block in a shell; what it prints. It must end well."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "kubectl").symlink_to(find("kubectl"))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_bytes(cluster.kubeconfig.read_bytes())
+    environment = {
+        **cluster.environment,
+        "KUBECONFIG": str(kubeconfig),
+        "PATH": f"{programs}:{os.environ['PATH']}",
+    }
+
+    def run(block: str) -> str:
+        words = ["bash", "-euo", "pipefail", "-c", block]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run(f"kubectl config set-context --current --namespace={namespace}")
+    return run
+
+
+def test_a_queue_is_declared(operator: OperatorProgram, type_in: Type, keeper: Keeper) -> None:
+    printed = type_in(APPLY)
+    assert "queue.penstock.dev/orders created" in printed
+    assert re.search(r"queue.penstock.dev/orders +True +Declared +0", printed)
+    found = keeper.find("orders")
+    assert found is not None
+    assert (found.spec.max_length, found.spec.bindings.rqp_mca.queue_id) == (100_000, 7)
+
+
+def test_letters_are_redriven(operator: OperatorProgram, type_in: Type, keeper: Keeper, seen: Seen) -> None:
+    """Its filter means those that died ten minutes ago: of these, none."""
+    type_in(APPLY)
+    keeper.kill("orders", 3, "max_deliveries")
+    printed = type_in(REDRIVE)
+    assert re.search(r"orders-after-the-fix +True +Complete +0 +0 +0", printed)
+    assert len(keeper.dead("orders")) == 3
+
+
+def test_a_finalizer_is_taken_off(new_operator: NewOperator, type_in: Type, seen: Seen) -> None:
+    """Nobody is there who would do it."""
+    operator = new_operator().ready()
+    seen.apply(queue("orders", deletionPolicy="Delete"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    operator.kill()
+    seen.delete("queue", "orders", "--wait=false")
+    assert "queue.penstock.dev/orders patched" in type_in(FREE)
+    eventually(lambda: not seen.cluster.items("queues", seen.namespace))
