@@ -35,7 +35,7 @@ def test_functions_have_versioned_names_and_survive_being_loaded_again(server: S
 
 
 async def test_what_is_loaded_already_is_not_written_again(own_server: Server) -> None:
-    """docs/operations.md, "A store of your own": on every primary that has not got them. A load goes to the append-only file."""
+    """docs/operations.md, "A store of your own": loaded where they are not: a load is written to the disk."""
     async with Desk(own_server) as desk:
         await desk.store.initialise()
         assert loads(own_server) == 1
