@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -201,10 +200,10 @@ def check_name(name: str) -> str:
     return name
 
 
-class Metadata(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class Metadata(Document):
+    model_config = ConfigDict(extra="ignore")
     name: Annotated[str, AfterValidator(check_name)]
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
 
 
 QueueName = Annotated[

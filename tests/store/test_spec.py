@@ -115,7 +115,7 @@ def test_a_deletion_policy_that_nobody_carries_out_is_refused(policy: str) -> No
 
 
 @pytest.mark.parametrize("name", ["maxLength", "maxBytes", "maxDeliveries"])
-@pytest.mark.parametrize("value", [-1, 1.5, "many", True, None, MAX_NUMBER + 1])
+@pytest.mark.parametrize("value", [-1, 1.5, "many", True, MAX_NUMBER + 1])
 def test_bounds_are_whole_numbers(name: str, value: object) -> None:
     assert name in problem(**{name: value})
 
@@ -156,6 +156,17 @@ def test_a_document_may_name_the_queue_as_kubernetes_cannot() -> None:
     assert document.name == "Orders/EU"
     assert document.queue == QueueSpec(max_length=5)
     assert QueueDocument.model_validate(NAME).name == "orders"
+
+
+def test_null_is_not_said() -> None:
+    """docs/kubernetes.md, "Queue": as `access:` with nothing behind it. A name that is none is none with null, too."""
+    for document in (
+        {"spec": None, "metadata": {"name": "orders", "labels": None}},
+        NAME | {"spec": {"access": None}},
+    ):
+        assert QueueDocument.model_validate(document).queue == QueueSpec()
+    assert QueueSpec.model_validate_json('{"max_length": null, "ackLevel": null}') == QueueSpec()
+    assert "Extra inputs are not permitted" in problem(maxLenght=None)
 
 
 def test_kubernetes_adds_its_own_metadata() -> None:
