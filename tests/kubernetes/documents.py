@@ -104,6 +104,7 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     ({"queueName": "\u00e4" * 128}, "a queue's name has 1 to 255 octets"),
     *(({"domain": ""}, "at least 1"), ({"domain": "x" * 64}, "may not be more than 63")),
     ({"domain": "a}b"}, "a domain has 1 to 63 letters, digits, dots, dashes and underscores"),
+    ({"domain": "registry"}, "the domain 'registry' is that of the store's catalogue: choose another name"),
     *(({name: -1}, NEGATIVE) for name in ("maxLength", "maxBytes", "maxDeliveries")),
     *(({name: 1 << 53}, MUCH) for name in ("maxLength", "maxBytes", "maxDeliveries")),
     *(({"maxLength": value}, "must be of type integer") for value in (1.5, True, "many")),

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from services.store import QueueDocument, QueueSpec
 from services.store.duration import MAX_NUMBER, STORED, UNIT_MS, format_duration
+from services.store.keys import DomainKeys, RegistryKeys
 from services.store.spec import (
     DeletionPolicy,
     Delivery,
@@ -123,6 +124,15 @@ def test_bounds_are_whole_numbers(name: str, value: object) -> None:
 @pytest.mark.parametrize("domain", ["", "a:b", "a}b", "a b", "x" * 64, "\u00e4"])
 def test_a_domain_cannot_end_its_hash_tag(domain: str) -> None:
     assert "domain" in problem(domain=domain)
+
+
+def test_the_catalogue_has_its_domain_for_itself() -> None:
+    """docs/kubernetes.md, "Queue": both would have ps:{registry}:epoch."""
+    assert "the domain 'registry' is that of the store's catalogue" in problem(domain="registry")
+    assert DomainKeys("registry").epoch == RegistryKeys().epoch
+    assert QueueSpec(domain="registry.2").domain == "registry.2"
+    kept = QueueSpec.model_validate_json('{"domain": "registry"}', context=STORED)
+    assert kept.domain == "registry"  # what a store holds stays legible
 
 
 @pytest.mark.parametrize(
