@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.chart.chart import NAME, Rendered, Values, nested
+from tests.chart.chart import NAME, Rendered, Values, nested, together
 
 TMQ = f"Deployment/{NAME}-tmq"
 OPERATOR = f"Deployment/{NAME}-operator"
@@ -22,7 +22,8 @@ def _nothing(_: Rendered) -> bool:
 
 @dataclass(frozen=True)
 class Switch:
-    """`objects` are there only when it is on, `has` is true only then. `beside`: other values that it needs."""
+    """`objects` are there only when it is on, `has` is true only then. `beside`: other values that it needs; `instead`: what
+    is needed when it is off."""
 
     path: str
     objects: tuple[str, ...] = ()
@@ -30,6 +31,7 @@ class Switch:
     on: Any = True
     off: Any = False
     beside: Values = field(default_factory=dict)
+    instead: Values = field(default_factory=dict)
 
     @property
     def values_on(self) -> Values:
@@ -37,7 +39,7 @@ class Switch:
 
     @property
     def values_off(self) -> Values:
-        return nested(self.path, self.off)
+        return together(nested(self.path, self.off), self.instead)
 
 
 def _edge(name: str, workload: str, *more: str) -> Switch:
@@ -179,7 +181,7 @@ SWITCHES = (
     Switch(
         "redis.enabled",
         tuple(f"{kind}/{NAME}-redis" for kind in ("StatefulSet", "Service", "Secret", "ConfigMap")),
-        beside={"externalRedis": {"existingSecret": "store"}},
+        instead={"externalRedis": {"existingSecret": "store"}},
     ),
     Switch(
         "redis.persistence.enabled",

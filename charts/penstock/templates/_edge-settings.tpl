@@ -1,42 +1,5 @@
 {{/* What is put together of an edge's values. All of them: (dict "root" $ "name" .. "fullname" .. "edge" .. "selector" ..). */}}
 
-{{/* Contradictions that the schema cannot see. */}}
-{{- define "penstock.edge.check" -}}
-{{- $where := printf "edges.%s" .name -}}
-{{- if has .name (list "operator" "redis" "console" "analytics" "analytics-executor" "test" "uninstall" "store" "roles" "monitoring" "crds") -}}
-{{- fail (printf "%s: another part of the chart has that name" $where) -}}
-{{- end -}}
-{{- if hasKey .edge.ports "health" -}}
-{{- fail (printf "%s.ports.health: the port of that name is the chart's own: see healthPort" $where) -}}
-{{- end -}}
-{{- $needed := include "penstock.edge.graceNeeded" . | int -}}
-{{- if and (ne .edge.terminationGracePeriodSeconds nil) (lt (int .edge.terminationGracePeriodSeconds) $needed) -}}
-{{- fail (printf "%s.terminationGracePeriodSeconds: %v is less than the %d seconds that drain takes: leave it out, or make drain shorter" $where .edge.terminationGracePeriodSeconds $needed) -}}
-{{- end -}}
-{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (ne .edge.pdb.maxUnavailable nil) -}}
-{{- fail (printf "%s.pdb: minAvailable and maxUnavailable are both said: set one of them to null" $where) -}}
-{{- end -}}
-{{- with .edge.autoscaling -}}
-{{- if and (ne .type "none") (gt (int .minReplicas) (int .maxReplicas)) -}}
-{{- fail (printf "%s.autoscaling: minReplicas %d is more than maxReplicas %d" $where (int .minReplicas) (int .maxReplicas)) -}}
-{{- end -}}
-{{- if and (eq .type "keda") (not .keda.serverAddress) (not .keda.triggers) -}}
-{{- fail (printf "%s.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own" $where) -}}
-{{- end -}}
-{{- end -}}
-{{- if and .edge.tls.clientCA (not .edge.tls.secretName) -}}
-{{- fail (printf "%s.tls: clientCA needs secretName, a Secret with ca.crt" $where) -}}
-{{- end -}}
-{{- if and .edge.helmTest (not (hasKey .edge.ports .edge.helmTest)) -}}
-{{- fail (printf "%s.helmTest: there is no port %q" $where .edge.helmTest) -}}
-{{- end -}}
-{{- if not (.root.Values.redis.enabled) -}}
-{{- if not (or .root.Values.externalRedis.url .root.Values.externalRedis.existingSecret) -}}
-{{- fail "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret" -}}
-{{- end -}}
-{{- end -}}
-{{- end }}
-
 {{/* Seconds from the beginning of a pod's end to its last connection gone. */}}
 {{- define "penstock.edge.graceNeeded" -}}
 {{- with .edge.drain -}}

@@ -1,0 +1,65 @@
+{{/* Contradictions that the schema cannot see: each is refused in words that say what to do. */}}
+
+{{/* Of the whole release: $. */}}
+{{- define "penstock.check" -}}
+{{- $outside := .Values.externalRedis -}}
+{{- if .Values.redis.enabled -}}
+{{- range list "url" "adminUrl" "existingSecret" -}}
+{{- if get $outside . -}}
+{{- fail (printf "externalRedis.%s: the chart's own Redis would be used: set redis.enabled=false, or leave it out" .) -}}
+{{- end -}}
+{{- end -}}
+{{- else if not (or $outside.url $outside.existingSecret) -}}
+{{- fail "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret" -}}
+{{- end -}}
+{{- end }}
+
+{{/* Of an edge: the context of _edge-settings.tpl. */}}
+{{- define "penstock.edge.check" -}}
+{{- $where := printf "edges.%s" .name -}}
+{{- if has .name (list "operator" "redis" "console" "analytics" "analytics-executor" "test" "uninstall" "store" "roles" "monitoring" "crds") -}}
+{{- fail (printf "%s: another part of the chart has that name" $where) -}}
+{{- end -}}
+{{- if hasKey .edge.ports "health" -}}
+{{- fail (printf "%s.ports.health: the port of that name is the chart's own: see healthPort" $where) -}}
+{{- end -}}
+{{- $needed := include "penstock.edge.graceNeeded" . | int -}}
+{{- if and (ne .edge.terminationGracePeriodSeconds nil) (lt (int .edge.terminationGracePeriodSeconds) $needed) -}}
+{{- fail (printf "%s.terminationGracePeriodSeconds: %v is less than the %d seconds that drain takes: leave it out, or make drain shorter" $where .edge.terminationGracePeriodSeconds $needed) -}}
+{{- end -}}
+{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (ne .edge.pdb.maxUnavailable nil) -}}
+{{- fail (printf "%s.pdb: minAvailable and maxUnavailable are both said: set one of them to null" $where) -}}
+{{- end -}}
+{{- with .edge.autoscaling -}}
+{{- if and (ne .type "none") (gt (int .minReplicas) (int .maxReplicas)) -}}
+{{- fail (printf "%s.autoscaling: minReplicas %d is more than maxReplicas %d" $where (int .minReplicas) (int .maxReplicas)) -}}
+{{- end -}}
+{{- if and (eq .type "keda") (not .keda.serverAddress) (not .keda.triggers) -}}
+{{- fail (printf "%s.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own" $where) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .edge.tls.clientCA (not .edge.tls.secretName) -}}
+{{- fail (printf "%s.tls: clientCA needs secretName, a Secret with ca.crt" $where) -}}
+{{- end -}}
+{{- if and .edge.helmTest (not (hasKey .edge.ports .edge.helmTest)) -}}
+{{- fail (printf "%s.helmTest: there is no port %q" $where .edge.helmTest) -}}
+{{- end -}}
+{{- include "penstock.edge.checkTls" . -}}
+{{- end }}
+
+{{/* A certificate for a listener that is not open would leave clients without TLS. */}}
+{{- define "penstock.edge.checkTls" -}}
+{{- $where := printf "edges.%s.tls" .name -}}
+{{- if and .edge.tls.listeners (not .edge.tls.secretName) -}}
+{{- fail (printf "%s: listeners needs secretName, a Secret with tls.crt and tls.key" $where) -}}
+{{- end -}}
+{{- $open := list -}}
+{{- range $listener, $its := (include "penstock.edge.settings" . | fromJson).listeners -}}
+{{- if kindIs "map" $its }}{{ $open = append $open $listener }}{{ end -}}
+{{- end -}}
+{{- range .edge.tls.listeners -}}
+{{- if not (has . $open) -}}
+{{- fail (printf "%s.listeners: there is no listener %q, there are: %s" $where . (join ", " $open)) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
