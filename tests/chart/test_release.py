@@ -144,6 +144,39 @@ def test_replicas_of_a_scaled_edge_are_the_scalers(release: Release) -> None:
     assert release.get("deployment", f"{NAME}-tmq")["spec"]["replicas"] == 7
 
 
+SCALED: Values = nested("edges.tmq.autoscaling.type", "hpa")
+
+
+def _replicas(release: Release) -> int:
+    found: int = release.get("deployment", f"{NAME}-tmq")["spec"]["replicas"]
+    return found
+
+
+def _scale(release: Release, replicas: int) -> None:
+    """As a HorizontalPodAutoscaler does: by the subresource, as somebody else than helm."""
+    words = ("scale", f"deployment/{NAME}-tmq", f"--replicas={replicas}", "--namespace", release.namespace)
+    release.cluster.kubectl(*words)
+
+
+def test_an_edge_keeps_its_pods_when_a_scaler_comes_and_goes(release: Release) -> None:
+    """docs/chart.md, "Upgrade": until the scaler has its say there are as many as before."""
+    five = nested("edges.tmq.replicas", 5)
+    release.install(five)
+    release.upgrade(five, SCALED)
+    assert _replicas(release) == 5
+    release.upgrade(five, SCALED, nested("log.level", "DEBUG"))
+    assert _replicas(release) == 5
+    _scale(release, 8)
+    release.upgrade(five, SCALED)
+    assert _replicas(release) == 8
+    with pytest.raises(CommandFailed, match=r"conflict.*\.spec\.replicas"):
+        release.upgrade(five)
+    release.upgrade(five, flags=("--force-conflicts",))
+    assert _replicas(release) == 5
+    release.upgrade(nested("edges.tmq.replicas", 4))
+    assert _replicas(release) == 4
+
+
 def test_an_uninstall_keeps_definitions_and_queues_and_removes_the_rest(
     cluster: Cluster, release: Release
 ) -> None:

@@ -1,5 +1,20 @@
 {{/* How many pods of an edge there are, and how many may be away. */}}
 
+{{/* Nothing where a scaler says it. But helm may still own the number, of a release before that had no scaler: left out, the API
+server would make it 1. So it stays as it is until the scaler has changed it, and so owns it. */}}
+{{- define "penstock.edge.replicas" -}}
+{{- if eq .edge.autoscaling.type "none" -}}
+{{- .edge.replicas -}}
+{{- else -}}
+{{- $live := lookup "apps/v1" .edge.workload .root.Release.Namespace .fullname | default dict -}}
+{{- range dig "metadata" "managedFields" list $live -}}
+{{- if and (eq .manager "helm") (eq .operation "Apply") (dig "f:spec" "f:replicas" nil .fieldsV1 | kindIs "map") -}}
+{{- $live.spec.replicas -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "penstock.edge.pdb" -}}
 {{- if .edge.pdb.enabled -}}
 apiVersion: policy/v1

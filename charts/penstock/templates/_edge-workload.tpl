@@ -5,8 +5,8 @@ apiVersion: apps/v1
 kind: {{ .edge.workload }}
 {{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
 spec:
-  {{- if eq .edge.autoscaling.type "none" }}
-  replicas: {{ .edge.replicas }}
+  {{- with include "penstock.edge.replicas" . }}
+  replicas: {{ . }}
   {{- end }}
   revisionHistoryLimit: {{ .edge.revisionHistoryLimit }}
   {{- if eq .edge.workload "StatefulSet" }}
