@@ -147,7 +147,6 @@ SWITCHES = (
             f"RoleBinding/{NAME}-operator",
             f"Role/{NAME}-operator-own",
             f"ConfigMap/{NAME}-rqprc",
-            f"Job/{NAME}-uninstall",
             f"NetworkPolicy/{NAME}-operator",
         ),
     ),

@@ -116,6 +116,10 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         "monitoring: podMonitor and serviceMonitor are both on: everything would be counted twice",
     ),
     "a level of logs that there is not": (nested("log.level", "LOUD"), "value must be one of 'DEBUG'"),
+    "a hook that helm does not wait for": (
+        nested("operator.uninstallHook.timeoutSeconds", 600),
+        "maximum: got 600, want 240",
+    ),
     "a sweep without a pause": (nested("operator.sweepSeconds", 0), "minimum: got 0, want 1"),
 }
 

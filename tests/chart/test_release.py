@@ -11,7 +11,7 @@ import pytest
 
 from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, pod_of, render, together
 from tests.chart.full import FULL
-from tests.chart.release import Release, queue_of
+from tests.chart.release import INSTANCE, Release, queue_of
 from tests.chart.switches import SWITCHES
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster, CommandFailed
@@ -191,6 +191,23 @@ def test_an_uninstall_keeps_definitions_and_queues_and_removes_the_rest(
     assert [each["metadata"]["name"] for each in cluster.items("queues", release.namespace)] == ["orders"]
     release.install()  # finds its own definitions again
     assert cluster.items("queues", release.namespace)
+
+
+def test_a_release_whose_hook_cannot_run_goes_without_it(cluster: Cluster, release: Release) -> None:
+    """docs/chart.md, "Uninstall": nothing runs pods here, as where the image cannot be pulled."""
+    release.install()
+    with pytest.raises(CommandFailed, match="context deadline exceeded"):
+        release.uninstall("--timeout", "3s")
+    with pytest.raises(CommandFailed, match="still in use"):
+        release.install()
+    release.uninstall("--no-hooks")
+    left = release.objects()
+    assert {name for name in left if f"{NAME}-uninstall" not in name} == set()
+    kinds = "job,serviceaccount,role,rolebinding,networkpolicy"
+    of_the_hook = f"{INSTANCE},app.kubernetes.io/component=uninstall"
+    cluster.kubectl("delete", kinds, "--namespace", release.namespace, "--selector", of_the_hook)
+    assert release.objects() == []
+    release.install()
 
 
 def test_definitions_go_with_the_release_where_that_is_said(cluster: Cluster, release: Release) -> None:

@@ -121,11 +121,6 @@ priorityClassName: {{ . }}
 {{- end -}}
 {{- end }}
 
-{{/* Namespaces that the operator watches, beside `*`: words. */}}
-{{- define "penstock.watched" -}}
-{{- .Values.operator.watch.namespaces | default (list .Release.Namespace) | uniq | join " " }}
-{{- end }}
-
 {{- define "penstock.operatorAccount" -}}
 {{- if .Values.operator.serviceAccount.create -}}
 {{- .Values.operator.serviceAccount.name | default (printf "%s-operator" (include "penstock.fullname" .)) }}
