@@ -15,6 +15,8 @@ EXTERNAL: Values = {
     "externalRedis": {"url": "redis://edge:secret@store.example/0"},
 }
 
+NODES: Values = nested("networkPolicy.redisFrom", [{"ipBlock": {"cidr": "10.20.0.0/24"}}])
+
 
 def _nothing(_: Rendered) -> bool:
     return True
@@ -115,6 +117,7 @@ SWITCHES = (
     ),
     Switch(
         "edges.rqp.hostNetwork",
+        beside=NODES,
         has=lambda r: (
             r.pod(f"Deployment/{NAME}-rqp").get("hostNetwork")
             and r[f"Deployment/{NAME}-rqp"]["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0

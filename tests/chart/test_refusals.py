@@ -101,6 +101,11 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("externalRedis.existingSecret", "store"),
         "externalRedis.existingSecret: the chart's own Redis would be used",
     ),
+    "an edge on nodes' network that its store would not let in": (
+        nested("edges.rqp.hostNetwork", True),
+        "edges.rqp.hostNetwork: the chart's own Redis lets in only pods, and such a one comes by its node's address: "
+        "say networkPolicy.redisFrom",
+    ),
     "a URL of something else": (
         together(EXTERNAL, nested("externalRedis.url", "http://a")),
         "/externalRedis/url",

@@ -12,7 +12,7 @@ import pytest
 from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, pod_of, render, together
 from tests.chart.full import FULL
 from tests.chart.release import INSTANCE, Release, queue_of
-from tests.chart.switches import SWITCHES
+from tests.chart.switches import NODES, SWITCHES
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster, CommandFailed
 from tests.kubernetes.namespaces import make_namespace, remove_namespace
@@ -74,7 +74,7 @@ def test_every_pod_is_admitted_where_only_restricted_ones_are(release: Release) 
 def test_what_the_nodes_network_gives_up_is_refused_there(release: Release) -> None:
     """So that the test before could fail."""
     release.install()
-    rendered = render(nested("edges.rqp.hostNetwork", True))
+    rendered = render(NODES, nested("edges.rqp.hostNetwork", True))
     made = _pod("rqp", pod_of(rendered[f"Deployment/{NAME}-rqp"]), release.namespace)
     with pytest.raises(CommandFailed, match=r'violates PodSecurity "restricted.*host namespaces'):
         release.cluster.kubectl("create", "--filename", "-", given=json.dumps(made))

@@ -44,6 +44,11 @@
 {{- if and .edge.helmTest (not (hasKey .edge.ports .edge.helmTest)) -}}
 {{- fail (printf "%s.helmTest: there is no port %q" $where .edge.helmTest) -}}
 {{- end -}}
+{{- with .root.Values -}}
+{{- if and $.edge.hostNetwork .redis.enabled .networkPolicy.enabled (not .networkPolicy.redisFrom) -}}
+{{- fail (printf "%s.hostNetwork: the chart's own Redis lets in only pods, and such a one comes by its node's address: say networkPolicy.redisFrom, with ipBlock of the nodes" $where) -}}
+{{- end -}}
+{{- end -}}
 {{- include "penstock.edge.checkTls" . -}}
 {{- end }}
 

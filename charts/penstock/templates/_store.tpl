@@ -74,6 +74,17 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{- end }}
 {{- end }}
 
+{{/* TCP ports of a store outside: those that are said, and those of the URLs that are said here. JSON. */}}
+{{- define "penstock.storePorts" -}}
+{{- $ports := list -}}
+{{- range .Values.networkPolicy.storePorts }}{{ $ports = append $ports (int .) }}{{ end -}}
+{{- range $url := list .Values.externalRedis.url .Values.externalRedis.adminUrl -}}
+{{- $hosts := regexReplaceAll "^[a-z+]*://([^/?]*@)?([^/?]*).*$" $url "${2}" -}}
+{{- range regexFindAll ":[0-9]+(,|$)" $hosts -1 }}{{ $ports = append $ports (. | trimPrefix ":" | trimSuffix "," | int) }}{{ end -}}
+{{- end -}}
+{{- $ports | uniq | toJson -}}
+{{- end }}
+
 {{/* Rules of NetworkPolicies by which a pod reaches the store and name servers. */}}
 {{- define "penstock.storeEgress" -}}
 - ports:
@@ -85,14 +96,15 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
   {{- end }}
 {{- if .Values.redis.enabled }}
 - ports:
-    - port: {{ .Values.redis.service.port }}
+    # of the pod, as policies see it, whatever port its Service has
+    - port: 6379
   to:
     - podSelector:
         matchLabels:
           {{- include "penstock.selector" (list . "redis") | nindent 10 }}
 {{- else }}
 - ports:
-    {{- range .Values.networkPolicy.storePorts }}
+    {{- range include "penstock.storePorts" . | fromJsonArray }}
     - port: {{ . }}
     {{- end }}
   {{- with .Values.networkPolicy.storeTo }}
