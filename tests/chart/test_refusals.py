@@ -106,6 +106,31 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         "edges.rqp.hostNetwork: the chart's own Redis lets in only pods, and such a one comes by its node's address: "
         "say networkPolicy.redisFrom",
     ),
+    "a port that would be open all the same": (
+        nested("edges.tmq.ports.tmq-reference", None),
+        "edges.tmq.ports.tmq-reference: taken out, it would be open all the same: say enabled: false",
+    ),
+    "a listener elsewhere than its port": (
+        nested("edges.tmq.settings.listeners.document.port", 7000),
+        "edges.tmq.settings.listeners.document.port: edges.tmq.ports.tmq-document says 6161: say it there alone",
+    ),
+    "cast elsewhere than its port": (
+        nested("edges.rqp.settings.cast.request_port", 7000),
+        "edges.rqp.settings.cast.request_port: edges.rqp.ports.rqp-cast says 11312",
+    ),
+    "a node without beacons": (
+        nested("edges.ring.ports.ring-beacon.enabled", False),
+        "edges.ring.ports.ring-beacon: it is open as long as ring is: close that one",
+    ),
+    "a node that would be called by a Service that there is not": (
+        nested("edges.ring.peersService", False),
+        "edges.ring.peersService: env.PENSTOCK_EDGES__RING__NODE__ADVERTISE needs it",
+    ),
+    "nodes that dial in plain what speaks TLS": (
+        nested("edges.ring.tls.secretName", "c"),
+        'edges.ring.tls: pods would dial the listener "ring" in plain: name others in listeners, '
+        "or say settings.node.dial.tls",
+    ),
     "a URL of something else": (
         together(EXTERNAL, nested("externalRedis.url", "http://a")),
         "/externalRedis/url",

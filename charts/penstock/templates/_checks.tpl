@@ -49,7 +49,40 @@
 {{- fail (printf "%s.hostNetwork: the chart's own Redis lets in only pods, and such a one comes by its node's address: say networkPolicy.redisFrom, with ipBlock of the nodes" $where) -}}
 {{- end -}}
 {{- end -}}
+{{- include "penstock.edge.checkPorts" . -}}
 {{- include "penstock.edge.checkTls" . -}}
+{{- end }}
+
+{{/* What stands in `ports` is what the process opens, or it is only decoration. */}}
+{{- define "penstock.edge.checkPorts" -}}
+{{- $ports := .edge.ports -}}{{- $where := printf "edges.%s.ports" .name -}}
+{{- range get (.root.Files.Get "files/ports.yaml" | fromYaml) .name | default list -}}
+{{- if not (hasKey $ports .) -}}
+{{- fail (printf "%s.%s: taken out, it would be open all the same: say enabled: false" $where .) -}}
+{{- end -}}
+{{- end -}}
+{{- $settings := .edge.settings -}}
+{{- range $port, $its := $ports -}}
+{{- range $path := list ($its.setting | default "") (printf "listeners.%s.port" ($its.listener | default "")) -}}
+{{- $said := include "penstock.at" (list $settings $path) -}}
+{{- if and (ne $said "null") (ne $said (toJson $its.port)) -}}
+{{- fail (printf "edges.%s.settings.%s: %s.%s says %s: say it there alone" $.name $path $where $port (toJson $its.port)) -}}
+{{- end -}}
+{{- end -}}
+{{- with $its.beside -}}
+{{- if not (hasKey $ports .) -}}{{- fail (printf "%s.%s.beside: there is no port %q" $where $port .) -}}{{- end -}}
+{{- if and (eq (toString $its.enabled) "false") (ne (toString (get $ports .).enabled) "false") -}}
+{{- fail (printf "%s.%s: it is open as long as %s is: close that one" $where $port .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not .edge.peersService -}}
+{{- range $variable, $value := .edge.env -}}
+{{- if contains "$(PEERS_SERVICE)" (toString $value) -}}
+{{- fail (printf "edges.%s.peersService: env.%s needs it: say that variable otherwise" $.name $variable) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* A certificate for a listener that is not open would leave clients without TLS. */}}
@@ -58,9 +91,18 @@
 {{- if and .edge.tls.listeners (not .edge.tls.secretName) -}}
 {{- fail (printf "%s: listeners needs secretName, a Secret with tls.crt and tls.key" $where) -}}
 {{- end -}}
-{{- $open := list -}}
-{{- range $listener, $its := (include "penstock.edge.settings" . | fromJson).listeners -}}
-{{- if kindIs "map" $its }}{{ $open = append $open $listener }}{{ end -}}
+{{- $settings := include "penstock.edge.settings" . | fromJson -}}
+{{- $open := list -}}{{- $secured := list -}}
+{{- range $listener, $its := $settings.listeners -}}
+{{- if kindIs "map" $its -}}
+{{- $open = append $open $listener -}}
+{{- if $its.tls }}{{ $secured = append $secured $listener }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- range .edge.ports -}}
+{{- if and .dial (has .listener $secured) (eq (include "penstock.at" (list $settings .dial)) "null") -}}
+{{- fail (printf "%s: pods would dial the listener %q in plain: name others in listeners, or say settings.%s" $where .listener .dial) -}}
+{{- end -}}
 {{- end -}}
 {{- range .edge.tls.listeners -}}
 {{- if not (has . $open) -}}

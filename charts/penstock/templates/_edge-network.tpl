@@ -123,6 +123,14 @@ spec:
       {{- end }}
   egress:
     {{- include "penstock.storeEgress" .root | nindent 4 }}
+    {{- with $peers }}
+    - ports:
+        {{- . | nindent 8 }}
+      to:
+        - podSelector:
+            matchLabels:
+              {{- $.selector | nindent 14 }}
+    {{- end }}
     {{- with .edge.networkPolicy.egress }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

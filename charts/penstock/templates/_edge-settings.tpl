@@ -29,6 +29,11 @@
 {{- $_ := set $listeners . false -}}
 {{- end -}}
 {{- end -}}
+{{- with $port.setting }}{{ include "penstock.put" (list $settings . $port.port) }}{{ end -}}
+{{- with $port.host -}}
+{{- if eq (include "penstock.at" (list $settings .)) "null" }}{{ include "penstock.put" (list $settings . $.edge.bindAddress) }}{{ end -}}
+{{- end -}}
+{{- if and $port.switch (eq (toString $port.enabled) "false") }}{{ include "penstock.put" (list $settings $port.switch false) }}{{ end -}}
 {{- end -}}
 {{- with .edge.tls -}}
 {{- if .secretName -}}
@@ -43,6 +48,22 @@
 {{- end -}}
 {{- if $listeners -}}{{- $_ := set $settings "listeners" $listeners -}}{{- end -}}
 {{- toJson $settings -}}
+{{- end }}
+
+{{/* Puts a value at 'a.b.c' of a map, which is changed: (list map path value). */}}
+{{- define "penstock.put" -}}
+{{- $value := index . 2 -}}
+{{- range splitList "." (index . 1) | reverse -}}{{- $value = dict . $value -}}{{- end -}}
+{{- include "penstock.overlay" (list (index . 0) $value) -}}
+{{- end }}
+
+{{/* What is at 'a.b.c' of a map: (list map path). JSON, null if nothing is. */}}
+{{- define "penstock.at" -}}
+{{- $found := index . 0 -}}
+{{- range splitList "." (index . 1) -}}
+{{- $found = ternary (get (ternary $found dict (kindIs "map" $found)) .) nil (hasKey (ternary $found dict (kindIs "map" $found)) .) -}}
+{{- end -}}
+{{- toJson $found -}}
 {{- end }}
 
 {{/* penstock.yaml. JSON keeps numbers whole that YAML of templates would make floats of. */}}
