@@ -155,3 +155,32 @@ def test_labels_of_an_objects_own_are_over_those_of_all() -> None:
     rendered = render({"commonLabels": {"team": "a"}, "edgeDefaults": {"podLabels": {"team": "b"}}})
     assert rendered[TMQ]["metadata"]["labels"]["team"] == "a"
     assert rendered[TMQ]["spec"]["template"]["metadata"]["labels"]["team"] == "b"
+
+
+def test_releases_of_one_name_in_two_namespaces_are_two() -> None:
+    """docs/kubernetes.md, "Discovery": they have a store each."""
+    for one, other in ((("demo", "shop"), ("demo", "yard")), (("demo", "s" * 63), ("demo", "s" * 62))):
+        first, second = (_store(release, namespace) for release, namespace in (one, other))
+        assert first != second
+        assert max(len(first), len(second)) <= 63
+
+
+def _store(release: str, namespace: str) -> str:
+    """As the label of Services, and as the operator compares it."""
+    rendered = render(release=release, namespace=namespace)
+    (label,) = {
+        each["metadata"]["labels"]["penstock.dev/store"]
+        for each in rendered.of("Service")
+        if "penstock.dev/store" in each["metadata"]["labels"]
+    }
+    assert rendered.env(OPERATOR)["PENSTOCK_OPERATOR_STORE"] == label
+    return str(label)
+
+
+def test_names_in_the_cluster_are_of_one_release() -> None:
+    """Whatever parts namespace and name have."""
+    first = render(release="prod-penstock", namespace="team")
+    second = render(release="penstock", namespace="team-prod")
+    roles = [{each["metadata"]["name"] for each in some.of("ClusterRole")} for some in (first, second)]
+    assert all(roles)
+    assert roles[0] & roles[1] == set()

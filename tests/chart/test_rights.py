@@ -170,7 +170,7 @@ def _complete(release: Release) -> None:
 def test_who_may_edit_a_namespace_may_edit_its_queues(api_server: ApiServer, release: Release) -> None:
     """By the ClusterRoles that Kubernetes adds to its own view and edit."""
     release.install()
-    role = f"{release.namespace}-{NAME}-"
+    role = f"{release.namespace}.{NAME}-"
     cluster, where = release.cluster, ("--namespace", release.namespace)
     for name, user in (("view", "nobody"), ("edit", "developer")):
         cluster.kubectl(

@@ -16,7 +16,7 @@
 
 {{/* Its labels are copied to EndpointSlices, by which operators find it. */}}
 {{- define "penstock.edge.service" -}}
-{{- $labels := dict "penstock.dev/store" (include "penstock.fullname" .root) -}}
+{{- $labels := dict "penstock.dev/store" (include "penstock.store" .root) -}}
 {{- if .edge.service.discover }}{{ $_ := set $labels "penstock.dev/discover" "true" }}{{ end -}}
 {{- include "penstock.overlay" (list $labels .edge.service.labels) -}}
 apiVersion: v1

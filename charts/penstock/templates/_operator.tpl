@@ -1,9 +1,10 @@
 {{/* What the operator and the hook before an uninstall have in common. */}}
 
-{{/* Names of what belongs to no namespace: two releases of one name may be in two of them. (list $ suffix) */}}
+{{/* Names of what belongs to no namespace: two releases of one name may be in two of them, and namespaces have no dots.
+(list $ suffix) */}}
 {{- define "penstock.clustername" -}}
 {{- $root := index . 0 -}}
-{{- printf "%s-%s-%s" $root.Release.Namespace (include "penstock.fullname" $root) (index . 1) }}
+{{- printf "%s.%s-%s" $root.Release.Namespace (include "penstock.fullname" $root) (index . 1) }}
 {{- end }}
 
 {{/* Namespaces that are seen to, words, or `*`: (list $ "operator") or (list $ "uninstall"), which also sees to former ones. */}}

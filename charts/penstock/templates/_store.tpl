@@ -1,5 +1,11 @@
 {{/* How processes reach the store: a store of our own, whose passwords the chart keeps, or one outside, by URL. */}}
 
+{{/* What the release's store is called, in the cluster: labels have 63 characters at most, so longer names become a hash. */}}
+{{- define "penstock.store" -}}
+{{- $name := printf "%s.%s" .Release.Namespace (include "penstock.fullname" .) -}}
+{{- ternary $name (sha256sum $name | trunc 63) (le (len $name) 63) -}}
+{{- end }}
+
 {{- define "penstock.redisSecret" -}}
 {{- .Values.redis.auth.existingSecret | default (printf "%s-redis" (include "penstock.fullname" .)) }}
 {{- end }}
