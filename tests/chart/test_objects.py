@@ -87,8 +87,6 @@ def test_a_store_outside(url: str, mode: str) -> None:
     secret = rendered[f"Secret/{NAME}-store"]["stringData"]
     assert secret == {"edge-url": url, "admin-url": admin}
     assert StoreUrl.parse(secret["edge-url"]).mode == mode
-    egress = rendered[f"NetworkPolicy/{NAME}-tmq"]["spec"]["egress"]
-    assert {"ports": [{"port": 6379}, {"port": 26379}]} in egress
     secrets = {place: secret_of(rendered, place, "REDIS_URL") for place in (TMQ, OPERATOR)}
     assert secrets[TMQ] == {"name": f"{NAME}-store", "key": "edge-url"}
     assert secrets[OPERATOR] == {"name": f"{NAME}-store", "key": "admin-url"}

@@ -131,6 +131,11 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         'edges.ring.tls: pods would dial the listener "ring" in plain: name others in listeners, '
         "or say settings.node.dial.tls",
     ),
+    "a port whose name is a number": (
+        nested("edges.tmq.ports.11", {"port": 11}),
+        "'11' does not match pattern '[a-z]'",
+    ),
+    "a port whose name has two dashes": (nested("edges.tmq.ports.a--b", {"port": 11}), "'not' failed"),
     "a URL of something else": (
         together(EXTERNAL, nested("externalRedis.url", "http://a")),
         "/externalRedis/url",

@@ -3,13 +3,13 @@
 {{/* Seconds from the beginning of a pod's end to its last connection gone. */}}
 {{- define "penstock.edge.graceNeeded" -}}
 {{- with .edge.drain -}}
-{{- ceil (addf .preStopSleepSeconds .graceSeconds .spreadSeconds .timeoutSeconds) -}}
+{{- ceil (addf .preStopSleepSeconds .graceSeconds .spreadSeconds .timeoutSeconds) | toJson -}}
 {{- end -}}
 {{- end }}
 
 {{- define "penstock.edge.grace" -}}
 {{- if ne .edge.terminationGracePeriodSeconds nil -}}
-{{- .edge.terminationGracePeriodSeconds -}}
+{{- .edge.terminationGracePeriodSeconds | toJson -}}
 {{- else -}}
 {{- add (include "penstock.edge.graceNeeded" . | int) 10 -}}
 {{- end -}}
@@ -69,8 +69,8 @@
 {{/* penstock.yaml. JSON keeps numbers whole that YAML of templates would make floats of. */}}
 {{- define "penstock.edge.file" -}}
 log: {{ toJson .root.Values.log }}
-health: {host: {{ .edge.bindAddress | quote }}, port: {{ .edge.healthPort }}}
-drain: {grace_s: {{ .edge.drain.graceSeconds }}, spread_s: {{ .edge.drain.spreadSeconds }}, timeout_s: {{ .edge.drain.timeoutSeconds }}}
+health: {host: {{ .edge.bindAddress | quote }}, port: {{ .edge.healthPort | toJson }}}
+drain: {grace_s: {{ .edge.drain.graceSeconds | toJson }}, spread_s: {{ .edge.drain.spreadSeconds | toJson }}, timeout_s: {{ .edge.drain.timeoutSeconds | toJson }}}
 {{- with .edge.limits }}
 limits: {{ toJson . }}
 {{- end }}

@@ -41,9 +41,9 @@ rules:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $kind }}Binding
 {{ include "penstock.metadata" .head }}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: {{ $kind }}, name: {{ .head.name }}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: {{ $kind | toJson }}, name: {{ .head.name | toJson }}}
 subjects:
-  - {kind: ServiceAccount, name: {{ .account }}, namespace: {{ .head.root.Release.Namespace }}}
+  - {kind: ServiceAccount, name: {{ .account | toJson }}, namespace: {{ .head.root.Release.Namespace | toJson }}}
 {{- end }}
 
 {{/* (list $ "operator") or (list $ "uninstall") */}}
@@ -52,6 +52,6 @@ subjects:
 - name: POD_NAMESPACE
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
 - {name: PENSTOCK_OPERATOR_NAMESPACES, value: {{ include "penstock.operator.namespaces" . | replace " " "," | quote }}}
-- {name: PENSTOCK_OPERATOR_LOG_LEVEL, value: {{ $root.Values.log.level }}}
-- {name: PENSTOCK_OPERATOR_LOG_FORMAT, value: {{ $root.Values.log.format }}}
+- {name: PENSTOCK_OPERATOR_LOG_LEVEL, value: {{ $root.Values.log.level | toJson }}}
+- {name: PENSTOCK_OPERATOR_LOG_FORMAT, value: {{ $root.Values.log.format | toJson }}}
 {{- end }}

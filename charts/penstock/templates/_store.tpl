@@ -34,7 +34,7 @@
 - name: STORE_PASSWORD
   valueFrom:
     secretKeyRef:
-      name: {{ include "penstock.redisSecret" $root }}
+      name: {{ include "penstock.redisSecret" $root | toJson }}
       key: {{ $who }}-password
 - name: REDIS_URL
   value: redis://{{ $who }}:$(STORE_PASSWORD)@{{ include "penstock.fullname" $root }}-redis:{{ $root.Values.redis.service.port }}/0
@@ -42,8 +42,8 @@
 - name: REDIS_URL
   valueFrom:
     secretKeyRef:
-      name: {{ include "penstock.storeSecret" $root }}
-      key: {{ ternary $root.Values.externalRedis.adminUrlKey $root.Values.externalRedis.urlKey (eq $who "admin") }}
+      name: {{ include "penstock.storeSecret" $root | toJson }}
+      key: {{ ternary $root.Values.externalRedis.adminUrlKey $root.Values.externalRedis.urlKey (eq $who "admin") | toJson }}
 {{- end }}
 {{- end }}
 
@@ -75,7 +75,7 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{- if and (not .Values.redis.enabled) .Values.externalRedis.tls.existingSecret }}
 - name: store-tls
   secret:
-    secretName: {{ .Values.externalRedis.tls.existingSecret }}
+    secretName: {{ .Values.externalRedis.tls.existingSecret | toJson }}
     defaultMode: 0440
 {{- end }}
 {{- end }}
@@ -111,7 +111,7 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{- else }}
 - ports:
     {{- range include "penstock.storePorts" . | fromJsonArray }}
-    - port: {{ . }}
+    - port: {{ . | toJson }}
     {{- end }}
   {{- with .Values.networkPolicy.storeTo }}
   to:
