@@ -179,7 +179,11 @@ SWITCHES = (
         "operator.uninstallHook.enabled",
         (f"Job/{NAME}-uninstall", f"ServiceAccount/{NAME}-uninstall", f"Role/{NAME}-uninstall"),
     ),
-    Switch("operator.serviceAccount.create", (f"ServiceAccount/{NAME}-operator",)),
+    Switch(
+        "operator.serviceAccount.create",
+        ("ServiceAccount/seer",),
+        beside=nested("operator.serviceAccount.name", "seer"),
+    ),
     Switch(
         "redis.enabled",
         tuple(f"{kind}/{NAME}-redis" for kind in ("StatefulSet", "Service", "Secret", "ConfigMap")),

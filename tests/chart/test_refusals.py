@@ -136,6 +136,10 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         "'11' does not match pattern '[a-z]'",
     ),
     "a port whose name has two dashes": (nested("edges.tmq.ports.a--b", {"port": 11}), "'not' failed"),
+    "an account that everybody has": (
+        nested("operator.serviceAccount.create", False),
+        "operator.serviceAccount: without create it needs name",
+    ),
     "a URL of something else": (
         together(EXTERNAL, nested("externalRedis.url", "http://a")),
         "/externalRedis/url",

@@ -12,6 +12,11 @@
 {{- else if not (or $outside.url $outside.existingSecret) -}}
 {{- fail "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret" -}}
 {{- end -}}
+{{- with .Values.operator -}}
+{{- if and .enabled (not .serviceAccount.create) (not .serviceAccount.name) -}}
+{{- fail "operator.serviceAccount: without create it needs name: `default` would have its rights in every pod that says nothing" -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* Of an edge: the context of _edge-settings.tpl. */}}

@@ -31,16 +31,16 @@ app.kubernetes.io/component: {{ index . 1 | toJson }}
 {{- define "penstock.labels" -}}
 {{- $root := index . 0 -}}
 {{ include "penstock.podLabels" . }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | toJson }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service | toJson }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | toJson }}
 {{- end }}
 
-{{/* Labels of pods: a new version of the chart alone restarts none. (list $ component), and labels of their own as a third. */}}
+{{/* Labels of pods: no version is among them, as a new one would restart all, Redis too. (list $ component), and labels of their own as a third. */}}
 {{- define "penstock.podLabels" -}}
 {{- $root := index . 0 -}}
 {{ include "penstock.selector" . }}
 app.kubernetes.io/part-of: penstock
-app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 {{- $own := dict }}
 {{- if gt (len .) 2 }}{{ $own = index . 2 }}{{ end }}
 {{- with merge (dict) $own $root.Values.commonLabels }}
@@ -131,6 +131,6 @@ priorityClassName: {{ . | toJson }}
 {{- if .Values.operator.serviceAccount.create -}}
 {{- .Values.operator.serviceAccount.name | default (printf "%s-operator" (include "penstock.fullname" .)) }}
 {{- else -}}
-{{- .Values.operator.serviceAccount.name | default "default" }}
+{{- .Values.operator.serviceAccount.name }}
 {{- end }}
 {{- end }}
