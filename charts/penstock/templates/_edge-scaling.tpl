@@ -66,7 +66,7 @@ spec:
   {{- end }}
 {{- end }}
 
-{{/* By what waits or is connected, never by a stream's lag, which leaves out what is in flight. */}}
+{{/* By what waits or is out, never by a stream's lag, which leaves out what is in flight. */}}
 {{- define "penstock.edge.keda" -}}
 {{- $own := .edge.autoscaling -}}
 apiVersion: keda.sh/v1alpha1
