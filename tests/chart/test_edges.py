@@ -12,7 +12,7 @@ from services.kit.edge import edges
 from services.kit.settings import GlobalSettings, load
 from services.ring.node.identity import identify
 from tests.chart.chart import CHART, NAME, Rendered, nested, render
-from tests.chart.switches import SWITCHES, TMQ
+from tests.chart.switches import OPERATOR, SWITCHES, TMQ
 
 PORTS = {
     "tmq": {"tmq-document": 6161, "tmq-reference": 6162, "health": 9161},
@@ -233,6 +233,7 @@ def test_every_address_is_the_one_that_is_said(tmp_path: Path, monkeypatch: pyte
     rendered = render(nested("edgeDefaults.bindAddress", "::"))
     _, own = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
     assert own.node.beacon_host == "::"
+    assert rendered.env(OPERATOR)["PENSTOCK_OPERATOR_HEALTH_HOST"] == "::"
     assert {listener.host for listener in own.listeners.values()} == {"::"}
 
 
