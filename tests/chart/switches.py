@@ -24,8 +24,9 @@ def _nothing(_: Rendered) -> bool:
 
 @dataclass(frozen=True)
 class Switch:
-    """`objects` are there only when it is on, `has` is true only then. `beside`: other values that it needs; `instead`: what
-    is needed when it is off."""
+    """`objects` are there only when it is on, `has` is true only then. `beside`: other values that it needs;
+    `instead`: what is needed when it is off.
+    """
 
     path: str
     objects: tuple[str, ...] = ()

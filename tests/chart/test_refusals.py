@@ -1,4 +1,4 @@
-"""What cannot be is refused in words that say what to do: by values.schema.json, or by templates (_checks.tpl)."""
+"""What cannot be is refused in words that say what to do: by values.schema.json, _checks.tpl or _edge-checks.tpl."""
 
 from __future__ import annotations
 
@@ -140,6 +140,60 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("operator.serviceAccount.create", False),
         "operator.serviceAccount: without create it needs name",
     ),
+    "no pods by a HorizontalPodAutoscaler": (
+        nested("edges.rqp.autoscaling", {"type": "hpa", "minReplicas": 0}),
+        "edges.rqp.autoscaling.minReplicas: a HorizontalPodAutoscaler leaves 1 at least; keda can have 0",
+    ),
+    "two ports of one number": (
+        nested("edges.tmq.ports.tmq-document.port", 6162),
+        "edges.tmq.ports.tmq-reference: TCP 6162 is that of tmq-document, too: give each its own",
+    ),
+    "a port that is the health port": (
+        nested("edges.rqp.ports.rqp-mca.port", 9161),
+        "edges.rqp.ports.rqp-mca: TCP 9161 is that of healthPort, too",
+    ),
+    "two ports of one number of the Service": (
+        nested("edges.tmq.ports.tmq-document.servicePort", 6162),
+        "edges.tmq.ports.tmq-reference: TCP 6162 of the Service is that of tmq-document, too",
+    ),
+    "two ports of one listener": (
+        nested("edges.tmq.ports.again", {"port": 6170, "listener": "document"}),
+        "edges.tmq.ports.tmq-document: listener document is that of again, too",
+    ),
+    "a port of nodes that no node has": (
+        nested("edges.rqp.ports.rqp-mca.nodePort", 30001),
+        "edges.rqp.ports.rqp-mca.nodePort: a Service of type ClusterIP has none: set edges.rqp.service.type",
+    ),
+    "a budget that lets nobody go": (
+        nested("edges.tmq.pdb", {"maxUnavailable": None, "minAvailable": 2}),
+        "edges.tmq.pdb.minAvailable: of 2 pods none could ever be evicted: make it less",
+    ),
+    "a StatefulSet whose name is too long": (
+        together(
+            {"fullnameOverride": "a" * 40},
+            nested("edges.a-long-name", {"workload": "StatefulSet", "ports": {"a": {"port": 1}}}),
+            nested("edges.an-even-longer", {"workload": "StatefulSet", "ports": {"a": {"port": 1}}}),
+        ),
+        "edges.an-even-longer: " + "a" * 40 + "-an-even-longer has more than 52 characters",
+    ),
+    "a store that acknowledges before it has": (
+        nested("redis.config", {"AppendFsync": "no"}),
+        "redis.config.AppendFsync: otherwise than the chart has it, the store would lose what it acknowledged",
+    ),
+    "a store that throws messages away": (
+        nested("redis.config", {"maxmemory-policy": "allkeys-lru"}),
+        "redis.config.maxmemory-policy: otherwise than the chart has it",
+    ),
+    "memory of the store by the way": (nested("redis.config", {"maxmemory": "1gb"}), "say redis.maxmemory"),
+    "more memory than the pod has": (
+        nested("redis.maxmemory", "4gb"),
+        "redis.maxmemory: 4gb is not less than redis.resources.limits.memory, 1Gi",
+    ),
+    "more memory than a number says": (
+        nested("redis", {"maxmemory": "600m", "resources": {"limits": {"memory": 500000000}}}),
+        "redis.maxmemory: 600m is not less than redis.resources.limits.memory, 500000000",
+    ),
+    "a volume of no size": (nested("redis.persistence.size", "lots"), "/redis/persistence/size"),
     "a URL of something else": (
         together(EXTERNAL, nested("externalRedis.url", "http://a")),
         "/externalRedis/url",

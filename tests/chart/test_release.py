@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -103,80 +102,6 @@ def test_templates_are_admitted_without_a_warning(cluster: Cluster, release: Rel
     assert "Warning" not in release.install(EVERYTHING)
 
 
-def _passwords(release: Release) -> dict[str, str]:
-    data = release.get("secret", f"{NAME}-redis")["data"]
-    return {key: base64.b64decode(value).decode() for key, value in data.items()}
-
-
-def _annotations(release: Release) -> Mapping[str, str]:
-    found: Mapping[str, str] = release.get("deployment", f"{NAME}-tmq")["spec"]["template"]["metadata"][
-        "annotations"
-    ]
-    return found
-
-
-def test_an_upgrade_keeps_passwords_and_restarts_nothing(release: Release) -> None:
-    release.install()
-    made, before = _passwords(release), _annotations(release)
-    assert {len(password) for password in made.values()} == {32}
-    assert len(set(made.values())) == 2
-    release.upgrade(nested("edges.tmq.replicas", 3))
-    assert release.get("deployment", f"{NAME}-tmq")["spec"]["replicas"] == 3
-    assert _passwords(release) == made
-    assert _annotations(release) == before
-
-
-def test_a_password_that_is_said_counts_and_restarts_pods(release: Release) -> None:
-    release.install()
-    made, before = _passwords(release), _annotations(release)
-    release.upgrade(nested("redis.auth.edgePassword", "another"))
-    assert _passwords(release) == {"admin-password": made["admin-password"], "edge-password": "another"}
-    assert _annotations(release)["checksum/store"] != before["checksum/store"]
-
-
-def test_replicas_of_a_scaled_edge_are_the_scalers(release: Release) -> None:
-    """As one would scale it, so that an upgrade does not undo it."""
-    release.install(EVERYTHING)
-    release.cluster.kubectl(
-        "scale", f"deployment/{NAME}-tmq", "--replicas=7", "--namespace", release.namespace
-    )
-    release.upgrade(EVERYTHING, nested("edges.tmq.settings.workers", 2))
-    assert release.get("deployment", f"{NAME}-tmq")["spec"]["replicas"] == 7
-
-
-SCALED: Values = nested("edges.tmq.autoscaling.type", "hpa")
-
-
-def _replicas(release: Release) -> int:
-    found: int = release.get("deployment", f"{NAME}-tmq")["spec"]["replicas"]
-    return found
-
-
-def _scale(release: Release, replicas: int) -> None:
-    """As a HorizontalPodAutoscaler does: by the subresource, as somebody else than helm."""
-    words = ("scale", f"deployment/{NAME}-tmq", f"--replicas={replicas}", "--namespace", release.namespace)
-    release.cluster.kubectl(*words)
-
-
-def test_an_edge_keeps_its_pods_when_a_scaler_comes_and_goes(release: Release) -> None:
-    """docs/chart.md, "Upgrade": until the scaler has its say there are as many as before."""
-    five = nested("edges.tmq.replicas", 5)
-    release.install(five)
-    release.upgrade(five, SCALED)
-    assert _replicas(release) == 5
-    release.upgrade(five, SCALED, nested("log.level", "DEBUG"))
-    assert _replicas(release) == 5
-    _scale(release, 8)
-    release.upgrade(five, SCALED)
-    assert _replicas(release) == 8
-    with pytest.raises(CommandFailed, match=r"conflict.*\.spec\.replicas"):
-        release.upgrade(five)
-    release.upgrade(five, flags=("--force-conflicts",))
-    assert _replicas(release) == 5
-    release.upgrade(nested("edges.tmq.replicas", 4))
-    assert _replicas(release) == 4
-
-
 def test_an_uninstall_keeps_definitions_and_queues_and_removes_the_rest(
     cluster: Cluster, release: Release
 ) -> None:
@@ -232,28 +157,3 @@ def test_a_second_release_leaves_the_definitions_to_the_first(
     other.install(everywhere, nested("crds.enabled", False))
     assert len(other.objects()) > 20
     other.uninstall("--no-hooks")
-
-
-def test_passwords_stand_in_the_secret_alone(release: Release) -> None:
-    """Not among the release's values, whatever is said beside them, so that these can be used again."""
-    release.install(nested("redis.auth.edgePassword", "said"))
-    values = release.cluster.helm("get", "values", RELEASE, "--namespace", release.namespace, "-o", "json")
-    assert json.loads(values) == nested("redis.auth.edgePassword", "said")
-    made = _passwords(release)
-    release.upgrade(flags=("--reuse-values",))
-    assert _passwords(release) == made
-    assert made["edge-password"] == "said"
-
-
-def test_queues_may_belong_to_the_release_once_their_definition_is_there(release: Release) -> None:
-    """docs/chart.md, "Upgrade": helm looks kinds up before it makes anything."""
-    queue = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "orders"}}
-    with pytest.raises(CommandFailed, match="ensure CRDs are installed first"):
-        release.install({"extraObjects": [queue]})
-    release.uninstall("--no-hooks", "--ignore-not-found")
-    release.install()
-    release.upgrade({"extraObjects": [queue]})
-    made = release.get("queue", "orders")["metadata"]
-    assert made["annotations"]["meta.helm.sh/release-name"] == RELEASE
-    release.upgrade({"extraObjects": []})
-    assert release.cluster.items("queues", release.namespace) == []

@@ -1,9 +1,10 @@
-{{/* Contradictions that the schema cannot see: each is refused in words that say what to do. */}}
+{{/* Contradictions that the schema cannot see: each is refused in words that say what to do. Of edges: _edge-checks.tpl. */}}
 
 {{/* Of the whole release: $. */}}
 {{- define "penstock.check" -}}
 {{- $outside := .Values.externalRedis -}}
 {{- if .Values.redis.enabled -}}
+{{- include "penstock.checkRedis" . -}}
 {{- range list "url" "adminUrl" "existingSecret" -}}
 {{- if get $outside . -}}
 {{- fail (printf "externalRedis.%s: the chart's own Redis would be used: set redis.enabled=false, or leave it out" .) -}}
@@ -19,99 +20,32 @@
 {{- end -}}
 {{- end }}
 
-{{/* Of an edge: the context of _edge-settings.tpl. */}}
-{{- define "penstock.edge.check" -}}
-{{- $where := printf "edges.%s" .name -}}
-{{- if has .name (list "operator" "redis" "console" "analytics" "analytics-executor" "test" "uninstall" "store" "roles" "monitoring" "crds") -}}
-{{- fail (printf "%s: another part of the chart has that name" $where) -}}
+{{/* Settings of the chart's own Redis, in any case of letters. */}}
+{{- define "penstock.checkRedis" -}}
+{{- range $said, $_ := .Values.redis.config -}}
+{{- $setting := lower $said -}}
+{{- if has $setting (list "aclfile" "user" "requirepass" "port" "dir") -}}
+{{- fail (printf "redis.config.%s: the chart says that itself; passwords stand in redis.auth" $said) -}}
 {{- end -}}
-{{- if hasKey .edge.ports "health" -}}
-{{- fail (printf "%s.ports.health: the port of that name is the chart's own: see healthPort" $where) -}}
-{{- end -}}
-{{- $needed := include "penstock.edge.graceNeeded" . | int -}}
-{{- if and (ne .edge.terminationGracePeriodSeconds nil) (lt (int .edge.terminationGracePeriodSeconds) $needed) -}}
-{{- fail (printf "%s.terminationGracePeriodSeconds: %v is less than the %d seconds that drain takes: leave it out, or make drain shorter" $where .edge.terminationGracePeriodSeconds $needed) -}}
-{{- end -}}
-{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (ne .edge.pdb.maxUnavailable nil) -}}
-{{- fail (printf "%s.pdb: minAvailable and maxUnavailable are both said: set one of them to null" $where) -}}
-{{- end -}}
-{{- with .edge.autoscaling -}}
-{{- if and (ne .type "none") (gt (int .minReplicas) (int .maxReplicas)) -}}
-{{- fail (printf "%s.autoscaling: minReplicas %d is more than maxReplicas %d" $where (int .minReplicas) (int .maxReplicas)) -}}
-{{- end -}}
-{{- if and (eq .type "keda") (not .keda.serverAddress) (not .keda.triggers) -}}
-{{- fail (printf "%s.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own" $where) -}}
+{{- if eq $setting "maxmemory" }}{{ fail (printf "redis.config.%s: say redis.maxmemory" $said) }}{{ end -}}
+{{- if has $setting (list "appendonly" "appendfsync" "no-appendfsync-on-rewrite" "maxmemory-policy" "replicaof" "slaveof") -}}
+{{- fail (printf "redis.config.%s: otherwise than the chart has it, the store would lose what it acknowledged: leave it out" $said) -}}
 {{- end -}}
 {{- end -}}
-{{- if and .edge.tls.clientCA (not .edge.tls.secretName) -}}
-{{- fail (printf "%s.tls: clientCA needs secretName, a Secret with ca.crt" $where) -}}
-{{- end -}}
-{{- if and .edge.helmTest (not (hasKey .edge.ports .edge.helmTest)) -}}
-{{- fail (printf "%s.helmTest: there is no port %q" $where .edge.helmTest) -}}
-{{- end -}}
-{{- with .root.Values -}}
-{{- if and $.edge.hostNetwork .redis.enabled .networkPolicy.enabled (not .networkPolicy.redisFrom) -}}
-{{- fail (printf "%s.hostNetwork: the chart's own Redis lets in only pods, and such a one comes by its node's address: say networkPolicy.redisFrom, with ipBlock of the nodes" $where) -}}
-{{- end -}}
-{{- end -}}
-{{- include "penstock.edge.checkPorts" . -}}
-{{- include "penstock.edge.checkTls" . -}}
-{{- end }}
-
-{{/* What stands in `ports` is what the process opens, or it is only decoration. */}}
-{{- define "penstock.edge.checkPorts" -}}
-{{- $ports := .edge.ports -}}{{- $where := printf "edges.%s.ports" .name -}}
-{{- range get (.root.Files.Get "files/ports.yaml" | fromYaml) .name | default list -}}
-{{- if not (hasKey $ports .) -}}
-{{- fail (printf "%s.%s: taken out, it would be open all the same: say enabled: false" $where .) -}}
-{{- end -}}
-{{- end -}}
-{{- $settings := .edge.settings -}}
-{{- range $port, $its := $ports -}}
-{{- range $path := list ($its.setting | default "") (printf "listeners.%s.port" ($its.listener | default "")) -}}
-{{- $said := include "penstock.at" (list $settings $path) -}}
-{{- if and (ne $said "null") (ne $said (toJson $its.port)) -}}
-{{- fail (printf "edges.%s.settings.%s: %s.%s says %s: say it there alone" $.name $path $where $port (toJson $its.port)) -}}
-{{- end -}}
-{{- end -}}
-{{- with $its.beside -}}
-{{- if not (hasKey $ports .) -}}{{- fail (printf "%s.%s.beside: there is no port %q" $where $port .) -}}{{- end -}}
-{{- if and (eq (toString $its.enabled) "false") (ne (toString (get $ports .).enabled) "false") -}}
-{{- fail (printf "%s.%s: it is open as long as %s is: close that one" $where $port .) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- if not .edge.peersService -}}
-{{- range $variable, $value := .edge.env -}}
-{{- if contains "$(PEERS_SERVICE)" (toString $value) -}}
-{{- fail (printf "edges.%s.peersService: env.%s needs it: say that variable otherwise" $.name $variable) -}}
+{{- with .Values.redis.resources.limits -}}
+{{- if .memory -}}
+{{- $limit := include "penstock.bytes" (include "penstock.text" .memory) | float64 -}}
+{{- if ge (include "penstock.bytes" $.Values.redis.maxmemory | float64) $limit -}}
+{{- fail (printf "redis.maxmemory: %s is not less than redis.resources.limits.memory, %s: the server would be killed before it is full" $.Values.redis.maxmemory (include "penstock.text" .memory)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
-{{/* A certificate for a listener that is not open would leave clients without TLS. */}}
-{{- define "penstock.edge.checkTls" -}}
-{{- $where := printf "edges.%s.tls" .name -}}
-{{- if and .edge.tls.listeners (not .edge.tls.secretName) -}}
-{{- fail (printf "%s: listeners needs secretName, a Secret with tls.crt and tls.key" $where) -}}
-{{- end -}}
-{{- $settings := include "penstock.edge.settings" . | fromJson -}}
-{{- $open := list -}}{{- $secured := list -}}
-{{- range $listener, $its := $settings.listeners -}}
-{{- if kindIs "map" $its -}}
-{{- $open = append $open $listener -}}
-{{- if $its.tls }}{{ $secured = append $secured $listener }}{{ end -}}
-{{- end -}}
-{{- end -}}
-{{- range .edge.ports -}}
-{{- if and .dial (has .listener $secured) (eq (include "penstock.at" (list $settings .dial)) "null") -}}
-{{- fail (printf "%s: pods would dial the listener %q in plain: name others in listeners, or say settings.%s" $where .listener .dial) -}}
-{{- end -}}
-{{- end -}}
-{{- range .edge.tls.listeners -}}
-{{- if not (has . $open) -}}
-{{- fail (printf "%s.listeners: there is no listener %q, there are: %s" $where . (join ", " $open)) -}}
-{{- end -}}
-{{- end -}}
+{{/* Bytes of a size as Redis or Kubernetes writes it. */}}
+{{- define "penstock.bytes" -}}
+{{- $kb := 1024.0 -}}{{- $mb := mulf $kb $kb -}}{{- $gb := mulf $mb $kb -}}{{- $tb := mulf $gb $kb -}}
+{{- $units := dict "" 1.0 "m" 1e6 "M" 1e6 "k" 1e3 "K" 1e3 "g" 1e9 "G" 1e9 "T" 1e12 "kb" $kb "Ki" $kb "mb" $mb "Mi" $mb "gb" $gb "Gi" $gb "Ti" $tb -}}
+{{- $unit := regexFind "[A-Za-z]*$" . -}}
+{{- mulf (trimSuffix $unit . | float64) (get $units $unit | default 1e18) | toJson -}}
 {{- end }}
