@@ -45,6 +45,7 @@
 {{- end -}}
 {{- end -}}
 {{- include "penstock.edge.checkPorts" . -}}
+{{- include "penstock.edge.checkPlaces" . -}}
 {{- include "penstock.edge.checkTls" . -}}
 {{- end }}
 
@@ -57,24 +58,7 @@
 {{- end -}}
 {{- end -}}
 {{- $settings := .edge.settings -}}
-{{- $taken := dict (printf "TCP %d" (int .edge.healthPort)) "healthPort" -}}
-{{- if eq .edge.service.type "ClusterIP" }}{{ $_ := set $taken (printf "TCP %d of the Service" (int .edge.healthPort)) "healthPort" }}{{ end -}}
 {{- range $port, $its := $ports -}}
-{{- if and $its.nodePort (eq $.edge.service.type "ClusterIP") -}}
-{{- fail (printf "%s.%s.nodePort: a Service of type ClusterIP has none: set edges.%s.service.type" $where $port $.name) -}}
-{{- end -}}
-{{- if ne (toString $its.enabled) "false" -}}
-{{- $protocol := $its.protocol | default "TCP" -}}
-{{- $places := list (printf "%s %d" $protocol (int $its.port)) -}}
-{{- if ne (toString $its.expose) "false" }}{{ $places = append $places (printf "%s %d of the Service" $protocol (int ($its.servicePort | default $its.port))) }}{{ end -}}
-{{- with $its.listener }}{{ $places = append $places (printf "listener %s" .) }}{{ end -}}
-{{- range $places -}}
-{{- if hasKey $taken . -}}
-{{- fail (printf "%s.%s: %s is that of %s, too: give each its own" $where $port . (get $taken .)) -}}
-{{- end -}}
-{{- $_ := set $taken . $port -}}
-{{- end -}}
-{{- end -}}
 {{- range $path := list ($its.setting | default "") (printf "listeners.%s.port" ($its.listener | default "")) -}}
 {{- $said := include "penstock.at" (list $settings $path) -}}
 {{- if and (ne $said "null") (ne $said (toJson $its.port)) -}}
@@ -92,6 +76,30 @@
 {{- range $variable, $value := .edge.env -}}
 {{- if contains "$(PEERS_SERVICE)" (toString $value) -}}
 {{- fail (printf "edges.%s.peersService: env.%s needs it: say that variable otherwise" $.name $variable) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Each port has its own number, in the pod and in the Service, and its own listener. */}}
+{{- define "penstock.edge.checkPlaces" -}}
+{{- $where := printf "edges.%s.ports" .name -}}
+{{- $taken := dict (printf "TCP %d" (int .edge.healthPort)) "healthPort" -}}
+{{- if eq .edge.service.type "ClusterIP" }}{{ $_ := set $taken (printf "TCP %d of the Service" (int .edge.healthPort)) "healthPort" }}{{ end -}}
+{{- range $port, $its := .edge.ports -}}
+{{- if and $its.nodePort (eq $.edge.service.type "ClusterIP") -}}
+{{- fail (printf "%s.%s.nodePort: a Service of type ClusterIP has none: set edges.%s.service.type" $where $port $.name) -}}
+{{- end -}}
+{{- if ne (toString $its.enabled) "false" -}}
+{{- $protocol := $its.protocol | default "TCP" -}}
+{{- $places := list (printf "%s %d" $protocol (int $its.port)) -}}
+{{- if ne (toString $its.expose) "false" }}{{ $places = append $places (printf "%s %d of the Service" $protocol (int ($its.servicePort | default $its.port))) }}{{ end -}}
+{{- with $its.listener }}{{ $places = append $places (printf "listener %s" .) }}{{ end -}}
+{{- range $places -}}
+{{- if hasKey $taken . -}}
+{{- fail (printf "%s.%s: %s is that of %s, too: give each its own" $where $port . (get $taken .)) -}}
+{{- end -}}
+{{- $_ := set $taken . $port -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
