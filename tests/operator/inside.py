@@ -56,4 +56,6 @@ class Inside:
     def count(self, name: str) -> float:
         """All samples of a counter."""
         lines = self.metrics.render().decode().splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((name + "{", name + " ")))
+        return sum(
+            float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((name + "{", name + " "))
+        )
