@@ -113,6 +113,44 @@ def test_what_is_declared_is_not_overruled_by_what_is_found(
     assert keeper.peers()[name] == (f"kubernetes {seen.namespace}/{name}", ("10.0.0.9:7172",))
 
 
+def test_who_does_not_say_so_is_not_found(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+    """Neither by the watch nor by the pass."""
+    operator = new_operator(sweep_s=1).ready()
+    silent, other = (endpoints(name, "rqp-mca", 11311, "10.1.0.1") for name in ("silent", "other"))
+    del silent["metadata"]["labels"]["penstock.dev/discover"]
+    other["metadata"]["labels"]["penstock.dev/discover"] = "false"
+    seen.apply(silent, other, endpoints("loud", "rqp-mca", 11311, "10.1.0.2"))
+    names = {f"loud.{seen.namespace}.rqp-mca"}
+    eventually(lambda: set(keeper.peers()) == names)
+    passes = operator.metric("penstock_operator_sweeps_total", result="done")
+    eventually(lambda: operator.metric("penstock_operator_sweeps_total", result="done") >= passes + 3)
+    assert set(keeper.peers()) == names
+    label = (
+        "label",
+        "endpointslice",
+        "loud-rqp-mca",
+        "penstock.dev/discover-",
+        "--namespace",
+        seen.namespace,
+    )
+    seen.cluster.kubectl(*label)
+    eventually(lambda: keeper.peers() == {})
+
+
+def test_what_a_command_line_declared_is_not_overruled_by_what_is_found(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    name = f"depot.{seen.namespace}.text"
+    keeper.apply_peer(name, "cli", protocol="text", addresses=["10.0.0.9:7172"])
+    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"))
+    seen.apply(endpoints("last", "text-link", 7172, "10.1.0.2"))
+    eventually(lambda: f"last.{seen.namespace}.text" in keeper.peers())
+    assert keeper.peers()[name] == ("cli", ("10.0.0.9:7172",))
+    seen.delete("endpointslice", "depot-text-link")
+    seen.delete("endpointslice", "last-text-link")
+    eventually(lambda: set(keeper.peers()) == {name})
+
+
 def test_rqprc_is_kept_for_programs_in_the_cluster(
     new_operator: NewOperator, seen: Seen, store: Server
 ) -> None:
