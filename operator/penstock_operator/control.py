@@ -15,7 +15,7 @@ from functools import partial
 
 from penstock_operator.api import Api, ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
-from penstock_operator.declared import read_queue
+from penstock_operator.declared import DeclaredQueue, read_queue
 from penstock_operator.events import Recorder
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
@@ -181,7 +181,7 @@ class Control:
         declared = self._claimants.get(resource.key)
         if declared is None:
             return
-        verdict = self._without_store() or await self._queues.look(declared)
+        verdict = self._without_store(declared) or await self._queues.look(declared)
         self._add(self._after.pop(resource.key, set()))
         newest = self.mirror.get(resource.key)
         if newest is not None and (newest.uid, newest.generation) == (resource.uid, resource.generation):
@@ -189,8 +189,8 @@ class Control:
                 self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
             await self.statuses.settle(newest, verdict)  # else it is looked at again, as another one
 
-    def _without_store(self) -> Verdict | None:
-        trouble = self.store_watch.trouble
+    def _without_store(self, declared: DeclaredQueue) -> Verdict | None:
+        trouble = self.store_watch.trouble_at(declared.spec.domain if declared.spec is not None else "")
         if trouble is None:
             return None
         if isinstance(trouble, DatasetLost):

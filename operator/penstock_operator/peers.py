@@ -1,7 +1,7 @@
 """The peers in the store, as Peer resources declare them and EndpointSlices tell; and `.rqprc`.
 
 All of them are seen to together: whatever differs is put right, and nothing else is touched. What a command line or a
-file declared belongs to nobody here, and stays.
+file declared belongs to nobody here, and stays, unless a resource of its name adopts it, as a Queue does a queue.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from penstock_operator.resources import Key, Kind, Resource
 from penstock_operator.rqprc import Rqprc
 from penstock_operator.statuses import Statuses
 from services.store import Store, StoreError
-from services.store.peer import Peer, PeerSpec
+from services.store.peer import Peer, PeerSpec, Unreadable
 
 log = logging.getLogger(__name__)
 
 ALL = Key(Kind.PEER, "", "")  # what waits to be looked at, whichever of them changed
 DISCOVERED = "discovered"
+
+There = dict[str, Peer | Unreadable]  # in the store, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +75,17 @@ class Peers:
         """Raises ApiError. What the store refuses is in the resources' statuses."""
         found = found_in(self._mirror.of(Kind.SLICE))
         verdicts, wanted = declared_peers(self._mirror.of(Kind.PEER))
-        specs = [one.spec for one in wanted.values()]
+        declared = {name: one.spec for name, one in wanted.items()}
         for name, spec in discovered_peers(found, self._own_store).items():
             wanted.setdefault(name, Wanted(spec, self._discoverer))
-        trouble = await self._put_right(wanted)
+        troubles = await self._put_right(wanted)
         failed = [
-            await self._settle(resource, trouble if trouble and verdict.ready is Ready.YES else verdict)
+            await self._settle(
+                resource, troubles.get(resource.key.name, verdict) if verdict.ready is Ready.YES else verdict
+            )
             for resource, verdict in verdicts
         ]
+        specs = [spec for name, spec in declared.items() if name in wanted]
         await self._rqprc.keep(rqprc(found, self._own_store, specs))
         for error in filter(None, failed):
             raise error
@@ -93,20 +98,38 @@ class Peers:
             return error
         return None
 
-    async def _put_right(self, wanted: dict[str, Wanted]) -> Verdict | None:
-        """What kept it from being done."""
+    async def _put_right(self, wanted: dict[str, Wanted]) -> dict[str, Verdict]:
+        """What kept it from being done, by name. What another operator sees to is wanted no more."""
+        strange: dict[str, Verdict] = {}
         try:
             there = {peer.name: peer for peer in await self._store.peers.all()}
+            strange = self._strangers(wanted, there)
+            for name in strange:
+                del wanted[name]
             for name, one in wanted.items():
                 if _differs(there.get(name), one):
+                    _tell_of_adoption(there.get(name), one)
                     await self._store.peers.apply(name, one.spec, one.owner)
             for name, peer in there.items():
                 if name not in wanted and self._is_ours(peer.owner):
                     await self._store.peers.delete(name)
         except StoreError as error:
-            return refused(error)
+            return strange | dict.fromkeys(wanted, refused(error))
         self._take(wanted, {name: peer.owner for name, peer in there.items()})
-        return None
+        return strange
+
+    def _strangers(self, wanted: dict[str, Wanted], there: There) -> dict[str, Verdict]:
+        """Other resources' peers, that we do not see."""
+        found = {}
+        for name in wanted.keys() & there.keys():
+            ours, theirs = owning_key(wanted[name].owner), owning_key(there[name].owner)
+            if ours and theirs and ours != theirs and not self._knows(theirs[0]):
+                text = (
+                    f"the peer {name!r} belongs to a Peer in namespace {theirs[0]!r}, which another operator sees to: "
+                    "rename this one, or delete that one"
+                )
+                found[name] = Verdict(Ready.NO, Reason.CONFLICT, text)
+        return found
 
     def _is_ours(self, owner: str) -> bool:
         key = owning_key(owner)
@@ -124,6 +147,14 @@ class Peers:
         self._metrics.peers.labels("others").set(len(names) - len(wanted))
         if changed:
             self._on_change()
+
+
+def _tell_of_adoption(there: Peer | Unreadable | None, wanted: Wanted) -> None:
+    if there is None or owning_key(there.owner) or there.owner.startswith(DISCOVERED):
+        return
+    if owning_key(wanted.owner):
+        fields = {"action": "peer_adopted", "peer": there.name, "owner": there.owner}
+        log.info("the peer %r of %r is that of a resource now", there.name, there.owner, extra=fields)
 
 
 def _differs(there: object, wanted: Wanted) -> bool:

@@ -2,17 +2,24 @@
 
 It depends on nothing but the resources, so that it is the same after every restart, of whatever. What a Queue wants is
 told as `name orders`, `rqp-mca 7`, or `to rqp-mca 7` at one peer or at all.
+
+A Queue may want a thousand things, and whoever is to be looked at asks: so a circle of rivals is settled once, when
+one of it has changed, and only what several want leads from one of them to the next.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from penstock_operator.declared import DeclaredQueue
 from penstock_operator.resources import Key
-from services.store.rqp_binding import EVERY_PEER, peers_overlap, split_claim
+from services.store.rqp_binding import EVERY_PEER, split_claim
 
 NAME = "name "
+
+Place = tuple[str, str | None]  # what, at which peer; None: at any of them, which all who lead there share
+Lost = dict[str, Key]
 
 
 def wants(declared: DeclaredQueue) -> list[str]:
@@ -25,64 +32,85 @@ class Claimants:
 
     def __init__(self) -> None:
         self._declared: dict[Key, DeclaredQueue] = {}
-        self._by_want: defaultdict[str, set[Key]] = defaultdict(set)
-        self._by_place: defaultdict[str, set[Key]] = defaultdict(set)  # the same, whatever peer it leads to
+        self._at: dict[Place, set[Key]] = {}  # who is there
+        self._shared: defaultdict[Key, set[Place]] = defaultdict(set)  # where somebody else is, too
+        self._lost: dict[Key, Lost] = {}  # as far as it is settled
 
     def get(self, key: Key) -> DeclaredQueue | None:
         return self._declared.get(key)
 
     def put(self, key: Key, declared: DeclaredQueue | None) -> set[Key]:
         """It is this from now on, or gone; which others' cases that may change."""
-        old = self._declared.pop(key, None)
-        touched = self._sharing(old)
-        for want in _wants(old):
-            _discard(self._by_want, want, key)
-            _discard(self._by_place, _split(want)[0], key)
+        touched = self._sharing(key) | {key}
+        for place in _places(self._declared.pop(key, None)):
+            self._leave(place, key)
+        self._shared.pop(key, None)
         if declared is not None:
             self._declared[key] = declared
-            for want in _wants(declared):
-                self._by_want[want].add(key)
-                self._by_place[_split(want)[0]].add(key)
-            touched |= self._sharing(declared)
-        return self._circle(touched) - {key}
+            for place in _places(declared):
+                self._enter(place, key)
+        circle = self._circle(touched)
+        for each in circle | {key}:
+            self._lost.pop(each, None)
+        return circle - {key}
 
-    def lost(self, declared: DeclaredQueue) -> dict[str, Key]:
+    def lost(self, declared: DeclaredQueue) -> Lost:
         """What it wants and an older one has, with who has it; its name alone if it has lost that."""
-        circle = self._circle(self._sharing(declared))
-        if len(circle) == 1:
-            return {}
-        taken: dict[str, Key] = {}
+        key = declared.resource.key
+        if key not in self._lost:
+            self._settle(self._circle({key}))
+        return self._lost.get(key, {})  # one that is gone by now has lost nothing
+
+    def _settle(self, circle: set[Key]) -> None:
+        taken: defaultdict[str, dict[str, Key]] = defaultdict(dict)
         for each in sorted((self._declared[key] for key in circle), key=lambda one: one.resource.age_rank):
-            lost = _taken_from(each, taken)
-            if each.resource.key == declared.resource.key:
-                return lost
-            for want in wants(each):
-                if not lost:
-                    taken.setdefault(want, each.resource.key)
-        raise AssertionError("who asks is among them")
+            key = each.resource.key
+            self._lost[key] = _taken_from(each, taken)
+            if not self._lost[key]:
+                for what, peer in map(_split, wants(each)):
+                    taken[what].setdefault(peer, key)
 
-    def _sharing(self, declared: DeclaredQueue | None) -> set[Key]:
-        """Itself, if it is known, and whoever else wants one of these."""
-        return {key for want in _wants(declared) for key in self._wanting(want)}
+    def _enter(self, place: Place, key: Key) -> None:
+        there = self._at.setdefault(place, set())
+        there.add(key)
+        if len(there) > 1:
+            for each in there if len(there) == 2 else (key,):  # whoever was alone there is not any more
+                self._shared[each].add(place)
 
-    def _wanting(self, want: str) -> set[Key]:
-        what, peer = _split(want)
-        if peer == EVERY_PEER:
-            return self._by_place.get(what, set())
-        found = self._by_want.get(want, set())
-        return found | self._by_want.get(f"{what} at {EVERY_PEER}", set()) if peer else found
+    def _leave(self, place: Place, key: Key) -> None:
+        there = self._at[place]
+        there.discard(key)
+        if not there:
+            del self._at[place]
+        elif len(there) == 1:
+            self._shared[next(iter(there))].discard(place)
 
-    def _circle(self, keys: set[Key]) -> set[Key]:
+    def _sharing(self, key: Key) -> set[Key]:
+        return {near for place in self._leading(key) for near in self._at[place]}
+
+    def _leading(self, key: Key) -> set[Place]:
+        """The places that lead from this one to others: where several go to peers of their own, none is in the way."""
+        return {
+            (what, peer)
+            for what, peer in self._shared.get(key, ())
+            if peer is not None or (what, EVERY_PEER) in self._at
+        }
+
+    def _circle(self, keys: Iterable[Key]) -> set[Key]:
         """They, whoever wants something that they want, whoever wants something that these want, and so on."""
-        found = fresh = keys & self._declared.keys()
+        found = {key for key in keys if key in self._declared}
+        fresh, seen = [*found], set[Place]()
         while fresh:
-            fresh = {near for key in fresh for near in self._sharing(self._declared[key])} - found
-            found = found | fresh
+            for place in self._leading(fresh.pop()) - seen:
+                seen.add(place)
+                fresh += self._at[place] - found
+                found |= self._at[place]
         return found
 
 
-def _wants(declared: DeclaredQueue | None) -> list[str]:
-    return [] if declared is None else wants(declared)
+def _places(declared: DeclaredQueue | None) -> set[Place]:
+    pairs = [] if declared is None else [_split(want) for want in wants(declared)]
+    return {*pairs, *((what, None) for what, peer in pairs if peer)}
 
 
 def _split(want: str) -> tuple[str, str]:
@@ -90,25 +118,16 @@ def _split(want: str) -> tuple[str, str]:
     return (want, "") if want.startswith(NAME) else split_claim(want)
 
 
-def _discard(index: defaultdict[str, set[Key]], want: str, key: Key) -> None:
-    index[want].discard(key)
-    if not index[want]:
-        del index[want]
-
-
-def _taken_from(declared: DeclaredQueue, taken: dict[str, Key]) -> dict[str, Key]:
+def _taken_from(declared: DeclaredQueue, taken: defaultdict[str, dict[str, Key]]) -> Lost:
     name, *claims = wants(declared)
     if name in taken:
-        return {name: taken[name]}
+        return {name: taken[name][""]}
     return {claim: by for claim in claims if (by := _holder(claim, taken)) is not None}
 
 
-def _holder(claim: str, taken: dict[str, Key]) -> Key | None:
+def _holder(claim: str, taken: defaultdict[str, dict[str, Key]]) -> Key | None:
     what, peer = split_claim(claim)
-    if not peer:
-        return taken.get(claim)
-    for other, by in taken.items():
-        its, at = split_claim(other)
-        if its == what and peers_overlap(at, peer):
-            return by
-    return None
+    by = taken.get(what, {})
+    if peer == EVERY_PEER:
+        return next(iter(by.values()), None)
+    return by.get(peer, by.get(EVERY_PEER))

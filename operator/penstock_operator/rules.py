@@ -19,9 +19,10 @@ from services.store.bindings import (
     TEXT_KNOWS_NOBODY,
     TEXT_SHUT_OUT,
 )
+from services.store.keys import REGISTRY_DOMAIN
 from services.store.peer import OF_ONE_PROTOCOL
 from services.store.rqp_binding import Protocol
-from services.store.spec import LOG_DOMAIN, MAX_NAME_BYTES
+from services.store.spec import CATALOGUES_DOMAIN, LOG_DOMAIN, MAX_NAME_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ QUEUE_RULES = (
         "self == oldSelf",
         "domain cannot be changed: declare another Queue with another queueName, and delete this one",
     ),
+    Rule("spec.domain", f'self != "{REGISTRY_DOMAIN}"', CATALOGUES_DOMAIN),
     Rule(
         "spec.queueName",
         f"bytes(self).size() <= {MAX_NAME_BYTES}",

@@ -16,17 +16,31 @@ LOOK_S = 1.0
 
 
 class StoreWatch:
-    """`on_change` is called when the store can be used again, or holds other data."""
+    """`on_change` is called when the store can be used again, or holds other data, all of it or a domain."""
 
     def __init__(
         self, store: Store, on_change: Callable[[], None], metrics: Metrics, *, accept_loss: bool
     ) -> None:
-        self.trouble: StoreError | None = StoreUnavailable("the store has not been asked yet")
+        self._down: StoreError | None = StoreUnavailable("the store has not been asked yet")
+        self._lost: frozenset[str] = (
+            frozenset()
+        )  # domains that are empty, as when one shard of a Cluster came back so
         self._store = store
         self._on_change = on_change
         self._metrics = metrics
         self._accept_loss = accept_loss
         self._epoch = ""
+
+    @property
+    def trouble(self) -> StoreError | None:
+        """Why the store, or a part of it, cannot be used now."""
+        return self.trouble_at(min(self._lost, default=""))
+
+    def trouble_at(self, domain: str) -> StoreError | None:
+        """Why this part of it cannot be used now."""
+        if self._down is None and domain in self._lost:
+            return DatasetLost(_empty(domain))
+        return self._down
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -36,15 +50,17 @@ class StoreWatch:
 
     async def look(self) -> None:
         try:
-            if self.trouble is not None:
+            if self._down is not None:
                 await self._set_up()
-            epoch = await self._epoch_now()
-            await self._look_at_domains()
+            epoch, lost = await self._epoch_now(), await self._lost_domains()
+            if lost and self._accept_loss:
+                await self._set_up()
+                lost = await self._lost_domains()
         except StoreError as error:
             self._is_down(error)
             return
-        if self.trouble is not None or epoch != self._epoch:
-            self._is_up(epoch)
+        if self._down is not None or (epoch, lost) != (self._epoch, self._lost):
+            self._is_up(epoch, lost)
 
     async def _epoch_now(self) -> str:
         try:
@@ -58,29 +74,36 @@ class StoreWatch:
             await self._set_up()
             return await self._store.registry.epoch()
 
-    async def _look_at_domains(self) -> None:
-        """Raises DatasetLost: a part of the store is empty, as when one shard of a Cluster came back so."""
-        for name in await self._store.registry.domains():
-            if await self._store.look_at(name).epoch() == "":
-                raise DatasetLost(
-                    f"domain {name!r} is empty: restore it, or accept the loss (operator.acceptLoss)"
-                )
+    async def _lost_domains(self) -> frozenset[str]:
+        ready = await self._store.registry.domains()
+        return frozenset([name for name in ready if await self._store.look_at(name).epoch() == ""])
 
     async def _set_up(self) -> None:
         """Functions of this version, a dataset if there is none, and what the store can promise now."""
         self._store.forget_all()
-        await self._store.initialise(accept_loss=self._accept_loss)
+        try:
+            await self._store.initialise(accept_loss=self._accept_loss)
+        except DatasetLost:
+            if not await self._lost_domains():  # else all but these is set up
+                raise
 
     def _is_down(self, trouble: StoreError) -> None:
         self._metrics.store_up.set(0)
-        if str(self.trouble) != str(trouble):
+        if str(self._down) != str(trouble):
             log.warning("the store cannot be used: %s", trouble, extra={"action": "store_down"})
-        was_up, self.trouble = self.trouble is None, trouble
+        was_up, self._down = self._down is None, trouble
         if was_up:
             self._on_change()
 
-    def _is_up(self, epoch: str) -> None:
-        self.trouble, self._epoch = None, epoch
-        self._metrics.store_up.set(1)
-        log.info("the store can be used", extra={"action": "store_up", "epoch": epoch})
+    def _is_up(self, epoch: str, lost: frozenset[str]) -> None:
+        self._down, self._epoch, self._lost = None, epoch, lost
+        self._metrics.store_up.set(0 if lost else 1)
+        for name in sorted(lost):
+            log.warning("%s", _empty(name), extra={"action": "domain_lost", "epoch": epoch})
+        if not lost:
+            log.info("the store can be used", extra={"action": "store_up", "epoch": epoch})
         self._on_change()
+
+
+def _empty(domain: str) -> str:
+    return f"domain {domain!r} is empty: restore it, or accept the loss (operator.acceptLoss)"

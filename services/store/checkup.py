@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable
-from typing import Any
 
 from redis.exceptions import NoPermissionError, RedisError
 
 from services.store.domain import SESSION_TIMEOUT_MS, Domain
 from services.store.errors import AckLevelRefused, NotInitialised, StoreError
 from services.store.keys import DomainKeys
-from services.store.library import LIBRARY, source
+from services.store.library import LIBRARY, loaded, source
 from services.store.link import Link, explain
 from services.store.probe import Finding, Grade, Promises, hidden, probe
 from services.store.store import Store
@@ -109,10 +108,9 @@ async def _clock(link: Link) -> Finding:
 async def _functions(link: Link, subject: str) -> Finding:
     listed = await link.call("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE")
     advice = "run `penstock store init`: it loads ours"
-    if not listed:
+    fields = loaded(listed)
+    if not fields:
         return Finding(subject, Grade.FAIL, f"{LIBRARY} is not loaded", advice)
-    library: list[Any] = listed[0]
-    fields = {library[i]: library[i + 1] for i in range(0, len(library), 2)}
     if fields[b"library_code"].decode() != source():
         return Finding(subject, Grade.FAIL, f"{LIBRARY} is of another version", advice)
     return Finding(subject, Grade.OK, f"{LIBRARY}, {len(fields[b'functions'])} functions, of this version")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -159,13 +160,12 @@ class Connector:
             and (connection.host, connection.port) == (address.host, address.port)
         )
 
-    async def on_every_primary(self, *command: str) -> None:
-        """Carries out one command on each. Raises RedisError, OSError or TimeoutError."""
+    async def on_every_primary(self, work: Callable[[AbstractConnection], Awaitable[None]]) -> None:
+        """Does this on each. Raises RedisError, OSError or TimeoutError."""
         for address in await self.resolver.primaries():
             connection = await open_connection(self.url, address, ADMIN_TIMEOUT_S)
             try:
-                await connection.send_command(*command)
-                await connection.read_response()
+                await work(connection)
             finally:
                 await connection.disconnect(nowait=True)
 

@@ -1,6 +1,7 @@
 """The function library: the Lua files of this folder, in the order in which they build on each other."""
 
 from importlib import resources
+from typing import Any
 
 LIBRARY = "penstock1"  # versioned: a changed contract is a new library beside the old one
 FILES = (
@@ -40,6 +41,11 @@ def source() -> str:
     folder = resources.files(__package__).joinpath("lua")
     parts = [_enclosed(name, folder.joinpath(f"{name}.lua").read_text("utf-8")) for name in FILES]
     return f"#!lua name={LIBRARY}\n" + "\n".join(parts)
+
+
+def loaded(listed: list[list[Any]]) -> dict[bytes, Any]:
+    """What FUNCTION LIST answered of the library, by field; {} if it is not there."""
+    return dict(zip(listed[0][::2], listed[0][1::2], strict=True)) if listed else {}
 
 
 def _enclosed(name: str, text: str) -> str:

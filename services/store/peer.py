@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from services.store.document import API_VERSION, Document, refuse_bool, written
@@ -131,10 +131,10 @@ class PeerSpec(Document):
         return self
 
 
-class PeerMetadata(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class PeerMetadata(Document):
+    model_config = ConfigDict(extra="ignore")
     name: PeerName
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
 
 
 class PeerDocument(Document):

@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from pydantic import ValidationError
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError
 
-from services.store.connect import Connector
+from services.store.connect import Connector, ask
 from services.store.duration import STORED
 from services.store.errors import DatasetLost, NotInitialised, NumberTaken, StoreFault
 from services.store.keys import RegistryKeys
-from services.store.library import source
+from services.store.library import LIBRARY, loaded, source
 from services.store.link import Link, explain
 from services.store.queues import Queue
 from services.store.requests import check_id
@@ -68,6 +69,13 @@ async def begin_dataset(link: Link, key: str, epoch: str) -> str:
     return str(found.decode())
 
 
+async def _load_functions(connection: AbstractConnection) -> None:
+    """Unless they are there: a load goes to the append-only file and to every replica, all of it each time."""
+    found = loaded(await ask(connection, "FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE"))
+    if found.get(b"library_code") != source().encode():
+        await ask(connection, "FUNCTION", "LOAD", "REPLACE", source())
+
+
 class Registry:
     def __init__(self, connector: Connector) -> None:
         self.keys = RegistryKeys()
@@ -82,9 +90,9 @@ class Registry:
         return str(found.decode())
 
     async def initialise(self) -> str:
-        """Loads the functions and begins a dataset if there is none; answers the epoch."""
+        """Loads the functions where they are not, begins a dataset if there is none; answers the epoch."""
         try:
-            await self._connector.on_every_primary("FUNCTION", "LOAD", "REPLACE", source())
+            await self._connector.on_every_primary(_load_functions)
         except (RedisError, OSError, TimeoutError) as error:
             raise explain(error) from error
         epoch = await self.link.call("GET", self.keys.epoch)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.store.domain import Domain
-from services.store.errors import NumbersScattered, OutcomeUnknown, StoreError, refused_as
+from services.store.errors import NotInitialised, NumbersScattered, OutcomeUnknown, StoreError, refused_as
 from services.store.intervals import Intervals
 from services.store.log import Log, Place, Subscriptions, parse_place
 from services.store.queues import Queue
@@ -139,7 +139,8 @@ class Replica:
     async def baseline(self, neighbour: bytes, held: Held) -> Held:
         """What this neighbour held when the link to it was first set up; `held` if that is now. Kept for ever.
 
-        Raises NumbersScattered for one that is too long to be kept, or one neighbour too many.
+        Raises NumbersScattered for one that is too long to be kept, or one neighbour too many, NotInitialised where the
+        store is empty.
         """
         key, link = self._keys.log_base, self._domain.link
         if await link.call("HEXISTS", key, neighbour) == 0:
@@ -148,7 +149,10 @@ class Replica:
                 raise NumbersScattered
             await link.call("HSETNX", key, neighbour, text)
         await self._replicated(self._log.replicas)  # whoever wrote it may not have seen to that
-        return parse_held(await link.call("HGET", key, neighbour))
+        kept = await link.call("HGET", key, neighbour)
+        if kept is None:  # it was there just now
+            raise NotInitialised
+        return parse_held(kept)
 
     async def neighbours(self) -> list[bytes]:
         """The stores that a link was ever set up with."""

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -30,6 +29,7 @@ from services.store.access import Access
 from services.store.bindings import Bindings, contradiction
 from services.store.document import API_VERSION, Document, refuse_bool, written
 from services.store.duration import MAX_NUMBER, STORED, Duration, format_duration
+from services.store.keys import REGISTRY_DOMAIN
 from services.store.rqp_binding import Protocol, Remote, number_name
 from services.store.text_binding import TextBinding
 
@@ -53,6 +53,14 @@ def replicas_of(level: str) -> int:
     return int(found[1] or 0)
 
 
+def check_domain(name: str, info: ValidationInfo) -> str:
+    """What the store holds is read as it is."""
+    if name == REGISTRY_DOMAIN and info.context != STORED:
+        raise ValueError(CATALOGUES_DOMAIN)
+    return name
+
+
+CATALOGUES_DOMAIN = f"the domain {REGISTRY_DOMAIN!r} is that of the store's catalogue: choose another name"
 NO_DOMAIN = "a domain has 1 to 63 letters, digits, dots, dashes and underscores"
 DomainName = Annotated[
     str,
@@ -62,6 +70,7 @@ DomainName = Annotated[
         pattern=r"^[A-Za-z0-9_.-]+$",
         json_schema_extra={"patternErrorMessage": NO_DOMAIN},
     ),
+    AfterValidator(check_domain),
 ]
 AckLevel = Annotated[str, AfterValidator(check_ack_level), written(ACK_LEVEL.pattern, 13, NO_ACK_LEVEL)]
 
@@ -201,10 +210,10 @@ def check_name(name: str) -> str:
     return name
 
 
-class Metadata(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class Metadata(Document):
+    model_config = ConfigDict(extra="ignore")
     name: Annotated[str, AfterValidator(check_name)]
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
 
 
 QueueName = Annotated[

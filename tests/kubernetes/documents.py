@@ -72,6 +72,13 @@ GOOD_QUEUES: list[Spec] = [
     leading(peers=["warehouse", "\u0142\u00f3d\u017a"], reliable=False, maxMessageBytes=1),
     {"remote": {"protocol": "rqp-cast", "key": 0}},
     {"remote": None, "bindings": {"rqpMca": {"queueId": None}}},
+    *(
+        {name: None}
+        for name in ("queueName", "domain", "maxLength", "overflow", "messageTTL", "paused", "bindings")
+    ),
+    *({name: None} for name in ("deadLetter", "ackLevel", "delivery", "deletionPolicy", "access")),
+    *({"access": {"edges": None, "peers": None}}, {"bindings": {"ring": None, "text": {"publish": None}}}),
+    leading(key=None, peers=None, reliable=None, maxMessageBytes=None),
     leading() | text(publish="sent"),
     {
         "access": {
@@ -90,13 +97,14 @@ GOOD_QUEUES: list[Spec] = [
     {"bindings": {"ring": {"outbox": 7}}, "access": {"edges": ["tmq"], "peers": ["10.0.0.7/32"]}},
 ]
 BAD_QUEUES: list[tuple[Spec, str]] = [
-    *(({"maxLenght": 5}, 'unknown field "spec.maxLenght"'),),
+    *(({"maxLenght": value}, 'unknown field "spec.maxLenght"') for value in (5, None)),
     *(({"deadLetter": {"queue": "x"}}, 'unknown field "spec.deadLetter.queue"'),),
     *(({"remote": 5}, "must be of type object"), ({"bindings": []}, "must be of type object")),
     *(({"queueName": ""}, "at least 1"), ({"queueName": "x" * 256}, "may not be more than 255")),
     ({"queueName": "\u00e4" * 128}, "a queue's name has 1 to 255 octets"),
     *(({"domain": ""}, "at least 1"), ({"domain": "x" * 64}, "may not be more than 63")),
     ({"domain": "a}b"}, "a domain has 1 to 63 letters, digits, dots, dashes and underscores"),
+    ({"domain": "registry"}, "the domain 'registry' is that of the store's catalogue: choose another name"),
     *(({name: -1}, NEGATIVE) for name in ("maxLength", "maxBytes", "maxDeliveries")),
     *(({name: 1 << 53}, MUCH) for name in ("maxLength", "maxBytes", "maxDeliveries")),
     *(({"maxLength": value}, "must be of type integer") for value in (1.5, True, "many")),
@@ -125,6 +133,7 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     *((leading() | {"bindings": {"rqpCast": {"key": 1}}}, ROUND),),
     *((leading() | {"bindings": {"ring": {end: 1}}}, ROUND) for end in ("inbox", "outbox")),
     ({"remote": {}}, "spec.remote.protocol: Required value"),
+    *((leading(peers=[None]), "must be of type string"), (leading(protocol=None), "spec.remote.protocol")),
     ({"remote": {"protocol": "tmq"}}, '"rqp-mca", "rqp-cast"'),
     ({"remote": {"protocol": "rqp-mca"}}, "protocol rqp-mca needs queueId, the queue's number there"),
     ({"remote": {"protocol": "rqp-cast"}}, "protocol rqp-cast needs key, the queue's number there"),
@@ -178,6 +187,7 @@ GOOD_PEERS: list[Spec] = [
     mca(),
     mca(addresses=["mq.example.org:11311", "[::1]:1", "[2001:db8::7]", "a_b:65535"]),
     mca(profile="word", window=1000),
+    *(mca(profile=None, omitAddress=None), cast(window=None, decline=None)),
     cast(omitAddress=True, trustAddress=True, duplicateResult="success", decline=False),
     ring(addresses=["10.0.0.7", "depot.example.org:8083", "[fd00::7]:8083"]),
     {"protocol": "text", "addresses": ["text.example.org", "[::1]:7172"]},
@@ -185,6 +195,7 @@ GOOD_PEERS: list[Spec] = [
 BAD_PEERS: list[tuple[Spec, str]] = [
     ({"addresses": ["a"]}, "spec.protocol: Required value"),
     ({"protocol": "rqp-mca"}, "spec.addresses: Required value"),
+    *((mca(addresses=None), "spec.addresses"), (mca(protocol=None), "spec.protocol")),
     ({"protocol": "tmq", "addresses": ["a"]}, '"rqp-mca", "rqp-cast", "ring", "text"'),
     *((mca(addresses=[]), "at least 1 items"), (mca(addresses="10.0.0.7"), "must be of type array")),
     (mca(addresses=["a"] * 1001), "must have at most 1000 items"),
@@ -212,7 +223,7 @@ ONLY_THE_MODEL_REFUSES = [
 ]
 ONLY_THE_SERVER_REFUSES = [
     # the command line has its numbers and switches as text, and makes documents of them
-    *(("Queue", {"maxLength": "5"}), ("Queue", {"paused": "yes"})),
+    *(("Queue", {"maxLength": "5"}), ("Queue", {"paused": "yes"}), ("Redrive", redrive(dryRun="true"))),
     # Kubernetes knows neither zones of an address nor IPv4 inside of IPv6
     *(("Peer", mca(addresses=[where])) for where in ("[fe80::1%eth0]", "[::ffff:10.0.0.7]")),
 ]
@@ -231,10 +242,12 @@ GOOD_REDRIVES: list[Spec] = [
     redrive(target="other", rate=1_000_000, dryRun=True),
     redrive(filter={"reasons": ["refused", "max_deliveries"], "olderThan": "10m", "origin": "tmq"}),
     redrive("\u017c" * 127),
+    redrive(target=None, filter=None, rate=None, dryRun=None),
+    redrive(filter={"reasons": None, "olderThan": None, "origin": None}),
 ]
 BAD_REDRIVES: list[tuple[Spec, str]] = [
     ({}, "spec.source"),
-    (redrive(""), "spec.source"),
+    *((redrive(""), "spec.source"), ({"source": None}, "spec.source")),
     (redrive("\u017c" * 128), "a queue's name has 1 to 255 octets"),
     (redrive(target="\u017c" * 128), "a queue's name has 1 to 255 octets"),
     (redrive(rate=0), "spec.rate"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.stores import chance
 
 __all__ = ["chance"]
 
+SWEEPS = "penstock_operator_sweeps_total"
 NAMES = [f"q{number}" for number in range(12)]
 
 
@@ -54,13 +56,46 @@ def test_a_domain_that_lost_its_data_alone(
     found = seen.becomes("queue", "orders", "False", "DatasetLost")
     assert found["message"].startswith("domain 'other' is empty: restore it, or accept the loss")
     assert first.page("readyz")[0] == 503
+    written = writes(store)
+    eventually(lambda: first.metric(SWEEPS, result="done") >= 4)
     first.kill()
     second = new_operator(sweep_s=1)
-    eventually(lambda: second.events("store_down"))
+    eventually(lambda: second.events("domain_lost"))
+    eventually(lambda: second.metric(SWEEPS, result="done") >= 4)
+    assert writes(store) == written | {"publish": written["publish"] + 1}  # the second one's start
     seen.becomes("queue", "orders", "False", "DatasetLost")
     second.kill()
     new_operator(sweep_s=1, accept_loss="true").ready()
     seen.becomes("queue", "orders", "True", "Declared")
+
+
+def writes(store: Server) -> dict[str, int]:
+    """How often functions were loaded, and notices given to every edge."""
+    found = store.call("INFO", "commandstats").decode()
+    return {
+        name.partition("|")[0]: int(re.search(rf"cmdstat_{re.escape(name)}:calls=(\d+)", found)[1])  # type: ignore[index]
+        for name in ("function|load", "publish")
+    }
+
+
+def test_a_lost_domain_holds_up_no_other(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(queue("orders"), queue("far", domain="other"))
+    for name in ("orders", "far"):
+        seen.becomes("queue", name, "True", "Declared")
+    keeper.lose_domain("other")
+    seen.becomes("queue", "far", "False", "DatasetLost")
+    seen.apply(queue("orders", maxLength=5), queue("new"), queue("also", domain="other"), peer("shop"))
+    for kind, name in (("queue", "orders"), ("queue", "new"), ("peer", "shop")):
+        seen.becomes(kind, name, "True", "Declared")
+    kept = keeper.find("orders")
+    assert kept is not None
+    assert kept.spec.max_length == 5
+    assert keeper.owner("new") == f"kubernetes {seen.namespace}/new"
+    seen.becomes("queue", "also", "False", "DatasetLost")
+    status, why = operator.page("readyz")
+    assert (status, "domain 'other' is empty" in why) == (503, True)
+    assert operator.page("healthz")[0] == 200
+    assert operator.metric("penstock_operator_store_up") == 0
 
 
 def test_an_api_server_that_is_restarted(

@@ -13,6 +13,7 @@ from tests.operator.program import OperatorProgram
 from tests.operator.test_conflicts import a_second_later
 from tests.servers import Server, eventually
 
+LOOKS = "penstock_operator_looks_total"
 QUICK_S = 2.0  # from a change to the store
 
 
@@ -80,6 +81,47 @@ def test_the_oldest_peer_of_a_name(
     seen.delete("peer", "shop")
     other.becomes("peer", "shop", "True", "Declared", QUICK_S)
     assert keeper.peers() == {"shop": (f"kubernetes {other.namespace}/shop", ("10.0.0.8",))}
+
+
+def test_another_operators_peer(
+    new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
+) -> None:
+    """Two releases on one store: neither takes what the other one sees to."""
+    other = Seen(seen.cluster, new_namespace())
+    first = new_operator(sweep_s=1).ready()
+    second = new_operator(namespaces=other.namespace, sweep_s=1, rqprc_configmap="machines").ready()
+    seen.apply(peer("shop", "rqp-cast", "10.0.0.7"))
+    seen.becomes("peer", "shop", "True", "Declared")
+    other.apply(peer("shop", "rqp-cast", "10.0.0.8"), peer("last", "rqp-cast", "10.0.0.9"))
+    found = other.becomes("peer", "shop", "False", "Conflict")
+    assert f"belongs to a Peer in namespace '{seen.namespace}', which another operator" in found["message"]
+    other.becomes("peer", "last", "True", "Declared")
+    for one in (first, second):  # each has looked at all since
+        looked = one.metric(LOOKS, kind="peers", result="done")
+        eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
+    assert keeper.peers()["shop"] == (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))
+    assert seen.ready("peer", "shop") == ("True", "Declared")
+    (machines,) = (
+        one
+        for one in other.cluster.items("configmaps", other.namespace)
+        if one["metadata"]["name"] == "machines"
+    )
+    assert machines["data"]["rqprc"] == "10.0.0.9\n"
+    seen.delete("peer", "shop")
+    other.becomes("peer", "shop", "True", "Declared")
+    assert keeper.peers()["shop"] == (f"kubernetes {other.namespace}/shop", ("10.0.0.8",))
+
+
+def test_a_peer_adopts_what_the_command_line_declared(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    keeper.apply_peer("shop", "cli", protocol="rqp-mca", addresses=["10.0.0.1"])
+    seen.apply(peer("shop", "rqp-mca", "10.0.0.7"))
+    seen.becomes("peer", "shop", "True", "Declared")
+    assert keeper.peers() == {"shop": (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))}
+    assert [(told["peer"], told["owner"]) for told in operator.events("peer_adopted")] == [("shop", "cli")]
+    seen.delete("peer", "shop")
+    eventually(lambda: keeper.peers() == {}, QUICK_S)
 
 
 def test_edges_of_another_store_are_peers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:

@@ -7,6 +7,7 @@ from services.store import library
 from services.store.library import FILES, LIBRARY, source
 from services.store.rights import COMMANDS
 from tests.servers import Server
+from tests.store.desk import Desk
 
 LUA = Path(library.__file__).with_name("lua")
 CALLED = re.compile(r"\b(?:call|redis\.call|in_parts)\('([A-Z]+)'")
@@ -31,6 +32,26 @@ def test_functions_have_versioned_names_and_survive_being_loaded_again(server: S
     names = {dict(zip(f[::2], f[1::2], strict=True))[b"name"] for f in fields[b"functions"]}
     assert b"ps1_work" in names
     assert all(name.startswith(b"ps1_") for name in names)
+
+
+async def test_what_is_loaded_already_is_not_written_again(own_server: Server) -> None:
+    """docs/operations.md, "A store of your own": loaded where they are not: a load is written to the disk."""
+    async with Desk(own_server) as desk:
+        await desk.store.initialise()
+        assert loads(own_server) == 1
+        own_server.call("FUNCTION", "LOAD", "REPLACE", source() + "\n-- of another version")
+        await desk.store.initialise()
+        assert loads(own_server) == 3
+        assert source().encode() in own_server.call("FUNCTION", "LIST", "WITHCODE")[0]
+        own_server.call("FUNCTION", "FLUSH")
+        await desk.store.initialise()
+        assert loads(own_server) == 4
+
+
+def loads(server: Server) -> int:
+    found = re.search(rb"cmdstat_function\|load:calls=(\d+)", server.call("INFO", "commandstats"))
+    assert found
+    return int(found[1])
 
 
 def test_no_global_is_left_behind() -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from services.store import QueueDocument, QueueSpec
 from services.store.duration import MAX_NUMBER, STORED, UNIT_MS, format_duration
+from services.store.keys import DomainKeys, RegistryKeys
 from services.store.spec import (
     DeletionPolicy,
     Delivery,
@@ -115,7 +116,7 @@ def test_a_deletion_policy_that_nobody_carries_out_is_refused(policy: str) -> No
 
 
 @pytest.mark.parametrize("name", ["maxLength", "maxBytes", "maxDeliveries"])
-@pytest.mark.parametrize("value", [-1, 1.5, "many", True, None, MAX_NUMBER + 1])
+@pytest.mark.parametrize("value", [-1, 1.5, "many", True, MAX_NUMBER + 1])
 def test_bounds_are_whole_numbers(name: str, value: object) -> None:
     assert name in problem(**{name: value})
 
@@ -123,6 +124,15 @@ def test_bounds_are_whole_numbers(name: str, value: object) -> None:
 @pytest.mark.parametrize("domain", ["", "a:b", "a}b", "a b", "x" * 64, "\u00e4"])
 def test_a_domain_cannot_end_its_hash_tag(domain: str) -> None:
     assert "domain" in problem(domain=domain)
+
+
+def test_the_catalogue_has_its_domain_for_itself() -> None:
+    """docs/kubernetes.md, "Queue": both would have ps:{registry}:epoch."""
+    assert "the domain 'registry' is that of the store's catalogue" in problem(domain="registry")
+    assert DomainKeys("registry").epoch == RegistryKeys().epoch
+    assert QueueSpec(domain="registry.2").domain == "registry.2"
+    kept = QueueSpec.model_validate_json('{"domain": "registry"}', context=STORED)
+    assert kept.domain == "registry"  # what a store holds stays legible
 
 
 @pytest.mark.parametrize(
@@ -156,6 +166,17 @@ def test_a_document_may_name_the_queue_as_kubernetes_cannot() -> None:
     assert document.name == "Orders/EU"
     assert document.queue == QueueSpec(max_length=5)
     assert QueueDocument.model_validate(NAME).name == "orders"
+
+
+def test_null_is_not_said() -> None:
+    """docs/kubernetes.md, "Queue": as `access:` with nothing behind it. A name that is none is none with null, too."""
+    for document in (
+        {"spec": None, "metadata": {"name": "orders", "labels": None}},
+        NAME | {"spec": {"access": None}},
+    ):
+        assert QueueDocument.model_validate(document).queue == QueueSpec()
+    assert QueueSpec.model_validate_json('{"max_length": null, "ackLevel": null}') == QueueSpec()
+    assert "Extra inputs are not permitted" in problem(maxLenght=None)
 
 
 def test_kubernetes_adds_its_own_metadata() -> None:
