@@ -112,13 +112,13 @@ class Control:
     def gone(self, resource: Resource) -> None:
         self.mirror.is_gone(resource)
         key = resource.key
+        if key.kind is Kind.REDRIVE:
+            self._redrives.stop(resource)
         if self.mirror.get(key) is not None:  # another one has its name already
             return
         if key.kind is Kind.QUEUE:
             self._add(self._claimants.put(key, None) | self._after.pop(key, set()))
             self.metrics.depth.remove_by_labels({"namespace": key.namespace, "name": key.name})
-        if key.kind is Kind.REDRIVE:
-            self._redrives.stop(resource)
         if key.kind in (Kind.PEER, Kind.SLICE):
             self.work.add(ALL)
         if _work_of(key) == key:

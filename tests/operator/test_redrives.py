@@ -195,6 +195,25 @@ def test_it_ends_when_it_is_deleted(operator: OperatorProgram, seen: Seen, keepe
     assert keeper.stats("orders")["redriven"] <= moved + 1
 
 
+def test_one_that_is_made_anew_ends_the_old_one(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    """Whatever is heard first, the new one's beginning or the old one's end."""
+    seen.apply(*[queue(name) for name in ("orders", "old", "new")])
+    for name in ("orders", "old", "new"):
+        seen.becomes("queue", name, "True", "Declared")
+    keeper.kill("orders", 1000)
+    for name in ("one", "two", "three"):
+        seen.apply(redrive(name, "orders", target="old", rate=40))
+        eventually(lambda name=name: seen.get("redrive", name).get("status", {}).get("moved"))
+        seen.renew(redrive(name, "orders", target="new", filter={"reasons": ["expired"]}))  # of which is none
+        seen.becomes("redrive", name, "True", "Complete")
+        moved = keeper.stats("orders")["redriven"]
+        time.sleep(1.0)  # the old one would have moved forty more
+        assert keeper.stats("orders")["redriven"] <= moved + 10  # of a step that was under way
+        assert told(seen, name) == (0, 0, 0)
+
+
 def test_a_finished_one_is_not_begun_again(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
     first = new_operator().ready()
     prepared(seen, keeper)
