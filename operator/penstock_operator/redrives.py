@@ -72,6 +72,9 @@ class Redrives:
     async def look(self, resource: Resource) -> None:
         """Begins it, or goes on with it, unless it is done or on its way. Raises ApiError."""
         self._stop_another(resource)
+        if resource.deleting:  # though somebody's finalizer may hold it
+            self.stop(resource)
+            return
         if is_done(resource):
             self._statuses.note(resource.key, condition(resource.status)["reason"])
             return

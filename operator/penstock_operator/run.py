@@ -24,7 +24,7 @@ REVIEWS = f"/apis/{REVIEW_VERSION}/selfsubjectreviews"
 
 
 async def run(settings: OperatorSettings) -> None:
-    """Until SIGTERM or SIGINT. Raises SettingsError, kopf.LoginError."""
+    """Until SIGTERM or SIGINT. Raises SettingsError, ApiError."""
     metrics = Metrics()
     async with contextlib.AsyncExitStack() as cleanup:
         api = Api(log_in)

@@ -15,7 +15,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from penstock_operator.api import JSON_PATCH, MERGE, PATHS, Api, ApiError
-from penstock_operator.handlers import FINALIZER, OURS, log_in
+from penstock_operator.declared import FINALIZER
+from penstock_operator.handlers import OURS, log_in
 from penstock_operator.resources import Kind
 from penstock_operator.settings import load
 

@@ -195,6 +195,22 @@ def test_it_ends_when_it_is_deleted(operator: OperatorProgram, seen: Seen, keepe
     assert keeper.stats("orders")["redriven"] <= moved + 1
 
 
+def test_it_ends_though_somebody_else_holds_it(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper, 2000)
+    document = redrive("slow", "orders", rate=40)
+    seen.apply({**document, "metadata": {"name": "slow", "finalizers": ["example.org/hold"]}})
+    eventually(lambda: keeper.stats("orders")["redriven"] >= 10)
+    seen.delete("redrive", "slow", "--wait=false")
+    eventually(lambda: keeper.runs("orders") == 0)
+    moved = keeper.stats("orders")["redriven"]
+    time.sleep(1.0)  # forty more would have been moved
+    assert keeper.stats("orders")["redriven"] <= moved + 10
+    seen.cluster.kubectl(
+        *("patch", "redrive", "slow", "--namespace", seen.namespace, "--type=merge"),
+        *("--patch", '{"metadata": {"finalizers": []}}'),
+    )
+
+
 def test_one_that_is_made_anew_ends_the_old_one(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
