@@ -18,12 +18,12 @@ from penstock_operator.control import Control
 from penstock_operator.crds import GROUP, VERSION
 from penstock_operator.declared import FINALIZER, is_removed_with_its_resource
 from penstock_operator.discovery import DISCOVER
+from penstock_operator.releasing import OURS
 from penstock_operator.resources import Kind, Resource
 from services.store import StoreError
 
 log = logging.getLogger(__name__)
 
-OURS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
 DELETE_AGAIN_S = 1.0  # twice as long each time
 LONGEST_PAUSE_S = 10.0
 REQUEST_TIMEOUT_S = 30.0

@@ -17,6 +17,7 @@ from services.kit.parent import die_with_parent
 from tests.chart.chart import NAME
 from tests.chart.release import Release, queue_of
 from tests.kubernetes.apiserver import ApiServer
+from tests.operator.documents import queue
 from tests.operator.program import ROOT, OperatorProgram
 from tests.servers import PROGRAMS, Server, eventually
 
@@ -97,6 +98,17 @@ def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_
     assert release.objects() == []
     (queue,) = cluster.items("queues", namespace)
     assert not queue["metadata"].get("finalizers")
+
+
+def test_the_operator_lets_go_when_its_namespace_goes(release: Release, operator: OperatorProgram) -> None:
+    """docs/chart.md, "Uninstall": its pod is ended before its Queues and its rights are."""
+    operator.ready()
+    cluster, where = release.cluster, ("--namespace", release.namespace)
+    cluster.apply([queue("orders", deletionPolicy="Delete")], *where)
+    eventually(lambda: release.get("queue", "orders")["metadata"].get("finalizers"))
+    cluster.kubectl("delete", "namespace", release.namespace, "--wait=false")
+    assert operator.stop() == 0
+    assert not release.get("queue", "orders")["metadata"].get("finalizers")
 
 
 def _job(release: Release) -> Any:

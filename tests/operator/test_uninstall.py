@@ -131,3 +131,18 @@ def test_it_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, stor
     operator.kill()
     assert "not all could be let go" in uninstall(operator, seen, 3)
     assert not seen.get("queue", "orders")["metadata"].get("finalizers")
+
+
+def test_an_operator_whose_namespace_goes_lets_go(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
+    """Kubernetes ends its pod before Queues are deleted; docs/chart.md, "Uninstall"."""
+    operator = new_operator().ready()
+    declared(seen, "orders", "Delete")
+    assert operator.stop() == 0
+    assert seen.get("queue", "orders")["metadata"]["finalizers"]  # it may be back in a moment
+    operator.start().ready()
+    seen.cluster.kubectl("delete", "namespace", seen.namespace, "--wait=false")
+    assert operator.stop() == 0
+    assert not seen.get("queue", "orders")["metadata"].get("finalizers")
+    assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
