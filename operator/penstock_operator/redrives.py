@@ -17,7 +17,7 @@ from penstock_operator.declared import read
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.redrive_spec import RedriveDocument, RedriveSpec
-from penstock_operator.redriving import Foreign, Progress, Redriving, Tell, progress_of
+from penstock_operator.redriving import Foreign, MadeAnew, Progress, Redriving, Tell, progress_of
 from penstock_operator.resources import Key, Resource
 from penstock_operator.statuses import Statuses
 from services.store import Store, StoreError
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 TELL_S = 2.0  # between two writings of how far it is
 FOR_QUEUES_S = 60.0  # for queues that are not there yet when it begins
-ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign)
+ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign, MadeAnew)
 ENDS = (Reason.COMPLETE, Reason.FAILED, Reason.INVALID)
 
 

@@ -98,7 +98,7 @@ def test_a_full_target_is_waited_for(operator: OperatorProgram, seen: Seen, keep
     seen.becomes("queue", "orders", "True", "Declared")
     seen.apply(redrive("again", "orders"))
     found = seen.becomes("redrive", "again", "False", "Pending")
-    assert found["message"] == "the queue is full"
+    assert found["message"] == "target 'orders': the queue is full"
     first = keeper.take("orders")
     seen.apply(queue("orders"))
     seen.becomes("redrive", "again", "True", "Complete")
@@ -118,12 +118,43 @@ def test_what_somebody_else_removed(operator: OperatorProgram, seen: Seen, keepe
     assert keeper.stats("orders")["redriven"] == moved
 
 
+def test_a_source_that_is_made_anew_on_the_way(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """What it counted went with it."""
+    keeper.declare("orders")
+    keeper.kill("orders", 400)
+    seen.apply(queue("fixed"), redrive("again", "orders", target="fixed", rate=20))
+    eventually(lambda: seen.get("redrive", "again").get("status", {}).get("moved", 0) >= 20)
+    keeper.remove("orders")
+    keeper.declare("orders")
+    keeper.kill("orders", 3, first=1000)
+    found = seen.becomes("redrive", "again", "False", "Failed", 30)
+    assert "source 'orders' was deleted on the way" in found["message"]
+    matched, moved, remaining = told(seen, "again")
+    assert (matched, moved + remaining) == (400, 400)
+    assert moved >= 20
+    assert len(keeper.take("fixed")) - moved in range(11)  # of two steps that were not counted any more
+    assert len(keeper.dead("orders")) == 3
+
+
+def test_queues_whose_names_it_says(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper)
+    seen.apply(queue("closed", paused=True))
+    seen.becomes("queue", "closed", "True", "Paused")
+    seen.apply(redrive("shut", "orders", target="closed"), redrive("lost", "nowhere", target="closed"))
+    assert seen.becomes("redrive", "shut", "False", "Pending")["message"] == (
+        "target 'closed': the queue is paused"
+    )
+    assert seen.becomes("redrive", "lost", "False", "Pending")["message"] == (
+        "source: there is no queue 'nowhere'"
+    )
+
+
 def test_queues_that_come_later_are_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     """As when they are applied together. A minute later it would fail."""
     prepared(seen, keeper)
     seen.apply(redrive("again", "orders", target="fresh"))
     found = seen.becomes("redrive", "again", "False", "Pending")
-    assert found["message"] == "there is no queue 'fresh'"
+    assert found["message"] == "target: there is no queue 'fresh'"
     seen.apply(queue("fresh"))
     seen.becomes("redrive", "again", "True", "Complete")
     assert keeper.take("fresh") == numbered(5)
@@ -148,7 +179,7 @@ def test_a_message_that_the_target_never_takes(operator: OperatorProgram, seen: 
     seen.becomes("queue", "small", "True", "Declared")
     seen.apply(redrive("again", "orders", target="small"))
     found = seen.becomes("redrive", "again", "False", "Failed")
-    assert found["message"] == "the message is larger than the queue's peers take"
+    assert found["message"] == "target 'small': the message is larger than the queue's peers take"
     assert len(keeper.dead("orders")) == 5
 
 
