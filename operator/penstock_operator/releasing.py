@@ -14,6 +14,7 @@ from penstock_operator.resources import Kind
 log = logging.getLogger(__name__)
 
 OURS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
+LOOK_S = 0.5
 RELEASE_S = 10.0  # for the finalizers; less than a pod is given to end
 
 
@@ -30,6 +31,10 @@ async def leave(api: Api, watched: tuple[str, ...], own_namespace: str) -> None:
         log.warning(text, own_namespace, str(error) or "no time left", extra=fields)
 
 
+def _is_held(body: dict[str, Any]) -> bool:
+    return FINALIZER in (body["metadata"].get("finalizers") or ())
+
+
 class Releasing:
     """Every resource of ours in the namespaces that are watched. All of these raise ApiError."""
 
@@ -44,9 +49,11 @@ class Releasing:
                     yield kind, body
 
     async def take_finalizers_off(self) -> None:
-        async for kind, body in self.all():
-            if FINALIZER in (body["metadata"].get("finalizers") or ()):
+        """Until none is left: one that was changed meanwhile is looked at again."""
+        while held := [(kind, body) async for kind, body in self.all() if _is_held(body)]:
+            for kind, body in held:
                 await self._release_one(kind, body)
+            await asyncio.sleep(LOOK_S)
 
     async def _release_one(self, kind: Kind, body: dict[str, Any]) -> None:
         metadata = body["metadata"]

@@ -16,12 +16,11 @@ from typing import Any
 
 from penstock_operator.api import MERGE, Api, ApiError
 from penstock_operator.handlers import log_in
-from penstock_operator.releasing import RELEASE_S, Releasing
+from penstock_operator.releasing import LOOK_S, RELEASE_S, Releasing
 from penstock_operator.settings import load
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 0.5
 OWN_S = 5.0  # for what the release itself declared to be deleted
 STOP_S = 5.0  # for the operator's pod to go
 RELEASE = "meta.helm.sh/release-name"
