@@ -65,7 +65,10 @@ def _written(document: Any) -> str:
 
 class Api:
     def __init__(self, log_in: Callable[[], Access]) -> None:
-        """log_in is asked again when the server does not know us any more: tokens of pods are renewed."""
+        """log_in is asked again when the server does not know us any more: tokens of pods are renewed.
+
+        It raises ApiError where nothing tells how, as this does.
+        """
         self._log_in = log_in
         self._access = log_in()
         self._session: aiohttp.ClientSession | None = None

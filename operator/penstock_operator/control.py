@@ -15,7 +15,7 @@ from functools import partial
 
 from penstock_operator.api import Api, ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
-from penstock_operator.declared import DeclaredQueue, read_queue
+from penstock_operator.declared import DeclaredQueue, is_held, read_queue
 from penstock_operator.events import Recorder
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
@@ -81,7 +81,11 @@ class Control:
         return all(self.knows(kind, namespace) for namespace in self.watched or ("",))
 
     async def run(self) -> None:
-        """Until it is cancelled. `first` list must be there: a Queue that is not known yet may be the oldest."""
+        """Until it is cancelled. `first` list must be there: a Queue that is not known yet may be the oldest.
+
+        The store is asked before anybody is told that it cannot be.
+        """
+        await self.store_watch.look()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.store_watch.run())
@@ -106,19 +110,27 @@ class Control:
         return known is not None and known.uid == resource.uid
 
     def seen(self, resource: Resource) -> None:
-        """Nothing of it that matters is another, but its status may be."""
+        """Its document is the same, but its status may be another one; or it is held by a finalizer now, or going."""
+        before = self.mirror.get(resource.key)
         self.mirror.is_there(resource)
+        if before is not None and (before.finalizers, before.deleting) != (
+            resource.finalizers,
+            resource.deleting,
+        ):
+            self.work.add(_work_of(resource.key))
 
     def gone(self, resource: Resource) -> None:
         self.mirror.is_gone(resource)
         key = resource.key
+        if key.kind is Kind.REDRIVE:
+            self._redrives.stop(resource)
+        if key.kind is Kind.QUEUE:
+            self._removing.forget(resource)
         if self.mirror.get(key) is not None:  # another one has its name already
             return
         if key.kind is Kind.QUEUE:
             self._add(self._claimants.put(key, None) | self._after.pop(key, set()))
             self.metrics.depth.remove_by_labels({"namespace": key.namespace, "name": key.name})
-        if key.kind is Kind.REDRIVE:
-            self._redrives.stop(resource)
         if key.kind in (Kind.PEER, Kind.SLICE):
             self.work.add(ALL)
         if _work_of(key) == key:
@@ -171,17 +183,23 @@ class Control:
             await self._peers.look()
         else:
             resource = self.mirror.get(key)
-            if resource is None or resource.deleting:
+            if resource is None:
                 return
             await (self._look_at_queue(resource) if key.kind is Kind.QUEUE else self._redrives.look(resource))
         self.metrics.looks.labels(key.kind, "done").inc()
         self.metrics.look_s.labels(key.kind).observe(time.monotonic() - began)
 
     async def _look_at_queue(self, resource: Resource) -> None:
+        """Only while it is held, if it has to be: nothing is made for it that nobody would remove."""
+        if resource.deleting or not is_held(resource):
+            return
+        self._claim(resource)  # what was only `seen` may be newer than what was heard
         declared = self._claimants.get(resource.key)
         if declared is None:
             return
         verdict = self._without_store(declared) or await self._queues.look(declared)
+        if verdict is None:
+            return
         self._add(self._after.pop(resource.key, set()))
         newest = self.mirror.get(resource.key)
         if newest is not None and (newest.uid, newest.generation) == (resource.uid, resource.generation):

@@ -48,6 +48,10 @@ def redrive_crd() -> Schema:
             "format": "date-time",
             "description": "what died until then is meant",
         },
+        "sourceId": {
+            "type": "string",
+            "description": "the id of the source in the store: one that is made anew under its name is another",
+        },
         "matched": _count("dead letters that were meant when it began"),
         "moved": _count("of them, those that are messages again"),
         "remaining": _count("of them, those that are still to be moved"),

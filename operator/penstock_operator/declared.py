@@ -13,6 +13,7 @@ from services.store.peer import PeerDocument, PeerSpec
 from services.store.spec import WATCHED, DeletionPolicy, QueueDocument, QueueSpec
 
 OWNER = "kubernetes"
+FINALIZER = f"{API_VERSION.partition('/')[0]}/store"
 
 
 def owner_of(key: Key) -> str:
@@ -68,6 +69,11 @@ def read(resource: Resource, model: type[BaseModel]) -> tuple[Any, str]:
 def is_removed_with_its_resource(spec: dict[str, Any]) -> bool:
     """Whether a queue may go when its resource goes, so that somebody must be there then."""
     return bool(spec.get("deletionPolicy", DeletionPolicy.RETAIN) != DeletionPolicy.RETAIN)
+
+
+def is_held(resource: Resource) -> bool:
+    """Whether it goes no sooner than its queue was seen to, if its policy asks for that."""
+    return FINALIZER in resource.finalizers or not is_removed_with_its_resource(dict(resource.spec))
 
 
 def _document(resource: Resource) -> dict[str, Any]:

@@ -13,18 +13,17 @@ from typing import Any
 import kopf
 from kopf import AnnotationsDiffBaseStorage, AnnotationsProgressStorage
 
-from penstock_operator.api import Access
+from penstock_operator.api import Access, ApiError
 from penstock_operator.control import Control
 from penstock_operator.crds import GROUP, VERSION
-from penstock_operator.declared import is_removed_with_its_resource
+from penstock_operator.declared import FINALIZER, is_removed_with_its_resource
 from penstock_operator.discovery import DISCOVER
+from penstock_operator.releasing import OURS
 from penstock_operator.resources import Kind, Resource
 from services.store import StoreError
 
 log = logging.getLogger(__name__)
 
-FINALIZER = f"{GROUP}/store"
-OURS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
 DELETE_AGAIN_S = 1.0  # twice as long each time
 LONGEST_PAUSE_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
@@ -41,7 +40,11 @@ def connection() -> kopf.ConnectionInfo:
 
 
 def log_in() -> Access:
-    found = connection()
+    """Raises ApiError."""
+    try:
+        found = connection()
+    except (kopf.LoginError, OSError) as error:
+        raise ApiError(401, str(error)) from error
     return Access(found.server, found.as_http_headers(), found.as_ssl_context())
 
 

@@ -64,5 +64,6 @@ class Mirror:
         return lost
 
     def _is_older(self, resource: Resource) -> bool:
+        """Also than another one of its name: who has the name later has the higher version."""
         known = self._known.get(resource.key)
-        return known is not None and known.uid == resource.uid and known.version > resource.version
+        return known is not None and known.version > resource.version

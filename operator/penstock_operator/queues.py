@@ -58,8 +58,8 @@ class Queues:
         self._watches = watches
         self._again = again
 
-    async def look(self, declared: DeclaredQueue) -> Verdict:
-        """Makes the store's queue as it is declared, if the resource may."""
+    async def look(self, declared: DeclaredQueue) -> Verdict | None:
+        """Makes the store's queue as it is declared, if the resource may; None if it is another one meanwhile."""
         if declared.spec is None:
             return Verdict(Ready.NO, Reason.INVALID, declared.fault)
         try:
@@ -67,8 +67,10 @@ class Queues:
         except StoreError as error:
             return refused(error)
 
-    async def _look(self, declared: DeclaredQueue, spec: QueueSpec) -> Verdict:
+    async def _look(self, declared: DeclaredQueue, spec: QueueSpec) -> Verdict | None:
         found = await self._find(declared.name)
+        if self._claimants.get(declared.resource.key) is not declared:
+            return None
         if lost := self._claimants.lost(declared):
             await self._let_go(declared, found, lost)
             return Verdict(Ready.NO, Reason.CONFLICT, _lost(declared, lost))

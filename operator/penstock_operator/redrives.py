@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -15,7 +16,7 @@ from penstock_operator.declared import read
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.redrive_spec import RedriveDocument, RedriveSpec
-from penstock_operator.redriving import Foreign, Progress, Redriving, Tell, progress_of
+from penstock_operator.redriving import Foreign, MadeAnew, Progress, Redriving, Tell, progress_of
 from penstock_operator.resources import Key, Resource
 from penstock_operator.statuses import Statuses
 from services.store import Store, StoreError
@@ -25,7 +26,7 @@ log = logging.getLogger(__name__)
 
 TELL_S = 2.0  # between two writings of how far it is
 FOR_QUEUES_S = 60.0  # for queues that are not there yet when it begins
-ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign)
+ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign, MadeAnew)
 ENDS = (Reason.COMPLETE, Reason.FAILED, Reason.INVALID)
 
 
@@ -34,6 +35,18 @@ def is_done(resource: Resource) -> bool:
     return (
         found.get("reason") in list(ENDS) and resource.status.get("observedGeneration") == resource.generation
     )
+
+
+class Superseded(Exception):
+    """It is gone, or another one has its name: nothing more is moved, and nobody is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """One that is on its way."""
+
+    resource: Resource
+    task: asyncio.Task[None]
 
 
 class Redrives:
@@ -52,11 +65,15 @@ class Redrives:
         self._mirror = mirror
         self._metrics = metrics
         self._again = again
-        self._tasks: dict[str, asyncio.Task[None]] = {}  # by uid
+        self._going: dict[Key, _Going] = {}
         self._errands: set[asyncio.Task[None]] = set()
 
     async def look(self, resource: Resource) -> None:
         """Begins it, or goes on with it, unless it is done or on its way. Raises ApiError."""
+        self._stop_another(resource)
+        if resource.deleting:  # though somebody's finalizer may hold it
+            self.stop(resource)
+            return
         if is_done(resource):
             self._statuses.note(resource.key, condition(resource.status)["reason"])
             return
@@ -64,27 +81,33 @@ class Redrives:
         if document is None:
             await self._statuses.settle(resource, Verdict(Ready.NO, Reason.INVALID, fault))
             return
-        running = self._tasks.get(resource.uid)
-        if running is None or running.done():
-            self._tasks[resource.uid] = asyncio.create_task(
-                self._run(resource, document.spec), name=str(resource.key)
-            )
+        if resource.key not in self._going:
+            task = asyncio.create_task(self._run(resource, document.spec), name=str(resource.key))
+            self._going[resource.key] = _Going(resource, task)
 
     def stop(self, resource: Resource) -> None:
-        """It is gone: what it has moved stays moved."""
-        task = self._tasks.pop(resource.uid, None)
-        if task is not None:
-            task.cancel()
+        """It is gone, or going: what it has moved stays moved."""
+        going = self._going.get(resource.key)
+        if going is not None and going.resource.uid == resource.uid:
+            going.task.cancel()
+            del self._going[resource.key]
         document, _ = read(resource, RedriveDocument)
         if document is not None:
             errand = asyncio.create_task(_forget(self._redriving(resource, document.spec)))
             self._errands.add(errand)
             errand.add_done_callback(self._errands.discard)
 
+    def _stop_another(self, resource: Resource) -> None:
+        """Who had the name before may end without a word, or later than the next begins."""
+        going = self._going.get(resource.key)
+        if going is not None and going.resource.uid != resource.uid:
+            self.stop(going.resource)
+
     async def close(self) -> None:
-        for task in self._tasks.values():
+        tasks = [going.task for going in self._going.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _redriving(self, resource: Resource, spec: RedriveSpec, tell: Tell | None = None) -> Redriving:
         return Redriving(self._store, spec, resource.key.namespace, resource.uid, tell or _tell_nobody)
@@ -95,6 +118,8 @@ class Redrives:
         try:
             if not await self._go(resource, spec, redriving, telling):
                 self._again(resource.key)
+        except Superseded:
+            return
         except ApiError as error:
             fields = {"action": "redrive_untold", "object": str(resource.key)}
             log.warning("%s goes on later: %s", resource.key, error, extra=fields)
@@ -103,7 +128,12 @@ class Redrives:
             log.exception("%s failed", resource.key, extra={"action": "redrive_fault"})
             self._again(resource.key)
         finally:
-            self._tasks.pop(resource.uid, None)
+            self._end(resource)
+
+    def _end(self, resource: Resource) -> None:
+        going = self._going.get(resource.key)
+        if going is not None and going.task is asyncio.current_task():
+            del self._going[resource.key]
 
     async def _go(
         self, resource: Resource, spec: RedriveSpec, redriving: Redriving, telling: _Telling
@@ -154,7 +184,11 @@ class _Telling:
         await self.verdict(_running(progress))
 
     async def verdict(self, verdict: Callable[[Progress | None], Verdict]) -> None:
-        await self._settle(self._mirror.get(self._resource.key) or self._resource, verdict(self._last))
+        """Raises ApiError, Superseded."""
+        newest = self._mirror.get(self._resource.key)
+        if newest is None or newest.uid != self._resource.uid:
+            raise Superseded
+        await self._settle(newest, verdict(self._last))
 
 
 def _running(progress: Progress) -> Callable[[Progress | None], Verdict]:

@@ -16,7 +16,7 @@ from penstock_operator.declared import owning_key
 from penstock_operator.redrive_spec import RedriveSpec
 from services.store import DeadLetters, Queue, Store
 from services.store.dead import PAGE
-from services.store.errors import MessageTooLarge, OutcomeUnknown, StoreError
+from services.store.errors import MessageTooLarge, OutcomeUnknown, QueueUnknown, StoreError
 
 STEPS_PER_S = 4  # a redrive moves in steps of a quarter of a second, of one message at least
 BLOCKED_S = 2.0  # before the target is tried again that took nothing
@@ -30,12 +30,14 @@ class Progress:
     matched: int
     moved: int
     remaining: int
+    source: str = ""  # id of the queue that counts it: one that is made anew has counted nothing
     waits_for: str = ""  # why nothing is moved now
 
     def fields(self) -> dict[str, Any]:
         began = datetime.fromtimestamp(self.began_ms / 1000, UTC).isoformat(timespec="milliseconds")
         return {
             "startedAt": began.replace("+00:00", "Z"),
+            "sourceId": self.source,
             "matched": self.matched,
             "moved": self.moved,
             "remaining": self.remaining,
@@ -48,7 +50,7 @@ def progress_of(status: Mapping[str, Any]) -> Progress | None:
         return None
     began_ms = round(datetime.fromisoformat(status["startedAt"]).timestamp() * 1000)
     matched, moved, remaining = (int(status.get(name, 0)) for name in ("matched", "moved", "remaining"))
-    return Progress(began_ms, matched, moved, remaining)
+    return Progress(began_ms, matched, moved, remaining, str(status.get("sourceId", "")))
 
 
 Tell = Callable[[Progress], Awaitable[None]]
@@ -56,6 +58,10 @@ Tell = Callable[[Progress], Awaitable[None]]
 
 class Foreign(StoreError):
     """the queue belongs to another namespace"""
+
+
+class MadeAnew(StoreError):
+    """the source is not the queue any more from which this began"""
 
 
 class Redriving:
@@ -73,16 +79,19 @@ class Redriving:
     async def go(self, before: Progress | None) -> Progress:
         """From where it was to the end. Raises StoreError: nothing is lost by beginning again.
 
-        Raises Foreign for a queue of another namespace, MessageTooLarge for a message that the target never takes.
+        Raises Foreign for a queue of another namespace, MadeAnew for a source that is another one than before,
+        MessageTooLarge for a message that the target never takes.
         """
-        source = await self._queue(self._spec.source)
-        target = await self._queue(self._spec.target) if self._spec.target else source
+        source = await self._source(before)
+        target = await self._queue("target", self._spec.target) if self._spec.target else source
         letters = DeadLetters(self._store.look_at(source.domain), source)
-        progress = before or await self._begin(letters)
+        progress = before or await self._begin(source, letters)
         await self._tell(progress)
         if self._spec.dry_run:
             return progress
         progress = await self._move(letters, target, progress)
+        if progress.moved < progress.matched:
+            await self._source(progress)  # a queue that is gone has no dead letters either
         return replace(progress, remaining=0, waits_for="")
 
     async def forget(self) -> None:
@@ -90,8 +99,21 @@ class Redriving:
         source = await self._store.find(self._spec.source)
         await DeadLetters(self._store.look_at(source.domain), source).forget_run(self._run)
 
-    async def _queue(self, name: str) -> Queue:
-        queue = await self._store.find(name)
+    async def _source(self, progress: Progress | None) -> Queue:
+        source = await self._queue("source", self._spec.source)
+        if progress is not None and progress.source not in ("", source.qid):
+            raise MadeAnew(
+                f"source {source.name!r} was deleted on the way, with its dead letters, and made anew: apply another "
+                "Redrive for what has died there since"
+            )
+        return source
+
+    async def _queue(self, place: str, name: str) -> Queue:
+        """place: source or target."""
+        try:
+            queue = await self._store.find(name)
+        except QueueUnknown as error:
+            raise QueueUnknown(f"{place}: {error}") from error
         owner = owning_key(queue.owner)
         if owner is not None and owner[0] != self._namespace:
             raise Foreign(
@@ -99,17 +121,17 @@ class Redriving:
             )
         return queue
 
-    async def _begin(self, letters: DeadLetters) -> Progress:
+    async def _begin(self, source: Queue, letters: DeadLetters) -> Progress:
         began_ms = await self._store.now_ms()
         matched = 0
         async for _ in letters.matching(self._spec.wanted(began_ms), octets=0):
             matched += 1
-        return Progress(began_ms, matched, 0, matched)
+        return Progress(began_ms, matched, 0, matched, source.qid)
 
     async def _move(self, letters: DeadLetters, target: Queue, progress: Progress) -> Progress:
         """Until none is left that is meant."""
         pace = Pace(self._spec.rate)
-        progress = replace(progress, moved=await letters.moved_by(self._run))
+        progress = replace(progress, moved=await self._moved(letters, progress))
         while True:
             left = 0
             async for page in letters.pages(self._spec.wanted(progress.began_ms), pace.step):
@@ -129,17 +151,24 @@ class Redriving:
                 done, stopped = redriven.moved + redriven.missing, redriven.stopped
             except OutcomeUnknown:
                 done = len(page)  # whatever stayed is found by the next round
-            moved = await letters.moved_by(self._run)
+            except QueueUnknown:
+                await self._source(progress)
+                raise QueueUnknown(f"target {target.name!r} was deleted on the way") from None
+            moved = await self._moved(letters, progress)
             remaining = max(0, progress.remaining - done)
-            waits_for = "" if stopped is None else str(stopped)
+            waits_for = "" if stopped is None else f"target {target.name!r}: {stopped}"
             progress = replace(progress, moved=moved, remaining=remaining, waits_for=waits_for)
             await self._tell(progress)
             if isinstance(stopped, MessageTooLarge):
-                raise stopped
+                raise MessageTooLarge(waits_for)
             page = page[done:]
             if waits_for:
                 await asyncio.sleep(BLOCKED_S)
         return progress
+
+    async def _moved(self, letters: DeadLetters, progress: Progress) -> int:
+        """A source that was deleted meanwhile has no count any more."""
+        return max(progress.moved, await letters.moved_by(self._run))
 
 
 class Pace:

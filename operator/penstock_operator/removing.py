@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from penstock_operator.declared import DeclaredQueue, owner_of
 from penstock_operator.events import Severity
+from penstock_operator.resources import Resource
 from services.store import Queue, Store
 from services.store.errors import QueueNotEmpty, QueueUnknown, StoreError
 from services.store.spec import DeletionPolicy
@@ -33,16 +34,22 @@ class Removing:
         """patience_s: of a resource with a store that cannot be reached."""
         self._store = store
         self._patience_s = patience_s
+        self._tried: dict[str, float] = {}  # when first, by uid: while we were away nobody asked
 
     async def remove(self, declared: DeclaredQueue) -> Farewell | None:
         """What became of it; None if it was not this resource's queue. Raises StoreError: it is to be tried again."""
         try:
             return await self._remove(declared)
         except StoreError as error:
-            if self._age_s(declared) < self._patience_s:
+            first = self._tried.setdefault(declared.resource.uid, time.monotonic())
+            if time.monotonic() - first < self._patience_s:
                 raise
             text = f"the queue {declared.name!r} stays in the store, which could not be asked: {error}"
             return Farewell(Outcome.ABANDONED, Severity.WARNING, text)
+
+    def forget(self, resource: Resource) -> None:
+        """It is gone."""
+        self._tried.pop(resource.uid, None)
 
     async def _remove(self, declared: DeclaredQueue) -> Farewell | None:
         queue = await self._own(declared)
@@ -66,7 +73,3 @@ class Removing:
         except QueueUnknown:
             return None
         return queue if queue.owner == owner_of(declared.resource.key) else None
-
-    def _age_s(self, declared: DeclaredQueue) -> float:
-        since = datetime.fromisoformat(declared.resource.deleting)
-        return (datetime.now(UTC) - since).total_seconds()

@@ -44,6 +44,7 @@ class Resource:
     spec: Mapping[str, Any]
     status: Mapping[str, Any]
     labels: Mapping[str, str]
+    finalizers: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, kind: Kind, body: Mapping[str, Any]) -> Resource:
@@ -59,6 +60,7 @@ class Resource:
             spec=_slice(body) if kind is Kind.SLICE else body.get("spec") or {},
             status=body.get("status") or {},
             labels=metadata.get("labels") or {},
+            finalizers=tuple(metadata.get("finalizers") or ()),
         )
 
     @property

@@ -10,6 +10,7 @@ from penstock_operator.api import Api, ApiError
 from penstock_operator.control import Control
 from penstock_operator.handlers import log_in, watch
 from penstock_operator.metrics import Metrics
+from penstock_operator.releasing import leave
 from penstock_operator.settings import OperatorSettings, store_url
 from penstock_operator.sweep import Sweep
 from services.kit.health import Answers, HealthServer
@@ -24,7 +25,7 @@ REVIEWS = f"/apis/{REVIEW_VERSION}/selfsubjectreviews"
 
 
 async def run(settings: OperatorSettings) -> None:
-    """Until SIGTERM or SIGINT. Raises SettingsError, kopf.LoginError."""
+    """Until SIGTERM or SIGINT. Raises SettingsError, ApiError."""
     metrics = Metrics()
     async with contextlib.AsyncExitStack() as cleanup:
         api = Api(log_in)
@@ -47,6 +48,7 @@ async def run(settings: OperatorSettings) -> None:
                 raise result
         if (error := await refused(api)) is not None:
             raise error
+        await leave(api, settings.watched, settings.own_namespace)
 
 
 async def refused(api: Api) -> ApiError | None:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock_operator.handlers import FINALIZER
+from penstock_operator.declared import FINALIZER
 
 from services.kit.parent import die_with_parent
 from tests.chart.chart import NAME, nested
 from tests.chart.release import Release, queue_of
 from tests.kubernetes.apiserver import ApiServer
+from tests.operator.documents import queue
 from tests.operator.program import ROOT, OperatorProgram
 from tests.servers import PROGRAMS, Server, eventually
 
@@ -122,6 +123,17 @@ def _uninstalled(api_server: ApiServer, release: Release, folder: Path) -> subpr
     assert leaving.returncode == 0, said
     assert release.objects() == []
     return done
+
+
+def test_the_operator_lets_go_when_its_namespace_goes(release: Release, operator: OperatorProgram) -> None:
+    """docs/chart.md, "Uninstall": its pod is ended before its Queues and its rights are."""
+    operator.ready()
+    cluster, where = release.cluster, ("--namespace", release.namespace)
+    cluster.apply([queue("orders", deletionPolicy="Delete")], *where)
+    eventually(lambda: release.get("queue", "orders")["metadata"].get("finalizers"))
+    cluster.kubectl("delete", "namespace", release.namespace, "--wait=false")
+    assert operator.stop() == 0
+    assert not release.get("queue", "orders")["metadata"].get("finalizers")
 
 
 def _job(release: Release) -> Any:

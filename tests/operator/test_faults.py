@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import re
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.fixtures import NewNamespace
 from tests.operator.conftest import NewOperator
 from tests.operator.documents import Seen, peer, queue
@@ -96,6 +98,45 @@ def test_a_lost_domain_holds_up_no_other(operator: OperatorProgram, seen: Seen, 
     assert (status, "domain 'other' is empty" in why) == (503, True)
     assert operator.page("healthz")[0] == 200
     assert operator.metric("penstock_operator_store_up") == 0
+
+
+def test_an_operator_that_is_restarted_changes_no_status(new_operator: NewOperator, seen: Seen) -> None:
+    """Its first look at the store comes before those at its resources."""
+    names = [f"q{number}" for number in range(30)]
+
+    def changed() -> list[str]:
+        found = seen.cluster.items("queues", seen.namespace)
+        return [one["status"]["conditions"][0]["lastTransitionTime"] for one in found]
+
+    first = new_operator().ready()
+    seen.apply(*map(queue, names))
+    for name in names:
+        seen.becomes("queue", name, "True", "Declared")
+    assert first.stop() == 0
+    before = changed()
+    second = new_operator().ready()
+    declared = {"kind": "queues", "reason": "Declared"}
+    eventually(lambda: second.metric("penstock_operator_resources", **declared) == len(names))
+    assert second.metric("penstock_operator_status_patches_total") == 0
+    assert changed() == before
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig", "says"),
+    [
+        ("", "neither a service account nor a kubeconfig tells where the API server is"),
+        ("none", "No such file or directory: 'none'"),
+    ],
+)
+def test_without_a_way_to_the_api_server_it_says_so(
+    new_operator: NewOperator, tmp_path: Path, kubeconfig: str, says: str
+) -> None:
+    lost = Cluster(tmp_path, tmp_path)
+    lost.environment["KUBECONFIG"] = kubeconfig
+    program = new_operator(cluster=lost)
+    assert program.process is not None
+    assert program.process.wait(20) == 1
+    assert says in program.text()
 
 
 def test_an_api_server_that_is_restarted(

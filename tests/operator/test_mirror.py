@@ -67,3 +67,11 @@ def test_the_end_of_an_older_one_of_the_name() -> None:
     mirror.is_there(at(7, uid="new"))
     mirror.is_gone(at(6))
     assert [each.uid for each in mirror] == ["new"]
+
+
+def test_a_late_word_of_an_older_one_of_the_name() -> None:
+    mirror = Mirror(Clock())
+    mirror.is_there(at(9, uid="new"))
+    mirror.is_there(at(7))
+    mirror.is_gone(at(8))
+    assert [each.uid for each in mirror] == ["new"]

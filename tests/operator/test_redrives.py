@@ -98,7 +98,7 @@ def test_a_full_target_is_waited_for(operator: OperatorProgram, seen: Seen, keep
     seen.becomes("queue", "orders", "True", "Declared")
     seen.apply(redrive("again", "orders"))
     found = seen.becomes("redrive", "again", "False", "Pending")
-    assert found["message"] == "the queue is full"
+    assert found["message"] == "target 'orders': the queue is full"
     first = keeper.take("orders")
     seen.apply(queue("orders"))
     seen.becomes("redrive", "again", "True", "Complete")
@@ -118,12 +118,43 @@ def test_what_somebody_else_removed(operator: OperatorProgram, seen: Seen, keepe
     assert keeper.stats("orders")["redriven"] == moved
 
 
+def test_a_source_that_is_made_anew_on_the_way(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """What it counted went with it."""
+    keeper.declare("orders")
+    keeper.kill("orders", 400)
+    seen.apply(queue("fixed"), redrive("again", "orders", target="fixed", rate=20))
+    eventually(lambda: seen.get("redrive", "again").get("status", {}).get("moved", 0) >= 20)
+    keeper.remove("orders")
+    keeper.declare("orders")
+    keeper.kill("orders", 3, first=1000)
+    found = seen.becomes("redrive", "again", "False", "Failed", 30)
+    assert "source 'orders' was deleted on the way" in found["message"]
+    matched, moved, remaining = told(seen, "again")
+    assert (matched, moved + remaining) == (400, 400)
+    assert moved >= 20
+    assert len(keeper.take("fixed")) - moved in range(11)  # of two steps that were not counted any more
+    assert len(keeper.dead("orders")) == 3
+
+
+def test_queues_whose_names_it_says(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper)
+    seen.apply(queue("closed", paused=True))
+    seen.becomes("queue", "closed", "True", "Paused")
+    seen.apply(redrive("shut", "orders", target="closed"), redrive("lost", "nowhere", target="closed"))
+    assert seen.becomes("redrive", "shut", "False", "Pending")["message"] == (
+        "target 'closed': the queue is paused"
+    )
+    assert seen.becomes("redrive", "lost", "False", "Pending")["message"] == (
+        "source: there is no queue 'nowhere'"
+    )
+
+
 def test_queues_that_come_later_are_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     """As when they are applied together. A minute later it would fail."""
     prepared(seen, keeper)
     seen.apply(redrive("again", "orders", target="fresh"))
     found = seen.becomes("redrive", "again", "False", "Pending")
-    assert found["message"] == "there is no queue 'fresh'"
+    assert found["message"] == "target: there is no queue 'fresh'"
     seen.apply(queue("fresh"))
     seen.becomes("redrive", "again", "True", "Complete")
     assert keeper.take("fresh") == numbered(5)
@@ -148,7 +179,7 @@ def test_a_message_that_the_target_never_takes(operator: OperatorProgram, seen: 
     seen.becomes("queue", "small", "True", "Declared")
     seen.apply(redrive("again", "orders", target="small"))
     found = seen.becomes("redrive", "again", "False", "Failed")
-    assert found["message"] == "the message is larger than the queue's peers take"
+    assert found["message"] == "target 'small': the message is larger than the queue's peers take"
     assert len(keeper.dead("orders")) == 5
 
 
@@ -194,6 +225,41 @@ def test_it_ends_when_it_is_deleted(operator: OperatorProgram, seen: Seen, keepe
     seen.becomes("redrive", "rest", "True", "Complete")
     assert told(seen, "rest") == (50 - moved, 50 - moved, 0)
     assert keeper.take("orders") == numbered(50)
+
+
+def test_it_ends_though_somebody_else_holds_it(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper, 2000)
+    document = redrive("slow", "orders", rate=40)
+    seen.apply({**document, "metadata": {"name": "slow", "finalizers": ["example.org/hold"]}})
+    eventually(lambda: keeper.stats("orders")["redriven"] >= 10)
+    seen.delete("redrive", "slow", "--wait=false")
+    eventually(lambda: keeper.runs("orders") == 0)
+    moved = keeper.stats("orders")["redriven"]
+    time.sleep(1.0)  # forty more would have been moved
+    assert keeper.stats("orders")["redriven"] <= moved + 10
+    seen.cluster.kubectl(
+        *("patch", "redrive", "slow", "--namespace", seen.namespace, "--type=merge"),
+        *("--patch", '{"metadata": {"finalizers": []}}'),
+    )
+
+
+def test_one_that_is_made_anew_ends_the_old_one(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    """Whatever is heard first, the new one's beginning or the old one's end."""
+    seen.apply(*[queue(name) for name in ("orders", "old", "new")])
+    for name in ("orders", "old", "new"):
+        seen.becomes("queue", name, "True", "Declared")
+    keeper.kill("orders", 1000)
+    for name in ("one", "two", "three"):
+        seen.apply(redrive(name, "orders", target="old", rate=40))
+        eventually(lambda name=name: seen.get("redrive", name).get("status", {}).get("moved"))
+        seen.renew(redrive(name, "orders", target="new", filter={"reasons": ["expired"]}))  # of which is none
+        seen.becomes("redrive", name, "True", "Complete")
+        moved = keeper.stats("orders")["redriven"]
+        time.sleep(1.0)  # the old one would have moved forty more
+        assert keeper.stats("orders")["redriven"] <= moved + 10  # of a step that was under way
+        assert told(seen, name) == (0, 0, 0)
 
 
 def test_a_finished_one_is_not_begun_again(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from tests.kubernetes.apiserver import ApiServer
 from tests.operator.conftest import NewOperator
 from tests.operator.documents import Seen, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.test_faults import rights
 from tests.servers import Server, eventually
 
 FINALIZER = "penstock.dev/store"
@@ -88,6 +94,79 @@ def test_a_store_that_comes_back_in_time_is_asked(
     assert seen.get("queue", "orders")["metadata"]["deletionTimestamp"]
     store.start()
     eventually(lambda: not seen.cluster.items("queues", seen.namespace))
+    assert keeper.find("orders") is None
+
+
+def test_the_time_for_the_store_begins_with_the_operator(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
+) -> None:
+    """Nobody asked the store while the operator was away."""
+    first = new_operator().ready()
+    declared(seen, "orders", "Delete")
+    first.kill()
+    store.kill9()
+    seen.delete("queue", "orders", "--wait=false")
+    since = datetime.fromisoformat(seen.get("queue", "orders")["metadata"]["deletionTimestamp"])
+    eventually(lambda: datetime.now(UTC) - since > timedelta(seconds=10))
+    second = new_operator(delete_timeout_s=10)
+    eventually(lambda: second.events("store_down") and tried(seen))
+    store.start()
+    eventually(lambda: not seen.cluster.items("queues", seen.namespace))
+    assert keeper.find("orders") is None
+    assert seen.events("orders")[-1] == "Removed"
+
+
+def tried(seen: Seen) -> bool:
+    """Once or more often, as kopf notes it; or nobody is left for whom it is tried."""
+    found = seen.cluster.items("queues", seen.namespace)
+    return all("penstock.dev/leaving" in one["metadata"].get("annotations", {}) for one in found)
+
+
+def test_nothing_is_made_that_nobody_would_remove(
+    api_server: ApiServer, seen: Seen, keeper: Keeper, store: Server, tmp_path: Path
+) -> None:
+    """Here the finalizer cannot be put on; else it comes some time after the resource."""
+    role, binding = rights("operator")
+    unable = {**role, "rules": [without_patch(rule) for rule in role["rules"]]}
+    user = api_server.as_user("operator")
+    seen.apply(unable, binding)
+    eventually(lambda: user.may("list", "queues.penstock.dev", seen.namespace))
+    running = OperatorProgram(user, store.url, tmp_path, namespaces=seen.namespace, sweep_s=1).start()
+    try:
+        seen.apply(queue("orders", deletionPolicy="Delete"))
+        seen.apply(queue("kept"))
+        seen.becomes("queue", "kept", "True", "Declared")
+        done = running.metric("penstock_operator_sweeps_total", result="done")
+        eventually(lambda: running.metric("penstock_operator_sweeps_total", result="done") >= done + 2)
+        assert (keeper.find("orders"), seen.ready("queue", "orders")) == (None, ("", ""))
+        seen.apply(role)
+        seen.becomes("queue", "orders", "True", "Declared", 60)
+        assert seen.get("queue", "orders")["metadata"]["finalizers"] == [FINALIZER]
+        seen.delete("queue", "orders", "--timeout=10s")
+        assert keeper.find("orders") is None
+    finally:
+        running.kill()
+
+
+def without_patch(rule: dict[str, Any]) -> dict[str, Any]:
+    """Of resources; their statuses may still be written."""
+    verbs = [verb for verb in rule["verbs"] if verb != "patch" or "queues/status" in rule["resources"]]
+    return {**rule, "verbs": verbs}
+
+
+def test_one_that_goes_during_its_look(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
+) -> None:
+    seen.apply(queue("before"))
+    seen.becomes("queue", "before", "True", "Declared")
+    looked = operator.metric("penstock_operator_looks_total", kind="queues")
+    store.stop()
+    seen.renew(queue("before", maxLength=5))
+    seen.apply(queue("orders"))
+    seen.delete("queue", "orders", "--timeout=10s")
+    store.cont()
+    eventually(lambda: operator.metric("penstock_operator_looks_total", kind="queues") >= looked + 2)
+    seen.becomes("queue", "before", "True", "Declared")
     assert keeper.find("orders") is None
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from penstock_operator.api import Access, Api
+from penstock_operator.releasing import Releasing
 from penstock_operator.resources import Kind
-from penstock_operator.uninstall import Leaving
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.conftest import NewOperator
@@ -142,6 +142,21 @@ def test_it_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, stor
     assert not seen.get("queue", "orders")["metadata"].get("finalizers")
 
 
+def test_an_operator_whose_namespace_goes_lets_go(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
+    """Kubernetes ends its pod before Queues are deleted; docs/chart.md, "Uninstall"."""
+    operator = new_operator().ready()
+    declared(seen, "orders", "Delete")
+    assert operator.stop() == 0
+    assert seen.get("queue", "orders")["metadata"]["finalizers"]  # it may be back in a moment
+    operator.start().ready()
+    seen.cluster.kubectl("delete", "namespace", seen.namespace, "--wait=false")
+    assert operator.stop() == 0
+    assert not seen.get("queue", "orders")["metadata"].get("finalizers")
+    assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
+
+
 def finalizers(seen: Seen, *names: str) -> None:
     patch = json.dumps({"metadata": {"finalizers": list(names)}})
     words = ("--type=merge", "--patch", patch, "--namespace", seen.namespace)
@@ -181,6 +196,6 @@ async def test_finalizers_that_change_meanwhile(defined: Cluster, seen: Seen) ->
     finalizers(seen, FINALIZER)
     added = partial(finalizers, seen, "example.org/first", FINALIZER)
     api = Overtaken(lambda: access(defined), [added])
-    await Leaving(api, (seen.namespace,), "penstock", seen.namespace, "operator").take_finalizers_off()
+    await Releasing(api, (seen.namespace,)).take_finalizers_off()
     await api.close()
     assert seen.get("queue", "orders")["metadata"]["finalizers"] == ["example.org/first"]

@@ -1,0 +1,79 @@
+"""Our finalizer is taken off where nobody will be left who would: resources can go then, and their queues stay."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+from penstock_operator.api import JSON_PATCH, MERGE, PATHS, Api, ApiError
+from penstock_operator.declared import FINALIZER
+from penstock_operator.resources import Kind
+
+log = logging.getLogger(__name__)
+
+OURS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
+LOOK_S = 0.5
+RELEASE_S = 10.0  # for the finalizers; less than a pod is given to end
+
+
+async def leave(api: Api, watched: tuple[str, ...], own_namespace: str) -> None:
+    """At the end of the operator: if its namespace goes, and its pod so before all else, there is no next one."""
+    try:
+        async with asyncio.timeout(RELEASE_S):
+            namespace = await api.call("GET", f"/api/v1/namespaces/{own_namespace}")
+            if namespace["metadata"].get("deletionTimestamp"):
+                await Releasing(api, watched).take_finalizers_off()
+    except (ApiError, TimeoutError) as error:
+        text = "if namespace %s is going, finalizers may hold it: %s"
+        fields = {"action": "leave_cut"}
+        log.warning(text, own_namespace, str(error) or "no time left", extra=fields)
+
+
+def _is_held(body: dict[str, Any]) -> bool:
+    return FINALIZER in (body["metadata"].get("finalizers") or ())
+
+
+class Releasing:
+    """Every resource of ours in the namespaces that are watched. All of these raise ApiError."""
+
+    def __init__(self, api: Api, watched: tuple[str, ...]) -> None:
+        self._api = api
+        self._watched = watched or ("",)
+
+    async def all(self) -> AsyncIterator[tuple[Kind, dict[str, Any]]]:
+        for kind in OURS:
+            for namespace in self._watched:
+                async for body in self._api.list(kind, namespace):
+                    yield kind, body
+
+    async def take_finalizers_off(self) -> None:
+        """Until none is left: one that was changed meanwhile is looked at again."""
+        while held := [(kind, body) async for kind, body in self.all() if _is_held(body)]:
+            for kind, body in held:
+                await self._release_one(kind, body)
+            await asyncio.sleep(LOOK_S)
+
+    async def _release_one(self, kind: Kind, body: dict[str, Any]) -> None:
+        metadata = body["metadata"]
+        place = metadata["finalizers"].index(FINALIZER)
+        path = f"/metadata/finalizers/{place}"
+        patch = [
+            {"op": "test", "path": path, "value": FINALIZER},
+            {"op": "remove", "path": path},
+        ]
+        fields = {"action": "finalizer_released", "object": f"{metadata['namespace']}/{metadata['name']}"}
+        log.warning("%s %s is let go: its queue stays", kind, fields["object"], extra=fields)
+        await self.call("PATCH", kind, body, patch, JSON_PATCH)
+
+    async def call(
+        self, method: str, kind: Kind, body: dict[str, Any], document: Any = None, content: str = MERGE
+    ) -> None:
+        metadata = body["metadata"]
+        path = f"{PATHS[kind]}/namespaces/{metadata['namespace']}/{kind}/{metadata['name']}"
+        try:
+            await self._api.call(method, path, document, content=content)
+        except ApiError as error:
+            if error.status not in (404, 409, 422):  # gone, or changed meanwhile: there is another look
+                raise
