@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.cache import NotBuilt
+from tools.command import run
 from tools.images.storage import OWN_MOUNTS, buildah, kept_clean
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 PREFIX = "localhost/"  # before the images' names; a registry's address, for those who push them there
+PUSH_TIMEOUT_S = 1200.0
 NO_BASE = "where a base cannot be pulled: make images-base"
 BUILDERS = {
     "docker": ("docker", "build"),
@@ -78,6 +80,11 @@ def build(wanted: Image, builder: str) -> None:
         command = [*BUILDERS[builder], *marks, *arguments, *chosen, "--tag", wanted.name, str(wanted.folder)]
         if status := subprocess.run(command, stdout=sys.stderr).returncode:
             raise NotBuilt(f"{wanted.name}: {builder} ended with {status}; its last lines say why; {NO_BASE}")
+
+
+def push(name: str, builder: str) -> None:
+    """To the registry that the name begins with, as whoever logged in there. Raises NotBuilt."""
+    run(f"{builder} push", [*OWN_MOUNTS, builder, "push", name], PUSH_TIMEOUT_S)
 
 
 def tag_as(name: str, other: str) -> None:
