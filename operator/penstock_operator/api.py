@@ -1,13 +1,15 @@
 """The few calls of the Kubernetes API that the operator makes itself; kopf watches, and has no client for others.
 
 Statuses are applied by the server (server-side apply): conditions of others stay, and what says the same again changes
-nothing. Whoever has the name meanwhile is another object: its uid is told along, and the call refused.
+nothing. Whoever has the name meanwhile is another object, and gets no status that is not about it: the version is told
+along, as the server looks at no uid where a status is written.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from typing import Any
 
 import aiohttp
 
-from penstock_operator.resources import SINGULAR, Kind, Resource
+from penstock_operator.resources import SINGULAR, Key, Kind, Resource
 from services.store.document import API_VERSION
 
 FIELD_MANAGER = "penstock-operator"
@@ -29,9 +31,10 @@ PATHS = {
     Kind.REDRIVE: f"/apis/{API_VERSION}",
     Kind.SLICE: "/apis/discovery.k8s.io/v1",
 }
-APPLY = "application/apply-patch+yaml"  # JSON is YAML
+APPLY = "application/apply-patch+yaml"  # JSON is YAML but for SURROGATES
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+SURROGATES = re.compile(r"\\ud[89ab]..\\ud[c-f]..")  # a letter as JSON writes it, and YAML refuses it
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,15 @@ class ApiError(Exception):
         self.status = status
 
 
+def _path(key: Key) -> str:
+    return f"{PATHS[key.kind]}/namespaces/{key.namespace}/{key.kind}/{key.name}"
+
+
+def _written(document: Any) -> str:
+    """As JSON that is YAML, too: letters beyond U+FFFF stand for themselves."""
+    return SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), json.dumps(document))
+
+
 class Api:
     def __init__(self, log_in: Callable[[], Access]) -> None:
         """log_in is asked again when the server does not know us any more: tokens of pods are renewed."""
@@ -60,15 +72,29 @@ class Api:
 
     async def apply_status(self, resource: Resource, status: Mapping[str, Any]) -> Resource:
         """The resource as it is then. Raises ApiError: 404 if it is gone, 409 if another one has its name."""
-        kind, namespace, name = resource.key
+        known = resource
+        while True:
+            try:
+                return await self._apply_status(known, status)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+            known = await self._get(resource.key)  # it is of another version now
+            if known.uid != resource.uid:
+                raise ApiError(409, f"another {resource.key} is there")
+
+    async def _apply_status(self, known: Resource, status: Mapping[str, Any]) -> Resource:
+        kind, namespace, name = known.key
         document = {
             "apiVersion": API_VERSION,
             "kind": SINGULAR[kind],
-            "metadata": {"name": name, "namespace": namespace, "uid": resource.uid},
+            "metadata": {"name": name, "namespace": namespace, "resourceVersion": str(known.version)},
             "status": status,
         }
-        path = f"{PATHS[kind]}/namespaces/{namespace}/{kind}/{name}/status"
-        return Resource.read(kind, await self.apply(path, document))
+        return Resource.read(kind, await self.apply(f"{_path(known.key)}/status", document))
+
+    async def _get(self, key: Key) -> Resource:
+        return Resource.read(key.kind, await self.call("GET", _path(key)))
 
     async def apply(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Makes it or changes it, whoever else wrote its fields. Raises ApiError."""
@@ -110,7 +136,7 @@ class Api:
         self, method: str, path: str, document: Any, query: Mapping[str, str] | None, content: str
     ) -> dict[str, Any]:
         headers = {**self._access.headers, "Accept": "application/json", "Content-Type": content}
-        data = None if document is None else json.dumps(document)
+        data = None if document is None else _written(document)
         url = self._access.server.rstrip("/") + path
         try:
             async with self._client().request(

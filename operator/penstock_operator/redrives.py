@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -139,7 +138,7 @@ def _age_s(resource: Resource) -> float:
 
 
 class _Telling:
-    """How far one is, as its status says it: no oftener than every two seconds, but the end at once."""
+    """How far one is, as its status says it: no oftener than every TELL_S, but the end at once."""
 
     def __init__(self, statuses: Statuses, mirror: Mirror, resource: Resource, metrics: Metrics) -> None:
         self._settle = partial(statuses.settle, counts_s=TELL_S)
@@ -147,19 +146,14 @@ class _Telling:
         self._resource = resource
         self._metrics = metrics
         self._last = progress_of(resource.status)
-        self._has_begun = False
-        self._told = 0.0
 
     async def progress(self, progress: Progress) -> None:
         if self._last is not None:
             self._metrics.redriven.inc(max(0, progress.moved - self._last.moved))
-        is_other = self._last is None or self._last.waits_for != progress.waits_for
-        begins, self._has_begun, self._last = not self._has_begun, True, progress
-        if begins or is_other or time.monotonic() - self._told >= TELL_S:
-            await self.verdict(_running(progress))
+        self._last = progress
+        await self.verdict(_running(progress))
 
     async def verdict(self, verdict: Callable[[Progress | None], Verdict]) -> None:
-        self._told = time.monotonic()
         await self._settle(self._mirror.get(self._resource.key) or self._resource, verdict(self._last))
 
 

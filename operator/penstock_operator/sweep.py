@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import Callable
 
 from penstock_operator.api import Api, ApiError
 from penstock_operator.control import Control
@@ -17,17 +18,25 @@ log = logging.getLogger(__name__)
 JITTER = 0.1  # of the interval, to either side
 AGAIN_S = 2.0  # when the API server did not answer
 SELECTORS = {Kind.SLICE: f"{DISCOVER}=true"}
-STUCK = 3  # intervals without a pass
+STUCK = 3  # intervals without a pass, and
+SLOW_S = 60.0  # for one that takes its time
 
 
 class Sweep:
     """`trouble` says what could not be listed in the last pass; None if all could."""
 
-    def __init__(self, control: Control, api: Api, interval_s: float) -> None:
+    def __init__(
+        self,
+        control: Control,
+        api: Api,
+        interval_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._control = control
         self._api = api
         self._interval_s = interval_s
-        self._last = time.monotonic()
+        self._clock = clock
+        self._last = clock()
         self.trouble: str | None = "nothing has been listed yet"
 
     async def run(self) -> None:
@@ -46,12 +55,12 @@ class Sweep:
 
     def stuck(self) -> str | None:
         """Why the process had better be killed. An API server that is away is no reason."""
-        silent_s = time.monotonic() - self._last
-        return f"no pass for {silent_s:.0f} s" if silent_s > STUCK * self._interval_s + 60 else None
+        silent_s = self._clock() - self._last
+        return f"no pass for {silent_s:.0f} s" if silent_s > STUCK * self._interval_s + SLOW_S else None
 
     async def _pass(self) -> None:
         """Each kind in each namespace by itself: one that cannot be listed holds up no other."""
-        began = time.monotonic()
+        began = self._clock()
         troubles = []
         for kind in Kind:
             for namespace in self._control.watched or ("",):
@@ -61,7 +70,7 @@ class Sweep:
                     troubles.append(f"{kind} of {namespace or 'all namespaces'} cannot be listed: {error}")
         self._tell("; ".join(troubles) or None)
         self._control.look_at_all()
-        self._last = time.monotonic()
+        self._last = self._clock()
         self._control.metrics.sweep_s.set(self._last - began)
 
     async def _list(self, kind: Kind, namespace: str) -> None:

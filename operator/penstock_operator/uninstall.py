@@ -62,6 +62,10 @@ async def _try(step: Callable[[], Awaitable[None]], patience_s: float) -> None:
         log.error("not all could be let go: %s", str(error) or "no time left", extra=fields)
 
 
+def _is_held(body: dict[str, Any]) -> bool:
+    return FINALIZER in (body["metadata"].get("finalizers") or ())
+
+
 class Leaving:
     def __init__(
         self, api: Api, watched: tuple[str, ...], release: str, namespace: str, deployment: str
@@ -79,9 +83,11 @@ class Leaving:
                 await self._call("DELETE", kind, body)
 
     async def take_finalizers_off(self) -> None:
-        async for kind, body in self._all():
-            if FINALIZER in (body["metadata"].get("finalizers") or ()):
+        """Until none is left: one that was changed meanwhile is looked at again."""
+        while held := [(kind, body) async for kind, body in self._all() if _is_held(body)]:
+            for kind, body in held:
                 await self._release_one(kind, body)
+            await asyncio.sleep(LOOK_S)
 
     async def _all(self) -> AsyncIterator[tuple[Kind, dict[str, Any]]]:
         for kind in OURS:

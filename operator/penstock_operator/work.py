@@ -31,7 +31,7 @@ class Work:
         self._failures: dict[Key, int] = {}
         self._later: dict[Key, asyncio.TimerHandle] = {}
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
-        self._busy = 0
+        self._busy: set[Key] = set()  # a worker has it
 
     def add(self, key: Key) -> None:
         self._cancel(key)
@@ -52,7 +52,7 @@ class Work:
     @property
     def depth(self) -> int:
         """Keys that wait or are being looked at."""
-        return len(self._waiting) + self._busy
+        return len(self._waiting) + len(self._busy)
 
     @contextlib.asynccontextmanager
     async def alone(self, key: Key) -> AsyncIterator[None]:
@@ -71,17 +71,23 @@ class Work:
 
     async def _work(self) -> None:
         while True:
-            while not self._waiting:
-                self._some.clear()
-                await self._some.wait()
-            key = next(iter(self._waiting))
-            del self._waiting[key]
-            self._busy += 1
+            key = await self._next()
+            self._busy.add(key)
             try:
                 async with self.alone(key):
                     await self._try(key)
             finally:
-                self._busy -= 1
+                self._busy.remove(key)  # if it has come again meanwhile this worker finds it
+
+    async def _next(self) -> Key:
+        """The first that no worker has: of one that changes all the time they would all wait for each other."""
+        while True:
+            for key in self._waiting:
+                if key not in self._busy:
+                    del self._waiting[key]
+                    return key
+            self._some.clear()
+            await self._some.wait()
 
     async def _try(self, key: Key) -> None:
         try:

@@ -137,7 +137,7 @@ async def test_a_peer_that_speaks_something_else_or_leaves(
 
 async def test_the_drain_does_not_wait_for_handshakes(authority: Authority) -> None:
     with mute() as port:
-        async with Calls(tls=authority.dialler()) as calls:
+        async with Calls(tls=authority.dialler(), handshake_timeout_s=300) as calls:
             failing = asyncio.create_task(calls.fails(port))
             await until(lambda: calls.dialler.connections)
             calls.dialler.stop_opening()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from penstock_operator.api import Api
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.documents import Seen
+from tests.operator.inside import Inside, access
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.servers import PROGRAMS, Server
@@ -67,3 +69,11 @@ def let_go(cluster: Cluster) -> None:
 def operator(new_operator: NewOperator) -> OperatorProgram:
     """Ready, and seeing to the test's namespace."""
     return new_operator().ready()
+
+
+@pytest.fixture
+async def inside(defined: Cluster) -> AsyncIterator[Inside]:
+    """Its parts without a process, as the administrator."""
+    api = Api(lambda: access(defined))
+    yield Inside(api)
+    await api.close()

@@ -108,6 +108,12 @@ class Keeper:
         for key in self._server.call("KEYS", f"ps:{{{name}}}*"):
             self._server.call("DEL", key)
 
+    def spoil(self, name: str) -> None:
+        """What the queue is known by holds something else: whoever asks for it is refused."""
+        queue = self.find(name)
+        assert queue is not None
+        self._server.call("SET", queue.keys[1], "nobody's")
+
     def purge(self, name: str) -> None:
         """No dead letter is left."""
 

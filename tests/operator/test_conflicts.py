@@ -83,6 +83,39 @@ def test_two_that_lead_to_one_number_of_a_peer(operator: OperatorProgram, seen: 
     seen.becomes("queue", "some", "True", "Declared")
 
 
+def test_a_destination_stays_until_its_queue_lets_go(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    """Messages are on their way there: an older Queue that comes to want it does not take it."""
+
+    def leading(number: int) -> dict[str, object]:
+        return {"protocol": "rqp-mca", "queueId": number}
+
+    seen.apply(queue("old", remote=leading(8)))
+    seen.becomes("queue", "old", "True", "Declared")
+    a_second_later(seen, "queue", "old")
+    seen.apply(queue("new", remote=leading(7)))
+    seen.becomes("queue", "new", "True", "Declared")
+    keeper.put("new", b"on its way")
+    seen.apply(queue("old", remote=leading(7)))
+    for name in ("old", "new"):
+        seen.becomes("queue", name, "False", "Conflict")
+    assert (leads(keeper, "old"), leads(keeper, "new")) == (8, 7)
+    assert keeper.stats("new")["ready"] == 1
+    seen.apply(queue("new", remote=leading(9)))
+    for name in ("old", "new"):
+        seen.becomes("queue", name, "True", "Declared")
+    assert (leads(keeper, "old"), leads(keeper, "new")) == (7, 9)
+
+
+def leads(keeper: Keeper, name: str) -> int | None:
+    """The number of the queue there."""
+    queue = keeper.find(name)
+    assert queue is not None
+    assert queue.spec.remote is not None
+    return queue.spec.remote.queue_id
+
+
 def test_another_operators_queue(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:

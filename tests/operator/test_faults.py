@@ -131,7 +131,7 @@ def test_a_namespace_without_rights_holds_up_no_other(
     seen.becomes("queue", "old", "True", "Declared")
 
 
-def rights(user: str) -> list[dict[str, Any]]:
+def rights(user: str, kind: str = "User") -> list[dict[str, Any]]:
     """A Role and its binding, as the chart makes them for the operator."""
     rbac = "rbac.authorization.k8s.io"
     kinds = ["queues", "peers", "redrives"]
@@ -151,7 +151,7 @@ def rights(user: str) -> list[dict[str, Any]]:
     ]
     made = {"apiVersion": f"{rbac}/v1", "metadata": {"name": user}}
     role = {"apiGroup": rbac, "kind": "Role", "name": user}
-    subject = {"apiGroup": rbac, "kind": "User", "name": user}
+    subject = {"apiGroup": rbac if kind == "User" else "", "kind": kind, "name": user}
     return [
         {**made, "kind": "Role", "rules": rules},
         {**made, "kind": "RoleBinding", "roleRef": role, "subjects": [subject]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tests.kubernetes.fixtures import NewNamespace
@@ -111,6 +112,53 @@ def test_what_is_declared_is_not_overruled_by_what_is_found(
     seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"), peer("last", "text", "10.0.0.1"))
     seen.becomes("peer", "last", "True", "Declared")
     assert keeper.peers()[name] == (f"kubernetes {seen.namespace}/{name}", ("10.0.0.9:7172",))
+
+
+def quiet_and_loud() -> list[dict[str, Any]]:
+    """Only the last of them says that it wants to be found."""
+    quiet, no, loud = (endpoints(name, "rqp-mca", 11311, "10.1.0.1") for name in ("quiet", "no", "loud"))
+    del quiet["metadata"]["labels"]["penstock.dev/discover"]
+    no["metadata"]["labels"]["penstock.dev/discover"] = "false"
+    return [quiet, no, loud]
+
+
+def test_who_does_not_say_so_is_not_heard_of(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Nor is who does not say so any more."""
+    seen.apply(*quiet_and_loud())
+    eventually(lambda: set(keeper.peers()) == {f"loud.{seen.namespace}.rqp-mca"})
+    label = (
+        "label",
+        "endpointslice",
+        "loud-rqp-mca",
+        "penstock.dev/discover-",
+        "--namespace",
+        seen.namespace,
+    )
+    seen.cluster.kubectl(*label)
+    eventually(lambda: keeper.peers() == {}, QUICK_S)
+
+
+def test_who_does_not_say_so_is_not_listed(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+    seen.apply(*quiet_and_loud())
+    operator = new_operator(sweep_s=1).ready()
+    passes = partial(operator.metric, "penstock_operator_sweeps_total", result="done")
+    before = passes()
+    eventually(lambda: passes() >= before + 3)
+    assert set(keeper.peers()) == {f"loud.{seen.namespace}.rqp-mca"}
+
+
+def test_what_a_command_line_declared_is_not_overruled_by_what_is_found(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    name = f"depot.{seen.namespace}.text"
+    keeper.apply_peer(name, "cli", protocol="text", addresses=["10.0.0.9:7172"])
+    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"))
+    seen.apply(endpoints("last", "text-link", 7172, "10.1.0.2"))
+    eventually(lambda: f"last.{seen.namespace}.text" in keeper.peers())
+    assert keeper.peers()[name] == ("cli", ("10.0.0.9:7172",))
+    seen.delete("endpointslice", "depot-text-link")
+    seen.delete("endpointslice", "last-text-link")
+    eventually(lambda: set(keeper.peers()) == {name})
 
 
 def test_rqprc_is_kept_for_programs_in_the_cluster(

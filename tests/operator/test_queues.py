@@ -150,6 +150,18 @@ def test_a_bad_document_is_refused_at_once(seen: Seen, spec: dict[str, object], 
         seen.apply(queue("orders", **spec))
 
 
+def test_what_the_store_refuses_otherwise(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """It is told in the store's own words, and keeps no other Queue from being declared."""
+    seen.apply(queue("orders"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    keeper.spoil("orders")
+    seen.apply(queue("orders", maxLength=5), queue("other"))
+    found = seen.becomes("queue", "orders", "False", "Refused")
+    assert "WRONGTYPE" in found["message"]
+    seen.becomes("queue", "other", "True", "Declared")
+    assert seen.events("orders") == ["Declared", "Refused"]
+
+
 def test_an_empty_store_is_filled_again(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:

@@ -91,6 +91,24 @@ def test_a_store_that_comes_back_in_time_is_asked(
     assert keeper.find("orders") is None
 
 
+def test_a_policy_may_change_while_the_store_is_away(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
+) -> None:
+    """Who waits for it may let the resource go at once, and keeps the queue."""
+    declared(seen, "orders", "Delete")
+    keeper.put("orders", b"one")
+    store.kill9()
+    eventually(lambda: operator.metric("penstock_operator_store_up") == 0)
+    seen.delete("queue", "orders", "--wait=false")
+    assert seen.get("queue", "orders")["metadata"]["finalizers"] == [FINALIZER]
+    seen.apply(queue("orders", deletionPolicy="Retain"))
+    eventually(lambda: not seen.cluster.items("queues", seen.namespace))
+    store.start()
+    eventually(lambda: operator.metric("penstock_operator_store_up") == 1)
+    assert keeper.take("orders") == [b"one"]
+    assert operator.metric("penstock_operator_removed_total") == 0
+
+
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
 def test_what_went_while_the_operator_was_away(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, policy: str

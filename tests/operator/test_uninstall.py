@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Thread
 from typing import Any
 
+import pytest
+from penstock_operator.api import Access, Api
+from penstock_operator.resources import Kind
+from penstock_operator.uninstall import Leaving
+
+from tests.kubernetes.cluster import Cluster
 from tests.operator.conftest import NewOperator
 from tests.operator.documents import Seen, queue
+from tests.operator.inside import access
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
-from tests.operator.test_removing import declared
+from tests.operator.test_removing import FINALIZER, declared
 from tests.servers import Server, eventually
 
 RELEASE = {"meta.helm.sh/release-name": "penstock", "meta.helm.sh/release-namespace": ""}
@@ -131,3 +140,47 @@ def test_it_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, stor
     operator.kill()
     assert "not all could be let go" in uninstall(operator, seen, 3)
     assert not seen.get("queue", "orders")["metadata"].get("finalizers")
+
+
+def finalizers(seen: Seen, *names: str) -> None:
+    patch = json.dumps({"metadata": {"finalizers": list(names)}})
+    words = ("--type=merge", "--patch", patch, "--namespace", seen.namespace)
+    seen.cluster.kubectl("patch", "queue", "orders", *words)
+
+
+def test_finalizers_of_others_stay(new_operator: NewOperator, seen: Seen, store: Server) -> None:
+    operator = new_operator().ready()
+    seen.apply(queue("orders"))
+    operator.kill()
+    finalizers(seen, "example.org/first", FINALIZER, "example.org/last")
+    uninstall(operator, seen, 3)
+    assert seen.get("queue", "orders")["metadata"]["finalizers"] == ["example.org/first", "example.org/last"]
+
+
+class Overtaken(Api):
+    """What it lists is changed before it can be used."""
+
+    def __init__(self, log_in: Callable[[], Access], meanwhile: list[Callable[[], None]]) -> None:
+        super().__init__(log_in)
+        self._meanwhile = meanwhile
+
+    async def list(
+        self, kind: Kind, namespace: str = "", selector: str = ""
+    ) -> AsyncIterator[dict[str, Any]]:
+        found = [body async for body in super().list(kind, namespace, selector)]
+        if found and self._meanwhile:
+            self._meanwhile.pop(0)()
+        for body in found:
+            yield body
+
+
+@pytest.mark.usefixtures("new_operator")  # takes off what a failure leaves
+async def test_finalizers_that_change_meanwhile(defined: Cluster, seen: Seen) -> None:
+    """It takes off what it means to, however old its list is, and no other one in that place."""
+    seen.apply(queue("orders"))
+    finalizers(seen, FINALIZER)
+    added = partial(finalizers, seen, "example.org/first", FINALIZER)
+    api = Overtaken(lambda: access(defined), [added])
+    await Leaving(api, (seen.namespace,), "penstock", seen.namespace, "operator").take_finalizers_off()
+    await api.close()
+    assert seen.get("queue", "orders")["metadata"]["finalizers"] == ["example.org/first"]

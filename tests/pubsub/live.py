@@ -17,7 +17,8 @@ LISTENERS: dict[str, dict[str, Any]] = {
     "strict": {"port": 0, "strict": True},
     "link": {"port": 0, "serves": "links"},
 }
-QUICK_LINKS = {"beat_s": 0.1, "silence_s": 2.0, "reconnect_s": 0.2, "lease_s": 0.6}
+QUICK_LINKS = {"beat_s": 0.1, "silence_s": 30.0, "reconnect_s": 0.2, "lease_s": 0.6}
+SOON_SILENT = {**QUICK_LINKS, "silence_s": 2.0}  # for tests of silence: a busy machine is silent, too
 
 
 class LiveEdge(Live[PubsubSettings]):

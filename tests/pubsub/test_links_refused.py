@@ -10,8 +10,8 @@ from services.pubsub.links.session import LinkSession
 from services.pubsub.links.taking import Taker
 from tests.live import until
 from tests.pubsub.conftest import Start
-from tests.pubsub.live import QUICK_LINKS, LiveEdge
-from tests.pubsub.stores import Neighbour, held, linked, messages, send_all, unlinked
+from tests.pubsub.live import QUICK_LINKS, SOON_SILENT, LiveEdge
+from tests.pubsub.stores import Neighbour, NewServer, held, linked, messages, send_all, store, unlinked
 from tests.servers import Server
 
 HAVE = b"HAVE 1 other inc1 -\n"
@@ -108,8 +108,9 @@ async def test_an_error_of_the_neighbour_is_told_and_ends_the_link(edge: LiveEdg
     assert event.getMessage() == "the neighbour ends the link: we have moved"
 
 
-async def test_a_neighbour_that_says_nothing_is_closed(edge: LiveEdge) -> None:
+async def test_a_neighbour_that_says_nothing_is_closed(new_server: NewServer, start: Start) -> None:
     """4.7: silent; 2 s here. One that only beats is not."""
+    edge = await start(await store(new_server), link=SOON_SILENT)
     quiet, beating = await Neighbour.meet(edge, b"quiet"), await Neighbour.meet(edge, b"beating")
     await linked(edge, 2)
 

@@ -240,12 +240,16 @@ async def test_what_is_trimmed_under_a_slow_neighbour_is_a_gap_too(
     transport = cast(asyncio.Transport, neighbour.client.writer.transport)
     transport.pause_reading()
     sent = 12_000  # more than the kernel and the edge hold for a neighbour that does not read
-    await send_all(await edge.client(), b"t", [b"%d %b" % (i, KIB) for i in range(sent)])
+    client = await edge.client()
+    for first in range(0, sent, 1000):
+        await send_all(client, b"t", [b"%d %b" % (i, KIB) for i in range(first, first + 1000)])
+        await neighbour.say(b"BEAT")  # slow, but alive
     assert edge.connections("link")[0].backlog() < 1 << 20  # the rest waits in the log
     transport.resume_reading()
     numbers: list[range] = []
     while not numbers or sum(map(len, numbers)) < sent:
         line = await neighbour.client.line()
+        assert line, "the edge has closed the link"
         words = line.split(b" ")
         if words[0] == b"ENTRY":
             numbers.append(range(int(words[3]), int(words[3]) + 1))

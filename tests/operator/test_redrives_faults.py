@@ -1,0 +1,150 @@
+"""Redrives that are held up, cut or ended on their way: what they tell is exact (docs/kubernetes.md, "Redrive")."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+import pytest
+from penstock_operator.redrive_spec import RedriveSpec
+from penstock_operator.redrives import FOR_QUEUES_S, TELL_S, Redrives
+from penstock_operator.redriving import Progress, Redriving
+from penstock_operator.resources import Key
+
+from services.store import Store
+from tests.operator.documents import Seen, queue, redrive
+from tests.operator.inside import Inside, read
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.operator.test_redrives import prepared, told
+from tests.proxy import Proxy
+from tests.servers import Server, eventually
+from tests.store.desk import numbered, until
+
+REDRIVEN = "penstock_operator_redriven_total"
+WRITTEN = "penstock_operator_status_patches_total"
+
+
+def test_a_paused_target_is_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper)
+    seen.apply(queue("orders", paused=True))
+    seen.becomes("queue", "orders", "True", "Paused")
+    seen.apply(redrive("again", "orders"))
+    found = seen.becomes("redrive", "again", "False", "Pending")
+    assert found["message"] == "the queue is paused"
+    assert len(keeper.dead("orders")) == 5
+    seen.apply(queue("orders", paused=False))
+    seen.becomes("redrive", "again", "True", "Complete")
+    assert told(seen, "again") == (5, 5, 0)
+    assert keeper.take("orders") == numbered(5)
+
+
+def test_it_is_told_now_and_then_and_counted(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Four steps a second, of which not each is written."""
+    prepared(seen, keeper, 100)
+    began = time.monotonic()
+    seen.apply(redrive("slow", "orders", rate=20))
+    eventually(lambda: 0 < seen.get("redrive", "slow").get("status", {}).get("moved", 0) < 100)
+    assert 0 < operator.metric(REDRIVEN) < 100
+    seen.becomes("redrive", "slow", "True", "Complete", 60)
+    ends = 2  # the first and the last are written at once
+    assert operator.metric(WRITTEN, kind="redrives") <= (time.monotonic() - began) / TELL_S + ends
+    assert operator.metric(REDRIVEN) == 100
+
+
+def test_a_store_that_is_killed_on_the_way(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
+) -> None:
+    prepared(seen, keeper, 100)
+    seen.apply(redrive("again", "orders", rate=20))
+    eventually(lambda: keeper.stats("orders")["redriven"] >= 20)
+    store.kill9()
+    seen.becomes("redrive", "again", "False", "Pending")
+    store.start()
+    seen.becomes("redrive", "again", "True", "Complete", 60)
+    assert told(seen, "again") == (100, 100, 0)
+    assert keeper.stats("orders")["redriven"] == 100
+    assert sorted(keeper.take("orders")) == numbered(100)
+    assert operator.metric(REDRIVEN) == 100
+
+
+async def test_answers_that_are_lost(store: Server, keeper: Keeper) -> None:
+    """They were moved, and nobody was told how many: the store counted them in that step."""
+    await asyncio.to_thread(keeper.declare, "orders")
+    await asyncio.to_thread(keeper.kill, "orders", 20)
+    steps: list[Progress] = []
+
+    async def tell(progress: Progress) -> None:
+        steps.append(progress)
+        proxy.lose_replies_to = b"ps1_redrive" if len(steps) in (2, 3) else b""
+
+    async with Proxy(store.port) as proxy:
+        through = Store(proxy.url, "operator")
+        spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
+        ended = await Redriving(through, spec, "shop", "a-run", tell).go(None)
+        await through.close(1.0)
+    assert proxy.lost == 2
+    assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
+    assert [step.moved for step in steps] == [0, 5, 10, 15, 20]
+    assert (await asyncio.to_thread(keeper.stats, "orders"))["redriven"] == 20
+
+
+class Run:
+    """All Redrives, in the test's process."""
+
+    def __init__(self, inside: Inside, store: Store) -> None:
+        self.again: list[Key] = []
+        self.redrives = Redrives(store, inside.statuses, inside.mirror, inside.metrics, self.again.append)
+
+    async def reason(self, seen: Seen, name: str) -> str:
+        return (await asyncio.to_thread(seen.ready, "redrive", name))[1]
+
+
+@pytest.fixture
+async def run(inside: Inside, store: Server) -> AsyncIterator[Run]:
+    client = Store(store.url, "operator")
+    made = Run(inside, client)
+    yield made
+    await made.redrives.close()
+    await client.close(1.0)
+
+
+@pytest.mark.parametrize("age_s", [0, FOR_QUEUES_S])
+async def test_a_target_that_goes_on_the_way(
+    run: Run, inside: Inside, seen: Seen, keeper: Keeper, age_s: float
+) -> None:
+    """It may come again for a minute after the Redrive was made; then it is `Failed`. What had moved is told."""
+    for name in ("orders", "other"):
+        await asyncio.to_thread(keeper.declare, name)
+    await asyncio.to_thread(keeper.kill, "orders", 40)
+    seen.apply(redrive("again", "orders", target="other", rate=10))
+    resource = read(seen, "redrive", "again")
+    await run.redrives.look(replace(resource, created=earlier(resource.created, age_s)))
+    await until(lambda: inside.count(REDRIVEN) > 0)
+    await asyncio.to_thread(keeper.remove, "other")
+    reason = "Failed" if age_s else "Pending"
+    await until(partial(is_so, run, seen, reason))
+    moved = 40 - len(await asyncio.to_thread(keeper.dead, "orders"))
+    assert 0 < moved < 40
+    assert told(seen, "again") == (40, moved, 40 - moved)
+    assert inside.count(REDRIVEN) == moved
+    assert seen.condition("redrive", "again")["message"] == "there is no such queue"
+    await until(lambda: run.again == ([] if age_s else [resource.key]))
+    await until(partial(counts, keeper, 0 if age_s else 1))
+
+
+async def is_so(run: Run, seen: Seen, reason: str) -> bool:
+    return await run.reason(seen, "again") == reason
+
+
+async def counts(keeper: Keeper, number: int) -> bool:
+    """Whether the store counts so many runs."""
+    return await asyncio.to_thread(keeper.runs, "orders") == number
+
+
+def earlier(when: str, seconds: float) -> str:
+    return (datetime.fromisoformat(when) - timedelta(seconds=seconds)).isoformat()

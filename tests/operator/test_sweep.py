@@ -1,0 +1,72 @@
+"""The pass over everything: what it says of itself on /healthz and /readyz (docs/kubernetes.md, "Drift")."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from penstock_operator.control import Control
+from penstock_operator.settings import OperatorSettings
+from penstock_operator.sweep import SLOW_S, STUCK, Sweep
+
+from services.store import Store
+from tests.kubernetes.apiserver import ApiServer
+from tests.operator.documents import Seen
+from tests.operator.inside import Inside
+from tests.servers import Server
+from tests.store.desk import until
+
+INTERVAL_S = 1.0
+LONG_S = STUCK * INTERVAL_S + SLOW_S
+
+
+@pytest.fixture
+async def sweep(inside: Inside, seen: Seen, store: Server) -> AsyncIterator[Sweep]:
+    """A pass a second, of whatever time the test says it is."""
+    client = Store(store.url, "operator")
+    settings = OperatorSettings(namespaces=seen.namespace, sweep_s=INTERVAL_S)
+    control = Control(settings, client, inside.api, inside.metrics)
+    yield Sweep(control, inside.api, INTERVAL_S, inside.clock)
+    await client.close(1.0)
+
+
+@contextlib.asynccontextmanager
+async def running(sweep: Sweep) -> AsyncIterator[None]:
+    task = asyncio.create_task(sweep.run())
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_without_a_pass_for_long_it_is_stuck(sweep: Sweep, inside: Inside) -> None:
+    """Also if there has never been one. A pass that comes after all is well."""
+    inside.clock.now += LONG_S
+    assert sweep.stuck() is None
+    inside.clock.now += 1
+    assert sweep.stuck() == f"no pass for {LONG_S + 1:.0f} s"
+    await sweep.first()
+    assert sweep.stuck() is None
+    inside.clock.now += LONG_S + 1
+    assert sweep.stuck() == f"no pass for {LONG_S + 1:.0f} s"
+    async with running(sweep):
+        await until(lambda: sweep.stuck() is None)
+
+
+async def test_an_api_server_that_is_away_is_no_reason_to_be_killed(
+    api_server: ApiServer, sweep: Sweep, inside: Inside
+) -> None:
+    await sweep.first()
+    assert sweep.trouble is None
+    api_server.daemon.end()
+    try:
+        inside.clock.now += LONG_S + 1
+        async with running(sweep):
+            await until(lambda: sweep.stuck() is None)
+            assert "queues of" in str(sweep.trouble)
+            assert "cannot be listed" in str(sweep.trouble)
+    finally:
+        api_server.restart()  # not in a thread: it ends with the one that started it
+    async with running(sweep):
+        await until(lambda: sweep.trouble is None)
