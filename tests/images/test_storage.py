@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.images import PREFIX
+from tests.e2e.images import PREFIX, TREE, forget_trees, prefix
 from tests.program import ROOT
 from tests.servers import eventually
-from tools.images.build import Image, build
+from tools.images.build import Image, build, tag_as
 from tools.images.storage import buildah, remove_old
 
 SLOW = """
@@ -106,6 +106,23 @@ def test_images_that_lost_their_name_are_removed_once_they_are_old(
     remove_old(f"label={label}", kept_s=-1)
     (left,) = marked(label)
     assert left == buildah("images", "--quiet", name).strip()
+
+
+def test_images_of_a_tree_that_is_gone_go(tmp_path: Path, base: str) -> None:
+    names = [f"{prefix(tree)}penstock-test:1" for tree in ("11111111", "22222222")]
+    for name in names:
+        tag_as(base, name)
+    records = tmp_path / "trees"
+    records.mkdir()
+    (records / "11111111").write_text(str(tmp_path / "gone"))
+    (records / "22222222").write_text(str(tmp_path))
+    try:
+        forget_trees(records)
+        there = buildah("images", "--format", "{{.Name}}:{{.Tag}}").split()
+        assert [name in there for name in names] == [False, True]
+        assert {path.name for path in records.iterdir()} == {"22222222", TREE}
+    finally:
+        buildah("rmi", names[1])
 
 
 def marked(label: str) -> list[str]:
