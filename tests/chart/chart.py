@@ -90,27 +90,30 @@ def together(*parts: Values) -> dict[str, Any]:
     return merged
 
 
-def render(*values: Values, flags: tuple[str, ...] = ()) -> Rendered:
+def render(
+    *values: Values, flags: tuple[str, ...] = (), release: str = RELEASE, namespace: str = NAMESPACE
+) -> Rendered:
     """Raises Refused."""
-    return Rendered(_index(_template(yaml.safe_dump(together(*values)), flags)))
+    text = _template(yaml.safe_dump(together(*values)), flags, release, namespace)
+    return Rendered(_index(text, namespace))
 
 
 @cache
-def _template(values: str, flags: tuple[str, ...]) -> str:
-    command = [find("helm"), "template", RELEASE, str(CHART), "--namespace", NAMESPACE, "-f", "-", *flags]
+def _template(values: str, flags: tuple[str, ...], release: str, namespace: str) -> str:
+    command = [find("helm"), "template", release, str(CHART), "--namespace", namespace, "-f", "-", *flags]
     done = subprocess.run(command, input=values, capture_output=True, text=True, timeout=60)
     if done.returncode:
         raise Refused(done.stderr)
     return done.stdout
 
 
-def _index(text: str) -> dict[str, Object]:
+def _index(text: str, own: str) -> dict[str, Object]:
     found: dict[str, Object] = {}
     for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if each is None:
             continue
         place = f"{each['kind']}/{each['metadata']['name']}"
-        if (namespace := each["metadata"].get("namespace", NAMESPACE)) != NAMESPACE:
+        if (namespace := each["metadata"].get("namespace", own)) != own:
             place = f"{place}@{namespace}"
         assert place not in found, f"{place} is there twice"
         found[place] = each

@@ -80,7 +80,7 @@ FULL: Values = {
         "persistence": {**_ANNOTATIONS, "storageClass": "fast", "whenDeleted": "Delete"},
         "service": _ANNOTATIONS,
     },
-    "networkPolicy": {"metricsFrom": _FROM, "dnsTo": _FROM},
+    "networkPolicy": {"metricsFrom": _FROM, "dnsTo": _FROM, "redisFrom": _FROM},
     "monitoring": {
         "podMonitor": {"enabled": True, "metricRelabelings": [{"action": "labeldrop", "regex": "le"}]},
         "dashboards": {"enabled": True, **_ANNOTATIONS},

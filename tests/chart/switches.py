@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.chart.chart import NAME, Rendered, Values, nested
+from tests.chart.chart import NAME, Rendered, Values, nested, together
 
 TMQ = f"Deployment/{NAME}-tmq"
 OPERATOR = f"Deployment/{NAME}-operator"
@@ -15,6 +15,8 @@ EXTERNAL: Values = {
     "externalRedis": {"url": "redis://edge:secret@store.example/0"},
 }
 
+NODES: Values = nested("networkPolicy.redisFrom", [{"ipBlock": {"cidr": "10.20.0.0/24"}}])
+
 
 def _nothing(_: Rendered) -> bool:
     return True
@@ -22,7 +24,9 @@ def _nothing(_: Rendered) -> bool:
 
 @dataclass(frozen=True)
 class Switch:
-    """`objects` are there only when it is on, `has` is true only then. `beside`: other values that it needs."""
+    """`objects` are there only when it is on, `has` is true only then. `beside`: other values that it needs;
+    `instead`: what is needed when it is off.
+    """
 
     path: str
     objects: tuple[str, ...] = ()
@@ -30,6 +34,7 @@ class Switch:
     on: Any = True
     off: Any = False
     beside: Values = field(default_factory=dict)
+    instead: Values = field(default_factory=dict)
 
     @property
     def values_on(self) -> Values:
@@ -37,7 +42,7 @@ class Switch:
 
     @property
     def values_off(self) -> Values:
-        return nested(self.path, self.off)
+        return together(nested(self.path, self.off), self.instead)
 
 
 def _edge(name: str, workload: str, *more: str) -> Switch:
@@ -113,6 +118,7 @@ SWITCHES = (
     ),
     Switch(
         "edges.rqp.hostNetwork",
+        beside=NODES,
         has=lambda r: (
             r.pod(f"Deployment/{NAME}-rqp").get("hostNetwork")
             and r[f"Deployment/{NAME}-rqp"]["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
@@ -145,22 +151,21 @@ SWITCHES = (
             f"RoleBinding/{NAME}-operator",
             f"Role/{NAME}-operator-own",
             f"ConfigMap/{NAME}-rqprc",
-            f"Job/{NAME}-uninstall",
             f"NetworkPolicy/{NAME}-operator",
         ),
     ),
     Switch(
         "operator.watch.allNamespaces",
         (
-            f"ClusterRole/shop-{NAME}-operator",
-            f"ClusterRoleBinding/shop-{NAME}-operator",
-            f"ClusterRole/shop-{NAME}-uninstall",
+            f"ClusterRole/shop.{NAME}-operator",
+            f"ClusterRoleBinding/shop.{NAME}-operator",
+            f"ClusterRole/shop.{NAME}-uninstall",
         ),
         has=lambda r: r.env(OPERATOR)["PENSTOCK_OPERATOR_NAMESPACES"] == "*",
     ),
     Switch(
         "operator.watch.namespaces",
-        (f"Role/shop-{NAME}-operator@east", f"RoleBinding/shop-{NAME}-operator@west"),
+        (f"Role/shop.{NAME}-operator@east", f"RoleBinding/shop.{NAME}-operator@west"),
         has=lambda r: r.env(OPERATOR)["PENSTOCK_OPERATOR_NAMESPACES"] == "shop,east,west",
         on=["shop", "east", "west"],
         off=[],
@@ -175,11 +180,15 @@ SWITCHES = (
         "operator.uninstallHook.enabled",
         (f"Job/{NAME}-uninstall", f"ServiceAccount/{NAME}-uninstall", f"Role/{NAME}-uninstall"),
     ),
-    Switch("operator.serviceAccount.create", (f"ServiceAccount/{NAME}-operator",)),
+    Switch(
+        "operator.serviceAccount.create",
+        ("ServiceAccount/seer",),
+        beside=nested("operator.serviceAccount.name", "seer"),
+    ),
     Switch(
         "redis.enabled",
         tuple(f"{kind}/{NAME}-redis" for kind in ("StatefulSet", "Service", "Secret", "ConfigMap")),
-        beside={"externalRedis": {"existingSecret": "store"}},
+        instead={"externalRedis": {"existingSecret": "store"}},
     ),
     Switch(
         "redis.persistence.enabled",
@@ -227,12 +236,12 @@ SWITCHES = (
         (
             f"Role/{NAME}-operator",
             f"Role/{NAME}-uninstall",
-            f"ClusterRole/shop-{NAME}-view",
+            f"ClusterRole/shop.{NAME}-view",
             *ANALYTICS_ROLE[:2],
         ),
         beside={"analytics": {"enabled": True, "executors": {"enabled": True}}},
     ),
-    Switch("rbac.aggregate", (f"ClusterRole/shop-{NAME}-view", f"ClusterRole/shop-{NAME}-edit")),
+    Switch("rbac.aggregate", (f"ClusterRole/shop.{NAME}-view", f"ClusterRole/shop.{NAME}-edit")),
     Switch("monitoring.podMonitor.enabled", (f"PodMonitor/{NAME}",)),
     Switch("monitoring.serviceMonitor.enabled", (f"ServiceMonitor/{NAME}",)),
     Switch("monitoring.prometheusRule.enabled", (f"PrometheusRule/{NAME}",)),

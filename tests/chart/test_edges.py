@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from services.kit.edge import edges
 from services.kit.settings import GlobalSettings, load
-from tests.chart.chart import NAME, Rendered, nested, render
-from tests.chart.switches import SWITCHES, TMQ
+from services.ring.node.identity import identify
+from tests.chart.chart import CHART, NAME, Rendered, nested, render
+from tests.chart.switches import OPERATOR, SWITCHES, TMQ
 
 PORTS = {
     "tmq": {"tmq-document": 6161, "tmq-reference": 6162, "health": 9161},
@@ -80,7 +82,7 @@ def test_a_ring_node_has_a_name_that_stays_and_looks_for_the_others_by_theirs(
     rendered = render()
     _, own = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
     peers = f"{NAME}-ring-peers.shop.svc.cluster.local"
-    assert own.node.name == f"{NAME}-ring-0.{peers}:8085"
+    assert (own.node.name, own.node.advertise) == ("", f"{NAME}-ring-0.{peers}")
     assert own.node.beacon_targets == (peers,)
     assert (own.node.broadcast, own.node.beacon_host) == ((), "0.0.0.0")
     service = rendered[f"Service/{NAME}-ring-peers"]["spec"]
@@ -190,3 +192,65 @@ def test_certificates_are_for_the_listeners_that_are_named() -> None:
     listeners = render(nested("edges.tmq.tls", values)).file("tmq")["edges"]["tmq"]["listeners"]
     assert "tls" in listeners["document"]
     assert "tls" not in listeners["reference"]
+
+
+def test_a_port_that_is_no_listener_is_where_the_process_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ports = {"rqp": {"rqp-cast": {"port": 12000}}, "ring": {"ring-beacon": {"port": 8183}}}
+    rendered = render({"edges": {edge: {"ports": its} for edge, its in ports.items()}})
+    _, rqp = as_the_edge_reads_it(rendered, "rqp", tmp_path, monkeypatch)
+    assert (rqp.cast.request_port, rqp.cast.receives) == (12000, True)
+    _, ring = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
+    assert ring.node.beacon_port == 8183
+    closed = render(nested("edges.rqp.ports.rqp-cast.enabled", False))
+    _, rqp = as_the_edge_reads_it(closed, "rqp", tmp_path, monkeypatch)
+    assert not rqp.cast.receives
+
+
+def test_a_ring_node_that_has_another_port_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """protos/ring.md 1.2: host:port with the TCP port."""
+    rendered = render(nested("edges.ring.ports.ring.port", 8086))
+    _, own = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
+    node = identify(own.node, own.listeners["ring"].model_copy(update={"host": "127.0.0.1"}))
+    assert node.name.decode() == f"{NAME}-ring-0.{NAME}-ring-peers.shop.svc.cluster.local:8086"
+    egress = rendered[f"NetworkPolicy/{NAME}-ring"]["spec"]["egress"]
+    (own_pods,) = [rule for rule in egress if "ring" in str(rule.get("to"))]
+    assert {port["port"] for port in own_pods["ports"]} == {8086, 8083}
+
+
+def test_without_a_node_the_ring_has_clients_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = render(nested("edges.ring.ports.ring.enabled", False))
+    _, own = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
+    assert set(own.listeners) == {"clients"}
+    ports = {port["name"] for port in rendered.container(workload("ring"))["ports"]}
+    assert ports == {"ring-clients", "health"}
+
+
+def test_every_address_is_the_one_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = render(nested("edgeDefaults.bindAddress", "::"))
+    _, own = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
+    assert own.node.beacon_host == "::"
+    assert rendered.env(OPERATOR)["PENSTOCK_OPERATOR_HEALTH_HOST"] == "::"
+    assert {listener.host for listener in own.listeners.values()} == {"::"}
+
+
+def test_nodes_that_are_dialled_with_tls_dial_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/chart.md, "TLS"."""
+    clients = render(nested("edges.ring.tls", {"secretName": "c", "listeners": ["clients"]}))
+    _, own = as_the_edge_reads_it(clients, "ring", tmp_path, monkeypatch)
+    assert (own.listeners["clients"].tls is None, own.listeners["ring"].tls is None) == (False, True)
+    dial = nested("edges.ring.settings.node.dial.tls", {"ca": "/etc/penstock/tls/ca.crt"})
+    both = render(nested("edges.ring.tls.secretName", "c"), dial)
+    _, own = as_the_edge_reads_it(both, "ring", tmp_path, monkeypatch)
+    assert None not in (own.listeners["clients"].tls, own.listeners["ring"].tls, own.node.dial.tls)
+
+
+def test_the_ports_that_edges_open_by_themselves_are_known() -> None:
+    known = yaml.safe_load((CHART / "files" / "ports.yaml").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())["edges"]
+    assert known == {edge: list(its["ports"]) for edge, its in values.items()}

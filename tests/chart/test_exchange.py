@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.chart.chart import NAME, nested, render
 from tests.chart.places import places
 from tests.cli.shell import Shell, Up, running
 from tests.kit.authority import Authority
@@ -43,6 +44,29 @@ def test_a_message_goes_through_every_edge_and_nothing_stays(up: Up) -> None:
     assert [line.split()[0] for line in lines] == ["pubsub", "ring", "rqp", "tmq"]
     assert all(line.endswith(": sent and received") for line in lines)
     assert up.shell.run("queue", "list", "--json").objects == []
+
+
+def test_queues_are_made_though_clients_may_make_none_and_go_though_a_message_does_not_come(
+    tmp_path: Path,
+) -> None:
+    """charts/penstock/README.md, "Test": 16 octets are less than what is sent."""
+    said = {"TMQ__CREATE__ALLOWED": "false", "RING__CLIENTS__CREATE__ALLOWED": "false"}
+    small = {"TMQ__MAX_MESSAGE_BYTES": "16", "RING__CLIENTS__MAX_MESSAGE_BYTES": "16"}
+    for name, more, passed in (("none", said, 4), ("small", {**said, **small}, 2)):
+        folder = tmp_path / name
+        folder.mkdir()
+        shell = Shell(folder, {f"PENSTOCK_EDGES__{path}": text for path, text in more.items()})
+        with running(shell) as up:
+            done = run(up, places(up))
+            assert done.stdout.count(": sent and received") == passed, done
+            assert up.shell.run("queue", "list", "--json").objects == []
+
+
+def test_an_edge_for_some_networks_alone_is_left_out() -> None:
+    """The test's pod may be in none of them."""
+    allow = nested("edges.tmq.settings.listeners.document.allow", ["10.20.0.0/16"])
+    tested = {name for name in render(allow).env(f"Pod/{NAME}-test") if name.startswith("TEST_")}
+    assert tested == {"TEST_PUBSUB", "TEST_RING", "TEST_RQP"}
 
 
 def test_every_edge_of_the_chart_that_says_a_port_is_known_to_it(up: Up) -> None:

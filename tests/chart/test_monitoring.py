@@ -71,7 +71,7 @@ def test_the_rules_of_a_release_are_about_its_namespace(tmp_path: Path, own: dic
     for name, rule in rendered.items():
         assert rule["expr"] == own[name]["expr"].replace('namespace!=""', 'namespace="shop"')
         assert rule["expr"].count("{") == rule["expr"].count('{namespace="shop"')
-        assert rule["annotations"]["summary"] == own[name]["annotations"]["summary"]
+        assert rule["annotations"] == own[name]["annotations"]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
     assert f"{len(own)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yaml"))
 
@@ -153,6 +153,25 @@ def test_prometheus_finds_every_pod_with_a_health_port_once() -> None:
         assert _selects(wanted, labels) == ("health" in ports), place
     (expression,) = wanted["matchExpressions"]
     assert expression["values"] == ["pubsub", "ring", "rqp", "tmq", "operator"]
+
+
+def test_services_lead_to_every_pod_with_a_health_port_once() -> None:
+    """Edges' and the operator's, for a ServiceMonitor."""
+    rendered = render(nested("monitoring.serviceMonitor.enabled", True))
+    wanted = rendered[f"ServiceMonitor/{NAME}"]["spec"]["selector"]
+    led = [
+        each["spec"]["selector"]["app.kubernetes.io/component"]
+        for each in rendered.of("Service")
+        if _selects(wanted, each["metadata"]["labels"])
+        and "health" in [port["name"] for port in each["spec"]["ports"]]
+    ]
+    assert sorted(led) == ["operator", "pubsub", "ring", "rqp", "tmq"]
+
+
+def test_nobody_misses_an_operator_that_is_off() -> None:
+    groups = render(ON, nested("operator.enabled", False))[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+    assert "PenstockEdgesGone" in alerts(groups)
+    assert [name for name in alerts(groups) if "Operator" in name] == []
 
 
 def _selects(selector: Any, labels: dict[str, str]) -> bool:

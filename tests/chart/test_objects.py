@@ -87,8 +87,6 @@ def test_a_store_outside(url: str, mode: str) -> None:
     secret = rendered[f"Secret/{NAME}-store"]["stringData"]
     assert secret == {"edge-url": url, "admin-url": admin}
     assert StoreUrl.parse(secret["edge-url"]).mode == mode
-    egress = rendered[f"NetworkPolicy/{NAME}-tmq"]["spec"]["egress"]
-    assert {"ports": [{"port": 6379}, {"port": 26379}]} in egress
     secrets = {place: secret_of(rendered, place, "REDIS_URL") for place in (TMQ, OPERATOR)}
     assert secrets[TMQ] == {"name": f"{NAME}-store", "key": "edge-url"}
     assert secrets[OPERATOR] == {"name": f"{NAME}-store", "key": "admin-url"}
@@ -144,10 +142,13 @@ def test_rights_are_no_more_than_what_is_used() -> None:
     assert [rule["verbs"] for each in views for rule in each["rules"]] == [["get", "list", "watch"]]
 
 
-def test_a_new_version_of_the_chart_alone_restarts_no_pod() -> None:
+def test_a_new_version_restarts_what_has_another_image_alone() -> None:
+    """docs/chart.md, "Upgrade": not the store, whose pod every edge would wait for."""
     for place, pod in render({"console": {"enabled": True}, "analytics": {"enabled": True}}).pods():
         if not place.startswith("Pod/"):
-            assert "helm.sh/chart" not in pod["metadata"]["labels"], place
+            assert {"helm.sh/chart", "app.kubernetes.io/version"} & pod["metadata"][
+                "labels"
+            ].keys() == set(), place
             assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "penstock", place
 
 
@@ -155,3 +156,32 @@ def test_labels_of_an_objects_own_are_over_those_of_all() -> None:
     rendered = render({"commonLabels": {"team": "a"}, "edgeDefaults": {"podLabels": {"team": "b"}}})
     assert rendered[TMQ]["metadata"]["labels"]["team"] == "a"
     assert rendered[TMQ]["spec"]["template"]["metadata"]["labels"]["team"] == "b"
+
+
+def test_releases_of_one_name_in_two_namespaces_are_two() -> None:
+    """docs/kubernetes.md, "Discovery": they have a store each."""
+    for one, other in ((("demo", "shop"), ("demo", "yard")), (("demo", "s" * 63), ("demo", "s" * 62))):
+        first, second = (_store(release, namespace) for release, namespace in (one, other))
+        assert first != second
+        assert max(len(first), len(second)) <= 63
+
+
+def _store(release: str, namespace: str) -> str:
+    """As the label of Services, and as the operator compares it."""
+    rendered = render(release=release, namespace=namespace)
+    (label,) = {
+        each["metadata"]["labels"]["penstock.dev/store"]
+        for each in rendered.of("Service")
+        if "penstock.dev/store" in each["metadata"]["labels"]
+    }
+    assert rendered.env(OPERATOR)["PENSTOCK_OPERATOR_STORE"] == label
+    return str(label)
+
+
+def test_names_in_the_cluster_are_of_one_release() -> None:
+    """Whatever parts namespace and name have."""
+    first = render(release="prod-penstock", namespace="team")
+    second = render(release="penstock", namespace="team-prod")
+    roles = [{each["metadata"]["name"] for each in some.of("ClusterRole")} for some in (first, second)]
+    assert all(roles)
+    assert roles[0] & roles[1] == set()

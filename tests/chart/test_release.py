@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, pod_of, render, together
 from tests.chart.full import FULL
-from tests.chart.release import Release, queue_of
-from tests.chart.switches import SWITCHES
+from tests.chart.release import INSTANCE, Release, queue_of
+from tests.chart.switches import NODES, SWITCHES
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster, CommandFailed
 from tests.kubernetes.namespaces import make_namespace, remove_namespace
@@ -74,7 +73,7 @@ def test_every_pod_is_admitted_where_only_restricted_ones_are(release: Release) 
 def test_what_the_nodes_network_gives_up_is_refused_there(release: Release) -> None:
     """So that the test before could fail."""
     release.install()
-    rendered = render(nested("edges.rqp.hostNetwork", True))
+    rendered = render(NODES, nested("edges.rqp.hostNetwork", True))
     made = _pod("rqp", pod_of(rendered[f"Deployment/{NAME}-rqp"]), release.namespace)
     with pytest.raises(CommandFailed, match=r'violates PodSecurity "restricted.*host namespaces'):
         release.cluster.kubectl("create", "--filename", "-", given=json.dumps(made))
@@ -103,47 +102,6 @@ def test_templates_are_admitted_without_a_warning(cluster: Cluster, release: Rel
     assert "Warning" not in release.install(EVERYTHING)
 
 
-def _passwords(release: Release) -> dict[str, str]:
-    data = release.get("secret", f"{NAME}-redis")["data"]
-    return {key: base64.b64decode(value).decode() for key, value in data.items()}
-
-
-def _annotations(release: Release) -> Mapping[str, str]:
-    found: Mapping[str, str] = release.get("deployment", f"{NAME}-tmq")["spec"]["template"]["metadata"][
-        "annotations"
-    ]
-    return found
-
-
-def test_an_upgrade_keeps_passwords_and_restarts_nothing(release: Release) -> None:
-    release.install()
-    made, before = _passwords(release), _annotations(release)
-    assert {len(password) for password in made.values()} == {32}
-    assert len(set(made.values())) == 2
-    release.upgrade(nested("edges.tmq.replicas", 3))
-    assert release.get("deployment", f"{NAME}-tmq")["spec"]["replicas"] == 3
-    assert _passwords(release) == made
-    assert _annotations(release) == before
-
-
-def test_a_password_that_is_said_counts_and_restarts_pods(release: Release) -> None:
-    release.install()
-    made, before = _passwords(release), _annotations(release)
-    release.upgrade(nested("redis.auth.edgePassword", "another"))
-    assert _passwords(release) == {"admin-password": made["admin-password"], "edge-password": "another"}
-    assert _annotations(release)["checksum/store"] != before["checksum/store"]
-
-
-def test_replicas_of_a_scaled_edge_are_the_scalers(release: Release) -> None:
-    """As one would scale it, so that an upgrade does not undo it."""
-    release.install(EVERYTHING)
-    release.cluster.kubectl(
-        "scale", f"deployment/{NAME}-tmq", "--replicas=7", "--namespace", release.namespace
-    )
-    release.upgrade(EVERYTHING, nested("edges.tmq.settings.workers", 2))
-    assert release.get("deployment", f"{NAME}-tmq")["spec"]["replicas"] == 7
-
-
 def test_an_uninstall_keeps_definitions_and_queues_and_removes_the_rest(
     cluster: Cluster, release: Release
 ) -> None:
@@ -158,6 +116,23 @@ def test_an_uninstall_keeps_definitions_and_queues_and_removes_the_rest(
     assert [each["metadata"]["name"] for each in cluster.items("queues", release.namespace)] == ["orders"]
     release.install()  # finds its own definitions again
     assert cluster.items("queues", release.namespace)
+
+
+def test_a_release_whose_hook_cannot_run_goes_without_it(cluster: Cluster, release: Release) -> None:
+    """docs/chart.md, "Uninstall": nothing runs pods here, as where the image cannot be pulled."""
+    release.install()
+    with pytest.raises(CommandFailed, match="context deadline exceeded"):
+        release.uninstall("--timeout", "3s")
+    with pytest.raises(CommandFailed, match="still in use"):
+        release.install()
+    release.uninstall("--no-hooks")
+    left = release.objects()
+    assert {name for name in left if f"{NAME}-uninstall" not in name} == set()
+    kinds = "job,serviceaccount,role,rolebinding,networkpolicy"
+    of_the_hook = f"{INSTANCE},app.kubernetes.io/component=uninstall"
+    cluster.kubectl("delete", kinds, "--namespace", release.namespace, "--selector", of_the_hook)
+    assert release.objects() == []
+    release.install()
 
 
 def test_definitions_go_with_the_release_where_that_is_said(cluster: Cluster, release: Release) -> None:
@@ -182,28 +157,3 @@ def test_a_second_release_leaves_the_definitions_to_the_first(
     other.install(everywhere, nested("crds.enabled", False))
     assert len(other.objects()) > 20
     other.uninstall("--no-hooks")
-
-
-def test_passwords_stand_in_the_secret_alone(release: Release) -> None:
-    """Not among the release's values, whatever is said beside them, so that these can be used again."""
-    release.install(nested("redis.auth.edgePassword", "said"))
-    values = release.cluster.helm("get", "values", RELEASE, "--namespace", release.namespace, "-o", "json")
-    assert json.loads(values) == nested("redis.auth.edgePassword", "said")
-    made = _passwords(release)
-    release.upgrade(flags=("--reuse-values",))
-    assert _passwords(release) == made
-    assert made["edge-password"] == "said"
-
-
-def test_queues_may_belong_to_the_release_once_their_definition_is_there(release: Release) -> None:
-    """docs/chart.md, "Upgrade": helm looks kinds up before it makes anything."""
-    queue = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "orders"}}
-    with pytest.raises(CommandFailed, match="ensure CRDs are installed first"):
-        release.install({"extraObjects": [queue]})
-    release.uninstall("--no-hooks", "--ignore-not-found")
-    release.install()
-    release.upgrade({"extraObjects": [queue]})
-    made = release.get("queue", "orders")["metadata"]
-    assert made["annotations"]["meta.helm.sh/release-name"] == RELEASE
-    release.upgrade({"extraObjects": []})
-    assert release.cluster.items("queues", release.namespace) == []

@@ -6,15 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock_operator.handlers import FINALIZER
 
 from services.kit.parent import die_with_parent
-from tests.chart.chart import NAME
+from tests.chart.chart import NAME, nested
 from tests.chart.release import Release, queue_of
 from tests.kubernetes.apiserver import ApiServer
 from tests.operator.program import ROOT, OperatorProgram
@@ -81,13 +82,38 @@ def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_
     eventually(lambda: release.get("configmap", f"{NAME}-rqprc").get("data") == {"rqprc": "10.1.2.3:11312\n"})
     assert "forbidden" not in operator.text().lower()
 
+    done = _uninstalled(api_server, release, tmp_path)
+    assert "uninstall_cut" not in done.stderr, done
+    (queue,) = cluster.items("queues", namespace)
+    assert not queue["metadata"].get("finalizers")
+
+
+def test_finalizers_go_though_the_operator_is_off_and_a_namespace_is_watched_no_more(
+    api_server: ApiServer, release: Release, new_namespace: Callable[..., str], tmp_path: Path
+) -> None:
+    """docs/chart.md, "Uninstall"."""
+    former = new_namespace()
+    release.install(nested("operator.watch.namespaces", [release.namespace, former]))
+    metadata = {"name": "orders", "finalizers": [FINALIZER]}
+    queue = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": metadata}
+    for namespace in (release.namespace, former):
+        release.cluster.apply([queue], "--namespace", namespace)
+    off = {"enabled": False, "uninstallHook": {"namespaces": [former]}}
+    release.upgrade({"operator": off})
+    _uninstalled(api_server, release, tmp_path)
+    for namespace in (release.namespace, former):
+        assert "deleted" in release.cluster.kubectl("delete", "queue/orders", "--namespace", namespace)
+
+
+def _uninstalled(api_server: ApiServer, release: Release, folder: Path) -> subprocess.CompletedProcess[str]:
+    """By helm, while the hook's Job is run as its pod would; what that said."""
     leaving = release.begin_uninstall()
     try:
         job = eventually(lambda: _job(release))
-        done = _as_the_pod(api_server, release, job, tmp_path)
+        done = _as_the_pod(api_server, release, job, folder)
         assert done.returncode == 0, done
-        assert "uninstall_cut" not in done.stderr, done
-        assert release.get("deployment", f"{NAME}-operator")["spec"]["replicas"] == 0
+        for each in release.cluster.items("deployments", release.namespace):
+            assert each["spec"]["replicas"] == 0 or not each["metadata"]["name"].endswith("-operator")
         _complete(release)
         said, _ = leaving.communicate(timeout=120)
     finally:
@@ -95,8 +121,7 @@ def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_
         leaving.wait()
     assert leaving.returncode == 0, said
     assert release.objects() == []
-    (queue,) = cluster.items("queues", namespace)
-    assert not queue["metadata"].get("finalizers")
+    return done
 
 
 def _job(release: Release) -> Any:
@@ -145,7 +170,7 @@ def _complete(release: Release) -> None:
 def test_who_may_edit_a_namespace_may_edit_its_queues(api_server: ApiServer, release: Release) -> None:
     """By the ClusterRoles that Kubernetes adds to its own view and edit."""
     release.install()
-    role = f"{release.namespace}-{NAME}-"
+    role = f"{release.namespace}.{NAME}-"
     cluster, where = release.cluster, ("--namespace", release.namespace)
     for name, user in (("view", "nobody"), ("edit", "developer")):
         cluster.kubectl(

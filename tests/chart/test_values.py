@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,8 @@ import pytest
 import yaml
 
 from services.store.rights import acl_rules
-from tests.chart.chart import CHART, NAME, Refused, Values, nested, render, together
+from tests.chart.chart import CHART, NAME, Values, nested, render
 from tests.chart.full import FULL
-from tests.chart.switches import EXTERNAL
 from tools import chart_docs
 from tools.kubernetes.programs import find
 
@@ -65,6 +65,8 @@ def _unknown(root: Any, schema: Any, value: Any, path: str = "") -> Iterator[str
     for name, inner in schema.get("properties", {}).items():
         if path.endswith("limits."):  # max_input_bytes and the other, which have defaults in the edges
             continue
+        if f"{path}{name}" == "enabled":  # for a chart around this one
+            continue
         if isinstance(value, dict) and name in value:
             yield from _unknown(root, inner, value[name], f"{path}{name}.")
         elif not path.endswith("resources."):
@@ -85,100 +87,6 @@ def _open(schema: Any, path: str = "") -> Iterator[str]:
         yield from _open(inner, f"definitions.{name}")
     for name, inner in schema.get("properties", {}).items():
         yield from _open(inner, f"{path}.{name}" if path else name)
-
-
-TMQ = "edges.tmq"
-REFUSALS: dict[str, tuple[Values, str]] = {
-    "a name that there is not": (nested("edges.tmq.replicaz", 3), "'replicaz' not allowed"),
-    "one at the top": (nested("edgez", {}), "'edgez' not allowed"),
-    "one in a nested map": (nested("redis.persistence.siz", "1Gi"), "'siz' not allowed"),
-    "another kind of value": (nested("edges.tmq.replicas", "three"), "/edges/tmq/replicas"),
-    "less than nothing": (nested("edges.tmq.replicas", -1), "minimum: got -1, want 0"),
-    "hpa and keda": (
-        nested("edges.tmq.autoscaling.type", "hpa,keda"),
-        "value must be one of 'none', 'hpa', 'keda'",
-    ),
-    "keda without Prometheus": (
-        nested("edges.tmq.autoscaling.type", "keda"),
-        "edges.tmq.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own",
-    ),
-    "more at least than at most": (
-        nested("edges.tmq.autoscaling", {"type": "hpa", "minReplicas": 5, "maxReplicas": 3}),
-        "edges.tmq.autoscaling: minReplicas 5 is more than maxReplicas 3",
-    ),
-    "a pod that is killed before it has drained": (
-        nested("edges.tmq.terminationGracePeriodSeconds", 20),
-        "edges.tmq.terminationGracePeriodSeconds: 20 is less than the 37 seconds that drain takes",
-    ),
-    "a drain that takes longer than the pod has": (
-        together(
-            nested("edges.tmq.terminationGracePeriodSeconds", 60),
-            nested("edges.tmq.drain.timeoutSeconds", 90),
-        ),
-        "60 is less than the 97 seconds",
-    ),
-    "two bounds of disruption": (
-        nested("edges.tmq.pdb.minAvailable", 1),
-        "edges.tmq.pdb: minAvailable and maxUnavailable are both said: set one of them to null",
-    ),
-    "certificates of clients without a Secret": (
-        nested("edges.tmq.tls.clientCA", True),
-        "edges.tmq.tls: clientCA needs secretName, a Secret with ca.crt",
-    ),
-    "a test through a port that there is not": (
-        nested("edges.tmq.helmTest", "telex"),
-        'edges.tmq.helmTest: there is no port "telex"',
-    ),
-    "a port that there cannot be": (
-        nested("edges.tmq.ports.tmq-document.port", 70000),
-        "maximum: got 70,000",
-    ),
-    "a port whose name is too long": (
-        nested("edges.tmq.ports.a-name-of-seventeen", {"port": 1}),
-        "at '/edges/tmq/ports': additional properties 'a-name-of-seventeen' not allowed",
-    ),
-    "an edge by the name of another part": (
-        nested("edges.operator", {}),
-        "edges.operator: another part of the chart has that name",
-    ),
-    "an edge whose name is none": (nested("edges.Telex", {}), "at '/edges': additional properties 'Telex'"),
-    "a port by the name of the chart's own": (
-        nested("edges.tmq.ports.health", {"port": 1}),
-        "edges.tmq.ports.health: the port of that name is the chart's own: see healthPort",
-    ),
-    "a workload of another kind": (
-        nested("edges.tmq.workload", "DaemonSet"),
-        "value must be one of 'Deployment', 'StatefulSet'",
-    ),
-    "no store": (
-        nested("redis.enabled", False),
-        "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret",
-    ),
-    "a URL of something else": (
-        together(EXTERNAL, nested("externalRedis.url", "http://a")),
-        "/externalRedis/url",
-    ),
-    "a password that no URL can have": (nested("redis.auth.edgePassword", "a b"), "/redis/auth/edgePassword"),
-    "users of Redis by the way": (
-        nested("redis.config", {"requirepass": "x"}),
-        "redis.config.requirepass: the chart says that itself",
-    ),
-    "memory that Redis does not understand": (nested("redis.maxmemory", "1Gi"), "/redis/maxmemory"),
-    "every pod counted twice": (
-        nested("monitoring", {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}),
-        "monitoring: podMonitor and serviceMonitor are both on: everything would be counted twice",
-    ),
-    "a level of logs that there is not": (nested("log.level", "LOUD"), "value must be one of 'DEBUG'"),
-    "a sweep without a pause": (nested("operator.sweepSeconds", 0), "minimum: got 0, want 1"),
-}
-
-
-@pytest.mark.parametrize("what", REFUSALS)
-def test_what_cannot_be_is_refused(what: str) -> None:
-    values, words = REFUSALS[what]
-    with pytest.raises(Refused) as refused:
-        render(values)
-    assert words in " ".join(str(refused.value).split())
 
 
 KEDA = {
@@ -220,6 +128,19 @@ def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 def test_a_query_of_keda_knows_whose_it_is() -> None:
     scaled = render(nested("edges.rqp.autoscaling", KEDA))[f"ScaledObject/{NAME}-rqp"]["spec"]
     assert scaled["triggers"][0]["metadata"]["query"] == f'sum(depth{{edge="rqp",store="{NAME}"}})'
+
+
+def test_a_chart_around_it_switches_it_on_and_off(tmp_path: Path) -> None:
+    """docs/chart.md, "Install"."""
+    dependency = {"name": "penstock", "version": "0.1.0", "condition": "penstock.enabled"}
+    around = {"apiVersion": "v2", "name": "around", "version": "1.0.0", "dependencies": [dependency]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(around))
+    (tmp_path / "charts").mkdir()
+    shutil.copytree(CHART, tmp_path / "charts" / "penstock")
+    for enabled in ("true", "false"):
+        command = [find("helm"), "template", "demo", str(tmp_path), "--set", f"penstock.enabled={enabled}"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, "kind: Deployment" in done.stdout) == (0, enabled == "true"), done.stderr
 
 
 def test_what_is_packed_is_what_is_here(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from tests.chart.chart import render
-from tests.kubernetes.cluster import DEFINITIONS, Cluster
+from tests.kubernetes.cluster import CHART, DEFINITIONS, Cluster
 from tests.kubernetes.namespaces import remove_namespace
 from tools.images.build import version
 
@@ -80,6 +81,26 @@ def test_the_commands_of_the_readme_were_run(queues: Cluster, tmp_path: Path) ->
             deployment = queues.get("deployment", "penstock-tmq", NAMESPACE)
             image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
             assert image == f"registry.example/team/penstock-edge:{version()}"
+
+
+def test_its_upgrade_finds_values_that_the_chart_before_did_not_have(queues: Cluster, tmp_path: Path) -> None:
+    """And keeps what was said."""
+    older = tmp_path / "older"
+    shutil.copytree(CHART, older)
+    values = yaml.safe_load((older / "values.yaml").read_text())
+    del values["helmTest"]
+    (older / "values.yaml").write_text(yaml.safe_dump(values))
+    shutil.rmtree(older / "templates" / "tests")
+    notes = older / "templates" / "NOTES.txt"
+    notes.write_text(notes.read_text().replace(".Values.helmTest.enabled", "false"))
+    said = ("--create-namespace", "--set", "edges.rqp.replicas=4")
+    queues.helm("install", "penstock", str(older), "--namespace", NAMESPACE, *said)
+    (upgrade,) = commands(sections()["Upgrade"])
+    run(queues, upgrade, tmp_path)
+    replicas = {
+        each["metadata"]["name"]: each["spec"]["replicas"] for each in queues.items("deployments", NAMESPACE)
+    }
+    assert (replicas["penstock-tmq"], replicas["penstock-rqp"]) == (3, 4)
 
 
 def test_its_files_are_the_examples() -> None:

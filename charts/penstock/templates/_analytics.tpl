@@ -23,8 +23,8 @@
   "spark.driver.bindAddress" "0.0.0.0"
   "spark.driver.port" "7078"
   "spark.blockManager.port" "7079"
-  "spark.executor.instances" (toString $own.executors.instances)
-  "spark.executor.cores" (toString $own.executors.cores)
+  "spark.executor.instances" (include "penstock.text" $own.executors.instances)
+  "spark.executor.cores" (include "penstock.text" $own.executors.cores)
   "spark.executor.memory" $own.executors.memory)) -}}
 {{- end -}}
 {{- include "penstock.overlay" (list $conf $own.sparkConf) -}}
@@ -34,8 +34,8 @@
 {{- define "penstock.analytics.pod" -}}
 {{- $own := .Values.analytics -}}
 restartPolicy: Never
-serviceAccountName: {{ include "penstock.analytics.name" . }}
-automountServiceAccountToken: {{ $own.executors.enabled }}
+serviceAccountName: {{ include "penstock.analytics.name" . | toJson }}
+automountServiceAccountToken: {{ $own.executors.enabled | toJson }}
 enableServiceLinks: false
 {{- with include "penstock.pullSecrets" . | trim }}
 {{ . }}
@@ -46,16 +46,16 @@ enableServiceLinks: false
 {{- end }}
 containers:
   - name: driver
-    image: {{ include "penstock.image" (list . $own.image) }}
-    imagePullPolicy: {{ $own.image.pullPolicy }}
+    image: {{ include "penstock.image" (list . $own.image) | toJson }}
+    imagePullPolicy: {{ $own.image.pullPolicy | toJson }}
     command: [spark-submit]
     args:
       - --master={{ ternary "k8s://https://kubernetes.default.svc" "local[*]" $own.executors.enabled }}
       - --deploy-mode=client
       {{- range $setting, $value := include "penstock.analytics.conf" . | fromJson }}
-      - --conf={{ $setting }}={{ $value }}
+      - {{ printf "--conf=%s=%s" $setting (include "penstock.text" $value) | toJson }}
       {{- end }}
-      - {{ $own.application }}
+      - {{ $own.application | toJson }}
       {{- range $own.arguments }}
       - {{ . | quote }}
       {{- end }}
@@ -82,7 +82,7 @@ volumes:
   {{- include "penstock.storeVolumes" . | nindent 2 }}
   {{- if $own.executors.enabled }}
   - name: executor
-    configMap: {name: {{ include "penstock.analytics.name" . }}}
+    configMap: {name: {{ include "penstock.analytics.name" . | toJson }}}
   {{- end }}
 {{- end }}
 

@@ -3,12 +3,12 @@
 {{- define "penstock.edge.servicePorts" -}}
 {{- range $port, $its := .edge.ports }}
 {{- if and (ne (toString $its.enabled) "false") (ne (toString $its.expose) "false") }}
-- name: {{ $port }}
-  port: {{ $its.servicePort | default $its.port }}
-  targetPort: {{ $port }}
-  protocol: {{ $its.protocol | default "TCP" }}
+- name: {{ $port | toJson }}
+  port: {{ $its.servicePort | default $its.port | toJson }}
+  targetPort: {{ $port | toJson }}
+  protocol: {{ $its.protocol | default "TCP" | toJson }}
   {{- with $its.nodePort }}
-  nodePort: {{ . }}
+  nodePort: {{ . | toJson }}
   {{- end }}
 {{- end }}
 {{- end }}
@@ -16,14 +16,14 @@
 
 {{/* Its labels are copied to EndpointSlices, by which operators find it. */}}
 {{- define "penstock.edge.service" -}}
-{{- $labels := dict "penstock.dev/store" (include "penstock.fullname" .root) -}}
+{{- $labels := dict "penstock.dev/store" (include "penstock.store" .root) -}}
 {{- if .edge.service.discover }}{{ $_ := set $labels "penstock.dev/discover" "true" }}{{ end -}}
 {{- include "penstock.overlay" (list $labels .edge.service.labels) -}}
 apiVersion: v1
 kind: Service
 {{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name "labels" $labels "annotations" .edge.service.annotations) }}
 spec:
-  type: {{ .edge.service.type }}
+  type: {{ .edge.service.type | toJson }}
   selector:
     {{- .selector | nindent 4 }}
   {{- range $field := list "clusterIP" "loadBalancerIP" "loadBalancerClass" "externalTrafficPolicy" "internalTrafficPolicy" "ipFamilyPolicy" "sessionAffinity" }}
@@ -39,7 +39,7 @@ spec:
   ports:
     {{- include "penstock.edge.servicePorts" . | trim | nindent 4 }}
     {{- if eq .edge.service.type "ClusterIP" }}
-    - {name: health, port: {{ .edge.healthPort }}, targetPort: health}
+    - {name: health, port: {{ .edge.healthPort | toJson }}, targetPort: health}
     {{- end }}
 {{- end }}
 
@@ -72,7 +72,7 @@ spec:
 {{- define "penstock.edge.openPorts" -}}
 {{- range (index . 0).ports }}
 {{- if and (ne (toString .enabled) "false") (eq (.audience | default "clients") (index $ 1)) }}
-- {port: {{ .port }}, protocol: {{ .protocol | default "TCP" }}}
+- {port: {{ .port | toJson }}, protocol: {{ .protocol | default "TCP" | toJson }}}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -116,13 +116,21 @@ spec:
         {{- end }}
     {{- end }}
     - ports:
-        - port: {{ .edge.healthPort }}
+        - port: {{ .edge.healthPort | toJson }}
       {{- with .root.Values.networkPolicy.metricsFrom }}
       from:
         {{- toYaml . | nindent 8 }}
       {{- end }}
   egress:
     {{- include "penstock.storeEgress" .root | nindent 4 }}
+    {{- with $peers }}
+    - ports:
+        {{- . | nindent 8 }}
+      to:
+        - podSelector:
+            matchLabels:
+              {{- $.selector | nindent 14 }}
+    {{- end }}
     {{- with .edge.networkPolicy.egress }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

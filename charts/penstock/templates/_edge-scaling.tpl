@@ -1,5 +1,20 @@
 {{/* How many pods of an edge there are, and how many may be away. */}}
 
+{{/* Nothing where a scaler says it. But helm may still own the number, of a release before that had no scaler: left out, the API
+server would make it 1. So it stays as it is until the scaler has changed it, and so owns it. */}}
+{{- define "penstock.edge.replicas" -}}
+{{- if eq .edge.autoscaling.type "none" -}}
+{{- .edge.replicas | toJson -}}
+{{- else -}}
+{{- $live := lookup "apps/v1" .edge.workload .root.Release.Namespace .fullname | default dict -}}
+{{- range dig "metadata" "managedFields" list $live -}}
+{{- if and (eq .manager "helm") (eq .operation "Apply") (dig "f:spec" "f:replicas" nil .fieldsV1 | kindIs "map") -}}
+{{- $live.spec.replicas | toJson -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "penstock.edge.pdb" -}}
 {{- if .edge.pdb.enabled -}}
 apiVersion: policy/v1
@@ -7,11 +22,11 @@ kind: PodDisruptionBudget
 {{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
 spec:
   {{- if ne .edge.pdb.minAvailable nil }}
-  minAvailable: {{ .edge.pdb.minAvailable }}
+  minAvailable: {{ .edge.pdb.minAvailable | toJson }}
   {{- else }}
-  maxUnavailable: {{ .edge.pdb.maxUnavailable }}
+  maxUnavailable: {{ .edge.pdb.maxUnavailable | toJson }}
   {{- end }}
-  unhealthyPodEvictionPolicy: {{ .edge.pdb.unhealthyPodEvictionPolicy }}
+  unhealthyPodEvictionPolicy: {{ .edge.pdb.unhealthyPodEvictionPolicy | toJson }}
   selector:
     matchLabels:
       {{- .selector | nindent 6 }}
@@ -32,14 +47,14 @@ apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 {{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
 spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: {{ .edge.workload }}, name: {{ .fullname }}}
-  minReplicas: {{ $own.minReplicas }}
-  maxReplicas: {{ $own.maxReplicas }}
+  scaleTargetRef: {apiVersion: apps/v1, kind: {{ .edge.workload | toJson }}, name: {{ .fullname | toJson }}}
+  minReplicas: {{ $own.minReplicas | toJson }}
+  maxReplicas: {{ $own.maxReplicas | toJson }}
   metrics:
     {{- range $resource, $percent := dict "cpu" $own.hpa.targetCPUUtilizationPercentage "memory" $own.hpa.targetMemoryUtilizationPercentage }}
     {{- if $percent }}
     - type: Resource
-      resource: {name: {{ $resource }}, target: {type: Utilization, averageUtilization: {{ $percent }}}}
+      resource: {name: {{ $resource | toJson }}, target: {type: Utilization, averageUtilization: {{ $percent | toJson }}}}
     {{- end }}
     {{- end }}
     {{- with $own.hpa.metrics }}
@@ -51,18 +66,18 @@ spec:
   {{- end }}
 {{- end }}
 
-{{/* By what waits or is connected, never by a stream's lag, which leaves out what is in flight. */}}
+{{/* By what waits or is out, never by a stream's lag, which leaves out what is in flight. */}}
 {{- define "penstock.edge.keda" -}}
 {{- $own := .edge.autoscaling -}}
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
 {{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
 spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: {{ .edge.workload }}, name: {{ .fullname }}}
-  minReplicaCount: {{ $own.minReplicas }}
-  maxReplicaCount: {{ $own.maxReplicas }}
-  pollingInterval: {{ $own.keda.pollingInterval }}
-  cooldownPeriod: {{ $own.keda.cooldownPeriod }}
+  scaleTargetRef: {apiVersion: apps/v1, kind: {{ .edge.workload | toJson }}, name: {{ .fullname | toJson }}}
+  minReplicaCount: {{ $own.minReplicas | toJson }}
+  maxReplicaCount: {{ $own.maxReplicas | toJson }}
+  pollingInterval: {{ $own.keda.pollingInterval | toJson }}
+  cooldownPeriod: {{ $own.keda.cooldownPeriod | toJson }}
   {{- with $own.behavior }}
   advanced:
     horizontalPodAutoscalerConfig:
@@ -80,7 +95,7 @@ spec:
         activationThreshold: {{ . | quote }}
         {{- end }}
       {{- with $own.keda.authenticationRef }}
-      authenticationRef: {name: {{ . }}}
+      authenticationRef: {name: {{ . | toJson }}}
       {{- end }}
     {{- end }}
     {{- with $own.keda.triggers }}

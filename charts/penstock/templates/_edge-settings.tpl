@@ -1,52 +1,15 @@
 {{/* What is put together of an edge's values. All of them: (dict "root" $ "name" .. "fullname" .. "edge" .. "selector" ..). */}}
 
-{{/* Contradictions that the schema cannot see. */}}
-{{- define "penstock.edge.check" -}}
-{{- $where := printf "edges.%s" .name -}}
-{{- if has .name (list "operator" "redis" "console" "analytics" "analytics-executor" "test" "uninstall" "store" "roles" "monitoring" "crds") -}}
-{{- fail (printf "%s: another part of the chart has that name" $where) -}}
-{{- end -}}
-{{- if hasKey .edge.ports "health" -}}
-{{- fail (printf "%s.ports.health: the port of that name is the chart's own: see healthPort" $where) -}}
-{{- end -}}
-{{- $needed := include "penstock.edge.graceNeeded" . | int -}}
-{{- if and (ne .edge.terminationGracePeriodSeconds nil) (lt (int .edge.terminationGracePeriodSeconds) $needed) -}}
-{{- fail (printf "%s.terminationGracePeriodSeconds: %v is less than the %d seconds that drain takes: leave it out, or make drain shorter" $where .edge.terminationGracePeriodSeconds $needed) -}}
-{{- end -}}
-{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (ne .edge.pdb.maxUnavailable nil) -}}
-{{- fail (printf "%s.pdb: minAvailable and maxUnavailable are both said: set one of them to null" $where) -}}
-{{- end -}}
-{{- with .edge.autoscaling -}}
-{{- if and (ne .type "none") (gt (int .minReplicas) (int .maxReplicas)) -}}
-{{- fail (printf "%s.autoscaling: minReplicas %d is more than maxReplicas %d" $where (int .minReplicas) (int .maxReplicas)) -}}
-{{- end -}}
-{{- if and (eq .type "keda") (not .keda.serverAddress) (not .keda.triggers) -}}
-{{- fail (printf "%s.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own" $where) -}}
-{{- end -}}
-{{- end -}}
-{{- if and .edge.tls.clientCA (not .edge.tls.secretName) -}}
-{{- fail (printf "%s.tls: clientCA needs secretName, a Secret with ca.crt" $where) -}}
-{{- end -}}
-{{- if and .edge.helmTest (not (hasKey .edge.ports .edge.helmTest)) -}}
-{{- fail (printf "%s.helmTest: there is no port %q" $where .edge.helmTest) -}}
-{{- end -}}
-{{- if not (.root.Values.redis.enabled) -}}
-{{- if not (or .root.Values.externalRedis.url .root.Values.externalRedis.existingSecret) -}}
-{{- fail "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret" -}}
-{{- end -}}
-{{- end -}}
-{{- end }}
-
 {{/* Seconds from the beginning of a pod's end to its last connection gone. */}}
 {{- define "penstock.edge.graceNeeded" -}}
 {{- with .edge.drain -}}
-{{- ceil (addf .preStopSleepSeconds .graceSeconds .spreadSeconds .timeoutSeconds) -}}
+{{- ceil (addf .preStopSleepSeconds .graceSeconds .spreadSeconds .timeoutSeconds) | toJson -}}
 {{- end -}}
 {{- end }}
 
 {{- define "penstock.edge.grace" -}}
 {{- if ne .edge.terminationGracePeriodSeconds nil -}}
-{{- .edge.terminationGracePeriodSeconds -}}
+{{- .edge.terminationGracePeriodSeconds | toJson -}}
 {{- else -}}
 {{- add (include "penstock.edge.graceNeeded" . | int) 10 -}}
 {{- end -}}
@@ -66,6 +29,11 @@
 {{- $_ := set $listeners . false -}}
 {{- end -}}
 {{- end -}}
+{{- with $port.setting }}{{ include "penstock.put" (list $settings . $port.port) }}{{ end -}}
+{{- with $port.host -}}
+{{- if eq (include "penstock.at" (list $settings .)) "null" }}{{ include "penstock.put" (list $settings . $.edge.bindAddress) }}{{ end -}}
+{{- end -}}
+{{- if and $port.switch (eq (toString $port.enabled) "false") }}{{ include "penstock.put" (list $settings $port.switch false) }}{{ end -}}
 {{- end -}}
 {{- with .edge.tls -}}
 {{- if .secretName -}}
@@ -82,11 +50,27 @@
 {{- toJson $settings -}}
 {{- end }}
 
+{{/* Puts a value at 'a.b.c' of a map, which is changed: (list map path value). */}}
+{{- define "penstock.put" -}}
+{{- $value := index . 2 -}}
+{{- range splitList "." (index . 1) | reverse -}}{{- $value = dict . $value -}}{{- end -}}
+{{- include "penstock.overlay" (list (index . 0) $value) -}}
+{{- end }}
+
+{{/* What is at 'a.b.c' of a map: (list map path). JSON, null if nothing is. */}}
+{{- define "penstock.at" -}}
+{{- $found := index . 0 -}}
+{{- range splitList "." (index . 1) -}}
+{{- $found = ternary (get (ternary $found dict (kindIs "map" $found)) .) nil (hasKey (ternary $found dict (kindIs "map" $found)) .) -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end }}
+
 {{/* penstock.yaml. JSON keeps numbers whole that YAML of templates would make floats of. */}}
 {{- define "penstock.edge.file" -}}
 log: {{ toJson .root.Values.log }}
-health: {host: {{ .edge.bindAddress | quote }}, port: {{ .edge.healthPort }}}
-drain: {grace_s: {{ .edge.drain.graceSeconds }}, spread_s: {{ .edge.drain.spreadSeconds }}, timeout_s: {{ .edge.drain.timeoutSeconds }}}
+health: {host: {{ .edge.bindAddress | quote }}, port: {{ .edge.healthPort | toJson }}}
+drain: {grace_s: {{ .edge.drain.graceSeconds | toJson }}, spread_s: {{ .edge.drain.spreadSeconds | toJson }}, timeout_s: {{ .edge.drain.timeoutSeconds | toJson }}}
 {{- with .edge.limits }}
 limits: {{ toJson . }}
 {{- end }}

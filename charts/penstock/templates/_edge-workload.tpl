@@ -5,12 +5,12 @@ apiVersion: apps/v1
 kind: {{ .edge.workload }}
 {{ include "penstock.metadata" (dict "root" .root "name" .fullname "component" .name) }}
 spec:
-  {{- if eq .edge.autoscaling.type "none" }}
-  replicas: {{ .edge.replicas }}
+  {{- with include "penstock.edge.replicas" . }}
+  replicas: {{ . }}
   {{- end }}
-  revisionHistoryLimit: {{ .edge.revisionHistoryLimit }}
+  revisionHistoryLimit: {{ .edge.revisionHistoryLimit | toJson }}
   {{- if eq .edge.workload "StatefulSet" }}
-  serviceName: {{ .fullname }}{{ if .edge.peersService }}-peers{{ end }}
+  serviceName: {{ ternary (printf "%s-peers" .fullname) .fullname .edge.peersService | toJson }}
   podManagementPolicy: Parallel
   {{- end }}
   {{- with include "penstock.edge.strategy" . | trim }}
@@ -24,10 +24,10 @@ spec:
     metadata:
       labels:
         {{- include "penstock.podLabels" (list .root .name .edge.podLabels) | nindent 8 }}
-        penstock.dev/edge: {{ .name }}
+        penstock.dev/edge: {{ .name | toJson }}
       annotations:
-        checksum/config: {{ include "penstock.edge.file" . | sha256sum }}
-        checksum/store: {{ include "penstock.storeChecksum" .root }}
+        checksum/config: {{ include "penstock.edge.file" . | sha256sum | toJson }}
+        checksum/store: {{ include "penstock.storeChecksum" .root | toJson }}
         kubectl.kubernetes.io/default-container: edge
         {{- with merge (dict) .edge.podAnnotations .root.Values.commonAnnotations }}
         {{- toYaml . | nindent 8 }}
@@ -76,9 +76,9 @@ initContainers:
 {{- end }}
 containers:
   - name: edge
-    image: {{ include "penstock.image" (list .root .edge.image) }}
-    imagePullPolicy: {{ .edge.image.pullPolicy }}
-    args: [serve, {{ .name }}]
+    image: {{ include "penstock.image" (list .root .edge.image) | toJson }}
+    imagePullPolicy: {{ .edge.image.pullPolicy | toJson }}
+    args: [serve, {{ .name | toJson }}]
     {{- include "penstock.containerSecurity" . | nindent 4 }}
     env:
       {{- include "penstock.edge.env" . | trim | nindent 6 }}
@@ -89,10 +89,10 @@ containers:
     ports:
       {{- range $port, $its := .edge.ports }}
       {{- if ne (toString $its.enabled) "false" }}
-      - {name: {{ $port }}, containerPort: {{ $its.port }}, protocol: {{ $its.protocol | default "TCP" }}}
+      - {name: {{ $port | toJson }}, containerPort: {{ $its.port | toJson }}, protocol: {{ $its.protocol | default "TCP" | toJson }}}
       {{- end }}
       {{- end }}
-      - {name: health, containerPort: {{ .edge.healthPort }}}
+      - {name: health, containerPort: {{ .edge.healthPort | toJson }}}
     startupProbe:
       {{- include "penstock.edge.probe" (list "/healthz" .edge.probes.startup) | nindent 6 }}
     readinessProbe:
@@ -103,7 +103,7 @@ containers:
     lifecycle:
       preStop:
         sleep:
-          seconds: {{ .edge.drain.preStopSleepSeconds }}
+          seconds: {{ .edge.drain.preStopSleepSeconds | toJson }}
     {{- end }}
     resources:
       {{- toYaml .edge.resources | nindent 6 }}
@@ -125,8 +125,8 @@ volumes:
 {{/* Those that others refer to come first. */}}
 {{- define "penstock.edge.env" -}}
 {{- range $variable, $field := dict "POD_NAME" "metadata.name" "POD_NAMESPACE" "metadata.namespace" "POD_IP" "status.podIP" "HOST_IP" "status.hostIP" }}
-- name: {{ $variable }}
-  valueFrom: {fieldRef: {fieldPath: {{ $field }}}}
+- name: {{ $variable | toJson }}
+  valueFrom: {fieldRef: {fieldPath: {{ $field | toJson }}}}
 {{- end }}
 {{- if .edge.peersService }}
 - name: PEERS_SERVICE
@@ -136,8 +136,8 @@ volumes:
   value: /etc/penstock/penstock.yaml
 {{- include "penstock.storeEnv" (list .root "edge") }}
 {{- range $variable, $value := .edge.env }}
-- name: {{ $variable }}
-  value: {{ $value | quote }}
+- name: {{ $variable | toJson }}
+  value: {{ include "penstock.text" $value | quote }}
 {{- end }}
 {{- with .edge.extraEnv }}
 {{ toYaml . }}
@@ -158,12 +158,12 @@ volumes:
 
 {{- define "penstock.edge.volumes" -}}
 - name: config
-  configMap: {name: {{ .fullname }}}
+  configMap: {name: {{ .fullname | toJson }}}
 - name: tmp
   emptyDir: {}
 {{- with .edge.tls.secretName }}
 - name: tls
-  secret: {secretName: {{ . }}, defaultMode: 0440}
+  secret: {secretName: {{ . | toJson }}, defaultMode: 0440}
 {{- end }}
 {{- include "penstock.storeVolumes" .root }}
 {{- with .edge.extraVolumes }}

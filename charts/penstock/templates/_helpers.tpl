@@ -1,3 +1,9 @@
+{{/* Values stand in templates by toJson: texts are quoted, and whole numbers stay whole, which YAML of templates makes floats
+of. Where a text is wanted of what may be a number, this one. */}}
+{{- define "penstock.text" -}}
+{{- if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end -}}
+{{- end }}
+
 {{- define "penstock.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
 {{- end }}
@@ -16,25 +22,25 @@
 {{/* What never changes of a component's pods: (list $ component). */}}
 {{- define "penstock.selector" -}}
 {{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ include "penstock.name" $root }}
-app.kubernetes.io/instance: {{ $root.Release.Name }}
-app.kubernetes.io/component: {{ index . 1 }}
+app.kubernetes.io/name: {{ include "penstock.name" $root | toJson }}
+app.kubernetes.io/instance: {{ $root.Release.Name | toJson }}
+app.kubernetes.io/component: {{ index . 1 | toJson }}
 {{- end }}
 
 {{/* (list $ component), and labels of the object's own as a third. */}}
 {{- define "penstock.labels" -}}
 {{- $root := index . 0 -}}
 {{ include "penstock.podLabels" . }}
-app.kubernetes.io/managed-by: {{ $root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | toJson }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service | toJson }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | toJson }}
 {{- end }}
 
-{{/* Labels of pods: a new version of the chart alone restarts none. (list $ component), and labels of their own as a third. */}}
+{{/* Labels of pods: no version is among them, as a new one would restart all, Redis too. (list $ component), and labels of their own as a third. */}}
 {{- define "penstock.podLabels" -}}
 {{- $root := index . 0 -}}
 {{ include "penstock.selector" . }}
 app.kubernetes.io/part-of: penstock
-app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 {{- $own := dict }}
 {{- if gt (len .) 2 }}{{ $own = index . 2 }}{{ end }}
 {{- with merge (dict) $own $root.Values.commonLabels }}
@@ -45,9 +51,9 @@ app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 {{/* The head of every object: (dict "root" $ "name" .. "component" .. "labels" .. "annotations" .. "clusterwide" bool "namespace" ..). */}}
 {{- define "penstock.metadata" -}}
 metadata:
-  name: {{ .name }}
+  name: {{ .name | toJson }}
   {{- if not .clusterwide }}
-  namespace: {{ .namespace | default .root.Release.Namespace }}
+  namespace: {{ .namespace | default .root.Release.Namespace | toJson }}
   {{- end }}
   labels:
     {{- include "penstock.labels" (list .root .component (.labels | default dict)) | nindent 4 }}
@@ -70,7 +76,7 @@ metadata:
 {{- with .Values.global.imagePullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | toJson }}
   {{- end }}
 {{- end }}
 {{- end }}
@@ -105,7 +111,7 @@ affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | toJson }}
 {{- end }}
 {{- end }}
 
@@ -121,15 +127,10 @@ priorityClassName: {{ . }}
 {{- end -}}
 {{- end }}
 
-{{/* Namespaces that the operator watches, beside `*`: words. */}}
-{{- define "penstock.watched" -}}
-{{- .Values.operator.watch.namespaces | default (list .Release.Namespace) | uniq | join " " }}
-{{- end }}
-
 {{- define "penstock.operatorAccount" -}}
 {{- if .Values.operator.serviceAccount.create -}}
 {{- .Values.operator.serviceAccount.name | default (printf "%s-operator" (include "penstock.fullname" .)) }}
 {{- else -}}
-{{- .Values.operator.serviceAccount.name | default "default" }}
+{{- .Values.operator.serviceAccount.name }}
 {{- end }}
 {{- end }}

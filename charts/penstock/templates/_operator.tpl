@@ -1,20 +1,26 @@
 {{/* What the operator and the hook before an uninstall have in common. */}}
 
-{{/* Names of what belongs to no namespace: two releases of one name may be in two of them. (list $ suffix) */}}
+{{/* Names of what belongs to no namespace: two releases of one name may be in two of them, and namespaces have no dots.
+(list $ suffix) */}}
 {{- define "penstock.clustername" -}}
 {{- $root := index . 0 -}}
-{{- printf "%s-%s-%s" $root.Release.Namespace (include "penstock.fullname" $root) (index . 1) }}
+{{- printf "%s.%s-%s" $root.Release.Namespace (include "penstock.fullname" $root) (index . 1) }}
 {{- end }}
 
+{{/* Namespaces that are seen to, words, or `*`: (list $ "operator") or (list $ "uninstall"), which also sees to former ones. */}}
 {{- define "penstock.operator.namespaces" -}}
-{{- if .Values.operator.watch.allNamespaces }}*{{ else }}{{ include "penstock.watched" . | replace " " "," }}{{ end }}
+{{- $root := index . 0 -}}{{- $own := $root.Values.operator -}}
+{{- $former := ternary $own.uninstallHook.namespaces list (eq (index . 1) "uninstall") -}}
+{{- if $own.watch.allNamespaces }}*{{ else -}}
+{{- concat ($own.watch.namespaces | default (list $root.Release.Namespace)) $former | uniq | join " " }}
+{{- end -}}
 {{- end }}
 
-{{/* Rules in every watched namespace, and their binding: (dict "root" $ "name" .. "account" .. "rules" yaml "hook" bool). */}}
+{{/* Rules in each of these namespaces, and their binding: (dict "root" $ "name" .. "account" .. "rules" yaml "annotations" ..). */}}
 {{- define "penstock.operator.grant" -}}
 {{- $ := . -}}
 {{- $everywhere := .root.Values.operator.watch.allNamespaces -}}
-{{- range $namespace := ternary (list "") (splitList " " (include "penstock.watched" .root)) $everywhere }}
+{{- range $namespace := ternary (list "") (splitList " " (include "penstock.operator.namespaces" (list .root .name))) $everywhere }}
 {{- $name := ternary (include "penstock.clustername" (list $.root $.name)) (printf "%s-%s" (include "penstock.fullname" $.root) $.name) $everywhere }}
 {{- if and $namespace (ne $namespace $.root.Release.Namespace) }}{{ $name = include "penstock.clustername" (list $.root $.name) }}{{ end }}
 {{- $head := dict "root" $.root "name" $name "component" "operator" "clusterwide" $everywhere "namespace" $namespace "annotations" $.annotations }}
@@ -35,15 +41,17 @@ rules:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $kind }}Binding
 {{ include "penstock.metadata" .head }}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: {{ $kind }}, name: {{ .head.name }}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: {{ $kind | toJson }}, name: {{ .head.name | toJson }}}
 subjects:
-  - {kind: ServiceAccount, name: {{ .account }}, namespace: {{ .head.root.Release.Namespace }}}
+  - {kind: ServiceAccount, name: {{ .account | toJson }}, namespace: {{ .head.root.Release.Namespace | toJson }}}
 {{- end }}
 
+{{/* (list $ "operator") or (list $ "uninstall") */}}
 {{- define "penstock.operator.env" -}}
+{{- $root := index . 0 -}}
 - name: POD_NAMESPACE
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-- {name: PENSTOCK_OPERATOR_NAMESPACES, value: {{ include "penstock.operator.namespaces" . | quote }}}
-- {name: PENSTOCK_OPERATOR_LOG_LEVEL, value: {{ .Values.log.level }}}
-- {name: PENSTOCK_OPERATOR_LOG_FORMAT, value: {{ .Values.log.format }}}
+- {name: PENSTOCK_OPERATOR_NAMESPACES, value: {{ include "penstock.operator.namespaces" . | replace " " "," | quote }}}
+- {name: PENSTOCK_OPERATOR_LOG_LEVEL, value: {{ $root.Values.log.level | toJson }}}
+- {name: PENSTOCK_OPERATOR_LOG_FORMAT, value: {{ $root.Values.log.format | toJson }}}
 {{- end }}

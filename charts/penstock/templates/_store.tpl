@@ -1,5 +1,11 @@
 {{/* How processes reach the store: a store of our own, whose passwords the chart keeps, or one outside, by URL. */}}
 
+{{/* What the release's store is called, in the cluster: labels have 63 characters at most, so longer names become a hash. */}}
+{{- define "penstock.store" -}}
+{{- $name := printf "%s.%s" .Release.Namespace (include "penstock.fullname" .) -}}
+{{- ternary $name (sha256sum $name | trunc 63) (le (len $name) 63) -}}
+{{- end }}
+
 {{- define "penstock.redisSecret" -}}
 {{- .Values.redis.auth.existingSecret | default (printf "%s-redis" (include "penstock.fullname" .)) }}
 {{- end }}
@@ -28,7 +34,7 @@
 - name: STORE_PASSWORD
   valueFrom:
     secretKeyRef:
-      name: {{ include "penstock.redisSecret" $root }}
+      name: {{ include "penstock.redisSecret" $root | toJson }}
       key: {{ $who }}-password
 - name: REDIS_URL
   value: redis://{{ $who }}:$(STORE_PASSWORD)@{{ include "penstock.fullname" $root }}-redis:{{ $root.Values.redis.service.port }}/0
@@ -36,8 +42,8 @@
 - name: REDIS_URL
   valueFrom:
     secretKeyRef:
-      name: {{ include "penstock.storeSecret" $root }}
-      key: {{ ternary $root.Values.externalRedis.adminUrlKey $root.Values.externalRedis.urlKey (eq $who "admin") }}
+      name: {{ include "penstock.storeSecret" $root | toJson }}
+      key: {{ ternary $root.Values.externalRedis.adminUrlKey $root.Values.externalRedis.urlKey (eq $who "admin") | toJson }}
 {{- end }}
 {{- end }}
 
@@ -69,9 +75,20 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{- if and (not .Values.redis.enabled) .Values.externalRedis.tls.existingSecret }}
 - name: store-tls
   secret:
-    secretName: {{ .Values.externalRedis.tls.existingSecret }}
+    secretName: {{ .Values.externalRedis.tls.existingSecret | toJson }}
     defaultMode: 0440
 {{- end }}
+{{- end }}
+
+{{/* TCP ports of a store outside: those that are said, and those of the URLs that are said here. JSON. */}}
+{{- define "penstock.storePorts" -}}
+{{- $ports := list -}}
+{{- range .Values.networkPolicy.storePorts }}{{ $ports = append $ports (int .) }}{{ end -}}
+{{- range $url := list .Values.externalRedis.url .Values.externalRedis.adminUrl -}}
+{{- $hosts := regexReplaceAll "^[a-z+]*://([^/?]*@)?([^/?]*).*$" $url "${2}" -}}
+{{- range regexFindAll ":[0-9]+(,|$)" $hosts -1 }}{{ $ports = append $ports (. | trimPrefix ":" | trimSuffix "," | int) }}{{ end -}}
+{{- end -}}
+{{- $ports | uniq | toJson -}}
 {{- end }}
 
 {{/* Rules of NetworkPolicies by which a pod reaches the store and name servers. */}}
@@ -85,15 +102,16 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
   {{- end }}
 {{- if .Values.redis.enabled }}
 - ports:
-    - port: {{ .Values.redis.service.port }}
+    # of the pod, as policies see it, whatever port its Service has
+    - port: 6379
   to:
     - podSelector:
         matchLabels:
           {{- include "penstock.selector" (list . "redis") | nindent 10 }}
 {{- else }}
 - ports:
-    {{- range .Values.networkPolicy.storePorts }}
-    - port: {{ . }}
+    {{- range include "penstock.storePorts" . | fromJsonArray }}
+    - port: {{ . | toJson }}
     {{- end }}
   {{- with .Values.networkPolicy.storeTo }}
   to:

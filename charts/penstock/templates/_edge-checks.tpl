@@ -1,0 +1,132 @@
+{{/* Contradictions of an edge that the schema cannot see. All of them: the context of _edge-settings.tpl. */}}
+
+{{- define "penstock.edge.check" -}}
+{{- $where := printf "edges.%s" .name -}}
+{{- if has .name (list "operator" "redis" "console" "analytics" "analytics-executor" "test" "uninstall" "store" "roles" "monitoring" "crds") -}}
+{{- fail (printf "%s: another part of the chart has that name" $where) -}}
+{{- end -}}
+{{- if hasKey .edge.ports "health" -}}
+{{- fail (printf "%s.ports.health: the port of that name is the chart's own: see healthPort" $where) -}}
+{{- end -}}
+{{- $needed := include "penstock.edge.graceNeeded" . | int -}}
+{{- if and (ne .edge.terminationGracePeriodSeconds nil) (lt (int .edge.terminationGracePeriodSeconds) $needed) -}}
+{{- fail (printf "%s.terminationGracePeriodSeconds: %v is less than the %d seconds that drain takes: leave it out, or make drain shorter" $where .edge.terminationGracePeriodSeconds $needed) -}}
+{{- end -}}
+{{- $pods := ternary .edge.replicas .edge.autoscaling.minReplicas (eq .edge.autoscaling.type "none") | int -}}
+{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (not (kindIs "string" .edge.pdb.minAvailable)) (gt $pods 0) (ge (int .edge.pdb.minAvailable) $pods) -}}
+{{- fail (printf "%s.pdb.minAvailable: of %d pods none could ever be evicted: make it less" $where $pods) -}}
+{{- end -}}
+{{- if and (eq .edge.workload "StatefulSet") (gt (len .fullname) 52) -}}
+{{- fail (printf "%s: %s has more than 52 characters, too many for a StatefulSet's pods: make fullnameOverride or the edge's name shorter" $where .fullname) -}}
+{{- end -}}
+{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (ne .edge.pdb.maxUnavailable nil) -}}
+{{- fail (printf "%s.pdb: minAvailable and maxUnavailable are both said: set one of them to null" $where) -}}
+{{- end -}}
+{{- with .edge.autoscaling -}}
+{{- if and (ne .type "none") (gt (int .minReplicas) (int .maxReplicas)) -}}
+{{- fail (printf "%s.autoscaling: minReplicas %d is more than maxReplicas %d" $where (int .minReplicas) (int .maxReplicas)) -}}
+{{- end -}}
+{{- if and (eq .type "hpa") (lt (int .minReplicas) 1) -}}
+{{- fail (printf "%s.autoscaling.minReplicas: a HorizontalPodAutoscaler leaves 1 at least; keda can have 0" $where) -}}
+{{- end -}}
+{{- if and (eq .type "keda") (not .keda.serverAddress) (not .keda.triggers) -}}
+{{- fail (printf "%s.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own" $where) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .edge.tls.clientCA (not .edge.tls.secretName) -}}
+{{- fail (printf "%s.tls: clientCA needs secretName, a Secret with ca.crt" $where) -}}
+{{- end -}}
+{{- if and .edge.helmTest (not (hasKey .edge.ports .edge.helmTest)) -}}
+{{- fail (printf "%s.helmTest: there is no port %q" $where .edge.helmTest) -}}
+{{- end -}}
+{{- with .root.Values -}}
+{{- if and $.edge.hostNetwork .redis.enabled .networkPolicy.enabled (not .networkPolicy.redisFrom) -}}
+{{- fail (printf "%s.hostNetwork: the chart's own Redis lets in only pods, and such a one comes by its node's address: say networkPolicy.redisFrom, with ipBlock of the nodes" $where) -}}
+{{- end -}}
+{{- end -}}
+{{- include "penstock.edge.checkPorts" . -}}
+{{- include "penstock.edge.checkPlaces" . -}}
+{{- include "penstock.edge.checkTls" . -}}
+{{- end }}
+
+{{/* What stands in `ports` is what the process opens, or it is only decoration. */}}
+{{- define "penstock.edge.checkPorts" -}}
+{{- $ports := .edge.ports -}}{{- $where := printf "edges.%s.ports" .name -}}
+{{- range get (.root.Files.Get "files/ports.yaml" | fromYaml) .name | default list -}}
+{{- if not (hasKey $ports .) -}}
+{{- fail (printf "%s.%s: taken out, it would be open all the same: say enabled: false" $where .) -}}
+{{- end -}}
+{{- end -}}
+{{- $settings := .edge.settings -}}
+{{- range $port, $its := $ports -}}
+{{- range $path := list ($its.setting | default "") (printf "listeners.%s.port" ($its.listener | default "")) -}}
+{{- $said := include "penstock.at" (list $settings $path) -}}
+{{- if and (ne $said "null") (ne $said (toJson $its.port)) -}}
+{{- fail (printf "edges.%s.settings.%s: %s.%s says %s: say it there alone" $.name $path $where $port (toJson $its.port)) -}}
+{{- end -}}
+{{- end -}}
+{{- with $its.beside -}}
+{{- if not (hasKey $ports .) -}}{{- fail (printf "%s.%s.beside: there is no port %q" $where $port .) -}}{{- end -}}
+{{- if and (eq (toString $its.enabled) "false") (ne (toString (get $ports .).enabled) "false") -}}
+{{- fail (printf "%s.%s: it is open as long as %s is: close that one" $where $port .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not .edge.peersService -}}
+{{- range $variable, $value := .edge.env -}}
+{{- if contains "$(PEERS_SERVICE)" (toString $value) -}}
+{{- fail (printf "edges.%s.peersService: env.%s needs it: say that variable otherwise" $.name $variable) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Each port has its own number, in the pod and in the Service, and its own listener. */}}
+{{- define "penstock.edge.checkPlaces" -}}
+{{- $where := printf "edges.%s.ports" .name -}}
+{{- $taken := dict (printf "TCP %d" (int .edge.healthPort)) "healthPort" -}}
+{{- if eq .edge.service.type "ClusterIP" }}{{ $_ := set $taken (printf "TCP %d of the Service" (int .edge.healthPort)) "healthPort" }}{{ end -}}
+{{- range $port, $its := .edge.ports -}}
+{{- if and $its.nodePort (eq $.edge.service.type "ClusterIP") -}}
+{{- fail (printf "%s.%s.nodePort: a Service of type ClusterIP has none: set edges.%s.service.type" $where $port $.name) -}}
+{{- end -}}
+{{- if ne (toString $its.enabled) "false" -}}
+{{- $protocol := $its.protocol | default "TCP" -}}
+{{- $places := list (printf "%s %d" $protocol (int $its.port)) -}}
+{{- if ne (toString $its.expose) "false" }}{{ $places = append $places (printf "%s %d of the Service" $protocol (int ($its.servicePort | default $its.port))) }}{{ end -}}
+{{- with $its.listener }}{{ $places = append $places (printf "listener %s" .) }}{{ end -}}
+{{- range $places -}}
+{{- if hasKey $taken . -}}
+{{- fail (printf "%s.%s: %s is that of %s, too: give each its own" $where $port . (get $taken .)) -}}
+{{- end -}}
+{{- $_ := set $taken . $port -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* A certificate for a listener that is not open would leave clients without TLS. */}}
+{{- define "penstock.edge.checkTls" -}}
+{{- $where := printf "edges.%s.tls" .name -}}
+{{- if and .edge.tls.listeners (not .edge.tls.secretName) -}}
+{{- fail (printf "%s: listeners needs secretName, a Secret with tls.crt and tls.key" $where) -}}
+{{- end -}}
+{{- $settings := include "penstock.edge.settings" . | fromJson -}}
+{{- $open := list -}}{{- $secured := list -}}
+{{- range $listener, $its := $settings.listeners -}}
+{{- if kindIs "map" $its -}}
+{{- $open = append $open $listener -}}
+{{- if $its.tls }}{{ $secured = append $secured $listener }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- range .edge.ports -}}
+{{- if and .dial (has .listener $secured) (eq (include "penstock.at" (list $settings .dial)) "null") -}}
+{{- fail (printf "%s: pods would dial the listener %q in plain: name others in listeners, or say settings.%s" $where .listener .dial) -}}
+{{- end -}}
+{{- end -}}
+{{- range .edge.tls.listeners -}}
+{{- if not (has . $open) -}}
+{{- fail (printf "%s.listeners: there is no listener %q, there are: %s" $where . (join ", " $open)) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,47 @@
+"""Who may come to what, and where what may go: docs/chart.md, "What edges need of the network"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.chart.chart import NAME, Rendered, nested, render
+from tests.chart.switches import NODES
+
+
+def _egress(rendered: Rendered, edge: str = "tmq") -> Any:
+    return rendered[f"NetworkPolicy/{NAME}-{edge}"]["spec"]["egress"]
+
+
+def test_the_way_to_the_store_is_the_port_of_its_pod() -> None:
+    """A policy sees where a packet goes after the Service has led it there."""
+    rendered = render(nested("redis.service.port", 6380))
+    (listening,) = rendered.container(f"StatefulSet/{NAME}-redis")["ports"]
+    (rule,) = [rule for rule in _egress(rendered) if "redis" in str(rule)]
+    assert rule["ports"] == [{"port": listening["containerPort"]}]
+
+
+@pytest.mark.parametrize(
+    ("url", "admin_url", "ports"),
+    [
+        ("redis://edge:s@store.example:7000/0", "", {7000}),
+        ("redis://store.example:7000", "rediss://admin:1:2@store.example:7001/0?a=b:9", {7000, 7001}),
+        ("redis+cluster://edge:s@c-0:7100,c-1:7101", "", {7100, 7101}),
+        ("redis://edge:s@[fd00::6]:7000/0", "", {7000}),
+        ("redis://edge:s@store.example/0", "", set()),
+    ],
+)
+def test_the_way_to_a_store_outside_has_the_ports_of_its_urls(
+    url: str, admin_url: str, ports: set[int]
+) -> None:
+    outside = {"redis": {"enabled": False}, "externalRedis": {"url": url, "adminUrl": admin_url}}
+    _, rule = [rule for rule in _egress(render(outside)) if "to" not in rule][:2]
+    assert {port["port"] for port in rule["ports"]} == {6379, 26379} | ports
+
+
+def test_redis_lets_in_whom_it_is_told() -> None:
+    (rule,) = render(NODES)[f"NetworkPolicy/{NAME}-redis"]["spec"]["ingress"]
+    own, *others = rule["from"]
+    assert "podSelector" in own
+    assert others == NODES["networkPolicy"]["redisFrom"]

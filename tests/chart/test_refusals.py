@@ -1,0 +1,225 @@
+"""What cannot be is refused in words that say what to do: by values.schema.json, _checks.tpl or _edge-checks.tpl."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chart.chart import Refused, Values, nested, render, together
+from tests.chart.switches import EXTERNAL
+
+EDGES = ("tmq", "pubsub", "rqp", "ring")
+REFUSALS: dict[str, tuple[Values, str]] = {
+    "a name that there is not": (nested("edges.tmq.replicaz", 3), "'replicaz' not allowed"),
+    "one at the top": (nested("edgez", {}), "'edgez' not allowed"),
+    "one in a nested map": (nested("redis.persistence.siz", "1Gi"), "'siz' not allowed"),
+    "another kind of value": (nested("edges.tmq.replicas", "three"), "/edges/tmq/replicas"),
+    "less than nothing": (nested("edges.tmq.replicas", -1), "minimum: got -1, want 0"),
+    "hpa and keda": (
+        nested("edges.tmq.autoscaling.type", "hpa,keda"),
+        "value must be one of 'none', 'hpa', 'keda'",
+    ),
+    "keda without Prometheus": (
+        nested("edges.tmq.autoscaling.type", "keda"),
+        "edges.tmq.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own",
+    ),
+    "more at least than at most": (
+        nested("edges.tmq.autoscaling", {"type": "hpa", "minReplicas": 5, "maxReplicas": 3}),
+        "edges.tmq.autoscaling: minReplicas 5 is more than maxReplicas 3",
+    ),
+    "a pod that is killed before it has drained": (
+        nested("edges.tmq.terminationGracePeriodSeconds", 20),
+        "edges.tmq.terminationGracePeriodSeconds: 20 is less than the 37 seconds that drain takes",
+    ),
+    "a drain that takes longer than the pod has": (
+        together(
+            nested("edges.tmq.terminationGracePeriodSeconds", 60),
+            nested("edges.tmq.drain.timeoutSeconds", 90),
+        ),
+        "60 is less than the 97 seconds",
+    ),
+    "two bounds of disruption": (
+        nested("edges.tmq.pdb.minAvailable", 1),
+        "edges.tmq.pdb: minAvailable and maxUnavailable are both said: set one of them to null",
+    ),
+    "certificates of clients without a Secret": (
+        nested("edges.tmq.tls.clientCA", True),
+        "edges.tmq.tls: clientCA needs secretName, a Secret with ca.crt",
+    ),
+    "certificates for a listener that there is not": (
+        nested("edges.tmq.tls", {"secretName": "c", "listeners": ["documnet"]}),
+        'edges.tmq.tls.listeners: there is no listener "documnet", there are: document, reference',
+    ),
+    "certificates for a listener that is closed": (
+        together(
+            nested("edges.tmq.tls", {"secretName": "c", "listeners": ["reference"]}),
+            nested("edges.tmq.ports.tmq-reference.enabled", False),
+        ),
+        'edges.tmq.tls.listeners: there is no listener "reference", there are: document',
+    ),
+    "certificates without a Secret": (
+        nested("edges.tmq.tls.listeners", ["document"]),
+        "edges.tmq.tls: listeners needs secretName, a Secret with tls.crt and tls.key",
+    ),
+    "a test through a port that there is not": (
+        nested("edges.tmq.helmTest", "telex"),
+        'edges.tmq.helmTest: there is no port "telex"',
+    ),
+    "a port that there cannot be": (
+        nested("edges.tmq.ports.tmq-document.port", 70000),
+        "maximum: got 70,000",
+    ),
+    "a port whose name is too long": (
+        nested("edges.tmq.ports.a-name-of-seventeen", {"port": 1}),
+        "at '/edges/tmq/ports': additional properties 'a-name-of-seventeen' not allowed",
+    ),
+    "an edge by the name of another part": (
+        nested("edges.operator", {}),
+        "edges.operator: another part of the chart has that name",
+    ),
+    "an edge whose name is none": (nested("edges.Telex", {}), "at '/edges': additional properties 'Telex'"),
+    "a port by the name of the chart's own": (
+        nested("edges.tmq.ports.health", {"port": 1}),
+        "edges.tmq.ports.health: the port of that name is the chart's own: see healthPort",
+    ),
+    "a workload of another kind": (
+        nested("edges.tmq.workload", "DaemonSet"),
+        "value must be one of 'Deployment', 'StatefulSet'",
+    ),
+    "no store": (
+        nested("redis.enabled", False),
+        "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret",
+    ),
+    "no store, and no edge either": (
+        {"redis": {"enabled": False}, "edges": {name: {"enabled": False} for name in EDGES}},
+        "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret",
+    ),
+    "two stores": (
+        nested("externalRedis.url", "redis://store.example/0"),
+        "externalRedis.url: the chart's own Redis would be used: set redis.enabled=false, or leave it out",
+    ),
+    "two stores, one by a Secret": (
+        nested("externalRedis.existingSecret", "store"),
+        "externalRedis.existingSecret: the chart's own Redis would be used",
+    ),
+    "an edge on nodes' network that its store would not let in": (
+        nested("edges.rqp.hostNetwork", True),
+        "edges.rqp.hostNetwork: the chart's own Redis lets in only pods, and such a one comes by its node's address: "
+        "say networkPolicy.redisFrom",
+    ),
+    "a port that would be open all the same": (
+        nested("edges.tmq.ports.tmq-reference", None),
+        "edges.tmq.ports.tmq-reference: taken out, it would be open all the same: say enabled: false",
+    ),
+    "a listener elsewhere than its port": (
+        nested("edges.tmq.settings.listeners.document.port", 7000),
+        "edges.tmq.settings.listeners.document.port: edges.tmq.ports.tmq-document says 6161: say it there alone",
+    ),
+    "cast elsewhere than its port": (
+        nested("edges.rqp.settings.cast.request_port", 7000),
+        "edges.rqp.settings.cast.request_port: edges.rqp.ports.rqp-cast says 11312",
+    ),
+    "a node without beacons": (
+        nested("edges.ring.ports.ring-beacon.enabled", False),
+        "edges.ring.ports.ring-beacon: it is open as long as ring is: close that one",
+    ),
+    "a node that would be called by a Service that there is not": (
+        nested("edges.ring.peersService", False),
+        "edges.ring.peersService: env.PENSTOCK_EDGES__RING__NODE__ADVERTISE needs it",
+    ),
+    "nodes that dial in plain what speaks TLS": (
+        nested("edges.ring.tls.secretName", "c"),
+        'edges.ring.tls: pods would dial the listener "ring" in plain: name others in listeners, '
+        "or say settings.node.dial.tls",
+    ),
+    "a port whose name is a number": (
+        nested("edges.tmq.ports.11", {"port": 11}),
+        "'11' does not match pattern '[a-z]'",
+    ),
+    "a port whose name has two dashes": (nested("edges.tmq.ports.a--b", {"port": 11}), "'not' failed"),
+    "an account that everybody has": (
+        nested("operator.serviceAccount.create", False),
+        "operator.serviceAccount: without create it needs name",
+    ),
+    "no pods by a HorizontalPodAutoscaler": (
+        nested("edges.rqp.autoscaling", {"type": "hpa", "minReplicas": 0}),
+        "edges.rqp.autoscaling.minReplicas: a HorizontalPodAutoscaler leaves 1 at least; keda can have 0",
+    ),
+    "two ports of one number": (
+        nested("edges.tmq.ports.tmq-document.port", 6162),
+        "edges.tmq.ports.tmq-reference: TCP 6162 is that of tmq-document, too: give each its own",
+    ),
+    "a port that is the health port": (
+        nested("edges.rqp.ports.rqp-mca.port", 9161),
+        "edges.rqp.ports.rqp-mca: TCP 9161 is that of healthPort, too",
+    ),
+    "two ports of one number of the Service": (
+        nested("edges.tmq.ports.tmq-document.servicePort", 6162),
+        "edges.tmq.ports.tmq-reference: TCP 6162 of the Service is that of tmq-document, too",
+    ),
+    "two ports of one listener": (
+        nested("edges.tmq.ports.again", {"port": 6170, "listener": "document"}),
+        "edges.tmq.ports.tmq-document: listener document is that of again, too",
+    ),
+    "a port of nodes that no node has": (
+        nested("edges.rqp.ports.rqp-mca.nodePort", 30001),
+        "edges.rqp.ports.rqp-mca.nodePort: a Service of type ClusterIP has none: set edges.rqp.service.type",
+    ),
+    "a budget that lets nobody go": (
+        nested("edges.tmq.pdb", {"maxUnavailable": None, "minAvailable": 2}),
+        "edges.tmq.pdb.minAvailable: of 2 pods none could ever be evicted: make it less",
+    ),
+    "a StatefulSet whose name is too long": (
+        together(
+            {"fullnameOverride": "a" * 40},
+            nested("edges.a-long-name", {"workload": "StatefulSet", "ports": {"a": {"port": 1}}}),
+            nested("edges.an-even-longer", {"workload": "StatefulSet", "ports": {"a": {"port": 1}}}),
+        ),
+        "edges.an-even-longer: " + "a" * 40 + "-an-even-longer has more than 52 characters",
+    ),
+    "a store that acknowledges before it has": (
+        nested("redis.config", {"AppendFsync": "no"}),
+        "redis.config.AppendFsync: otherwise than the chart has it, the store would lose what it acknowledged",
+    ),
+    "a store that throws messages away": (
+        nested("redis.config", {"maxmemory-policy": "allkeys-lru"}),
+        "redis.config.maxmemory-policy: otherwise than the chart has it",
+    ),
+    "memory of the store by the way": (nested("redis.config", {"maxmemory": "1gb"}), "say redis.maxmemory"),
+    "more memory than the pod has": (
+        nested("redis.maxmemory", "4gb"),
+        "redis.maxmemory: 4gb is not less than redis.resources.limits.memory, 1Gi",
+    ),
+    "more memory than a number says": (
+        nested("redis", {"maxmemory": "600m", "resources": {"limits": {"memory": 500000000}}}),
+        "redis.maxmemory: 600m is not less than redis.resources.limits.memory, 500000000",
+    ),
+    "a volume of no size": (nested("redis.persistence.size", "lots"), "/redis/persistence/size"),
+    "a URL of something else": (
+        together(EXTERNAL, nested("externalRedis.url", "http://a")),
+        "/externalRedis/url",
+    ),
+    "a password that no URL can have": (nested("redis.auth.edgePassword", "a b"), "/redis/auth/edgePassword"),
+    "users of Redis by the way": (
+        nested("redis.config", {"requirepass": "x"}),
+        "redis.config.requirepass: the chart says that itself",
+    ),
+    "memory that Redis does not understand": (nested("redis.maxmemory", "1Gi"), "/redis/maxmemory"),
+    "every pod counted twice": (
+        nested("monitoring", {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}),
+        "monitoring: podMonitor and serviceMonitor are both on: everything would be counted twice",
+    ),
+    "a level of logs that there is not": (nested("log.level", "LOUD"), "value must be one of 'DEBUG'"),
+    "a hook that helm does not wait for": (
+        nested("operator.uninstallHook.timeoutSeconds", 600),
+        "maximum: got 600, want 240",
+    ),
+    "a sweep without a pause": (nested("operator.sweepSeconds", 0), "minimum: got 0, want 1"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_what_cannot_be_is_refused(what: str) -> None:
+    values, words = REFUSALS[what]
+    with pytest.raises(Refused) as refused:
+        render(values)
+    assert words in " ".join(str(refused.value).split())

@@ -1,0 +1,113 @@
+"""Texts stay texts and numbers stay numbers on their way from values to objects, whatever they look like."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.chart.chart import CHART, NAME, Rendered, nested, pod_of, render, together
+from tests.chart.switches import EXTERNAL, TMQ
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+LARGE = 12345678
+OCTAL = "010"  # 8, if nobody says that it is a text
+EVERYTHING = {
+    "console": {"enabled": True, "ingress": {"enabled": True}},
+    "analytics": {"enabled": True, "executors": {"enabled": True}},
+    "edges": {
+        "tmq": {"autoscaling": {"type": "hpa"}, "peersService": True},
+        "rqp": {"autoscaling": {"type": "keda"}},
+        "ring": {"tls": {"secretName": "c", "listeners": ["clients"]}},
+    },
+    "edgeDefaults": {"autoscaling": {"keda": {"triggers": [{"type": "cron"}]}}},
+    "monitoring": {"dashboards": {"enabled": True}, "prometheusRule": {"enabled": True}},
+}
+
+
+def _paths(kind: str, schema: Any = SCHEMA, path: str = "") -> Iterator[str]:
+    """Of the values that may be any of a kind."""
+    if name := schema.get("$ref"):
+        schema = SCHEMA["definitions"][name.rpartition("/")[2]]
+    kinds = schema.get("type", ())
+    if (
+        kind in ([kinds] if isinstance(kinds, str) else kinds)
+        and not {"enum", "pattern", "maximum"} & schema.keys()
+    ):
+        yield path
+    for name, inner in schema.get("properties", {}).items():
+        yield from _paths(kind, inner, f"{path}.{name}" if path else name)
+
+
+def _said(kind: str, value: Any, *without: str) -> Any:
+    found = [path for path in _paths(kind) if not any(word in path for word in without)]
+    assert len(found) > 15
+    return together(*(nested(path, value) for path in found))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
+    else:
+        yield value
+
+
+def _all(rendered: Rendered) -> list[Any]:
+    return list(_leaves(list(rendered.objects.values())))
+
+
+def test_whole_numbers_stay_whole() -> None:
+    maps = {
+        "edges": {"tmq": {"env": {"LARGE": LARGE}, "settings": {"max_message_bytes": LARGE}}},
+        "console": {"env": {"LARGE": LARGE}},
+        "redis": {"config": {"lua-time-limit": LARGE}},
+        "analytics": {"sparkConf": {"large": LARGE}},
+    }
+    found = _all(render(EVERYTHING, _said("integer", LARGE, "drain."), maps))
+    assert [leaf for leaf in found if isinstance(leaf, float) or "e+0" in str(leaf)] == []
+    assert found.count(LARGE) > 15
+    assert found.count(str(LARGE)) == 2
+    assert f"--conf=large={LARGE}" in found
+
+
+@pytest.mark.parametrize("store", [{}, EXTERNAL], ids=["own", "outside"])
+def test_texts_that_look_like_numbers_stay_texts(store: Any) -> None:
+    left_out = ("helmTest", "externalRedis.existingSecret" if not store else "redis.auth")
+    found = _all(render(EVERYTHING, store, _said("string", OCTAL, *left_out)))
+    assert [leaf for leaf in found if leaf == 8] == []
+    assert found.count(OCTAL) > 40
+
+
+def test_releases_and_namespaces_may_be_numbers() -> None:
+    for release, namespace in (("123", "456"), ("true", "null"), ("1e3", "0x1f")):
+        rendered = render(EVERYTHING, release=release, namespace=namespace)
+        for each in rendered.objects.values():
+            pod = pod_of(each) or {}
+            said = [each["metadata"], pod.get("metadata"), each.get("subjects"), each.get("roleRef")]
+            assert {type(leaf) for leaf in _leaves(said) if leaf is not None} == {str}, each["metadata"]
+
+
+def test_texts_with_signs_of_yaml_arrive_whole() -> None:
+    text = "a: b # c"
+    values = {
+        "analytics": {"enabled": True, "sparkConf": {"said": text}},
+        "edges": {"tmq": {"env": {"SAID": text}}},
+        "redis": {"persistence": {"storageClass": text}},
+    }
+    rendered = render(values)
+    assert f"--conf=said={text}" in rendered.container(f"CronJob/{NAME}-analytics")["args"]
+    assert rendered.env(TMQ)["SAID"] == text
+    assert _claim(rendered)["storageClassName"] == text
+
+
+def test_a_volume_without_a_class() -> None:
+    assert _claim(render(nested("redis.persistence.storageClass", "-")))["storageClassName"] == ""
+    assert "storageClassName" not in _claim(render())
+
+
+def _claim(rendered: Rendered) -> Any:
+    (claim,) = rendered[f"StatefulSet/{NAME}-redis"]["spec"]["volumeClaimTemplates"]
+    return claim["spec"]
