@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -57,7 +57,8 @@ def build_that_goes_on(folder: Path, base: str, name: str) -> Iterator[subproces
             eventually(lambda: working() - before)
             yield process
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended, and all that it started
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def working() -> set[str]:
