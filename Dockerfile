@@ -5,6 +5,7 @@ ARG BASE=docker.io/library/python:3.11.14-slim-bookworm
 
 # A pip of its own puts packages into environments that have none.
 FROM ${BASE} AS pip
+LABEL org.opencontainers.image.vendor="Penstock"
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 RUN python3 -m venv /pip && python3 -m venv --without-pip /opt/penstock
 COPY requirements/build.txt /requirements/
@@ -34,18 +35,23 @@ RUN install.sh /wheels/*.whl
 
 # What all images are: one user without rights, and no place to write to but /tmp.
 FROM ${BASE} AS runtime
+LABEL org.opencontainers.image.vendor="Penstock"
 RUN groupadd --gid 10001 penstock \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin penstock \
  && rm -f /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow-
+# many a base has a pip of its own
+RUN find $(python3 -c 'import os, sys; print(*filter(os.path.isdir, [*sys.path, "/usr/share/python-wheels"]))') \
+      /usr/local/bin /usr/bin -maxdepth 1 \( -name pip -o -name 'pip-*' -o -name 'pip[0-9]*' -o -name ensurepip \
+      -o -name setuptools -o -name 'setuptools-*' -o -name pkg_resources -o -name _distutils_hack \
+      -o -name distutils-precedence.pth -o -name wheel -o -name 'wheel-*' \) -exec rm -r {} +
 # nothing is imported from where a process happens to be, which may be the one place that can be written to
 ENV PATH=/opt/penstock/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp \
     PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1
 WORKDIR /
 USER 10001:10001
 STOPSIGNAL SIGTERM
-ARG VERSION=unknown
+ARG VERSION=0.1.0
 LABEL org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.vendor="Penstock" \
       org.opencontainers.image.licenses="Apache-2.0"
 
 FROM runtime AS operator

@@ -2,9 +2,10 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
+IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER))
 
 .PHONY: help up test unit lint faults bench lock clean crds chart-docs system
-.PHONY: kubernetes kubernetes-node kubernetes-lock images images-base e2e
+.PHONY: kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -51,6 +52,9 @@ kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs th
 	tools/system kubernetes
 	$(PYTHON) -m tools.kubernetes apiserver
 
+kubernetes-clients: $(READY)
+	$(PYTHON) -m tools.kubernetes clients
+
 kubernetes-node: kubernetes  ## what a node of a cluster needs beside that
 	tools/system node
 	$(PYTHON) -m tools.kubernetes node
@@ -58,16 +62,19 @@ kubernetes-node: kubernetes  ## what a node of a cluster needs beside that
 kubernetes-lock: $(READY)  ## write the Go modules of these programs anew, after tools/kubernetes/programs.py was changed
 	$(PYTHON) -m tools.kubernetes.lock
 
+node-possible:
+	tools/node-possible
+
 # a cluster of somebody's own needs neither images of this machine nor the programs of a node
-e2e: $(READY) $(if $(KUBECONFIG),kubernetes,system kubernetes-node)  ## build the images, run them, and all of it on a cluster of one node
+e2e: $(if $(KUBECONFIG),$(READY) kubernetes-clients,node-possible $(READY) system kubernetes-node)  ## build the images, run them, and all of it on a cluster of one node
 	tools/e2e $(PYTHON)
 
-images: $(READY) ## build the images, with docker or buildah; BASE= says on what, other than the Dockerfile
-	$(PYTHON) -m tools.images $(if $(BASE),--base $(BASE))
+images: $(READY) ## build the images, with docker or buildah; BASE= says on what, PUSH_TO= to which registry they go
+	$(PYTHON) -m tools.images $(if $(BASE),--base $(BASE)) $(IMAGES)
 
 images-base: $(READY)  ## build them on a base made of Debian's packages, where no base can be pulled
 	tools/system node
-	$(PYTHON) -m tools.images --own-base
+	$(PYTHON) -m tools.images --own-base $(IMAGES)
 
 $(READY): requirements/dev.txt pyproject.toml
 	tools/venv $(VENV)

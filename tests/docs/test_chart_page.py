@@ -14,6 +14,7 @@ import yaml
 from tests.chart.chart import render
 from tests.kubernetes.cluster import CHART, DEFINITIONS, Cluster
 from tests.kubernetes.namespaces import remove_namespace
+from tools.images.build import version
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "chart.md").read_text()
@@ -29,7 +30,7 @@ def sections() -> dict[str, str]:
 
 
 def commands(section: str) -> list[list[str]]:
-    lines = [line for _, block in FENCE.findall(section) for line in block.splitlines()]
+    lines = [line for _, block in FENCE.findall(section) for line in block.replace("\\\n", "").splitlines()]
     return [shlex.split(line.removeprefix("$ ")) for line in lines if line.startswith("$ ")]
 
 
@@ -65,6 +66,21 @@ def test_its_commands_were_run(queues: Cluster, names: tuple[str, ...], tmp_path
     assert len(told) >= 3
     for command in told:
         run(queues, command, authority)
+
+
+def test_the_commands_of_the_readme_were_run(queues: Cluster, tmp_path: Path) -> None:
+    """But for that which builds the images: tests/images/test_push.py."""
+    section = (ROOT / "README.md").read_text().partition("\n## On Kubernetes\n")[2].partition("\n## ")[0]
+    ((_, block),) = FENCE.findall(section)
+    first, *lines = block.replace("\\\n", "").splitlines()
+    assert first.startswith("make images ")
+    assert [line.split()[1] for line in lines] == ["install", "test", "upgrade", "uninstall"]
+    for line in lines:
+        run(queues, shlex.split(line), tmp_path)
+        if " upgrade " in line:
+            deployment = queues.get("deployment", "penstock-tmq", NAMESPACE)
+            image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+            assert image == f"registry.example/team/penstock-edge:{version()}"
 
 
 def test_its_upgrade_finds_values_that_the_chart_before_did_not_have(queues: Cluster, tmp_path: Path) -> None:

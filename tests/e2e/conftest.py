@@ -61,6 +61,12 @@ def node(images: Images) -> Iterator[Node]:
     assert host.processes(node.place.folder.name) == []
 
 
+@pytest.fixture
+def own_node(request: pytest.FixtureRequest) -> Node | None:
+    """For tests that can do without."""
+    return None if _somebodys_own() else request.getfixturevalue("node")
+
+
 @pytest.fixture(scope="session")
 def cluster(images: Images, request: pytest.FixtureRequest) -> Cluster:
     """As its administrator. Its commands may wait for pods."""

@@ -9,13 +9,22 @@ from functools import cache
 from pathlib import Path
 
 from tests.e2e.steps import step
+from tools.cache import cache_folder
 from tools.images import build as ours
 from tools.images.base import base
 from tools.images.build import ROOT, Image, build, image, tag_as, version
+from tools.images.storage import buildah
 from tools.kubernetes.programs import PAUSE_VERSION, find
 
 # those of another tree on this machine are others, and so are those of `make images`
-PREFIX = f"{ours.PREFIX}test-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]}/"
+TREE = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+
+
+def prefix(tree: str) -> str:
+    return f"{ours.PREFIX}test-{tree}/"
+
+
+PREFIX = prefix(TREE)
 FOLDERS = Path(__file__).parent / "images"
 TARGETS = ("edge", "operator")
 NEXT = "-next"  # after the version: the same once more, for what is upgraded
@@ -64,6 +73,7 @@ def base_image() -> str:
 def built() -> Images:
     """In the storage of buildah, on a base of our own or the one that BASE names. Raises NotBuilt."""
     images = Images(PREFIX, version(), REDIS)
+    forget_trees(cache_folder() / "trees")
     with step("a base for images"):
         on = base_image()
     for target in TARGETS:
@@ -73,6 +83,21 @@ def built() -> Images:
     with step("image of Redis"):
         build(Image(REDIS, FOLDERS / "redis", arguments={"BASE": on}), "buildah")
     return images
+
+
+def forget_trees(folder: Path) -> None:
+    """Images of trees that are gone: nobody would build them anew. The folder tells of each where it is.
+
+    Raises NotBuilt.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / TREE).write_text(str(ROOT), "utf-8")
+    for record in folder.iterdir():
+        if not Path(record.read_text("utf-8")).exists():
+            for name in buildah("images", "--format", "{{.Name}}:{{.Tag}}").split():
+                if name.startswith(prefix(record.name)):
+                    buildah("rmi", name)
+            record.unlink(missing_ok=True)
 
 
 def pause() -> str:

@@ -64,6 +64,11 @@ class Release:
                 lambda: not any(map(self._is_ours, self.cluster.items("pods", self.namespace))), GONE_S
             )
 
+    def remove(self) -> None:
+        """If it is there, whatever state it is in: with it go finalizers that would keep the namespace."""
+        words = ("uninstall", NAME, "--ignore-not-found", "--wait", "--timeout", TIMEOUT)
+        self.cluster.helm(*words, *self._here)
+
     @staticmethod
     def _is_ours(pod: Mapping[str, Any]) -> bool:
         """But for that of `helm test`, which is left for whoever wants to read its log."""

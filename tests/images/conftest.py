@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e import host
 from tests.e2e.images import Images, base_image, built
-from tests.images.container import remove_leftovers
+from tests.images.owner import remove_leftovers
 from tests.kubernetes.fixtures import api_server, cluster, defined, namespace, new_namespace
 from tests.servers import Server
 from tools.cache import NotBuilt

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from services.kit.parent import die_with_parent
+from tests.images.owner import PODMAN, owner
 from tests.servers import eventually
 
-LABEL = "dev.penstock.test"
 END_S = 60.0
 LONGEST_S = 300  # it ends by itself then, if the test that would end it was killed
-# crun cannot do with control groups of both versions at once, and root's limits are not everybody's
-PODMAN = ("podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs")
 CONFINED = (
     "--read-only",
     "--read-only-tmpfs=false",
@@ -49,7 +47,7 @@ class Container:
         self._log = folder / f"{self.name}.log"
         told = [f"--env={name}={value}" for name, value in (environment or {}).items()]
         told += [f"--volume={path}:{name}:ro" for name, path in (files or {}).items()]
-        named = [f"--name={self.name}", f"--label={LABEL}", f"--timeout={LONGEST_S}"]
+        named = [f"--name={self.name}", f"--label={owner().label}", f"--timeout={LONGEST_S}"]
         self._command = [*PODMAN, "run", *CONFINED, *named, *told, image, *args]
 
     def __enter__(self) -> Container:
@@ -94,25 +92,24 @@ class Container:
 
 def podman(*words: str) -> str:
     """What it prints. Raises AssertionError."""
-    done = subprocess.run([*PODMAN, *words], capture_output=True, text=True, timeout=END_S + 30)
+    done = subprocess.run(
+        [*PODMAN, *words],
+        capture_output=True,
+        text=True,
+        timeout=END_S + 30,
+        preexec_fn=partial(die_with_parent, os.getpid()),
+    )
     assert done.returncode == 0, f"podman {words[0]} ended with {done.returncode}: {done.stderr}"
     return done.stdout
 
 
-def once(image: str, command: Sequence[str], **environment: str) -> str:
-    """What a program other than the image's own prints in it. Raises AssertionError."""
+def once(image: str, command: Sequence[str], *options: str, **environment: str) -> str:
+    """What a program other than the image's own prints in it; options are podman's. Raises AssertionError."""
     told = [f"--env={name}={value}" for name, value in environment.items()]
-    return podman(
-        "run", *CONFINED, f"--label={LABEL}", *told, f"--entrypoint={command[0]}", image, *command[1:]
-    )
+    named = [f"--label={owner().label}", f"--timeout={LONGEST_S}", f"--entrypoint={command[0]}"]
+    return podman("run", *CONFINED, *named, *told, *options, image, *command[1:])
 
 
 def inspect(image: str) -> dict[str, Any]:
     (found,) = json.loads(podman("image", "inspect", image))
     return dict(found)
-
-
-def remove_leftovers() -> None:
-    """Of runs that were killed."""
-    if left := podman("ps", "--all", "--quiet", "--filter", f"label={LABEL}").split():
-        podman("rm", "--force", "--time=0", *left)

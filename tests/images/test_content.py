@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.images import TARGETS, Images
+from tests.e2e.images import PREFIX, TARGETS, Images
 from tests.images.container import inspect, once
-from tools.images.build import version
+from tools.images.build import ROOT, Image, build, version
 
 EDGE_MAX_BYTES = 150_000_000  # over its base
 USER = "10001:10001"
+HERE = Path(__file__).parent
+WITH_PIP = f"{PREFIX}penstock-test-base-with-pip:1"
 BUILD_TOOLS = ("pip", "pip3", "gcc", "cc", "make", "git", "curl", "uv")
 SEARCH = """
 import importlib.util, json, pathlib, shutil, sys, sysconfig
@@ -25,7 +28,7 @@ print(json.dumps({
     "sources": [str(path) for suffix in (".c", ".h", ".pyx", ".pxd", ".whl") for path in ours.glob("**/*" + suffix)],
     "lists": [str(path) for path in pathlib.Path("/var/lib/apt/lists").glob("*Packages*")],
     "archives": [str(path) for path in pathlib.Path("/var/cache/apt/archives").glob("*.deb")],
-    "caches": [str(path) for path in pathlib.Path("/").glob("root/.cache/*") if path],
+    "caches": [str(path) for path in pathlib.Path("/root/.cache").glob("*")],
     "compiled": [str(path) for path in packages.glob("redis/*.py")
                  if not list((path.parent / "__pycache__").glob(path.stem + ".*.pyc"))],
 }))
@@ -47,7 +50,8 @@ def test_it_says_what_it_is_and_stops_by_sigterm(images: Images, target: str) ->
 
 def test_nothing_that_builds_is_in_it(images: Images, target: str) -> None:
     command = ["python", "-c", SEARCH, json.dumps(BUILD_TOOLS)]
-    assert json.loads(once(images.of(target), command)) == {
+    # as root, as nobody else sees what is in its folders
+    assert json.loads(once(images.of(target), command, "--user=0")) == {
         "prefix": "/opt/penstock",
         "programs": [],
         "modules": [],
@@ -58,6 +62,28 @@ def test_nothing_that_builds_is_in_it(images: Images, target: str) -> None:
         "caches": [],
         "compiled": [],  # or each start would compile them anew, as nothing can be written
     }
+
+
+ANY_PYTHON = """
+for python in $(ls /usr/bin/python3* /usr/local/bin/python3* 2>/dev/null); do
+  for module in pip setuptools pkg_resources wheel ensurepip; do
+    $python -c "import $module" 2>/dev/null && echo "$python $module"
+  done
+done
+command -v pip pip3 wheel
+true
+"""
+
+
+def test_a_base_with_pip_loses_it(images: Images, base: str) -> None:
+    """The Dockerfile's own base has one; where that cannot be pulled, this one is like it."""
+    build(Image(WITH_PIP, HERE / "base-with-pip", arguments={"BASE": base}), "buildah")
+    before = once(WITH_PIP, ["sh", "-c", ANY_PYTHON]).split()
+    assert {"pip", "setuptools", "pkg_resources", "ensurepip", "/usr/local/bin/pip"} <= set(before)
+    runtime = f"{PREFIX}penstock-test-runtime:1"
+    build(Image(runtime, ROOT, target="runtime", arguments={"BASE": WITH_PIP}), "buildah")
+    assert once(runtime, ["sh", "-c", ANY_PYTHON]) == ""
+    assert once(runtime, ["python3", "-c", "import json, pipes, ssl, venv; print('well')"]) == "well\n"
 
 
 def test_its_user_has_no_rights_and_writes_only_to_tmp(images: Images, target: str) -> None:
@@ -75,7 +101,10 @@ def test_its_user_has_no_rights_and_writes_only_to_tmp(images: Images, target: s
 
 
 def test_no_file_of_ours_is_anybodys_to_change(images: Images, target: str) -> None:
-    """Where the root file system is not only read, a process still changes none of its own program."""
+    """Where the root file system is not only read, a process still changes none of its own program.
+
+    What is its group's would be, too: of that there is nothing, whoever may write to it.
+    """
     open_ones = [
         "find",
         "/opt/penstock",
@@ -84,6 +113,9 @@ def test_no_file_of_ours_is_anybodys_to_change(images: Images, target: str) -> N
         "l",
         "(",
         "-user",
+        "10001",
+        "-o",
+        "-group",
         "10001",
         "-o",
         "-perm",

@@ -15,7 +15,7 @@ from protos.tmq.wire import MQID_BYTES
 from services.kit.edge import edges
 from tests.cli.shell import ANY_PORT
 from tests.e2e.images import Images
-from tests.images.container import Container, once, podman, remove_leftovers
+from tests.images.container import Container, once
 from tests.servers import Server, eventually
 
 EDGES = sorted(edges())
@@ -85,15 +85,3 @@ def test_without_a_store_it_lives_and_is_not_ready(images: Images, tmp_path: Pat
 def test_what_cannot_be_is_refused_in_one_line(images: Images) -> None:
     with pytest.raises(AssertionError, match=r"ended with 2: penstock: .*there is no edge 'nonsense'"):
         once(images.of("edge"), ["penstock", "serve", "nonsense"])
-
-
-def test_a_container_whose_test_was_killed_is_removed_by_the_next(
-    images: Images, tmp_path: Path, store_url: str
-) -> None:
-    with serve(images, tmp_path, "tmq", store_url) as container:
-        eventually(lambda: container.events("health_listening"))
-        container.process.kill()  # podman, who watched it, as when a test is killed
-        container.process.wait()
-        assert podman("ps", "--quiet", "--filter", f"name={container.name}")
-        remove_leftovers()
-        assert not podman("ps", "--all", "--quiet", "--filter", f"name={container.name}")

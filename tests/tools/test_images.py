@@ -74,7 +74,8 @@ def test_a_build_that_fails_ends_with_1(machine: Path) -> None:
     install(machine, "docker", FAILS)
     done = images("edge")
     assert done.returncode == 1
-    assert done.stderr == f"penstock: {image('edge').name}: docker ended with 7; its last lines say why\n"
+    said = "docker ended with 7; its last lines say why; where a base cannot be pulled: make images-base"
+    assert done.stderr == f"penstock: {image('edge').name}: {said}\n"
 
 
 def test_a_target_that_is_not_there_is_refused() -> None:
@@ -95,6 +96,11 @@ def test_the_dockerfile_takes_nothing_without_a_hash_and_ends_with_the_edge() ->
 def test_the_base_of_the_dockerfile_has_a_whole_version() -> None:
     (named,) = re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE.read_text(), re.MULTILINE)
     assert re.fullmatch(r"\S+:3\.\d+\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", named)
+
+
+def test_the_dockerfile_by_itself_knows_the_version() -> None:
+    """`docker build` and skaffold do not tell it."""
+    assert f"\nARG VERSION={version()}\n" in DOCKERFILE.read_text("utf-8")
 
 
 def test_another_machines_base_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

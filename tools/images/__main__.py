@@ -8,7 +8,7 @@ import time
 
 from tools.cache import NotBuilt
 from tools.images.base import base
-from tools.images.build import BUILDERS, PREFIX, build, find_builder, image, targets
+from tools.images.build import BUILDERS, PREFIX, build, find_builder, image, push, targets
 
 
 def _options() -> argparse.Namespace:
@@ -27,6 +27,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--prefix", default=PREFIX, help="before the images' names (%(default)s)")
     parser.add_argument("--tag", default="", help="the project's version if not given")
+    parser.add_argument(
+        "--push", action="store_true", help="and push them to the registry that the prefix names"
+    )
     options = parser.parse_args()
     if unknown := set(options.targets) - set(targets()):
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
@@ -45,7 +48,12 @@ def main(options: argparse.Namespace) -> None:
         begin = time.monotonic()
         wanted = image(target, options.prefix, options.tag, on)
         build(wanted, builder)
-        print(f"{wanted.name} built in {time.monotonic() - begin:.0f} s", flush=True)
+        if options.push:
+            push(wanted.name, builder)
+        print(
+            f"{wanted.name} {'built and pushed' if options.push else 'built'} in {time.monotonic() - begin:.0f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

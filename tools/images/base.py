@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.cache import Kept, keep
 from tools.command import run
-from tools.images.build import OWN_MOUNTS
+from tools.images.storage import OWN_MOUNTS, buildah
 
 SUITE = "bookworm"  # Debian 12: Python 3.11
 PACKAGES = ("ca-certificates", "python3", "python3-venv")
@@ -54,7 +54,7 @@ def _pip() -> bytes:
 
 
 def _is_there(name: str) -> bool:
-    return bool(_buildah("images", "--quiet", "--filter", f"reference={name}").strip())
+    return bool(buildah("images", "--quiet", "--filter", f"reference={name}").strip())
 
 
 def _debootstrap(place: Path, missing: Sequence[Kept]) -> None:
@@ -70,26 +70,22 @@ def _debootstrap(place: Path, missing: Sequence[Kept]) -> None:
 
 def _make(name: str) -> None:
     with _container() as container, tempfile.TemporaryDirectory() as own:
-        _buildah("add", container, str(DEBIAN.program), "/")
+        buildah("add", container, str(DEBIAN.program), "/")
         for path, content in ((AUTHORITIES, _authorities()), (PIP, _pip())):
             (Path(own) / path.name).write_bytes(content)
-            _buildah("copy", container, str(Path(own) / path.name), str(path))
-        _buildah("config", "--cmd", "python3", container)
-        _buildah("commit", "--format", "oci", container, name)
+            buildah("copy", container, str(Path(own) / path.name), str(path))
+        buildah("config", "--cmd", "python3", container)
+        buildah("commit", "--format", "oci", container, name)
 
 
 @contextmanager
 def _container() -> Iterator[str]:
     """An empty one of buildah's."""
-    container = _buildah("from", "scratch").strip()
+    container = buildah("from", "scratch").strip()
     try:
         yield container
     finally:
-        _buildah("rm", container)
-
-
-def _buildah(*words: str) -> str:
-    return _run(f"buildah {words[0]}", *OWN_MOUNTS, "buildah", *words)
+        buildah("rm", container)
 
 
 def _run(name: str, *command: str) -> str:

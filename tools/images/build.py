@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.cache import NotBuilt
 from tools.command import run
+from tools.images.storage import OWN_MOUNTS, buildah, kept_clean
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 PREFIX = "localhost/"  # before the images' names; a registry's address, for those who push them there
-# where the storage of images is mounted, it would stay mounted; root may do without
-OWN_MOUNTS = () if os.geteuid() else ("unshare", "--mount", "--propagation", "private")
-TAG_TIMEOUT_S = 60.0
+PUSH_TIMEOUT_S = 1200.0
+NO_BASE = "where a base cannot be pulled: make images-base"
 BUILDERS = {
     "docker": ("docker", "build"),
     # chroot needs neither user namespaces nor a network for each step
@@ -75,14 +75,21 @@ def build(wanted: Image, builder: str) -> None:
         *(["--target", wanted.target] if wanted.target else []),
         *(["--file", str(wanted.dockerfile)] if wanted.dockerfile else []),
     ]
-    command = [*BUILDERS[builder], *arguments, *chosen, "--tag", wanted.name, str(wanted.folder)]
-    if status := subprocess.run(command, stdout=sys.stderr).returncode:
-        raise NotBuilt(f"{wanted.name}: {builder} ended with {status}; its last lines say why")
+    marked: AbstractContextManager[list[str]] = kept_clean() if builder == "buildah" else nullcontext([])
+    with marked as marks:
+        command = [*BUILDERS[builder], *marks, *arguments, *chosen, "--tag", wanted.name, str(wanted.folder)]
+        if status := subprocess.run(command, stdout=sys.stderr).returncode:
+            raise NotBuilt(f"{wanted.name}: {builder} ended with {status}; its last lines say why; {NO_BASE}")
+
+
+def push(name: str, builder: str) -> None:
+    """To the registry that the name begins with, as whoever logged in there. Raises NotBuilt."""
+    run(f"{builder} push", [*OWN_MOUNTS, builder, "push", name], PUSH_TIMEOUT_S)
 
 
 def tag_as(name: str, other: str) -> None:
     """One more name for an image of buildah's. Raises NotBuilt."""
-    run("buildah tag", [*OWN_MOUNTS, "buildah", "tag", name, other], TAG_TIMEOUT_S)
+    buildah("tag", name, other)
 
 
 def find_builder() -> str:

@@ -78,12 +78,15 @@ _CLIENTS = Module(
 )
 _COREDNS = Module("coredns", {"github.com/coredns/coredns": COREDNS_VERSION})
 
+_KUBECTL = Program.of(_CONTROL, f"{KUBERNETES}/cmd/kubectl", KUBERNETES_VERSION)
+_HELM = Program.of(_CLIENTS, "helm.sh/helm/v4/cmd/helm", HELM_VERSION)
 # what is asked for together; programs of one module in one group are built by one `go build`
 GROUPS = {
+    "clients": (_KUBECTL, _HELM),  # for a cluster of somebody's own
     "apiserver": (
         Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-apiserver", KUBERNETES_VERSION),
-        Program.of(_CONTROL, f"{KUBERNETES}/cmd/kubectl", KUBERNETES_VERSION),
-        Program.of(_CLIENTS, "helm.sh/helm/v4/cmd/helm", HELM_VERSION),
+        _KUBECTL,
+        _HELM,
         Program.of(_CLIENTS, "github.com/yannh/kubeconform/cmd/kubeconform", KUBECONFORM_VERSION),
     ),
     "node": (

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from services.kit.parent import die_with_parent
 from tests.e2e.node.machine import Machine
 from tests.e2e.node.place import Place
 from tests.kubernetes.daemon import Daemon
-from tools.images.build import OWN_MOUNTS
+from tools.images.storage import OWN_MOUNTS
 from tools.kubernetes.programs import find
 
 PODS = "10.244.0.0/24"
@@ -103,6 +106,7 @@ class Containers:
             ],
             check=True,
             capture_output=True,
+            preexec_fn=partial(die_with_parent, os.getpid()),
         )
         self._ctr("images", "import", str(archive)).check_returncode()
         archive.unlink()
@@ -110,6 +114,10 @@ class Containers:
     def images(self) -> list[str]:
         """Their names."""
         return self._ctr("images", "list", "--quiet").stdout.split()
+
+    def kill(self, container: str) -> None:
+        """Its first process, at once: to delete a pod by force is to have it drain. Raises CalledProcessError."""
+        self._ctr("tasks", "kill", "--signal", "SIGKILL", container).check_returncode()
 
     def _ctr(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [find("ctr"), "--address", str(self.socket), "--namespace", "k8s.io", *words]

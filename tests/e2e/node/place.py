@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from tests.servers import eventually
+from tools.command import run
+from tools.images.build import ROOT
 
 PREFIX = "penstock-node-"
 CGROUPS = Path("/sys/fs/cgroup")
 LOCK = "lock"
+POSSIBLE_S = 30.0
 
 
 class Place:
@@ -30,6 +33,8 @@ class Place:
 
     @classmethod
     def make(cls) -> Self:
+        """Raises NotBuilt where none can be."""
+        run("a node", [str(ROOT / "tools" / "node-possible")], POSSIBLE_S)
         unseen = Path(tempfile.mkdtemp(prefix="penstock-"))  # until it is locked, or it would look abandoned
         lock = (unseen / LOCK).open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)

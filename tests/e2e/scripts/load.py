@@ -2,6 +2,7 @@
 
     load.py QUEUE EDGE=HOST:PORT ...
 
+QUEUE has the number 9 for RQP/MCA, and subscribes to its own name.
 Each writer puts one numbered message at a time, and the same again until it is acknowledged: so it may come out twice,
 and never not at all. When the file STOP is there writers end, readers take what is left, and one line of JSON tells.
 """
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from protos import pubsub, ring, tmq
+from protos import pubsub, ring, rqp_mca, tmq
 
 STOP = "/tmp/stop"
 ANSWER_S = 10.0  # for an answer; then the connection is given up
@@ -27,7 +28,9 @@ AGAIN_S = 0.1
 DRAIN_S = 90.0
 PACE_S = 0.005  # between two messages of a writer: bounded, some hundreds a second in all
 READERS = 2
+NUMBER = 9
 DIALECT = tmq.Dialect.DOCUMENT
+PROFILE = rqp_mca.Profile.PACKED
 
 Put = Callable[[bytes], bool]
 
@@ -83,6 +86,25 @@ def by_ring(line: Line, queue: str) -> Put:
 
 def by_pubsub(line: Line, queue: str) -> Put:
     return lambda body: line.line(pubsub.encode_send(queue.encode(), body)).strip() == b"OK"
+
+
+def by_rqp(line: Line, _: str) -> Put:
+    """RELIABLE: what is confirmed is safe (protos/rqp_mca.md)."""
+
+    def ask(request: bytes, confirm: bytes) -> bool:
+        if line.ask(request, len(confirm)) != confirm:
+            raise OSError("it said something else")  # it goes, or the queue cannot be reached
+        return True
+
+    def put(body: bytes) -> bool:
+        data = rqp_mca.encode_data(PROFILE, NUMBER, rqp_mca.MessageType.RELIABLE, body)
+        return ask(data, rqp_mca.encode_data_confirm(PROFILE))
+
+    ask(
+        rqp_mca.encode_available_request(PROFILE, NUMBER),
+        rqp_mca.encode_available_confirm(PROFILE, NUMBER),
+    )
+    return put
 
 
 def opened(line: Line, queue: str) -> bytes:
@@ -165,7 +187,7 @@ def read(place: tuple[str, int], queue: str, told: Told, is_over: Callable[[], b
                 told.seen[body] += 1
 
 
-WAYS = {"tmq": by_tmq, "ring": by_ring, "pubsub": by_pubsub}
+WAYS = {"tmq": by_tmq, "ring": by_ring, "pubsub": by_pubsub, "rqp": by_rqp}
 
 
 def main(queue: str, *edges: str) -> None:

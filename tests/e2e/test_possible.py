@@ -1,0 +1,40 @@
+"""What a machine lacks for a node is said first, in one line (tools/node-possible)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from tests.program import ROOT
+
+pytestmark = pytest.mark.skipif(
+    bool(os.environ.get("KUBECONFIG")), reason="KUBECONFIG: the cluster is somebody's own"
+)
+POSSIBLE = str(ROOT / "tools" / "node-possible")
+ALONE = ["unshare", "--mount", "--propagation", "private", "sh", "-euc"]
+READ_ONLY = (
+    "for each in /sys/fs/cgroup /sys/fs/cgroup/*; do "
+    "! mountpoint -q $each || mount -o remount,bind,ro $each; done; "
+)
+NONE = "mount -t tmpfs none /sys/fs/cgroup; "
+LACKS = {
+    "root": (["setpriv", "--reuid=65534", "--clear-groups", POSSIBLE], "made by root: sudo make e2e"),
+    "namespaces": (["setpriv", "--bounding-set=-sys_admin", POSSIBLE], "run it privileged"),
+    "control groups": ([*ALONE, NONE + POSSIBLE], "/sys/fs/cgroup has none"),
+    "control groups to write to": ([*ALONE, READ_ONLY + POSSIBLE], "none can be made in /sys/fs/cgroup"),
+}
+
+
+@pytest.mark.parametrize(("command", "reason"), LACKS.values(), ids=LACKS.keys())
+def test_what_is_lacking_is_said(command: list[str], reason: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert line.startswith("penstock: ")
+    assert reason in line
+
+
+def test_on_this_machine_it_is_possible() -> None:
+    subprocess.run([POSSIBLE], check=True)
