@@ -35,7 +35,7 @@ def test_a_paused_target_is_waited_for(operator: OperatorProgram, seen: Seen, ke
     seen.becomes("queue", "orders", "True", "Paused")
     seen.apply(redrive("again", "orders"))
     found = seen.becomes("redrive", "again", "False", "Pending")
-    assert found["message"] == "the queue is paused"
+    assert found["message"] == "target 'orders': the queue is paused"
     assert len(keeper.dead("orders")) == 5
     seen.apply(queue("orders", paused=False))
     seen.becomes("redrive", "again", "True", "Complete")
