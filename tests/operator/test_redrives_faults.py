@@ -35,7 +35,7 @@ def test_a_paused_target_is_waited_for(operator: OperatorProgram, seen: Seen, ke
     seen.becomes("queue", "orders", "True", "Paused")
     seen.apply(redrive("again", "orders"))
     found = seen.becomes("redrive", "again", "False", "Pending")
-    assert found["message"] == "the queue is paused"
+    assert found["message"] == "target 'orders': the queue is paused"
     assert len(keeper.dead("orders")) == 5
     seen.apply(queue("orders", paused=False))
     seen.becomes("redrive", "again", "True", "Complete")
@@ -123,6 +123,7 @@ async def test_a_target_that_goes_on_the_way(
     await asyncio.to_thread(keeper.kill, "orders", 40)
     seen.apply(redrive("again", "orders", target="other", rate=10))
     resource = read(seen, "redrive", "again")
+    inside.mirror.is_there(resource)
     await run.redrives.look(replace(resource, created=earlier(resource.created, age_s)))
     await until(lambda: inside.count(REDRIVEN) > 0)
     await asyncio.to_thread(keeper.remove, "other")
@@ -132,7 +133,7 @@ async def test_a_target_that_goes_on_the_way(
     assert 0 < moved < 40
     assert told(seen, "again") == (40, moved, 40 - moved)
     assert inside.count(REDRIVEN) == moved
-    assert seen.condition("redrive", "again")["message"] == "there is no such queue"
+    assert seen.condition("redrive", "again")["message"] == "target 'other' was deleted on the way"
     await until(lambda: run.again == ([] if age_s else [resource.key]))
     await until(partial(counts, keeper, 0 if age_s else 1))
 
