@@ -61,6 +61,14 @@ class Call:
             self._events.append(event)
         self._some.set()
 
+    async def has_something(self) -> bool:
+        """Waits for what is said next; False if it ends without a word."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not self._events and not self.is_over.is_set():
+                self._some.clear()
+                await self._some.wait()
+        return bool(self._events)
+
     async def next(self, kind: type[EventT]) -> EventT:
         """What is said next: it must be of that kind."""
         async with asyncio.timeout(PATIENCE_S):

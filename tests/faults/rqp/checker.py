@@ -1,6 +1,7 @@
 """What must hold after a run, whatever was killed or cut when (docs/rqp.md, "What is promised", "What it promises").
 
-foreign    arrived, or dead, though nobody put it in, or it was refused; or on another way than its own
+foreign    arrived, or dead, though nobody put it in, or it was refused; or on another way than its own: but one that
+           came to a port whose last owner was killed is `injured` there (rqp_cast.md 5.2)
 lost       certain, stored, and never arrived; or uncertain, neither arrived nor dead, and nothing had happened
 uncounted  the same, and it was put in when stores alone died: edges that live count what they lose
 doubled    arrived twice: certain by RQP/cast, or by any other way though nothing had happened in between
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tests.faults.disturbance import Fault
-from tests.faults.rqp.history import HEAD, Alone, Arrival, Book, Put
+from tests.faults.episodes import Kind
+from tests.faults.rqp.history import HEAD, Alone, Arrival, Book, Letter, Put
 from tests.faults.telling import Violation
 
 AFTERWARDS_S = 8.0  # sessions, reservations, pauses: whatever ran when it was over has ended by then
@@ -26,7 +28,8 @@ FOR_EVER = float("inf")
 
 
 def check(books: Iterable[Book], faults: Sequence[Fault], alone: Alone | None = None) -> list[Violation]:
-    checks = [Check(book, faults) for book in books]
+    books = list(books)
+    checks = [Check(book, faults, books) for book in books]
     found = [violation for one in checks for violation in one.violations()]
     return found if alone is None else [*found, *_uncounted(checks, alone)]
 
@@ -45,6 +48,7 @@ class Check:
 
     book: Book
     faults: Sequence[Fault]
+    books: Sequence[Book] = ()  # of all ways
 
     @cached_property
     def by_body(self) -> dict[bytes, Put]:
@@ -80,10 +84,16 @@ class Check:
             if put is None or put.was_refused:
                 yield self._say("foreign", f"{body[:HEAD]!r} arrived, though nobody put it in")
         for letter in self.book.letters:
-            if not any(put.body.startswith(letter.body) for put in self._like(letter.body)):
+            if not any(put.body.startswith(letter.body) for put in self._meant(letter)):
                 yield self._say(
                     "foreign", f"{letter.body[:HEAD]!r} is dead ({letter.reason}), but was never put in"
                 )
+
+    def _meant(self, letter: Letter) -> Iterable[Put]:
+        if letter.reason == "injured" and any(fault.kind == Kind.KILL.value for fault in self.faults):
+            others = (book for book in self.books if book.way.protocol == self.book.way.protocol)
+            return (put for book in others for put in book.puts)
+        return self._like(letter.body)
 
     def _like(self, body: bytes) -> list[Put]:
         if len(body) < HEAD:  # cut within its head

@@ -112,6 +112,18 @@ def test_a_certain_message_may_be_dead_as_well_but_not_instead() -> None:
     assert case.rules() == {"lost"}
 
 
+def test_a_message_that_came_to_the_port_of_a_dead_session_is_injured_there() -> None:
+    """rqp_cast.md 5.2; it says its key, and is sent again."""
+    case = Case()
+    body = case.books[CAST].puts[3].body
+    case.books[CAST_UNSURE].letters.append(Letter(body, "injured"))
+    assert case.rules() == {"foreign"}
+    case.happens("edge 1", 5.0)
+    assert case.rules() == set()
+    case.books[MCA].letters.append(Letter(body, "injured"))
+    assert case.rules() == {"foreign"}
+
+
 def test_what_edges_counted_accounts_for_what_dead_stores_did_not_take() -> None:
     case = Case()
     case.happens("store 1", 30.1)
