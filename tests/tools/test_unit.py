@@ -1,0 +1,66 @@
+"""`make unit`: what fails is run once more, alone (CONTRIBUTING.md)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = """
+[tool.pytest.ini_options]
+addopts = "--import-mode=importlib -p xdist.plugin"
+"""
+FAILS_ONCE = """
+from pathlib import Path
+
+def test_it():
+    mark = Path(__file__).with_suffix(".mark")
+    was_run = mark.exists()
+    mark.touch()
+    assert was_run
+"""
+PASSES, FAILS = "def test_it(): pass", "def test_it(): assert False"
+
+
+def unit(folder: Path, **tests: str) -> tuple[int, str]:
+    """Status and output, in a project with these tests beside one of each kind that computes."""
+    (folder / "pyproject.toml").write_text(SETTINGS)
+    (folder / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "unit", folder / "tools")
+    for place, text in {"protos": PASSES, "ring__simulation": PASSES, "other": PASSES, **tests}.items():
+        path = folder / "tests" / place.replace("__", "/") / f"test_{place}.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "JUNIT"))}
+    clean |= {"WORKERS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # the others take seconds to begin
+    words = ["tools/unit", sys.executable]
+    done = subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout
+
+
+def test_what_passes_alone_is_named(tmp_path: Path) -> None:
+    status, printed = unit(tmp_path, late=FAILS_ONCE, protos=FAILS_ONCE)
+    assert status == 0
+    told = printed.split("passed alone, to be mended:\n")
+    assert told[1].startswith("  tests/late/test_late.py::test_it\n")
+    assert told[2].startswith("  tests/protos/test_protos.py::test_it\n")
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        {"late": FAILS_ONCE, "wrong": FAILS},
+        {"faults": FAILS_ONCE},
+        {f"late{number}": FAILS_ONCE for number in range(9)},
+    ],
+    ids=["fails again", "found by chance", "too many"],
+)
+def test_what_fails_stays_so(tmp_path: Path, tests: dict[str, str]) -> None:
+    status, printed = unit(tmp_path, **tests)
+    assert status != 0
+    assert "failed" in printed or "error" in printed
