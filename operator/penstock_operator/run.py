@@ -43,11 +43,11 @@ async def run(settings: OperatorSettings) -> None:
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
+        if (error := await refused(api)) is not None:  # kopf then ends with a fault of its own, or without
+            raise error
         for result in results:
             if isinstance(result, Exception):
                 raise result
-        if (error := await refused(api)) is not None:
-            raise error
         await leave(api, settings.watched, settings.own_namespace)
 
 

@@ -64,7 +64,7 @@ async def test_only_so_many_runs_wait_for_answers() -> None:
     async with conversation("later\n" * (MAX_UNANSWERED_RUNS + 9)) as (_, session):
         await until(lambda: len(session.handled) == MAX_UNANSWERED_RUNS)  # in turns
         session.answer(0, "1")
-        assert len(session.handled) == MAX_UNANSWERED_RUNS + 1
+        await until(lambda: len(session.handled) == MAX_UNANSWERED_RUNS + 1)  # perhaps in another turn
         while session.owed:
             session.answer(0, "more")
         await until(lambda: len(session.handled) == MAX_UNANSWERED_RUNS + 9)
