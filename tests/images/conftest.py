@@ -26,6 +26,7 @@ def images() -> Iterator[Images]:
     remove_leftovers()
     before = host.look()
     yield images
+    remove_leftovers()  # podman mounts its storage while it works: one that was killed then leaves that to the next
     host.check_it_is_as(before)
 
 
