@@ -24,6 +24,7 @@ from services.store import StoreError
 
 log = logging.getLogger(__name__)
 
+LOGIN_AGAIN_S = 1.0  # a minute, if kopf had its way
 DELETE_AGAIN_S = 1.0  # twice as long each time
 LONGEST_PAUSE_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
@@ -75,7 +76,7 @@ def operator_settings() -> kopf.OperatorSettings:
 
 def registry_of(control: Control) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
-    kopf.on.login(registry=registry)(lambda **_: connection())
+    kopf.on.login(registry=registry, backoff=LOGIN_AGAIN_S)(lambda **_: connection())
     for kind in OURS:
         _watch(control, kind, registry)
     kopf.on.event("discovery.k8s.io", "v1", Kind.SLICE.value, registry=registry)(_follow(control, Kind.SLICE))

@@ -90,7 +90,7 @@ def test_it_ends_with_a_failure_when_nobody_knows_it_any_more(
         running.ready()
         seen.delete("serviceaccount", "default")
         api_server.restart()  # it remembers for some seconds whom it knew
-        assert running.process.wait(60) == 1
+        assert running.process.wait(150) == 1
     finally:
         running.kill()
     assert "penstock: the API server refused: Unauthorized" in running.text()
