@@ -1,10 +1,12 @@
 # The images of Penstock, one target each: edge, operator. `make images` builds them.
 #
-# BASE is any image with Python 3.11 or newer as `python3`, its `venv` module, and glibc.
+# BASE is any image with Python 3.11 or newer as `python3`, its `venv` module, and glibc; with a digest it is always the same.
 ARG BASE=docker.io/library/python:3.11.14-slim-bookworm
 
 # A pip of its own puts packages into environments that have none.
 FROM ${BASE} AS pip
+# a base may name a user of its own
+USER 0:0
 LABEL org.opencontainers.image.vendor="Penstock"
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 RUN python3 -m venv /pip && python3 -m venv --without-pip /opt/penstock
@@ -35,6 +37,7 @@ RUN install.sh /wheels/*.whl
 
 # What all images are: one user without rights, and no place to write to but /tmp.
 FROM ${BASE} AS runtime
+USER 0:0
 LABEL org.opencontainers.image.vendor="Penstock"
 RUN groupadd --gid 10001 penstock \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin penstock \

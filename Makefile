@@ -2,7 +2,7 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
-IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER))
+IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(SOURCE),--source $(SOURCE))
 
 .PHONY: help up test unit lint faults bench lock clean crds chart-docs system
 .PHONY: kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
@@ -37,7 +37,7 @@ bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/
 lock: $(READY)   ## write the pinned, hashed requirement files anew
 	tools/lock
 
-system:          # what the tests need beside Python: Debian's Redis, a C compiler, `ip`
+system:          # what the tests need beside Python: Debian's Redis, a C compiler, `ip`, Java
 	tools/system test
 
 crds: $(READY)   ## write the chart's CustomResourceDefinitions and their tables of fields anew, after the models were changed

@@ -19,7 +19,7 @@ from services.kit.session import SessionFactory
 from services.store import Queue, QueueSpec, Store
 from tests.servers import Server
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 Place = tuple[str, int]
 SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
 

@@ -58,10 +58,10 @@ class LiveQueues(Live[SettingsT]):
         """Sends each piece once the one before has reached a session of this listener, where nobody else sends."""
         traffic = self.listeners[listener].traffic
         for piece in pieces:
-            traffic.received = 0
+            before = traffic.received
             await client.send(piece)
             async with asyncio.timeout(PATIENCE_S):
-                while traffic.received < len(piece):  # noqa: ASYNC110  a turn of the loop brings the bytes
+                while traffic.received - before < len(piece):  # noqa: ASYNC110  a turn of the loop brings the bytes
                     await asyncio.sleep(0)
 
     async def requests(self, operation: str, result: str) -> float:

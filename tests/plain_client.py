@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 from types import TracebackType
 from typing import Self, TypeVar
 
-PATIENCE_S = 20.0  # the longest wait for something that must happen; machines are shared
+PATIENCE_S = 60.0  # the longest wait for something that must happen; machines are shared
 CHUNK = 1 << 18
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from redis.retry import Retry
 
 from services.store.embedded import EmbeddedSettings, EmbeddedStore, server_binary
 
-PATIENCE_S = 20.0  # the longest wait for something that must happen; machines are shared
+PATIENCE_S = 60.0  # the longest wait for something that must happen; machines are shared
 PORTS = 20_000  # how many there are for the servers of tests
 MAXMEMORY = 512 << 20
 PR_SET_PDEATHSIG = 1

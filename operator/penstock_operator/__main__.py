@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 
-import uvloop
-
-from penstock_operator import uninstall
-from penstock_operator.api import ApiError
-from penstock_operator.run import run
-from penstock_operator.settings import SettingsError, load
-from services.kit import layers, logs
-from services.kit.settings import LogSettings
+from services.kit.early import end_at_sigterm
 
 EXIT_FAILED = 1
 EXIT_UNUSABLE = 2
 
 
 def main(words: list[str]) -> int:
+    if "uninstall" not in words:  # that goes on, and ends by itself: what it leaves undone would hang
+        end_at_sigterm(0)
+    return _run(words)
+
+
+def _run(words: list[str]) -> int:
+    """Its imports take most of a second, on a machine that is busy several."""
+    import asyncio
+
+    import uvloop
+
+    from penstock_operator import uninstall
+    from penstock_operator.api import ApiError
+    from penstock_operator.handlers import WatchesEnded
+    from penstock_operator.run import run
+    from penstock_operator.settings import SettingsError, load
+    from services.kit import layers, logs
+    from services.kit.settings import LogSettings
+
     parser = argparse.ArgumentParser(prog="penstock_operator", description=__doc__)
     commands = parser.add_subparsers(dest="command")
     uninstall.add_arguments(commands.add_parser("uninstall", help=uninstall.__doc__))
@@ -32,6 +43,9 @@ def main(words: list[str]) -> int:
             runner.run(work)
     except ApiError as error:
         print(f"penstock: the API server refused: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except WatchesEnded as error:
+        print(f"penstock: {error}", file=sys.stderr)
         return EXIT_FAILED
     except (SettingsError, layers.SettingsError) as error:
         print(f"penstock: {error}", file=sys.stderr)

@@ -24,6 +24,9 @@ FIELD_MANAGER = "penstock-operator"
 TIMEOUT_S = 30.0
 CONNECTIONS = 16
 PAGE = 500  # objects of a list in one answer
+CONFLICT_PAUSES_S = (0.0, 0.1, 0.4, 1.0)  # before a status is written again that somebody was quicker with
+MAX_LINE = 200  # characters of an answer that is no JSON
+REMEDY = "apply the CRDs (crds.enabled)"
 
 PATHS = {
     Kind.QUEUE: f"/apis/{API_VERSION}",
@@ -54,6 +57,10 @@ class ApiError(Exception):
         self.status = status
 
 
+class Contended(ApiError):
+    """Somebody else changes it all the time."""
+
+
 def _path(key: Key) -> str:
     return f"{PATHS[key.kind]}/namespaces/{key.namespace}/{key.kind}/{key.name}"
 
@@ -61,6 +68,25 @@ def _path(key: Key) -> str:
 def _written(document: Any) -> str:
     """As JSON that is YAML, too: letters beyond U+FFFF stand for themselves."""
     return SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), json.dumps(document))
+
+
+def _read(text: str) -> dict[str, Any] | None:
+    """None: it is no object of JSON, as where a proxy answers or nobody serves the path."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _complaint(status: int, text: str, told: dict[str, Any] | None, path: str) -> str:
+    """A kind that nobody has defined is answered by a line of text."""
+    if told is not None:
+        return str(told.get("message") or f"the API server answered {status}")
+    line = next(iter(text.strip().splitlines()), "")[:MAX_LINE]
+    said = f"the API server answered {status}" + (f": {line}" if line else "")
+    undefined = status == 404 and path.startswith(f"/apis/{API_VERSION}")
+    return f"{said}; {REMEDY}" if undefined else said
 
 
 class Api:
@@ -74,9 +100,12 @@ class Api:
         self._session: aiohttp.ClientSession | None = None
 
     async def apply_status(self, resource: Resource, status: Mapping[str, Any]) -> Resource:
-        """The resource as it is then. Raises ApiError: 404 if it is gone, 409 if another one has its name."""
+        """The resource as it is then. Raises ApiError: 404 if it is gone, 409 if another one has its name.
+
+        Raises Contended if somebody else is always quicker.
+        """
         known = resource
-        while True:
+        for pause_s in CONFLICT_PAUSES_S:
             try:
                 return await self._apply_status(known, status)
             except ApiError as error:
@@ -85,6 +114,8 @@ class Api:
             known = await self._get(resource.key)  # it is of another version now
             if known.uid != resource.uid:
                 raise ApiError(409, f"another {resource.key} is there")
+            await asyncio.sleep(pause_s)
+        raise Contended(409, f"the status of {resource.key} cannot be written: it is changed all the time")
 
     async def _apply_status(self, known: Resource, status: Mapping[str, Any]) -> Resource:
         kind, namespace, name = known.key
@@ -145,13 +176,13 @@ class Api:
             async with self._client().request(
                 method, url, data=data, params=query, headers=headers, ssl=self._access.trust
             ) as answer:
-                told = await answer.json(content_type=None)
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+                status, text = answer.status, await answer.text("utf-8", "replace")
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ApiError(0, f"the API server does not answer: {error!r}") from error
-        if answer.status >= 400:
-            message = told.get("message") if isinstance(told, dict) else None
-            raise ApiError(answer.status, message or f"the API server answered {answer.status}")
-        return dict(told)
+        told = _read(text)
+        if status >= 400 or told is None:
+            raise ApiError(status, _complaint(status, text, told, path))
+        return told
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -36,10 +36,11 @@ class Reason(StrEnum):
     REFUSED = "Refused"  # by the store, for another reason
     STORE_UNAVAILABLE = "StoreUnavailable"
     DATASET_LOST = "DatasetLost"  # the store came back as other data
-    PENDING = "Pending"  # a redrive that has not begun, as it waits for something
+    PENDING = "Pending"  # it waits for something: a redrive, or a queue for its finalizer
     RUNNING = "Running"  # a redrive
     COMPLETE = "Complete"  # a redrive
     FAILED = "Failed"  # a redrive that cannot go on
+    REMOVED = "Removed"  # its queue, but somebody's finalizer holds the resource
 
 
 @dataclass(frozen=True, slots=True)

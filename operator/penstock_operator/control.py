@@ -15,8 +15,9 @@ from functools import partial
 
 from penstock_operator.api import Api, ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
-from penstock_operator.declared import DeclaredQueue, is_held, read_queue
+from penstock_operator.declared import FINALIZER, DeclaredQueue, is_held, read_queue
 from penstock_operator.events import Recorder
+from penstock_operator.farewells import Farewells
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.peers import ALL, Peers
@@ -29,13 +30,16 @@ from penstock_operator.rqprc import Rqprc
 from penstock_operator.settings import OperatorSettings
 from penstock_operator.statuses import Statuses
 from penstock_operator.store_watch import StoreWatch
+from penstock_operator.stranded import Stranded
 from penstock_operator.work import Work
 from services.store import Store
 from services.store.errors import DatasetLost
 
 log = logging.getLogger(__name__)
 
+MAX_ERROR = 1000  # characters in the log
 AGAIN_S = 5.0  # a redrive that could not go on
+HELD_S = 10.0  # for the finalizer, before anybody is told
 
 
 class Control:
@@ -47,6 +51,7 @@ class Control:
         self._listed: set[tuple[Kind, str]] = set()  # at least once
         self._claimants = Claimants()
         self._after: dict[Key, set[Key]] = {}  # whose cases are others once this one has been seen to
+        self._unheld: dict[str, float] = {}  # uid -> since when its finalizer is waited for
         self._recorder = Recorder(api, metrics)
         self.statuses = Statuses(api, self._recorder, self.mirror, metrics)
         self.store_watch = StoreWatch(store, self.look_at_all, metrics, accept_loss=settings.accept_loss)
@@ -62,9 +67,11 @@ class Control:
             on_change=self._peers_changed,
         )
         self._queues = Queues(
-            store, self._claimants, lambda: self._peers.names, partial(self.knows, Kind.QUEUE), self.work.add
+            store, self._claimants, self._peers.lacking, partial(self.knows, Kind.QUEUE), self.work.add
         )
-        self._removing = Removing(store, settings.delete_timeout_s)
+        self._stranded = Stranded(store, metrics, settings.sweep_s)
+        removing = Removing(store, settings.delete_timeout_s)
+        self._farewells = Farewells(removing, self._recorder, self.statuses, self.mirror, metrics)
         self._redrives = Redrives(
             store, self.statuses, self.mirror, metrics, lambda key: self.work.add_after(key, AGAIN_S)
         )
@@ -90,6 +97,7 @@ class Control:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.store_watch.run())
                 group.create_task(self.work.run())
+                group.create_task(self._stranded.run())
         finally:
             await self._redrives.close()
 
@@ -125,9 +133,11 @@ class Control:
         if key.kind is Kind.REDRIVE:
             self._redrives.stop(resource)
         if key.kind is Kind.QUEUE:
-            self._removing.forget(resource)
+            self._farewells.forget(resource)
+            self._unheld.pop(resource.uid, None)
         if self.mirror.get(key) is not None:  # another one has its name already
             return
+        self.store_watch.forget(key)
         if key.kind is Kind.QUEUE:
             self._add(self._claimants.put(key, None) | self._after.pop(key, set()))
             self.metrics.depth.remove_by_labels({"namespace": key.namespace, "name": key.name})
@@ -177,35 +187,58 @@ class Control:
 
     # what is done
 
-    async def _look(self, key: Key) -> None:
-        began = time.monotonic()
+    async def _look(self, key: Key) -> bool:
+        """Whether all could be done that was to be."""
+        began, refused = time.monotonic(), ""
         if key == ALL:
-            await self._peers.look()
+            refused = await self._peers.look()
+        elif (resource := self.mirror.get(key)) is None:
+            return True
+        elif key.kind is Kind.QUEUE:
+            refused = await self._look_at_queue(resource)
         else:
-            resource = self.mirror.get(key)
-            if resource is None:
-                return
-            await (self._look_at_queue(resource) if key.kind is Kind.QUEUE else self._redrives.look(resource))
+            await self._redrives.look(resource)
         self.metrics.looks.labels(key.kind, "done").inc()
         self.metrics.look_s.labels(key.kind).observe(time.monotonic() - began)
+        self._add(self.store_watch.note(key, refused))
+        return not refused
 
-    async def _look_at_queue(self, resource: Resource) -> None:
-        """Only while it is held, if it has to be: nothing is made for it that nobody would remove."""
-        if resource.deleting or not is_held(resource):
-            return
+    async def _look_at_queue(self, resource: Resource) -> str:
+        """Only while it is held, if it has to be: nothing is made for it that nobody would remove.
+
+        What the store could not do, '' = nothing, or all is looked at anyway once it can be used.
+        """
+        if resource.deleting:
+            return ""
+        if not is_held(resource):
+            await self._wait_for_finalizer(resource)
+            return ""
+        self._unheld.pop(resource.uid, None)
         self._claim(resource)  # what was only `seen` may be newer than what was heard
         declared = self._claimants.get(resource.key)
         if declared is None:
-            return
-        verdict = self._without_store(declared) or await self._queues.look(declared)
+            return ""
+        away = self._without_store(declared)
+        verdict = away or await self._queues.look(declared)
         if verdict is None:
-            return
+            return ""
         self._add(self._after.pop(resource.key, set()))
         newest = self.mirror.get(resource.key)
         if newest is not None and (newest.uid, newest.generation) == (resource.uid, resource.generation):
             if "depth" in verdict.counts:
                 self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
             await self.statuses.settle(newest, verdict)  # else it is looked at again, as another one
+        return verdict.message if away is None and verdict.ready is Ready.UNKNOWN else ""
+
+    async def _wait_for_finalizer(self, resource: Resource) -> None:
+        """kopf puts it on, if it may."""
+        now = time.monotonic()
+        left_s = self._unheld.setdefault(resource.uid, now) + HELD_S - now
+        if left_s > 0:
+            self.work.add_after(resource.key, left_s)
+            return
+        text = f"it waits for the finalizer {FINALIZER}, which its deletionPolicy needs: may the operator patch queues?"
+        await self.statuses.settle(resource, Verdict(Ready.NO, Reason.PENDING, text))
 
     def _without_store(self, declared: DeclaredQueue) -> Verdict | None:
         trouble = self.store_watch.trouble_at(declared.spec.domain if declared.spec is not None else "")
@@ -223,7 +256,7 @@ class Control:
             logging.WARNING if known else logging.ERROR,
             "%s is looked at again later: %s",
             key,
-            error,
+            str(error)[:MAX_ERROR],
             extra=fields,
             exc_info=None if known else error,
         )
@@ -231,12 +264,7 @@ class Control:
     async def remove(self, resource: Resource) -> Farewell | None:
         """What its resource's end means for the queue. Raises StoreError: to be tried again."""
         async with self.work.alone(resource.key):
-            declared = read_queue(resource)
-            farewell = await self._removing.remove(declared)
-            if farewell is not None:
-                self.metrics.removed.labels(farewell.outcome).inc()
-                await self._recorder.tell(resource, farewell.severity, farewell.outcome, farewell.message)
-            return farewell
+            return await self._farewells.say(resource)
 
 
 def _work_of(key: Key) -> Key:

@@ -31,6 +31,7 @@ class Recorder:
 
     async def tell(self, resource: Resource, severity: Severity, reason: str, message: str) -> None:
         """Never raises: an event that cannot be written is in the log."""
+        message = message.encode()[:MAX_MESSAGE].decode(errors="ignore")
         fields = {"action": "event", "object": str(resource.key), "reason": reason}
         level = logging.INFO if severity is Severity.NORMAL else logging.WARNING
         log.log(level, "%s: %s", resource.key, message, extra=fields)
@@ -60,7 +61,7 @@ class Recorder:
             },
             "type": severity.value,
             "reason": reason,
-            "message": message.encode()[:MAX_MESSAGE].decode(errors="ignore"),
+            "message": message,
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": self._instance,

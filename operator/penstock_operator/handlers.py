@@ -6,8 +6,13 @@ on what they hear: `control` does the work, as it also has to when nothing was h
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import json
 import logging
-from collections.abc import Collection
+import re
+import signal
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import kopf
@@ -28,6 +33,32 @@ LOGIN_AGAIN_S = 1.0  # a minute, if kopf had its way
 DELETE_AGAIN_S = 1.0  # twice as long each time
 LONGEST_PAUSE_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
+BACKOFFS_S = (1.0, 1.0, 2.0, 3.0, 5.0)  # of a request that was refused, and then
+LONGEST_BACKOFF_S = 10.0  # for as long as it takes
+RETRY = re.compile(r"Request attempt #(\d+)\S* failed; will retry")
+TOLD = 10  # attempts at a request of which each is logged, and then one in so many
+
+
+class WatchesEnded(Exception):
+    """kopf has ended by itself: nothing is heard of any more."""
+
+
+class Backoffs:
+    """Without an end: kopf gives up a watch, and then everything, when its own eight are over."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield from BACKOFFS_S
+        while True:
+            yield LONGEST_BACKOFF_S
+
+
+class DigestStorage(AnnotationsDiffBaseStorage):
+    """What kopf remembers to see a change. The document may be bigger than the 256 KiB of all annotations together."""
+
+    def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> kopf.BodyEssence:
+        """Of the spec alone: nobody asks for changes of anything else."""
+        spec = json.dumps(dict(body.get("spec") or {}), sort_keys=True)
+        return kopf.BodyEssence(spec={"sha256": hashlib.sha256(spec.encode()).hexdigest()})
 
 
 def connection() -> kopf.ConnectionInfo:
@@ -60,16 +91,25 @@ def tame_logs() -> None:
     objects = logging.getLogger("kopf.objects")
     objects.setLevel(logging.WARNING)
     objects.addFilter(bare)
+    for name in ("kopf.objects", "kopf._cogs.clients.watching"):
+        logging.getLogger(name).addFilter(_is_worth_telling)
+
+
+def _is_worth_telling(record: logging.LogRecord) -> bool:
+    """A namespace without rights is asked for as long as it has none; the pass over everything says why."""
+    found = RETRY.match(record.getMessage())
+    return found is None or int(found[1]) <= TOLD or int(found[1]) % TOLD == 0
 
 
 def operator_settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.persistence.finalizer = FINALIZER
     settings.persistence.progress_storage = AnnotationsProgressStorage(prefix=GROUP)
-    settings.persistence.diffbase_storage = AnnotationsDiffBaseStorage(prefix=GROUP, key="last-handled")
+    settings.persistence.diffbase_storage = DigestStorage(prefix=GROUP, key="last-handled")
     settings.posting.enabled = False  # `events` says what is worth saying
     settings.peering.standalone = True
     settings.networking.request_timeout = REQUEST_TIMEOUT_S
+    settings.networking.error_backoffs = Backoffs()
     settings.watching.label_selectors[f"{Kind.SLICE}.discovery.k8s.io"] = f"{DISCOVER}=true"
     return settings
 
@@ -133,15 +173,30 @@ def _see_off(control: Control, registry: kopf.OperatorRegistry) -> None:
     )
 
 
-async def watch(control: Control, namespaces: Collection[str]) -> None:
-    """Until SIGTERM or SIGINT. namespaces: () = all."""
+async def watch(control: Control, namespaces: Collection[str], stop: asyncio.Event) -> None:
+    """Until `stop` is set, which SIGTERM and SIGINT do. namespaces: () = all. Raises WatchesEnded."""
     tame_logs()
     settings = operator_settings()
     settings.scanning.disabled = bool(namespaces)
-    await kopf.operator(
+    others = asyncio.all_tasks()
+    tasks = await kopf.spawn_tasks(
         registry=registry_of(control),
         settings=settings,
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,
+        stop_flag=stop,
     )
+    stop_by_signals(stop)  # kopf has put handlers of its own there, and does not say why it ends
+    try:
+        await kopf.run_tasks(tasks, ignored=others)
+    except Exception as error:
+        raise WatchesEnded(f"the watches ended: {error!r}") from error
+    if not stop.is_set():
+        raise WatchesEnded("the watches ended")
+
+
+def stop_by_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)

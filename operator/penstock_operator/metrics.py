@@ -60,6 +60,12 @@ class Metrics:
         self.peers = Gauge(
             "penstock_operator_peers", "Peers in the store, by who declared them", ["by"], registry=registry
         )
+        self.ring_stranded = Gauge(
+            "penstock_operator_ring_stranded_messages",
+            "Messages in queues of a ring's nodes that no node owns: nobody sends them",
+            ["queue"],
+            registry=registry,
+        )
         self.redriven = Counter("penstock_operator_redriven", "Dead letters brought back", registry=registry)
         self.removed = Counter(
             "penstock_operator_removed",

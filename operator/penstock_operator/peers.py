@@ -7,8 +7,9 @@ file declared belongs to nobody here, and stays, unless a resource of its name a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from penstock_operator.api import ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
@@ -21,13 +22,16 @@ from penstock_operator.resources import Key, Kind, Resource
 from penstock_operator.rqprc import Rqprc
 from penstock_operator.statuses import Statuses
 from services.store import Store, StoreError
+from services.store.errors import StoreUnavailable
 from services.store.peer import Peer, PeerSpec, Unreadable
 
 log = logging.getLogger(__name__)
 
 ALL = Key(Kind.PEER, "", "")  # what waits to be looked at, whichever of them changed
 DISCOVERED = "discovered"
+MAX_SILENT = 3  # writings, one after the other, that a store could not do: then it is asked no more
 
+Write = Callable[[], Awaitable[object]]
 There = dict[str, Peer | Unreadable]  # in the store, by name
 
 
@@ -59,7 +63,9 @@ class Peers:
         knows_slices: Callable[[], bool],
         on_change: Callable[[], None],
     ) -> None:
-        self.names: frozenset[str] = frozenset()
+        self._names: frozenset[str] | None = None  # in the store; None: nobody has looked yet
+        self._seen: dict[str, int] = {}  # uid -> generation of the resources at the last look
+        self._unwritten: frozenset[str] = frozenset()  # names of resources that have no peer by that look
         self._store = store
         self._mirror = mirror
         self._statuses = statuses
@@ -71,14 +77,24 @@ class Peers:
         self._knows_slices = knows_slices
         self._on_change = on_change
 
-    async def look(self) -> None:
-        """Raises ApiError. What the store refuses is in the resources' statuses."""
-        found = found_in(self._mirror.of(Kind.SLICE))
-        verdicts, wanted = declared_peers(self._mirror.of(Kind.PEER))
+    def lacking(self, names: Collection[str]) -> set[str] | None:
+        """Of these, those that no peer has; None before the first look. A Peer that is about to be written counts."""
+        if self._names is None:
+            return None
+        missing = set(names) - self._names
+        if missing:
+            peers = self._mirror.of(Kind.PEER)
+            missing -= {each.key.name for each in peers if self._seen.get(each.uid) != each.generation}
+        return missing
+
+    async def look(self) -> str:
+        """What the store could not do, '' = nothing. Raises ApiError. What it refuses is in the resources' statuses."""
+        found, resources = found_in(self._mirror.of(Kind.SLICE)), self._mirror.of(Kind.PEER)
+        verdicts, wanted = declared_peers(resources)
         declared = {name: one.spec for name, one in wanted.items()}
         for name, spec in discovered_peers(found, self._own_store).items():
             wanted.setdefault(name, Wanted(spec, self._discoverer))
-        troubles = await self._put_right(wanted)
+        troubles = await self._put_right(wanted, resources)
         failed = [
             await self._settle(
                 resource, troubles.get(resource.key.name, verdict) if verdict.ready is Ready.YES else verdict
@@ -89,6 +105,7 @@ class Peers:
         await self._rqprc.keep(rqprc(found, self._own_store, specs))
         for error in filter(None, failed):
             raise error
+        return next((one.message for one in troubles.values() if one.ready is Ready.UNKNOWN), "")
 
     async def _settle(self, resource: Resource, verdict: Verdict) -> ApiError | None:
         """One that cannot be told holds up no other."""
@@ -98,25 +115,33 @@ class Peers:
             return error
         return None
 
-    async def _put_right(self, wanted: dict[str, Wanted]) -> dict[str, Verdict]:
+    async def _put_right(self, wanted: dict[str, Wanted], resources: list[Resource]) -> dict[str, Verdict]:
         """What kept it from being done, by name. What another operator sees to is wanted no more."""
-        strange: dict[str, Verdict] = {}
         try:
             there = {peer.name: peer for peer in await self._store.peers.all()}
-            strange = self._strangers(wanted, there)
-            for name in strange:
-                del wanted[name]
-            for name, one in wanted.items():
-                if _differs(there.get(name), one):
-                    _tell_of_adoption(there.get(name), one)
-                    await self._store.peers.apply(name, one.spec, one.owner)
-            for name, peer in there.items():
-                if name not in wanted and self._is_ours(peer.owner):
-                    await self._store.peers.delete(name)
         except StoreError as error:
-            return strange | dict.fromkeys(wanted, refused(error))
-        self._take(wanted, {name: peer.owner for name, peer in there.items()})
-        return strange
+            return dict.fromkeys(wanted, refused(error)) or {"": refused(error)}
+        strange = self._strangers(wanted, there)
+        for name in strange:
+            del wanted[name]
+        gone = {name for name, peer in there.items() if name not in wanted and self._is_ours(peer.owner)}
+        failed = await _write_all([(name, partial(self._store.peers.delete, name)) for name in sorted(gone)])
+        failed |= await _write_all(
+            [
+                (name, partial(self._apply, name, one, there.get(name)))
+                for name, one in wanted.items()
+                if _differs(there.get(name), one)
+            ]
+        )
+        names = (there.keys() - (gone - failed.keys())) | (wanted.keys() - (failed.keys() - there.keys()))
+        waiting = {name for name, error in failed.items() if isinstance(error, StoreUnavailable)}
+        looked = [each for each in resources if each.key.name not in waiting]
+        self._take(wanted, frozenset(names), looked)
+        return strange | {name: refused(error) for name, error in failed.items()}
+
+    async def _apply(self, name: str, one: Wanted, there: Peer | Unreadable | None) -> None:
+        _tell_of_adoption(there, one)
+        await self._store.peers.apply(name, one.spec, one.owner)
 
     def _strangers(self, wanted: dict[str, Wanted], there: There) -> dict[str, Verdict]:
         """Other resources' peers, that we do not see."""
@@ -137,16 +162,40 @@ class Peers:
             return self._knows_slices()
         return key is not None and self._knows(key[0])
 
-    def _take(self, wanted: dict[str, Wanted], there: dict[str, str]) -> None:
-        stay = {name for name, owner in there.items() if not self._is_ours(owner)}
-        names = frozenset(wanted) | stay
-        changed, self.names = names != self.names, names
+    def _take(self, wanted: dict[str, Wanted], names: frozenset[str], resources: list[Resource]) -> None:
+        """names: of the peers in the store as they are now. resources: those whose case is settled."""
+        self._seen = {each.uid: each.generation for each in resources}
+        unwritten = frozenset(each.key.name for each in resources) - names
+        changed = (names, unwritten) != (self._names, self._unwritten)
+        self._names, self._unwritten = names, unwritten
         found = sum(one.owner.startswith(DISCOVERED) for one in wanted.values())
         self._metrics.peers.labels("resources").set(len(wanted) - found)
         self._metrics.peers.labels("discovered").set(found)
-        self._metrics.peers.labels("others").set(len(names) - len(wanted))
+        self._metrics.peers.labels("others").set(len(names - wanted.keys()))
         if changed:
             self._on_change()
+
+
+async def _write_all(writes: Iterable[tuple[str, Write]]) -> dict[str, StoreError]:
+    """What failed, by name. One that cannot be written holds up no other, but a store that does nothing does."""
+    failed: dict[str, StoreError] = {}
+    silent: list[StoreError] = []
+    for name, write in writes:
+        if len(silent) == MAX_SILENT:
+            failed[name] = silent[-1]
+            continue
+        try:
+            await write()
+        except StoreError as error:
+            failed[name] = error
+            silent = [*silent, error] if isinstance(error, StoreUnavailable) else []
+        else:
+            silent = []
+    for name, refusal in failed.items():
+        if not isinstance(refusal, StoreUnavailable):  # of which the log tells otherwise, and once
+            fields = {"action": "peer_refused", "peer": name}
+            log.warning("the peer %r cannot be put right: %s", name, refusal, extra=fields)
+    return failed
 
 
 def _tell_of_adoption(there: Peer | Unreadable | None, wanted: Wanted) -> None:
@@ -158,11 +207,14 @@ def _tell_of_adoption(there: Peer | Unreadable | None, wanted: Wanted) -> None:
 
 
 def _differs(there: object, wanted: Wanted) -> bool:
-    """What cannot be read is replaced. What others declared is not overruled by what was only found."""
+    """What cannot be read is replaced. What others declared is not overruled by what was only found.
+
+    Of several operators that find the same, each leaves to another what is right already.
+    """
     if not isinstance(there, Peer):
         return True
-    if wanted.owner.startswith(DISCOVERED) and not there.owner.startswith(DISCOVERED):
-        return False
+    if wanted.owner.startswith(DISCOVERED):
+        return there.owner.startswith(DISCOVERED) and there.spec != wanted.spec
     return there.spec != wanted.spec or there.owner != wanted.owner
 
 

@@ -5,7 +5,7 @@ Nothing is remembered between two looks: whatever happened to the store meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from penstock_operator.conditions import Ready, Reason, Verdict
@@ -39,7 +39,9 @@ def refused(error: StoreError) -> Verdict:
 
 
 class Queues:
-    """`peers` answers the names of all peers in the store; `watches`, whether we see a namespace's resources.
+    """`lacking` answers which of these names no peer has, None while that is not known yet.
+
+    `watches` answers whether we see a namespace's resources.
 
     `again` is called with the key of a Queue for which something has become free.
     """
@@ -48,18 +50,21 @@ class Queues:
         self,
         store: Store,
         claimants: Claimants,
-        peers: Callable[[], frozenset[str]],
+        lacking: Callable[[Collection[str]], set[str] | None],
         watches: Callable[[str], bool],
         again: Callable[[Key], None],
     ) -> None:
         self._store = store
         self._claimants = claimants
-        self._peers = peers
+        self._lacking = lacking
         self._watches = watches
         self._again = again
 
     async def look(self, declared: DeclaredQueue) -> Verdict | None:
-        """Makes the store's queue as it is declared, if the resource may; None if it is another one meanwhile."""
+        """Makes the store's queue as it is declared, if the resource may.
+
+        None if it is another one meanwhile, or if its peers are not known yet: it is looked at again then.
+        """
         if declared.spec is None:
             return Verdict(Ready.NO, Reason.INVALID, declared.fault)
         try:
@@ -108,7 +113,7 @@ class Queues:
         for winner in lost.values():
             self._again(winner)
 
-    def _verdict(self, queue: Queue, spec: QueueSpec, stats: dict[str, Any]) -> Verdict:
+    def _verdict(self, queue: Queue, spec: QueueSpec, stats: dict[str, Any]) -> Verdict | None:
         counts = {
             "depth": stats["ready"] + stats["in_flight"],
             "inFlight": stats["in_flight"],
@@ -117,7 +122,9 @@ class Queues:
         if queue.unkept:
             text = f"ackLevel {spec.ack_level} is more than the store was last found to keep: see its persistence"
             return Verdict(Ready.NO, Reason.ACK_LEVEL_REFUSED, text, counts)
-        unknown = set(spec.remote.peers) - self._peers() if spec.remote is not None else set()
+        unknown = self._lacking(spec.remote.peers) if spec.remote is not None and spec.remote.peers else set()
+        if unknown is None:
+            return None
         if unknown:
             text = f"no Peer is named {', '.join(sorted(unknown))}: apply one; messages wait until then"
             return Verdict(Ready.NO, Reason.UNKNOWN_PEER, text, counts)

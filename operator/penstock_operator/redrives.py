@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 
 from penstock_operator.api import ApiError
@@ -16,8 +16,8 @@ from penstock_operator.declared import read
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.redrive_spec import RedriveDocument, RedriveSpec
-from penstock_operator.redriving import Foreign, MadeAnew, Progress, Redriving, Tell, progress_of
-from penstock_operator.resources import Key, Resource
+from penstock_operator.redriving import Foreign, MadeAnew, Missing, Progress, Redriving, Tell, progress_of
+from penstock_operator.resources import Key, Kind, Resource
 from penstock_operator.statuses import Statuses
 from services.store import Store, StoreError
 from services.store.errors import DomainMismatch, MessageTooLarge, QueueUnknown
@@ -25,7 +25,9 @@ from services.store.errors import DomainMismatch, MessageTooLarge, QueueUnknown
 log = logging.getLogger(__name__)
 
 TELL_S = 2.0  # between two writings of how far it is
-FOR_QUEUES_S = 60.0  # for queues that are not there yet when it begins
+FOR_QUEUES_S = (
+    60.0  # for queues that are not there yet and that no Queue declares, once the store can be asked
+)
 ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign, MadeAnew)
 ENDS = (Reason.COMPLETE, Reason.FAILED, Reason.INVALID)
 
@@ -59,12 +61,15 @@ class Redrives:
         mirror: Mirror,
         metrics: Metrics,
         again: Callable[[Key], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._statuses = statuses
         self._mirror = mirror
         self._metrics = metrics
         self._again = again
+        self._clock = clock
+        self._asked: dict[str, float] = {}  # when the store could first be asked for its queues, by uid
         self._going: dict[Key, _Going] = {}
         self._errands: set[asyncio.Task[None]] = set()
 
@@ -91,6 +96,7 @@ class Redrives:
         if going is not None and going.resource.uid == resource.uid:
             going.task.cancel()
             del self._going[resource.key]
+        self._asked.pop(resource.uid, None)
         document, _ = read(resource, RedriveDocument)
         if document is not None:
             errand = asyncio.create_task(_forget(self._redriving(resource, document.spec)))
@@ -103,6 +109,11 @@ class Redrives:
         if going is not None and going.resource.uid != resource.uid:
             self.stop(going.resource)
 
+    @property
+    def is_idle(self) -> bool:
+        """None is on its way."""
+        return not self._going
+
     async def close(self) -> None:
         tasks = [going.task for going in self._going.values()]
         for task in tasks:
@@ -114,7 +125,12 @@ class Redrives:
 
     async def _run(self, resource: Resource, spec: RedriveSpec) -> None:
         telling = _Telling(self._statuses, self._mirror, resource, self._metrics)
-        redriving = self._redriving(resource, spec, telling.progress)
+
+        async def tell(progress: Progress) -> None:
+            self._asked.setdefault(resource.uid, self._clock())
+            await telling.progress(progress)
+
+        redriving = self._redriving(resource, spec, tell)
         try:
             if not await self._go(resource, spec, redriving, telling):
                 self._again(resource.key)
@@ -143,15 +159,27 @@ class Redrives:
             progress = await redriving.go(progress_of(resource.status))
             await telling.verdict(_complete(progress, spec))
         except ENDED_BY as error:
-            if isinstance(error, QueueUnknown) and _age_s(resource) < FOR_QUEUES_S:
-                await telling.verdict(_stopped(Reason.PENDING, error))  # applied together with it
+            if isinstance(error, Missing) and self._may_come(resource, error.name):
+                await telling.verdict(_stopped(Reason.PENDING, error))
                 return False
             await telling.verdict(_stopped(Reason.FAILED, error))
         except StoreError as error:
             await telling.verdict(_stopped(Reason.PENDING, error))
             return False
         await _forget(redriving)
+        self._asked.pop(resource.uid, None)
         return True
+
+    def _may_come(self, resource: Resource, name: str) -> bool:
+        """A queue that was applied together with it, or that a Queue declares and the store has lost or not yet."""
+        now = self._clock()
+        if now - self._asked.setdefault(resource.uid, now) < FOR_QUEUES_S:
+            return True
+        namespace = resource.key.namespace
+        queues = (each for each in self._mirror.of(Kind.QUEUE) if each.key.namespace == namespace)
+        return any(
+            (each.spec.get("queueName") or each.key.name) == name for each in queues if not each.deleting
+        )
 
 
 async def _tell_nobody(_: Progress) -> None:
@@ -161,10 +189,6 @@ async def _tell_nobody(_: Progress) -> None:
 async def _forget(redriving: Redriving) -> None:
     with contextlib.suppress(StoreError):  # a number in a queue's hash stays
         await redriving.forget()
-
-
-def _age_s(resource: Resource) -> float:
-    return (datetime.now(UTC) - datetime.fromisoformat(resource.created)).total_seconds()
 
 
 class _Telling:

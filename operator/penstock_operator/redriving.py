@@ -56,6 +56,14 @@ def progress_of(status: Mapping[str, Any]) -> Progress | None:
 Tell = Callable[[Progress], Awaitable[None]]
 
 
+class Missing(QueueUnknown):
+    """a queue of the Redrive is not there"""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
 class Foreign(StoreError):
     """the queue belongs to another namespace"""
 
@@ -79,8 +87,8 @@ class Redriving:
     async def go(self, before: Progress | None) -> Progress:
         """From where it was to the end. Raises StoreError: nothing is lost by beginning again.
 
-        Raises Foreign for a queue of another namespace, MadeAnew for a source that is another one than before,
-        MessageTooLarge for a message that the target never takes.
+        Raises Missing for a queue that is not there, Foreign for a queue of another namespace, MadeAnew for a source
+        that is another one than before, MessageTooLarge for a message that the target never takes.
         """
         source = await self._source(before)
         target = await self._queue("target", self._spec.target) if self._spec.target else source
@@ -113,7 +121,7 @@ class Redriving:
         try:
             queue = await self._store.find(name)
         except QueueUnknown as error:
-            raise QueueUnknown(f"{place}: {error}") from error
+            raise Missing(name, f"{place}: {error}") from error
         owner = owning_key(queue.owner)
         if owner is not None and owner[0] != self._namespace:
             raise Foreign(
@@ -153,7 +161,7 @@ class Redriving:
                 done = len(page)  # whatever stayed is found by the next round
             except QueueUnknown:
                 await self._source(progress)
-                raise QueueUnknown(f"target {target.name!r} was deleted on the way") from None
+                raise Missing(target.name, f"target {target.name!r} was deleted on the way") from None
             moved = await self._moved(letters, progress)
             remaining = max(0, progress.remaining - done)
             waits_for = "" if stopped is None else f"target {target.name!r}: {stopped}"

@@ -14,6 +14,7 @@ from penstock_operator.resources import Kind
 log = logging.getLogger(__name__)
 
 OURS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
+CLOSED = (403, 404)  # for a namespace that is gone, with our Role in it
 LOOK_S = 0.5
 RELEASE_S = 10.0  # for the finalizers; less than a pod is given to end
 
@@ -41,12 +42,25 @@ class Releasing:
     def __init__(self, api: Api, watched: tuple[str, ...]) -> None:
         self._api = api
         self._watched = watched or ("",)
+        self._closed: set[tuple[Kind, str]] = set()
 
     async def all(self) -> AsyncIterator[tuple[Kind, dict[str, Any]]]:
+        """A namespace that was deleted took our rights there with it: it keeps nobody from the others."""
         for kind in OURS:
             for namespace in self._watched:
-                async for body in self._api.list(kind, namespace):
-                    yield kind, body
+                if (kind, namespace) in self._closed:
+                    continue
+                try:
+                    async for body in self._api.list(kind, namespace):
+                        yield kind, body
+                except ApiError as error:
+                    if error.status not in CLOSED:
+                        raise
+                    self._closed.add((kind, namespace))
+                    text = "%s of %s are left as they are: %s"
+                    log.error(
+                        text, kind, namespace or "all namespaces", error, extra={"action": "uninstall_cut"}
+                    )
 
     async def take_finalizers_off(self) -> None:
         """Until none is left: one that was changed meanwhile is looked at again."""

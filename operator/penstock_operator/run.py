@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Collection
+from typing import Any
 
 from penstock_operator.api import Api, ApiError
 from penstock_operator.control import Control
-from penstock_operator.handlers import log_in, watch
+from penstock_operator.definitions import Definitions
+from penstock_operator.handlers import WatchesEnded, log_in, stop_by_signals, watch
 from penstock_operator.metrics import Metrics
 from penstock_operator.releasing import leave
 from penstock_operator.settings import OperatorSettings, store_url
@@ -20,13 +23,16 @@ from services.store import Store
 log = logging.getLogger(__name__)
 
 CLOSE_S = 2.0
+CANCEL_S = 2.0
 REVIEW_VERSION = "authentication.k8s.io/v1"
 REVIEWS = f"/apis/{REVIEW_VERSION}/selfsubjectreviews"
 
 
 async def run(settings: OperatorSettings) -> None:
-    """Until SIGTERM or SIGINT. Raises SettingsError, ApiError."""
+    """Until SIGTERM or SIGINT. Raises SettingsError, ApiError, WatchesEnded."""
     metrics = Metrics()
+    stop = asyncio.Event()
+    stop_by_signals(stop)
     async with contextlib.AsyncExitStack() as cleanup:
         api = Api(log_in)
         cleanup.push_async_callback(api.close)
@@ -34,21 +40,54 @@ async def run(settings: OperatorSettings) -> None:
         cleanup.push_async_callback(store.close, CLOSE_S)
         control = Control(settings, store, api, metrics)
         sweep = Sweep(control, api, settings.sweep_s)
-        await _serve_health(settings, control, sweep, cleanup)
+        definitions = Definitions(api)
+        await _serve_health(settings, control, sweep, definitions, cleanup)
+        others = asyncio.all_tasks()
         tasks = [
             asyncio.create_task(_work(control, sweep), name="work"),
-            asyncio.create_task(watch(control, settings.watched), name="watches"),
+            asyncio.create_task(_watch(control, settings, definitions, stop), name="watches"),
         ]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
+        await _end(tasks, others)
         results = await asyncio.gather(*tasks, return_exceptions=True)
         if (error := await refused(api)) is not None:  # kopf then ends with a fault of its own, or without
             raise error
         for result in results:
             if isinstance(result, Exception):
                 raise result
+        if not stop.is_set():  # what kopf ends it may cancel others by
+            raise WatchesEnded("the watches ended")
         await leave(api, settings.watched, settings.own_namespace)
+
+
+async def _watch(
+    control: Control, settings: OperatorSettings, definitions: Definitions, stop: asyncio.Event
+) -> None:
+    """Once there is something to be watched. A definition that goes later ends kopf, and so the process."""
+    waiting, stopped = asyncio.create_task(definitions.wait()), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        stopped.cancel()
+    if not stop.is_set():
+        await waiting
+        await watch(control, settings.watched, stop)
+
+
+async def _end(tasks: Collection[asyncio.Task[None]], others: Collection[asyncio.Task[Any]]) -> None:
+    """Again and again: a connection to the store that is being opened may swallow one cancellation.
+
+    A group that is ending passes no second one on, so from then on whatever was begun since is told itself. others:
+    were there before.
+    """
+    wanted: set[asyncio.Task[Any]] = set(tasks)
+    left = set(tasks)
+    while left:
+        for task in wanted:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=CANCEL_S)
+        wanted = asyncio.all_tasks().difference(others)
 
 
 async def refused(api: Api) -> ApiError | None:
@@ -69,11 +108,15 @@ async def _work(control: Control, sweep: Sweep) -> None:
 
 
 async def _serve_health(
-    settings: OperatorSettings, control: Control, sweep: Sweep, cleanup: contextlib.AsyncExitStack
+    settings: OperatorSettings,
+    control: Control,
+    sweep: Sweep,
+    definitions: Definitions,
+    cleanup: contextlib.AsyncExitStack,
 ) -> None:
     def unready() -> str | None:
         trouble = control.store_watch.trouble
-        return sweep.trouble or (str(trouble) if trouble is not None else None)
+        return definitions.trouble or sweep.trouble or (str(trouble) if trouble is not None else None)
 
     def render() -> bytes:
         control.statuses.count()

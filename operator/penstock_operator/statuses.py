@@ -7,14 +7,25 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from penstock_operator.api import Api, ApiError
-from penstock_operator.conditions import Ready, Verdict, condition, counts_other, says_other, status_of
+from penstock_operator.api import Api, ApiError, Contended
+from penstock_operator.conditions import (
+    Ready,
+    Reason,
+    Verdict,
+    condition,
+    counts_other,
+    says_other,
+    status_of,
+)
 from penstock_operator.events import Recorder, Severity
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
-from penstock_operator.resources import Key, Resource
+from penstock_operator.resources import Key, Kind, Resource
 
 COUNTS_S = 30.0  # between two writings of counts alone
+TURNS_S = 10.0  # between two writings that one runs again or waits, and nothing else
+BETWEEN_S = 60.0  # between two events about that
+ON_ITS_WAY = (Reason.RUNNING, Reason.PENDING)
 
 GONE = (404, 409)  # it is gone, or another one has its name: nobody is left to be told
 
@@ -34,27 +45,37 @@ class Statuses:
         self._metrics = metrics
         self._clock = clock
         self._written: dict[Key, float] = {}
+        self._turned: dict[Key, float] = {}  # when it was written that it runs again, or waits
+        self._turns_told: dict[Key, float] = {}  # when an event said so
         self._reasons: dict[Key, str] = {}
 
-    async def settle(self, resource: Resource, verdict: Verdict, counts_s: float = COUNTS_S) -> None:
-        """Writes it if it says anything new. Raises ApiError."""
+    async def settle(
+        self, resource: Resource, verdict: Verdict, counts_s: float = COUNTS_S, *, quiet: bool = False
+    ) -> None:
+        """Writes it if it says anything new. quiet: without an event. Raises ApiError."""
         self._reasons[resource.key] = verdict.reason
         now = self._clock()
         new = status_of(resource.status, verdict, resource.generation, datetime.now(UTC))
         says = says_other(resource.status, new)
         is_due = now - self._written.get(resource.key, -counts_s) >= counts_s
+        turns = _turns(resource, verdict)
+        if turns:  # a target that is nearly full makes it run and wait all the time
+            says = says and (is_due or now - self._turned.get(resource.key, -TURNS_S) >= TURNS_S)
         if not says and not (is_due and counts_other(resource.status, new)):
             return
         try:
             told = await self._api.apply_status(resource, new)
         except ApiError as error:
-            if error.status not in GONE:
+            if error.status not in GONE or isinstance(error, Contended):
                 raise
             return
         self._written[resource.key] = now
+        if turns and says:
+            self._turned[resource.key] = now
         self._metrics.statuses.labels(resource.key.kind).inc()
         self._mirror.is_there(told)
-        await self._tell(resource, verdict)
+        if not quiet:
+            await self._tell(resource, verdict)
 
     async def _tell(self, resource: Resource, verdict: Verdict) -> None:
         """An event where the verdict is another one. Of a store that is away the log tells once, not each resource."""
@@ -62,7 +83,13 @@ class Statuses:
         was, why = before.get("status"), before.get("reason")
         if Ready.UNKNOWN in (was, verdict.ready) or (was, why) == (verdict.ready, verdict.reason):
             return
-        severity = Severity.WARNING if verdict.ready is Ready.NO else Severity.NORMAL
+        if _turns(resource, verdict):
+            now = self._clock()
+            if now - self._turns_told.get(resource.key, -BETWEEN_S) < BETWEEN_S:
+                return
+            self._turns_told[resource.key] = now
+        well = verdict.ready is not Ready.NO or _is_on_its_way(resource.key, verdict.reason)
+        severity = Severity.NORMAL if well else Severity.WARNING
         await self._recorder.tell(resource, severity, verdict.reason, verdict.message)
 
     def note(self, key: Key, reason: str) -> None:
@@ -71,6 +98,8 @@ class Statuses:
 
     def forget(self, key: Key) -> None:
         self._written.pop(key, None)
+        self._turned.pop(key, None)
+        self._turns_told.pop(key, None)
         self._reasons.pop(key, None)
 
     def reason(self, key: Key) -> str:
@@ -84,3 +113,13 @@ class Statuses:
             (key.kind, reason) for key, reason in self._reasons.items()
         ).items():
             self._metrics.resources.labels(kind, reason).set(number)
+
+
+def _is_on_its_way(key: Key, reason: object) -> bool:
+    return key.kind is Kind.REDRIVE and reason in ON_ITS_WAY
+
+
+def _turns(resource: Resource, verdict: Verdict) -> bool:
+    """A Redrive that was on its way, and is."""
+    before = condition(resource.status).get("reason")
+    return _is_on_its_way(resource.key, before) and _is_on_its_way(resource.key, verdict.reason)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 
 from penstock_operator.metrics import Metrics
+from penstock_operator.resources import Key
 from services.store import Store, StoreError
 from services.store.errors import DatasetLost, NotInitialised, StoreUnavailable
 
@@ -25,6 +26,7 @@ class StoreWatch:
         self._lost: frozenset[str] = (
             frozenset()
         )  # domains that are empty, as when one shard of a Cluster came back so
+        self._refused: dict[Key, str] = {}  # what it could not do, though it answers: it may take no writes
         self._store = store
         self._on_change = on_change
         self._metrics = metrics
@@ -34,13 +36,35 @@ class StoreWatch:
     @property
     def trouble(self) -> StoreError | None:
         """Why the store, or a part of it, cannot be used now."""
-        return self.trouble_at(min(self._lost, default=""))
+        trouble = self.trouble_at(min(self._lost, default=""))
+        refused = next(iter(self._refused.values()), None)
+        return trouble or (None if refused is None else StoreUnavailable(refused))
 
     def trouble_at(self, domain: str) -> StoreError | None:
         """Why this part of it cannot be used now."""
         if self._down is None and domain in self._lost:
             return DatasetLost(_empty(domain))
         return self._down
+
+    def note(self, key: Key, refused: str) -> set[Key]:
+        """What a look at it found the store not to do, '' = nothing; who may be looked at again, as it does now."""
+        if refused and self._down is None:
+            if not self._refused:
+                log.warning("the store refuses: %s", refused, extra={"action": "store_refuses"})
+            self._refused[key] = refused
+            self._metrics.store_up.set(0)
+        elif key in self._refused:
+            others = {*self._refused} - {key}
+            self._refused.clear()  # those that are refused again say so
+            self._metrics.store_up.set(0 if self._down or self._lost else 1)
+            log.info("the store does what it refused", extra={"action": "store_accepts"})
+            return others
+        return set()
+
+    def forget(self, key: Key) -> None:
+        """It is gone."""
+        if self._refused.pop(key, None) is not None and not self._refused:
+            self._metrics.store_up.set(0 if self._down or self._lost else 1)
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -91,6 +115,7 @@ class StoreWatch:
         self._metrics.store_up.set(0)
         if str(self._down) != str(trouble):
             log.warning("the store cannot be used: %s", trouble, extra={"action": "store_down"})
+        self._refused.clear()
         was_up, self._down = self._down is None, trouble
         if was_up:
             self._on_change()

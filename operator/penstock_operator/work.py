@@ -16,12 +16,16 @@ log = logging.getLogger(__name__)
 WORKERS = 16
 FIRST_PAUSE_S = 0.5  # after a failure
 LONGEST_PAUSE_S = 60.0
+LONGEST_UNSETTLED_S = 10.0  # where the store could not do it: it may at any time
 
-Look = Callable[[Key], Awaitable[None]]
+Look = Callable[[Key], Awaitable[bool | None]]
 
 
 class Work:
-    """`look` sees to one key; what it raises is told, and the key comes again, later each time."""
+    """`look` sees to one key; what it raises is told, and the key comes again, later each time.
+
+    If it answers False it comes again, too, as not all could be done.
+    """
 
     def __init__(self, look: Look, failed: Callable[[Key, Exception], None]) -> None:
         self._look = look
@@ -91,14 +95,20 @@ class Work:
 
     async def _try(self, key: Key) -> None:
         try:
-            await self._look(key)
+            settled = await self._look(key)
         except Exception as error:  # noqa: BLE001 - one object must not end the work on all others
-            failures = self._failures[key] = self._failures.get(key, 0) + 1
             self._failed(key, error)
-            pause_s = min(FIRST_PAUSE_S * 2 ** (failures - 1), LONGEST_PAUSE_S)
-            self.add_after(key, pause_s * random.uniform(0.8, 1.2))
+            self._again(key, LONGEST_PAUSE_S)
         else:
-            self._failures.pop(key, None)
+            if settled is False:
+                self._again(key, LONGEST_UNSETTLED_S)
+            else:
+                self._failures.pop(key, None)
+
+    def _again(self, key: Key, longest_s: float) -> None:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        pause_s = min(FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10), longest_s)
+        self.add_after(key, pause_s * random.uniform(0.8, 1.2))
 
     def _cancel(self, key: Key) -> None:
         timer = self._later.pop(key, None)

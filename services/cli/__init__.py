@@ -1,6 +1,7 @@
 """The command line: `penstock`.
 
-`main` is the entry point and the one place where errors become a line and an exit code (`exits`). A command's module
+`__main__` is the entry point, and imports nothing before SIGTERM is heard; `main` has the commands, and is the one
+place where errors become a line and an exit code (`exits`). A command's module
 holds its options and its words: `queues` (with `spec_options`), `put` and `get` (with `message` and `bodies`), `rqp`
 (with `confirmation`), `dead` (with `selection`), `doctor`, `config`, `store`, `serve`, `up`. What they share is
 `command` (options, settings, finding and opening the store), `edge_flags` (what edges add to the options of `serve`,

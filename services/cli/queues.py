@@ -18,10 +18,10 @@ from services.cli.spec_options import Given, spec_from, spec_options
 from services.cli.text import age, count
 from services.store import Queue, Store
 from services.store.errors import QueueNotEmpty, QueueUnknown
+from services.store.ring_nodes import QUEUE_OWNER, QUEUES
 from services.store.spec import check_name, to_document
 
 OWNER = "cli"
-NODE, NODES_OWN = "edge:ring", "ring/"  # whose queues these are, and how their names begin (ring.md 5.3)
 NUMBERS = ("ready", "in_flight", "dead_letters", "added", "acked")
 
 
@@ -76,8 +76,8 @@ async def _stats(store: Store, queue: Queue) -> dict[str, Any] | None:
 
 
 def _is_asked_for(one: Queue, pattern: str) -> bool:
-    if one.owner == NODE and one.name.startswith(NODES_OWN) and not pattern.startswith(NODES_OWN):
-        return False
+    if one.owner == QUEUE_OWNER and one.name.startswith(QUEUES) and not pattern.startswith(QUEUES):
+        return False  # a node's (ring.md 5.3)
     return fnmatch.fnmatchcase(one.name, pattern)
 
 

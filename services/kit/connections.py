@@ -41,6 +41,7 @@ class Connections:
         self.budget = budget
         self.output = output
         self.traffic = Traffic()
+        metrics.traffics.append(self.traffic)
         self.write_buffer_bytes = write_buffer_bytes
         self.write_timeout_s = write_timeout_s
         self.connections: set[Connection] = set()
@@ -91,9 +92,9 @@ class Connections:
 
     def tick(self, now: float) -> None:
         """Once a second, and before metrics are read: counters, held-back log lines, renewed certificates."""
-        self._received.inc(self.traffic.received)
-        self._sent.inc(self.traffic.sent)
-        self.traffic.received = self.traffic.sent = 0
+        received, sent = self.traffic.since()
+        self._received.inc(received)
+        self._sent.inc(sent)
         self._refusals.tick(now)
         if self._tls is not None:
             self._tls.refresh()
@@ -108,6 +109,8 @@ class Connections:
         self.connections.add(connection)
         self._empty.clear()
         self._opened.inc()
+        self.traffic.opened += 1
+        self.traffic.open += 1
         self._gauge.inc()
         protocol = connection if tls is None else TlsTransport(self, connection, tls, handshake_timeout_s)
         # A task, which nobody cancels: half given to the loop, a socket would be neither ours nor the loop's.
@@ -137,6 +140,7 @@ class Connections:
     def on_gone(self, connection: Connection) -> None:
         self.connections.discard(connection)
         self._gauge.dec()
+        self.traffic.open -= 1
         if not self.connections:
             self._empty.set()
 

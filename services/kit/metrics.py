@@ -7,12 +7,13 @@ switched to its multiprocess mode (`share`) before the first metric is made. Hot
 
 from __future__ import annotations
 
+import collections
 import functools
 import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
@@ -53,13 +54,55 @@ class Latencies:
 
 
 class Traffic:
-    """Bytes of a listener since the last look: plain numbers, because every chunk counts here."""
+    """Connections of a listener or dialler and their bytes: plain numbers, because every chunk counts here."""
 
-    __slots__ = ("received", "sent")
+    __slots__ = ("_told", "open", "opened", "received", "sent")
 
     def __init__(self) -> None:
+        self.open = 0  # now
+        self.opened = 0
         self.received = 0
         self.sent = 0
+        self._told = (0, 0)
+
+    def since(self) -> tuple[int, int]:
+        """Bytes received and sent since this was last asked."""
+        received, sent = self._told
+        self._told = (self.received, self.sent)
+        return self.received - received, self.sent - sent
+
+
+class Figures(NamedTuple):
+    """What a process tells of itself in the store's samples (docs/store.md): all but `connections` since it began."""
+
+    connections: int  # open now
+    opened: int
+    received_octets: int
+    sent_octets: int
+    refused: dict[str, int]  # connections and requests, by reason
+
+
+class StoreObserver:
+    """What the store is given: it counts refusals and alarms of the store, and asks for the figures.
+
+    With the number 0 a counter is there from then on.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def __call__(self, reason: str, number: int) -> None:
+        self._metrics.store_events.labels(self._metrics.edge, reason).inc(number)
+
+    def figures(self) -> Figures:
+        traffics = self._metrics.traffics
+        return Figures(
+            sum(traffic.open for traffic in traffics),
+            sum(traffic.opened for traffic in traffics),
+            sum(traffic.received for traffic in traffics),
+            sum(traffic.sent for traffic in traffics),
+            dict(self._metrics.refused),
+        )
 
 
 class Metrics:
@@ -85,8 +128,12 @@ class Metrics:
         self.local_errors = self.counter("local_errors", "Faults of our own: see the log").labels(edge)
         self.input_held = self.gauge("input_held_bytes", "Unfinished input held").labels(edge)
         self.output_held = self.gauge("output_held_bytes", "Output held that peers do not read").labels(edge)
-        self._store_events = self.counter("store_events", "Refusals and alarms of the store", ("reason",))
+        self.store_events = self.counter("store_events", "Refusals and alarms of the store", ("reason",))
         self.ready = self.gauge("ready", "1 if the edge takes requests", merge="livemin").labels(edge)
+        self.traffics: list[Traffic] = []  # of all listeners and diallers
+        self.refused: collections.Counter[str] = collections.Counter()  # as `refusals`
+        # Every refusal and alarm of the store has its counter: to be given to the store as its observer.
+        self.count_store_event = StoreObserver(self)
         self.requests = functools.cache(self._request_counter)
         self.seconds = functools.cache(self._request_seconds)
 
@@ -106,11 +153,8 @@ class Metrics:
         return Histogram(f"penstock_{name}", text, ("edge", *labels), registry=self.registry, buckets=buckets)
 
     def count_refusal(self, reason: str) -> None:
+        self.refused[reason] += 1
         self.refusals.labels(self.edge, reason).inc()
-
-    def count_store_event(self, reason: str, number: int) -> None:
-        """Every refusal and alarm of the store has its counter: to be given to the store as its observer."""
-        self._store_events.labels(self.edge, reason).inc(number)
 
     def render(self) -> bytes:
         """The text of /metrics."""

@@ -7,6 +7,7 @@ requests done in sequence (tmq.md 1.2) while everything else is packed together.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -32,17 +33,18 @@ from services.store.operations import (
     Source,
     Work,
 )
-from services.store.outcomes import Count, Handler, tell
+from services.store.outcomes import Handler, tell
 from services.store.queues import Queue
 from services.store.requests import Nothing, Pull, Pulled, Pulls
+from services.store.tallies import Tallies
 
 
 class Call:
     """Gathers operations, becomes one FCALL, and hands its reply out again."""
 
-    def __init__(self, keys: DomainKeys, count: Count) -> None:
+    def __init__(self, keys: DomainKeys, tallies: Tallies) -> None:
         self.keys = keys
-        self.count = count  # told of every refusal in the answers
+        self.tallies = tallies  # told of all that the answers say
         self.rounds: list[Round] = []
         self.messages = 0
         self.wanted = 0
@@ -60,7 +62,7 @@ class Call:
         self.ordered: list[
             tuple[int, Source]
         ] = []  # which replies are of what was asked in order, and by whom
-        self.left_out: list[Publish] = []
+        self.left_out: list[tuple[Queue, Publish]] = []
         self.abandoned = False  # its askers have been told that the outcome is unknown
 
     def has_room(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> bool:
@@ -120,7 +122,9 @@ class Call:
                     if publish.in_order is None or not publish.in_order.stopped:
                         kept.append(publish)
                     else:
-                        self.left_out.append(publish)  # told later: those before it are told first
+                        self.left_out.append(
+                            (work.queue, publish)
+                        )  # told later: those before it are told first
                 work.publishes = kept
 
     def stop_refused(self, replies: list[Any]) -> None:
@@ -131,8 +135,8 @@ class Call:
 
     def _tell_left_out(self) -> None:
         left_out, self.left_out = self.left_out, []
-        for publish in left_out:
-            self.count(BehindRefused(), len(publish.records))
+        for queue, publish in left_out:
+            self.tallies.of(queue).refuse(BehindRefused(), len(publish.records))
             tell(publish.done, BehindRefused())
 
     def encode(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> None:
@@ -143,6 +147,7 @@ class Call:
     # the answer
 
     def finish(self, replies: list[Any]) -> None:
+        self.tallies.answered(time.monotonic() - self.born)
         self._tell_left_out()
         for handler, reply in zip(self.handlers, replies, strict=True):
             handler(reply)
@@ -150,6 +155,8 @@ class Call:
     def fail(self, error: StoreError) -> None:
         """Everybody who asked is told the same."""
         self._tell_left_out()
+        if not self.abandoned:
+            self.tallies.fail(self.rounds, error)
         for round_ in self.rounds:
             for work in round_.works.values():
                 waiting: list[Return | Reject | Bury | Note] = [*work.returns, *work.rejects]
@@ -171,6 +178,7 @@ class Call:
 
     def abandon(self, give_back: Callable[[list[Delivery]], None]) -> None:
         """Tells everybody that the outcome is unknown. What still becomes of it is looked at once it is known."""
+        self.tallies.fail(self.rounds, OutcomeUnknown())
         self.abandoned = True
         self.fail(OutcomeUnknown())
 

@@ -9,7 +9,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from services.store.domain import Domain
-from services.store.errors import DomainMismatch, QueueExists, QueueNotEmpty, QueueUnknown
+from services.store.errors import (
+    DatasetLost,
+    DomainMismatch,
+    QueueExists,
+    QueueNotEmpty,
+    QueueUnknown,
+    domain_lost,
+)
 from services.store.figures import figures
 from services.store.numbers import Numbers
 from services.store.outcomes import tell
@@ -71,7 +78,7 @@ class Catalogue:
         self._known.pop(name, None)
 
     async def find(self, name: str) -> Queue:
-        """The queue of this name, as it is now. Raises QueueUnknown."""
+        """The queue of this name, as it is now. Raises QueueUnknown, DatasetLost, StoreUnavailable."""
         return await self._sharing.ask(name)
 
     async def _find(self, name: str) -> Queue:
@@ -86,6 +93,7 @@ class Catalogue:
             return held
         found = await self._domain(queue.domain).link.call("HGET", queue.keys[1], "id")
         if found is None:
+            await self._ask_for_loss(queue.domain)
             raise QueueUnknown(f"queue {name!r} is being deleted")
         handle = self._handles.setdefault(queue.qid, queue)
         if handle is not queue:
@@ -93,6 +101,11 @@ class Catalogue:
             handle.unkept = queue.unkept
         self._known[name] = handle
         return handle
+
+    async def _ask_for_loss(self, domain: str) -> None:
+        """Raises DatasetLost for a domain that was ready and is empty now: its queues are not gone for good."""
+        if await self._domain(domain).epoch() == "" and domain in await self.registry.domains():
+            raise domain_lost(domain)
 
     async def numbered(self, protocol: str, number: int) -> Queue:
         """The queue that this protocol knows by this number, as it is now. Raises QueueUnknown."""
@@ -108,7 +121,7 @@ class Catalogue:
         """The queues that lead to other systems."""
         found = []
         for name in await self.registry.remotes():
-            with contextlib.suppress(QueueUnknown):  # deleted meanwhile
+            with contextlib.suppress(QueueUnknown, DatasetLost):  # deleted meanwhile; others are not held up
                 queue = await self.find(name)
                 if queue.spec.remote is not None:
                     found.append(queue)
@@ -141,8 +154,9 @@ class Catalogue:
         if name == EVERYTHING:
             self.peers.changed(name)
 
-    async def queues(self) -> AsyncIterator[Queue]:
-        async for queue in self.registry.all():
+    async def queues(self, beginning: str = "") -> AsyncIterator[Queue]:
+        """Those whose names begin so."""
+        async for queue in self.registry.all(beginning):
             yield queue
 
     async def declare(

@@ -9,6 +9,7 @@ from services.store.errors import QueueReserved, QueueServed, QueueUnknown, Stor
 from services.store.keys import DomainKeys
 from services.store.link import Link
 from services.store.queues import Queue
+from services.store.tallies import Tallies
 
 MAX_CONDITION = 500  # characters
 
@@ -30,6 +31,7 @@ class Claims:
 
     link: Link
     keys: DomainKeys
+    tallies: Tallies
 
     async def function(self, name: str, keys: list[str], *args: Any, attempts: int = 2) -> Any:
         raise NotImplementedError
@@ -86,6 +88,7 @@ class Claims:
             back = int(await self.function("reclaim", keys, session, number, fence))
             if back < 0:
                 return None
+            self.tallies.of(queue).returned += back
             moved += back
         return moved
 

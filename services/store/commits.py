@@ -5,12 +5,13 @@ Here is also what all verbs need; the others are in `verbs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from services.store.errors import AckLevelLost, DomainMismatch, StoreError
 from services.store.keys import DomainKeys
 from services.store.operations import Commit, Done, Numbered, Once, Outcome, Part, Phase, Source, Watched
 from services.store.queues import Queue
+from services.store.tallies import Tallies
 from services.store.waiting import Waiting
 
 MAX_NUMBER = 1 << 53  # Lua's numbers are exact up to here
@@ -20,7 +21,8 @@ KEEP_TRANSACTIONS_MS = 24 * 3600 * 1000  # how long an applied transaction id is
 class Commits:
     def __init__(self, keys: DomainKeys) -> None:
         self.keys = keys
-        self.waiting = Waiting(keys, self.count_refusal)
+        self.tallies = Tallies(self.count_refusal)
+        self.waiting = Waiting(keys, self.tallies)
         self._call_for = self.waiting.call_for
         self._may_refuse = True  # False: `refuses` would answer None, so nobody asks
 
@@ -31,16 +33,18 @@ class Commits:
         raise NotImplementedError
 
     def _refusal(
-        self, source: Source, used: Iterable[Queue] = (), goals: Iterable[Queue] = ()
+        self, source: Source, used: Sequence[Queue] = (), goals: Sequence[Queue] = ()
     ) -> StoreError | None:
         """Why nothing can be done now, or the source may not use one of the queues, or nothing be put into a goal."""
-        error = self.refuses()
+        error, blamed = self.refuses(), next((queue for queue in (*used, *goals)), None)
         for queue in (*used, *goals):
-            error = error or source.refusal(queue)
-        if error is None and any(queue.unkept for queue in goals):
-            error = AckLevelLost()
+            if error is None:
+                error, blamed = source.refusal(queue), queue
+        for queue in goals:
+            if error is None and queue.unkept:
+                error, blamed = AckLevelLost(), queue
         if error is not None:
-            self.count_refusal(error)
+            self.tallies.of(blamed).refuse(error, 1)
         return error
 
     def commit(

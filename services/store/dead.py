@@ -36,6 +36,7 @@ class DeadLetter:
     body: bytes
     attributes: dict[str, Any]
     note: str = ""  # what was written beside it while it was tried
+    redriven: int = 0  # how often it had been brought back before it died
     size: int = 0  # octets of the whole body; `body` may be its beginning
 
     @classmethod
@@ -55,6 +56,7 @@ class DeadLetter:
             body=f["body"],
             attributes=msgpack.unpackb(f["attributes"]) if "attributes" in f else {},
             note=f.get("note", b"").decode("utf-8", "replace"),
+            redriven=int(f.get("redriven", 0)),
             size=size,
         )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.store import delivery
+from services.store.alarms import COUNTER_MISMATCH
 from services.store.claims import Claims
 from services.store.connect import Connector
 from services.store.delivery import Delivery
@@ -18,12 +19,15 @@ from services.store.keys import DomainKeys
 from services.store.link import Link
 from services.store.pipe import Pipe, PipeSettings
 from services.store.queues import Queue
+from services.store.registry import encode_name
 
 log = logging.getLogger(__name__)
 
 SESSION_TIMEOUT_MS = 30_000  # silence after which a session is dead
 BEAT_S = 10.0
 STRAGGLER_MS = 60_000  # a mostly settled entry older than this is thinned out
+SAMPLE_S = 10.0
+SAMPLES_KEPT = 400_000
 RECONCILE_STEP = 500  # entries counted in one call
 
 
@@ -36,6 +40,8 @@ class Timing:
     sweep_s: float = 5.0
     upkeep_s: float = 30.0
     straggler_ms: int = STRAGGLER_MS
+    sample_s: float = SAMPLE_S
+    samples_kept: int = SAMPLES_KEPT  # in a domain; 0: nothing is sampled
 
 
 class Domain(Claims):
@@ -53,6 +59,7 @@ class Domain(Claims):
         self.keys = DomainKeys(name)
         self.link = Link(connector, self.keys.epoch)
         self.pipe = Pipe(connector, self.keys, edge, pipe_settings, observe, dataset_changed)
+        self.tallies = self.pipe.tallies
         self._timing = timing
         self._observe = observe
         self._tasks: list[asyncio.Task[None]] = []
@@ -69,9 +76,13 @@ class Domain(Claims):
         """Sweeps dead sessions from now on."""
         self._tasks.append(asyncio.create_task(self._sweep_for_ever(), name=f"sweep {self.name}"))
 
-    async def close(self, timeout: float = 5.0) -> None:
+    async def finish(self, timeout: float = 5.0) -> None:
+        """Nothing more is asked through the pipe; questions still may be."""
         if self._started:
             await self.pipe.close(timeout)
+
+    async def close(self) -> None:
+        """After `finish`."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -155,13 +166,15 @@ class Domain(Claims):
         """Expires, trims, thins out and counts one step; a finished count is answered: {'len': difference, ...}."""
         age = self._timing.straggler_ms if straggler_ms is None else straggler_ms
         retention = queue.spec.dead_letter.retention
-        reply = await self.function("upkeep", [*queue.keys], age, RECONCILE_STEP, retention)
+        name, kept = encode_name(queue.name), self._timing.samples_kept
+        keys = [*queue.keys, self.keys.samples]
+        reply = await self.function("upkeep", keys, age, RECONCILE_STEP, retention, name, kept)
         if reply == b"GONE" or not reply:
             return None
         counted, bytes_, leased, had, had_bytes, had_leased = reply
         wrong = {"len": counted - had, "bytes": bytes_ - had_bytes, "leased": leased - had_leased}
         if any(wrong.values()):
-            self._observe("counter_mismatch", 1)
+            self._observe(COUNTER_MISMATCH, 1)
             log.error(
                 "counters did not agree with the stream and were corrected",
                 extra={"action": "counter_mismatch", "queue": queue.name, "wrong": wrong},

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from services.store import outcomes, records
+from services.store import commit_replies, log_replies, outcomes, records
 from services.store.operations import (
     TAKE_BYTES,
     Commit,
     Note,
     Numbered,
-    Publish,
     Reject,
     Return,
     Send,
@@ -45,6 +44,7 @@ class _Encoder:
         self.handlers: list[Handler] = []
         self.ordered: list[tuple[int, Source]] = []
         self._call = call
+        self._tallies = call.tallies
         self._args: list[Any] = []
         self._transactions: list[str] = []
 
@@ -58,7 +58,7 @@ class _Encoder:
                 self._sends(round_.sends)
             for placed in round_.heads:
                 self._args.append("H")
-                self.handlers.append(outcomes.placed(placed, self._call.count))
+                self.handlers.append(log_replies.placed(placed, self._tallies))
         own = self._call.keys
         keys = [own.epoch, own.sessions, own.lane(session), own.lots(session), *own.log[:3]]
         for _, queue in self._call.queues.values():
@@ -68,37 +68,37 @@ class _Encoder:
         return ("FCALL", "ps1_work", len(keys), *keys, *head, *self._args)
 
     def _work(self, work: Work) -> None:
-        args = self._args
+        args, tallies = self._args, self._tallies
         index = self._call.queues[work.queue.qid][0]
         if work.notes:  # before what ends the lease
             _encode_notes(index, work.notes, args)
-            self.handlers.append(outcomes.noted(work.notes, self._call.count))
+            self.handlers.append(outcomes.noted(work, tallies))
         if work.acks:
             args += ("A", index, len(work.acks))
             for (lot, entry), (size, mask, count) in work.acks.items():
                 args += (lot, entry, size, mask, count)
-            self.handlers.append(outcomes.acked(work.acks, work.acked, self._call.count))
+            self.handlers.append(outcomes.acked(work, tallies))
         if work.returns:
             _encode_returns(index, work.returns, args)
-            self.handlers.append(outcomes.returned(work.returns, self._call.count))
+            self.handlers.append(outcomes.returned(work, tallies))
         if work.rejects:
             _encode_rejects(index, work.rejects, args)
-            self.handlers.append(outcomes.rejected(work.rejects, self._call.count))
+            self.handlers.append(outcomes.rejected(work, tallies))
         for bury in work.buries:
             args += ("B", index, bury.origin, 1, bury.reason, bury.error, bury.record)
-            self.handlers.append(outcomes.buried(bury, self._call.count))
+            self.handlers.append(outcomes.buried(work.queue, bury, tallies))
         if work.publishes:
-            self._publishes(index, work.publishes)
+            self._publishes(index, work)
         if work.takes:
             args += ("T", index, sum(take.want for take in work.takes), TAKE_BYTES)
-            self.handlers.append(outcomes.taken(work.queue, work.takes, self._call.count))
+            self.handlers.append(outcomes.taken(work, tallies))
         if work.counts:
             args += ("C", index)
-            self.handlers.append(outcomes.counted(work.counts, self._call.count))
+            self.handlers.append(outcomes.counted(work, tallies))
 
-    def _publishes(self, index: int, publishes: list[Publish]) -> None:
+    def _publishes(self, index: int, work: Work) -> None:
         """Runs of the same origin share entries, whichever connections they came from."""
-        args = self._args
+        args, publishes = self._args, work.publishes
         start = 0
         while start < len(publishes):
             first = publishes[start]
@@ -120,7 +120,7 @@ class _Encoder:
             args += (verb, index, first.origin, first.holder, len(entries))
             for entry in entries:
                 args += entry
-            self.handlers.append(outcomes.published(group, [entry[0] for entry in entries], self._call.count))
+            self.handlers.append(outcomes.published(work.queue, group, entries, self._tallies))
             start = end
 
     def _once(self, operation: Commit | Numbered | Watched | Request) -> None:
@@ -133,9 +133,9 @@ class _Encoder:
                 self._watched(operation)
             case _:
                 self._request(operation)
-                self.handlers.append(requested(operation, self._call.count))
+                self.handlers.append(requested(operation, self._tallies))
                 return
-        self.handlers.append(outcomes.once(operation, self._call.count))
+        self.handlers.append(commit_replies.once(operation, self._tallies))
 
     def _commit(self, commit: Commit) -> None:
         args = self._args
@@ -200,7 +200,7 @@ class _Encoder:
                 self._args += (count, block, len(first.copies))
                 for queue, record in first.copies:
                     self._args += (self._call.queues[queue.qid][0], record)
-            self.handlers.append(outcomes.sent(parts, self._call.count))
+            self.handlers.append(log_replies.sent(parts, self._tallies))
             start = end
 
 

@@ -227,6 +227,14 @@ REFUSALS: dict[str, type[StoreError]] = {
 }
 
 
+def domain_lost(domain: str) -> DatasetLost:
+    """Of a domain that was ready."""
+    return DatasetLost(
+        f"domain {domain!r} was set up and is empty now: restore its shard, or accept the loss with "
+        "`penstock store init --accept-loss`"
+    )
+
+
 def refusal(name: bytes | str) -> StoreError:
     """The exception for a refusal that a function named."""
     text = name.decode() if isinstance(name, bytes) else name

@@ -42,6 +42,11 @@ class DomainKeys:
         return self.prefix + "state"
 
     @cached_property
+    def samples(self) -> str:
+        """What edges have done, and how queues stood: see docs/store.md."""
+        return self.prefix + "samples"
+
+    @cached_property
     def wake_channel(self) -> str:
         return self.prefix + "wake"
 

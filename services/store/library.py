@@ -17,6 +17,7 @@ FILES = (
     "sends",
     "work",
     "sessions",
+    "samples",
     "upkeep",
     "links",
     "retention",
@@ -28,6 +29,7 @@ FILES = (
 )
 ENCLOSED = (
     "requests",
+    "samples",
     "upkeep",
     "admin",
     "redrive",

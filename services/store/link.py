@@ -87,7 +87,7 @@ class Link:
             try:
                 return await self._ask(command)
             except ResponseError as error:
-                if last or not _elsewhere(error):
+                if last or not is_elsewhere(error):
                     raise self._failure(error, unanswered and changes) from error
                 await self._drop()
             except (TimeoutError, RedisError, OSError) as error:
@@ -145,10 +145,23 @@ class Link:
             await self._drop()
 
 
-def _elsewhere(error: ResponseError) -> bool:
-    """The node is not (any more) the one to ask."""
+def is_elsewhere(error: ResponseError) -> bool:
+    """The node is not (any more) the one to ask, or not yet."""
     text = f"{type(error).__name__} {error}"
     return any(
         word in text
-        for word in ("EPOCH", "MOVED", "Moved", "READONLY", "ReadOnly", "LOADING", "Loading", "MASTERDOWN")
+        for word in (
+            "EPOCH",
+            "MOVED",
+            "Moved",
+            "Ask",
+            "TryAgain",
+            "ClusterDown",
+            "READONLY",
+            "ReadOnly",
+            "LOADING",
+            "Loading",
+            "MASTERDOWN",
+            "MasterDown",
+        )
     )

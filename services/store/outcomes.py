@@ -1,4 +1,4 @@
-"""Handlers: each makes of one operation's reply what its askers wait for."""
+"""Handlers: each counts one operation's reply, and makes of it what its askers wait for."""
 
 from __future__ import annotations
 
@@ -7,34 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from services.store import delivery
-from services.store.delivery import Delivery
-from services.store.errors import (
-    BindingsChanged,
-    MessageTooLarge,
-    QueueUnknown,
-    StoreError,
-    StoreFault,
-    refusal,
-    refused_as,
-)
-from services.store.operations import (
-    Bury,
-    Commit,
-    Counted,
-    Done,
-    Note,
-    Numbered,
-    Outcome,
-    Placed,
-    Publish,
-    Reject,
-    Return,
-    Send,
-    Take,
-    Watched,
-)
+from services.store.errors import MessageTooLarge, QueueUnknown, StoreError, StoreFault, refusal
+from services.store.operations import Bury, Note, Publish, Reject, Return, Work
 from services.store.queues import Queue
-from services.store.requests import Push
+from services.store.tallies import Tallies, Tally
 
 log = logging.getLogger(__name__)
 
@@ -67,22 +43,30 @@ def failure(reply: Any, count: Count, number: int) -> StoreError | None:
     return error
 
 
-def _fenced(number: int, count: Count) -> StoreError | None:
+def _fenced(number: int, tally: Tally) -> StoreError | None:
     if not number:
         return None
     error = refusal("FENCED")
-    count(error, number)
+    tally.refuse(error, number)
     return error
 
 
-def acked(
-    acks: dict[tuple[bytes, bytes], list[int]], waiters: list[tuple[list[Delivery], Done]], count: Count
-) -> Handler:
+def acked(work: Work, tallies: Tallies) -> Handler:
+    queue, acks, waiters = work.queue, work.acks, work.acked
+
     def handle(reply: Any) -> None:
-        gone = failure(reply, count, len(acks))
-        keys = list(acks) if gone is None and len(reply) > 1 else []
+        tally = tallies.of(queue)
+        if len(reply) == 1:  # of a list: all of them
+            tally.acked += reply[0]
+            for _, done in waiters:
+                tell(done, None)
+            return
+        gone = failure(reply, tally.refuse, len(acks))
+        if gone is None:
+            tally.acked += reply[0]
+        keys = [] if gone else list(acks)
         fenced = {keys[index] for index in reply[1:]} if keys else set()
-        error = gone or _fenced(len(fenced), count)
+        error = gone or _fenced(len(fenced), tally)
         for deliveries, done in waiters:
             tell(done, error if gone or any((d.lot, d.entry) in fenced for d in deliveries) else None)
 
@@ -90,11 +74,11 @@ def acked(
 
 
 def _tell_each(
-    items: Sequence[Return | Reject | Note], gone: StoreError | None, indexes: Sequence[int], count: Count
+    items: Sequence[Return | Reject | Note], gone: StoreError | None, indexes: Sequence[int], tally: Tally
 ) -> None:
     """indexes: of the messages that were not leased to us, counted over all items."""
     fenced = set() if gone else set(indexes)
-    lost = _fenced(len(fenced), count)
+    lost = _fenced(len(fenced), tally)
     at = 0
     for item in items:
         mine = range(at, at + item.delivery.count)
@@ -102,29 +86,51 @@ def _tell_each(
         tell(item.done, gone or (lost if fenced and not fenced.isdisjoint(mine) else None))
 
 
-def returned(returns: list[Return], count: Count) -> Handler:
+def returned(work: Work, tallies: Tallies) -> Handler:
+    returns = work.returns
+
     def handle(reply: Any) -> None:
-        _tell_each(returns, failure(reply, count, len(returns)), reply[3:], count)
+        tally = tallies.of(work.queue)
+        gone = failure(reply, tally.refuse, len(returns))
+        if gone is None:
+            tally.returned += reply[0]
+        _tell_each(returns, gone, reply[3:], tally)
 
     return handle
 
 
-def rejected(rejects: list[Reject], count: Count) -> Handler:
+def rejected(work: Work, tallies: Tallies) -> Handler:
+    rejects = work.rejects
+
     def handle(reply: Any) -> None:
-        _tell_each(rejects, failure(reply, count, len(rejects)), reply[2:], count)
+        tally = tallies.of(work.queue)
+        gone = failure(reply, tally.refuse, len(rejects))
+        if gone is None:
+            tally.rejected += reply[0]
+        _tell_each(rejects, gone, reply[2:], tally)
 
     return handle
 
 
-def noted(notes: list[Note], count: Count) -> Handler:
+def noted(work: Work, tallies: Tallies) -> Handler:
+    notes = work.notes
+
     def handle(reply: Any) -> None:
-        _tell_each(notes, failure(reply, count, len(notes)), reply[2:], count)
+        tally = tallies.of(work.queue)
+        _tell_each(notes, failure(reply, tally.refuse, len(notes)), reply[2:], tally)
 
     return handle
 
 
-def buried(bury: Bury, count: Count) -> Handler:
-    return lambda reply: tell(bury.done, failure(reply, count, 1))
+def buried(queue: Queue, bury: Bury, tallies: Tallies) -> Handler:
+    def handle(reply: Any) -> None:
+        tally = tallies.of(queue)
+        gone = failure(reply, tally.refuse, 1)
+        if gone is None:
+            tally.rejected += reply
+        tell(bury.done, gone)
+
+    return handle
 
 
 def _verdicts(reply: Any, sizes: list[int], count: Count) -> list[StoreError | None]:
@@ -152,18 +158,27 @@ def _verdicts(reply: Any, sizes: list[int], count: Count) -> list[StoreError | N
     return verdicts
 
 
-def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
+def published(
+    queue: Queue, group: list[Publish], entries: list[tuple[int, int, bytes]], tallies: Tallies
+) -> Handler:
+    """entries: messages, octets and records of each, as they were sent."""
+    octets = entries[0][1] if len(entries) == 1 else sum([entry[1] for entry in entries])
+    sizes = [entry[0] for entry in entries]
+
     def handle(reply: Any) -> None:
         if isinstance(reply, int):
+            tallies.accept(queue, reply, octets)
             for publish in group:
                 tell(publish.done, [])
             return
+        count = tallies.of(queue).refuse
         failed = failure(reply, count, sum(sizes))
         if failed is not None:
             for publish in group:
                 tell(publish.done, failed)
             return
         verdicts = _verdicts(reply, sizes, count)
+        _accept_some(queue, group, verdicts, tallies)
         at = 0
         for publish in group:
             mine = verdicts[at : at + len(publish.records)]
@@ -173,13 +188,27 @@ def published(group: list[Publish], sizes: list[int], count: Count) -> Handler:
     return handle
 
 
-def taken(queue: Queue, takes: list[Take], count: Count) -> Handler:
+def _accept_some(
+    queue: Queue, group: list[Publish], verdicts: list[StoreError | None], tallies: Tallies
+) -> None:
+    """Before anybody is told: whoever asks again is counted behind it."""
+    run = (record for publish in group for record in publish.records)
+    stored = [len(record) - 4 for record, why in zip(run, verdicts, strict=True) if why is None]
+    if stored:
+        tallies.accept(queue, len(stored), sum(stored))
+
+
+def taken(work: Work, tallies: Tallies) -> Handler:
+    queue, takes = work.queue, work.takes
+
     def handle(reply: Any) -> None:
-        gone = failure(reply, count, len(takes))
-        if gone is not None:
+        if isinstance(reply, bytes):
+            gone = failure(reply, tallies.of(queue).refuse, len(takes))
             for take in takes:
                 tell(take.done, gone, False)
             return
+        if len(reply) > 1:
+            tallies.give(queue, reply)
         more = reply[0] == 1
         shares = delivery.share(delivery.parse(queue, reply), [take.want for take in takes])
         for take, mine in zip(takes, shares, strict=True):
@@ -188,62 +217,12 @@ def taken(queue: Queue, takes: list[Take], count: Count) -> Handler:
     return handle
 
 
-def counted(waiters: list[Counted], count: Count) -> Handler:
+def counted(work: Work, tallies: Tallies) -> Handler:
+    waiters = work.counts
+
     def handle(reply: Any) -> None:
-        gone = failure(reply, count, len(waiters))
+        gone = failure(reply, tallies.of(work.queue).refuse, len(waiters))
         for done in waiters:
             tell(done, gone or int(reply))
-
-    return handle
-
-
-def once(operation: Commit | Numbered | Watched | Push, count: Count) -> Handler:
-    def handle(reply: Any) -> None:
-        failed = failure(reply, count, 1)
-        if failed is not None:
-            tell(operation.done, failed)
-        elif reply[0] == b"DONE":
-            tell(operation.done, Outcome.STORED)
-        elif reply[0] == b"AGAIN":
-            tell(operation.done, Outcome.AGAIN)
-        elif reply[0] == b"FAILED":
-            error = refusal(reply[1])
-            count(error, 1)
-            tell(operation.done, error)
-        else:
-            tell(operation.done, StoreFault(f"a commit was answered with {reply!r}"))
-
-    return handle
-
-
-def _refused(name: bytes, count: Count) -> StoreError:
-    """Why one part was refused; a fault is logged and counted at once."""
-    fault = failure(name, count, 1) if name.startswith(b"FAULT") else None
-    return fault or refusal(name)
-
-
-def sent(parts: list[list[Send]], count: Count) -> Handler:
-    def handle(reply: Any) -> None:
-        whole: StoreError | None = None
-        refused: dict[int, StoreError] = {}
-        if isinstance(reply, bytes):
-            whole = refused_as(reply) or failure(reply, count, sum(s.count for part in parts for s in part))
-        elif isinstance(reply, list):
-            refused = {reply[i]: _refused(reply[i + 1], count) for i in range(0, len(reply), 2)}
-        for index, part in enumerate(parts):
-            error = whole or refused.get(index)
-            for send in part:
-                if error is not None and not isinstance(error, BindingsChanged | StoreFault):
-                    count(error, send.count)
-                tell(send.done, error)
-
-    return handle
-
-
-def placed(placed: Placed, count: Count) -> Handler:
-    def handle(reply: Any) -> None:
-        text = reply.decode()
-        fault = failure(reply, count, 1) if text.startswith("FAULT") else None
-        tell(placed, fault or text)
 
     return handle

@@ -240,6 +240,7 @@ class Pipe(Verbs):
         self._connection = connection = await self._connector.connect(self.keys.epoch)
         self._adopt(await self._session.find_epoch(connection))
         await self._session.attach(connection, must_be_the_same=self._flight.call is not None)
+        self.tallies.offset_ms = self._session.clock_offset_ms
         if self._down_since is not None:
             log.info("the store is there", extra={"action": "store_there", "session": self.session})
         self._down_since = None

@@ -4,6 +4,7 @@ what another one began: the name is claimed with a queue id, then the queue's li
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator
@@ -146,15 +147,16 @@ class Registry:
             return None
         return self._parse(name, found)
 
-    async def all(self) -> AsyncIterator[Queue]:
-        """Every registered queue; what is declared or deleted meanwhile may or may not be among them.
+    async def all(self, beginning: str = "") -> AsyncIterator[Queue]:
+        """Every registered queue whose name begins so; what is declared or deleted meanwhile may be among them or not.
 
         Raises NotInitialised.
         """
         await self.epoch()
-        cursor = b"0"
+        cursor, pattern = b"0", re.sub(rb"([\\[\]*?^-])", rb"\\\1", encode_name(beginning)) + b"*"
+        match = ("MATCH", pattern) if beginning else ()
         while True:
-            cursor, found = await self.link.call("HSCAN", self.keys.queues, cursor, "COUNT", 500)
+            cursor, found = await self.link.call("HSCAN", self.keys.queues, cursor, *match, "COUNT", 500)
             for i in range(0, len(found), 2):
                 yield self._parse(decode_name(found[i]), found[i + 1])
             if cursor == b"0":

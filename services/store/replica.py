@@ -6,6 +6,7 @@ often. Times in ms.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,6 +128,7 @@ class Replica:
                 at, _ = queues.setdefault(queue.qid, (len(queues), queue))
                 args += (index, at, record)
         keys = [*self._keys.log, *(key for _, queue in queues.values() for key in queue.keys)]
+        began = time.monotonic()
         reply = await self._domain.function(
             "log_accept", keys, known.version, self._keys.wake_channel, len(queues), *args
         )
@@ -134,7 +136,15 @@ class Replica:
             raise refused_as(reply) or StoreError(reply.decode())
         replicas = max([self._log.replicas, *(queue.replicas for _, queue in queues.values())])
         await self._replicated(replicas)
+        self._count(reply[2:], [queue for _, queue in queues.values()], time.monotonic() - began)
         return int(reply[0]), int(reply[1])
+
+    def _count(self, copies: list[int], queues: list[Queue], seconds: float) -> None:
+        """copies: of each queue that got some, which it is, how many, their octets."""
+        tallies = self._domain.tallies
+        tallies.answered(seconds)
+        for i in range(0, len(copies), 3):
+            tallies.accept(queues[copies[i]], copies[i + 1], copies[i + 2])
 
     async def baseline(self, neighbour: bytes, held: Held) -> Held:
         """What this neighbour held when the link to it was first set up; `held` if that is now. Kept for ever.

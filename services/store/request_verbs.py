@@ -92,8 +92,9 @@ class RequestVerbs(Commits):
         self._settle(source, request, queue, "", done)
 
     def _settle(self, source: Source, request: bytes, queue: Queue, session: str, done: Settles) -> None:
-        refused = self._refusal(source)
+        refused = self.refuses()
         if refused is not None:
+            self.tallies.of(queue).refuse(refused, 1)
             done(refused)
             return
 

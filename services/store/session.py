@@ -18,6 +18,7 @@ from typing import Any
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
 
+from services.store.alarms import NEW_GENERATION, ROLLED_BACK
 from services.store.call import Call
 from services.store.connect import ask
 from services.store.errors import DatasetLost, NotInitialised, StoreUnavailable
@@ -48,13 +49,13 @@ class Session:
         self._observe = observe
         self._rolled_back = False
         self._replication = ""  # the primary's replication id, where another may take its place
-        self._clock_offset_ms = 0.0
+        self.clock_offset_ms = 0.0
 
     def encode(self, call: Call, deadline_ms: float) -> None:
         """Makes the call's command: under a number of its own, or its old one when it is repeated."""
         if not call.sequence:
             self.sequence += 1
-        deadline = time.monotonic() * 1000 + self._clock_offset_ms + deadline_ms
+        deadline = time.monotonic() * 1000 + self.clock_offset_ms + deadline_ms
         call.encode(self.epoch, self.name, call.sequence or self.sequence, int(deadline))
 
     def forget_last(self) -> None:
@@ -77,7 +78,7 @@ class Session:
                 "sequence": sequence,
             },
         )
-        self._observe("store_rolled_back", 1)
+        self._observe(ROLLED_BACK, 1)
         self._rolled_back = True
         self.lost()
 
@@ -109,7 +110,7 @@ class Session:
         keys += [self._keys.dying, self._keys.lots(self.name)]
         sent = time.monotonic() * 1000
         told = await ask(connection, "FCALL", "ps1_session", len(keys), *keys, self.epoch, self.name, mode)
-        self._clock_offset_ms = float(told) - sent
+        self.clock_offset_ms = float(told) - sent
 
     async def find_epoch(self, connection: AbstractConnection) -> str:
         """The epoch to go on with.
@@ -150,5 +151,5 @@ class Session:
             found: Any = await ask(connection, "GET", self._keys.epoch)
             return str(found.decode())
         log.error("a new generation begins", extra={"action": "new_generation", "old": epoch, "new": newer})
-        self._observe("new_generation", 1)
+        self._observe(NEW_GENERATION, 1)
         return newer

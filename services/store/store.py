@@ -10,20 +10,24 @@ from collections.abc import Callable
 
 from redis.exceptions import RedisError
 
+from services.store.alarms import ALARMS
 from services.store.caretaker import Caretaker
 from services.store.catalogue import Catalogue
 from services.store.client import Client, Known
 from services.store.connect import Connector
 from services.store.domain import Domain, Timing
+from services.store.edge_tally import Shell
 from services.store.errors import (
     DatasetLost,
     NotInitialised,
     StoreError,
+    domain_lost,
 )
 from services.store.link import explain
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
+from services.store.sampler import Sampler
 from services.store.waking import Wakes
 
 log = logging.getLogger(__name__)
@@ -48,7 +52,9 @@ class Store(Catalogue):
     ) -> None:
         """Raises ValueError for a URL that is none. Nothing is connected yet.
 
-        edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm.
+        edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm, and at
+        once of all alarms that none has been yet: who watches a counter sees its first step only if it was 0 before.
+        If it is a `Shell`, too, it tells of the process's connections.
         """
         self._pipe_settings = pipe or PipeSettings()
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
@@ -57,9 +63,12 @@ class Store(Catalogue):
         self.edge = edge
         self._timing = timing or Timing()
         self._observe = observe
+        for alarm in ALARMS:
+            observe(alarm, 0)
         self._domains: dict[str, Domain] = {}
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
+        self._sampler: Sampler | None = None
         self._promises: Promises | None = None  # as they were found at
         self._promises_at = 0.0
 
@@ -83,10 +92,7 @@ class Store(Catalogue):
         for name in ready:
             if await self._domain(name).epoch() == "":
                 if not accept_loss:
-                    raise DatasetLost(
-                        f"domain {name!r} was set up and is empty now: restore its shard, or accept the loss with "
-                        "`penstock store init --accept-loss`"
-                    )
+                    raise domain_lost(name)
                 await self._restart(self._domain(name))
         if not ready:
             await self._set_up(self._domain(DEFAULT_DOMAIN))
@@ -127,13 +133,32 @@ class Store(Catalogue):
         for found in self._domains.values():
             found.look_after()
         self.domain(domain)
+        if self._timing.samples_kept:
+            self._sample(domain)
+
+    def _sample(self, domain: str) -> None:
+        shell = self._observe if isinstance(self._observe, Shell) else None
+        self._sampler = Sampler(self, self._timing.sample_s, self._timing.samples_kept, shell)
+        for found in self._domains.values():
+            found.tallies.keep()
+        self._sampler.start(domain)
+
+    def open_domains(self) -> list[Domain]:
+        """Those that anybody here has used."""
+        return [*self._domains.values()]
 
     async def close(self, timeout: float = 5.0) -> None:
         if self._caretaker is not None:
             await self._caretaker.close()
+        if self._sampler is not None:
+            await self._sampler.stop()
         await self.stop_looking()
         await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
-        await asyncio.gather(*(domain.close(timeout) for domain in self._domains.values()))
+        away = self.trouble is not None
+        await asyncio.gather(*(domain.finish(timeout) for domain in self._domains.values()))
+        if self._sampler is not None and not away:
+            await self._sampler.flush()
+        await asyncio.gather(*(domain.close() for domain in self._domains.values()))
         await self.registry.close()
 
     @property
@@ -161,6 +186,8 @@ class Store(Catalogue):
             )
             if self._caretaker is not None:
                 found.look_after()
+            if self._sampler is not None:
+                found.tallies.keep()
         return found
 
     def look_at(self, name: str) -> Domain:

@@ -72,7 +72,7 @@ class Verbs(RequestVerbs):
         if queue.unkept:
             error = error or AckLevelLost()
         if error is not None:
-            self.count_refusal(error, len(records))
+            self.tallies.of(queue).refuse(error, len(records))
             done(error)
             return
         number = len(records)
@@ -95,7 +95,7 @@ class Verbs(RequestVerbs):
         if queue.admission is not None:
             error = error or source.refusal(queue)
         if error is not None:
-            self.count_refusal(error)
+            self.tallies.of(queue).refuse(error, 1)
             done(error, False)
             return
         if not 1 <= want <= MAX_MESSAGES:
@@ -207,7 +207,7 @@ class Verbs(RequestVerbs):
         """
         error = self.refuses() if self._may_refuse else None
         if error is not None:
-            self.count_refusal(error, send.count)
+            self.tallies.of(None).refuse(error, send.count)
             send.done(error)
             return
         copies = send.copies

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator
 
 from services.store.call import Call
 from services.store.keys import DomainKeys
-from services.store.outcomes import Count
+from services.store.tallies import Tallies
 
 
 class Waiting:
     """Operations gather in one call until it is sent or full; then the next one begins."""
 
-    def __init__(self, keys: DomainKeys, count: Count, max_bytes: int = 64 << 20) -> None:
+    def __init__(self, keys: DomainKeys, tallies: Tallies, max_bytes: int = 64 << 20) -> None:
         self.pending_bytes = 0  # of records, gathered and not yet answered
         self.max_bytes = max_bytes
         self._keys = keys
-        self._count = count
+        self._tallies = tallies
         self._full: deque[Call] = deque()
-        self._gathering = Call(keys, count)
+        self._gathering = Call(keys, tallies)
         self._resumes: list[Callable[[], None]] = []
         self._wake: Callable[[], None] = lambda: None
 
@@ -36,7 +36,7 @@ class Waiting:
         call = self._gathering
         if not call.has_room(messages, size, wanted, queues, settles):
             self._full.append(call)
-            call = self._gathering = Call(self._keys, self._count)
+            call = self._gathering = Call(self._keys, self._tallies)
         if not call.rounds:
             call.born = time.monotonic()
             self._wake()
@@ -54,7 +54,7 @@ class Waiting:
         return self._cut() if self._gathering.rounds else None
 
     def _cut(self) -> Call:
-        call, self._gathering = self._gathering, Call(self._keys, self._count)
+        call, self._gathering = self._gathering, Call(self._keys, self._tallies)
         return call
 
     def all(self) -> Iterator[Call]:

@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from services.store.domain import Timing
+from services.store.domain import SAMPLE_S, SAMPLES_KEPT, Timing
 from services.store.pipe import PipeSettings
 from services.store.store import Store
 
@@ -47,6 +47,15 @@ class StoreWaits(BaseModel):
     upkeep_s: float = Field(
         default=30.0, ge=0.01, le=MAX_SECONDS, description="how often to tidy and count each queue"
     )
+    sample_s: float = Field(
+        default=SAMPLE_S, ge=0.01, le=MAX_SECONDS, description="how often to tell the store what was done"
+    )
+    samples_kept: int = Field(
+        default=SAMPLES_KEPT,
+        ge=0,
+        le=100_000_000,
+        description="what edges and upkeep tell, in each domain; 0: nothing is told",
+    )
 
     @model_validator(mode="after")
     def _outlives_a_lost_heartbeat(self) -> Self:
@@ -71,4 +80,11 @@ class StoreWaits(BaseModel):
 
     def timing(self) -> Timing:
         timeout_ms = round(self.session_timeout_s * 1000)
-        return Timing(timeout_ms, self.heartbeat_s, self.sweep_s, self.upkeep_s)
+        return Timing(
+            timeout_ms,
+            self.heartbeat_s,
+            self.sweep_s,
+            self.upkeep_s,
+            sample_s=self.sample_s,
+            samples_kept=self.samples_kept,
+        )

@@ -72,7 +72,12 @@ FULL: Values = {
         },
         "ring": {"strategy": {"type": "OnDelete"}},
     },
-    "operator": {**_POD, **_VOLUMES, "priorityClassName": "system-cluster-critical"},
+    "operator": {
+        **_POD,
+        **_VOLUMES,
+        "priorityClassName": "system-cluster-critical",
+        "networkPolicy": {"egress": [{"to": _FROM}]},
+    },
     "redis": {
         **_POD,
         "priorityClassName": "system-cluster-critical",
@@ -88,7 +93,7 @@ FULL: Values = {
     "console": {
         **_POD,
         "enabled": True,
-        "env": {"MORE": 2},
+        "env": {"LEVEL": 2},
         "extraEnv": _ENV,
         "service": _ANNOTATIONS,
         "ingress": {

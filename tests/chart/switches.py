@@ -109,12 +109,15 @@ SWITCHES = (
     Switch("edges.tmq.pdb.enabled", (f"PodDisruptionBudget/{NAME}-tmq",)),
     Switch("edges.tmq.autoscaling.type", (f"HorizontalPodAutoscaler/{NAME}-tmq",), on="hpa", off="none"),
     Switch(
-        "edges.ring.autoscaling.type",
+        "edges.ring.autoscaling.type",  # clients' port alone: nodes cannot be scaled
         (f"ScaledObject/{NAME}-ring",),
         has=lambda r: "replicas" not in r[f"StatefulSet/{NAME}-ring"]["spec"],
         on="keda",
         off="none",
-        beside=nested("edges.ring.autoscaling.keda.serverAddress", "http://prometheus:9090"),
+        beside=together(
+            nested("edges.ring.autoscaling.keda.serverAddress", "http://prometheus:9090"),
+            nested("edges.ring.ports.ring.enabled", False),
+        ),
     ),
     Switch(
         "edges.rqp.hostNetwork",
@@ -241,7 +244,10 @@ SWITCHES = (
         ),
         beside={"analytics": {"enabled": True, "executors": {"enabled": True}}},
     ),
-    Switch("rbac.aggregate", (f"ClusterRole/shop.{NAME}-view", f"ClusterRole/shop.{NAME}-edit")),
+    Switch(
+        "rbac.aggregate",
+        (f"ClusterRole/shop.{NAME}-view", f"ClusterRole/shop.{NAME}-edit", f"ClusterRole/shop.{NAME}-admin"),
+    ),
     Switch("monitoring.podMonitor.enabled", (f"PodMonitor/{NAME}",)),
     Switch("monitoring.serviceMonitor.enabled", (f"ServiceMonitor/{NAME}",)),
     Switch("monitoring.prometheusRule.enabled", (f"PrometheusRule/{NAME}",)),

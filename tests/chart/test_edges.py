@@ -254,3 +254,26 @@ def test_the_ports_that_edges_open_by_themselves_are_known() -> None:
     known = yaml.safe_load((CHART / "files" / "ports.yaml").read_text())
     values = yaml.safe_load((CHART / "values.yaml").read_text())["edges"]
     assert known == {edge: list(its["ports"]) for edge, its in values.items()}
+
+
+def test_fractions_and_numbers_may_be_said_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """helm makes a text of 0.5, and a number of 500."""
+    told = ("edges.tmq.drain.spreadSeconds=0.5", "edges.rqp.autoscaling.type=keda")
+    keda = ("serverAddress=http://p", "threshold=5000000", "activationThreshold=20")
+    flags = [*told, *(f"edges.rqp.autoscaling.keda.{each}" for each in keda)]
+    rendered = render(flags=tuple(word for flag in flags for word in ("--set", flag)))
+    settings, _ = as_the_edge_reads_it(rendered, "tmq", tmp_path, monkeypatch)
+    assert settings.drain.spread_s == 0.5
+    assert rendered.pod(TMQ)["terminationGracePeriodSeconds"] == 36 + 10
+    (trigger,) = rendered[f"ScaledObject/{NAME}-rqp"]["spec"]["triggers"]
+    assert (trigger["metadata"]["threshold"], trigger["metadata"]["activationThreshold"]) == ("5000000", "20")
+
+
+def test_pods_are_spread_as_is_said() -> None:
+    own = {"topologyKey": "zone", "maxSkew": 2, "labelSelector": {"matchLabels": {"app": "mine"}}}
+    spread = [own, {"topologyKey": "host", "maxSkew": 1}]
+    first, second = render(nested("edges.tmq.topologySpread", spread)).pod(TMQ)["topologySpreadConstraints"]
+    assert first == own
+    assert second["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == "tmq"

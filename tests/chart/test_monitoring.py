@@ -69,7 +69,9 @@ def test_the_rules_of_a_release_are_about_its_namespace(tmp_path: Path, own: dic
     rendered = alerts(groups)
     assert rendered.keys() == own.keys()
     for name, rule in rendered.items():
-        assert rule["expr"] == own[name]["expr"].replace('namespace!=""', 'namespace="shop"')
+        expr = own[name]["expr"].replace('namespace!=""', 'namespace="shop"')
+        edges = ("pubsub", "ring", "rqp", "tmq") if 'edge!=""' in expr else ("",)
+        assert rule["expr"] == " or ".join(expr.replace('edge!=""', f'edge="{edge}"') for edge in edges)
         assert rule["expr"].count("{") == rule["expr"].count('{namespace="shop"')
         assert rule["annotations"] == own[name]["annotations"]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
@@ -107,6 +109,22 @@ def test_reasons_in_alerts_are_words_of_the_product(own: dict[str, Any]) -> None
     ]
     assert len(reasons) > 12
     assert [reason for reason in reasons if f'"{reason}"' not in sources] == []
+
+
+def test_what_alerts_see_rise_is_there_before_it_does(own: dict[str, Any], told: str) -> None:
+    """A counter that is born with its first event has no increase then. Those of rate() go on rising."""
+    rising = [
+        found for rule in own.values() for found in re.findall(r"increase\((\w+)\{([^}]*)\}", rule["expr"])
+    ]
+    assert len(rising) > 5
+    for metric, labels in rising:
+        (reasons,) = re.findall(r'reason=~"([^"]*)"', labels) or [""]
+        for reason in reasons.split("|"):
+            label = f'reason="{reason}"' if reason else ""
+            assert re.search(rf"^{metric}\{{[^}}]*{label}[^}}]*\}} 0\.0$", told, re.MULTILINE), (
+                metric,
+                reason,
+            )
 
 
 def _expressions(own: dict[str, Any]) -> Iterator[str]:
@@ -155,9 +173,40 @@ def test_prometheus_finds_every_pod_with_a_health_port_once() -> None:
     assert expression["values"] == ["pubsub", "ring", "rqp", "tmq", "operator"]
 
 
-def test_services_lead_to_every_pod_with_a_health_port_once() -> None:
-    """Edges' and the operator's, for a ServiceMonitor."""
-    rendered = render(nested("monitoring.serviceMonitor.enabled", True))
+def test_an_edge_that_is_gone_is_told_though_others_are_there(tmp_path: Path) -> None:
+    """Not of those that may have no pods."""
+    keda = {"type": "keda", "minReplicas": 0, "keda": {"serverAddress": "http://p"}}
+    values = {"tmq": {}, "pubsub": {}, "rqp": {"autoscaling": keda}, "ring": {"replicas": 0}}
+    rule = render(ON, {"edges": values})[f"PrometheusRule/{NAME}"]["spec"]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rule))
+    told = {
+        "exp_labels": {"namespace": "shop", "edge": "tmq", "severity": "critical"},
+        "exp_annotations": {
+            "summary": "Edge tmq tells nothing",
+            "description": alerts(rule["groups"])["PenstockEdgesGone"]["annotations"]["description"],
+        },
+    }
+    series = [
+        {"series": f'penstock_ready{{namespace="{where}",edge="{edge}",pod="p-0"}}', "values": "1x30"}
+        for where, edge in (("shop", "pubsub"), ("yard", "tmq"))
+    ]
+    asked = [{"eval_time": "17m", "alertname": "PenstockEdgesGone", "exp_alerts": [told]}]
+    test = {"interval": "1m", "input_series": series, "alert_rule_test": asked}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [test]}))
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
+
+
+def test_without_an_edge_nobody_misses_one() -> None:
+    groups = render(ON, {"edgeDefaults": {"replicas": 0}})[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+    assert "PenstockEdgesGone" not in alerts(groups)
+
+
+@pytest.mark.parametrize("kind", ["ClusterIP", "NodePort", "LoadBalancer"])
+def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
+    """Edges' and the operator's, for a ServiceMonitor; never from outside."""
+    rendered = render(
+        nested("monitoring.serviceMonitor.enabled", True), nested("edgeDefaults.service.type", kind)
+    )
     wanted = rendered[f"ServiceMonitor/{NAME}"]["spec"]["selector"]
     led = [
         each["spec"]["selector"]["app.kubernetes.io/component"]
@@ -166,6 +215,14 @@ def test_services_lead_to_every_pod_with_a_health_port_once() -> None:
         and "health" in [port["name"] for port in each["spec"]["ports"]]
     ]
     assert sorted(led) == ["operator", "pubsub", "ring", "rqp", "tmq"]
+    for each in rendered.of("Service"):
+        if "health" in [port["name"] for port in each["spec"]["ports"]]:
+            assert each["spec"].get("type", "ClusterIP") == "ClusterIP"
+
+
+def test_without_a_servicemonitor_nobody_needs_a_second_service() -> None:
+    rendered = render(nested("edgeDefaults.service.type", "NodePort"))
+    assert f"Service/{NAME}-tmq-health" not in rendered
 
 
 def test_nobody_misses_an_operator_that_is_off() -> None:

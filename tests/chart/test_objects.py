@@ -185,3 +185,32 @@ def test_names_in_the_cluster_are_of_one_release() -> None:
     roles = [{each["metadata"]["name"] for each in some.of("ClusterRole")} for some in (first, second)]
     assert all(roles)
     assert roles[0] & roles[1] == set()
+
+
+def test_secrets_of_images_may_be_named_in_both_ways() -> None:
+    """As other charts have them, which may share `global`."""
+    rendered = render(nested("global.imagePullSecrets", ["one", {"name": "two"}]))
+    for place, pod in rendered.pods():
+        assert pod["spec"]["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}], place
+
+
+def test_the_tests_pod_goes_where_it_is_told() -> None:
+    place = {
+        "nodeSelector": {"disk": "fast"},
+        "tolerations": [{"operator": "Exists"}],
+        "priorityClassName": "low",
+        "affinity": {"nodeAffinity": {}},
+    }
+    resources = {"requests": {"cpu": "10m"}, "limits": {"memory": "99Mi"}}
+    values = {
+        **place,
+        "podLabels": {"team": "queues"},
+        "podAnnotations": {"note": "1"},
+        "resources": resources,
+    }
+    rendered = render({"helmTest": values})
+    pod = rendered[f"Pod/{NAME}-test"]
+    assert pod["metadata"]["labels"]["team"] == "queues"
+    assert pod["metadata"]["annotations"]["note"] == "1"
+    assert {name: pod["spec"][name] for name in place} == place
+    assert rendered.container(f"Pod/{NAME}-test")["resources"]["limits"] == {"memory": "99Mi"}

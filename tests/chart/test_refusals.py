@@ -18,6 +18,11 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("edges.tmq.autoscaling.type", "hpa,keda"),
         "value must be one of 'none', 'hpa', 'keda'",
     ),
+    "nodes of a ring that come and go": (
+        nested("edges.ring.autoscaling.type", "hpa"),
+        "edges.ring.autoscaling: what a node has to send waits under its name, and nobody would send what one left "
+        "that is scaled away: say replicas",
+    ),
     "keda without Prometheus": (
         nested("edges.tmq.autoscaling.type", "keda"),
         "edges.tmq.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own",
@@ -213,6 +218,90 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("operator.uninstallHook.timeoutSeconds", 600),
         "maximum: got 600, want 240",
     ),
+    "a budget of nobody": (
+        nested("edges.tmq.pdb.maxUnavailable", 0),
+        "edges.tmq.pdb: no pod could ever be evicted, and drained nodes would wait for ever",
+    ),
+    "a budget of nobody, in per cent": (
+        nested("edges.tmq.pdb", {"maxUnavailable": None, "minAvailable": "100%"}),
+        "edges.tmq.pdb: no pod could ever be evicted",
+    ),
+    "nothing to scale by": (
+        nested("edges.tmq.autoscaling", {"type": "hpa", "hpa": {"targetCPUUtilizationPercentage": None}}),
+        "edges.tmq.autoscaling.hpa: nothing to scale by: say a target of CPU or memory, or metrics",
+    ),
+    "a name that no Service can have": (
+        {"fullnameOverride": "My_Queues"},
+        "the name My_Queues is none that a Service can have: say a fullnameOverride of small letters",
+    ),
+    "a name that no label can have": (
+        {"fullnameOverride": "queues", "nameOverride": "my queues"},
+        "nameOverride: my queues is no label's value",
+    ),
+    "a label by which the chart finds its pods": (
+        nested("edges.tmq.podLabels", {"app.kubernetes.io/component": "mine"}),
+        "edges.tmq.podLabels: the label app.kubernetes.io/component is the chart's own: leave it out",
+    ),
+    "the same of the operator": (
+        nested("operator.podLabels", {"app.kubernetes.io/name": "mine"}),
+        "operator.podLabels: the label app.kubernetes.io/name is the chart's own",
+    ),
+    "the same of all": (
+        {"commonLabels": {"app.kubernetes.io/instance": "mine"}},
+        "commonLabels: the label app.kubernetes.io/instance is the chart's own",
+    ),
+    "the same of a Service": (
+        nested("edges.tmq.service.labels", {"app.kubernetes.io/component": "mine"}),
+        "edges.tmq.service.labels: the label app.kubernetes.io/component is the chart's own",
+    ),
+    "a variable of the chart, again": (
+        nested("edges.tmq.extraEnv", [{"name": "REDIS_URL", "value": "redis://a"}]),
+        "edges.tmq: the variable REDIS_URL is there twice, by the chart or by another value: leave it out",
+    ),
+    "a variable of the chart, by env": (
+        nested("edges.tmq.env", {"POD_IP": "10.1.2.3"}),
+        "edges.tmq: the variable POD_IP is there twice",
+    ),
+    "a variable of the operator's, again": (
+        nested("operator.extraEnv", [{"name": "PENSTOCK_OPERATOR_SWEEP_S", "value": "9"}]),
+        "operator: the variable PENSTOCK_OPERATOR_SWEEP_S is there twice",
+    ),
+    "a variable of the analytics', again": (
+        nested("analytics", {"enabled": True, "extraEnv": [{"name": "SPARK_LOCAL_DIRS", "value": "/a"}]}),
+        "analytics: the variable SPARK_LOCAL_DIRS is there twice",
+    ),
+    "a Service of no ports": (
+        nested(
+            "edges.tmq",
+            {
+                "service": {"type": "NodePort"},
+                "ports": {"tmq-document": {"expose": False}, "tmq-reference": {"expose": False}},
+            },
+        ),
+        "edges.tmq.ports: none is exposed, and a Service of type NodePort has one at least: set service.type=ClusterIP",
+    ),
+    "a range that ends before it begins": (
+        nested("edges.rqp.portRanges", [{"port": 11320, "endPort": 11300}]),
+        "edges.rqp.portRanges: endPort 11300 is less than port 11320",
+    ),
+    "a headless Service with a port of its own": (
+        nested(
+            "edges.tmq", {"service": {"clusterIP": "None"}, "ports": {"tmq-document": {"servicePort": 61}}}
+        ),
+        "edges.tmq.ports.tmq-document.servicePort: a headless Service has no ports but the pods' own: leave it out",
+    ),
+    "a headless Service of nodes": (
+        nested("edges.tmq.service", {"clusterIP": "None", "type": "NodePort"}),
+        "edges.tmq.service.clusterIP: None is for a Service of type ClusterIP",
+    ),
+    "words in place of seconds": (
+        nested("edges.tmq.drain.spreadSeconds", "soon"),
+        "/edges/tmq/drain/spreadSeconds",
+    ),
+    "a Secret without a name": (
+        nested("global.imagePullSecrets", [{"nam": "x"}]),
+        "/global/imagePullSecrets/0",
+    ),
     "a sweep without a pause": (nested("operator.sweepSeconds", 0), "minimum: got 0, want 1"),
 }
 
@@ -223,3 +312,10 @@ def test_what_cannot_be_is_refused(what: str) -> None:
     with pytest.raises(Refused) as refused:
         render(values)
     assert words in " ".join(str(refused.value).split())
+
+
+def test_a_name_that_begins_with_a_digit_is_for_newer_clusters() -> None:
+    """Those before refuse the Services, when other objects are made already."""
+    with pytest.raises(Refused, match="the name 7up is none that a Service can have"):
+        render({"fullnameOverride": "7up"}, flags=("--kube-version", "1.34.0"))
+    assert render({"fullnameOverride": "7up"}, flags=("--kube-version", "1.36.0")).of("Service")

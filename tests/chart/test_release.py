@@ -126,13 +126,27 @@ def test_a_release_whose_hook_cannot_run_goes_without_it(cluster: Cluster, relea
     with pytest.raises(CommandFailed, match="still in use"):
         release.install()
     release.uninstall("--no-hooks")
-    left = release.objects()
-    assert {name for name in left if f"{NAME}-uninstall" not in name} == set()
-    kinds = "job,serviceaccount,role,rolebinding,networkpolicy"
+    assert set(release.objects()) <= {f"job.batch/{NAME}-uninstall"}
     of_the_hook = f"{INSTANCE},app.kubernetes.io/component=uninstall"
-    cluster.kubectl("delete", kinds, "--namespace", release.namespace, "--selector", of_the_hook)
+    where = ("--namespace", release.namespace, "--ignore-not-found")
+    cluster.kubectl("delete", "job", *where, "--selector", of_the_hook)
     assert release.objects() == []
     release.install()
+
+
+def test_an_uninstall_that_was_broken_off_is_taken_back(cluster: Cluster, release: Release) -> None:
+    """docs/runbooks/PenstockOperatorGone.md: the Job has stopped the operator, and did not come to its end."""
+    release.install()
+    with pytest.raises(CommandFailed, match="context deadline exceeded"):
+        release.uninstall("--timeout", "3s")
+    scale = ("scale", f"deployment/{NAME}-operator", "--namespace", release.namespace)
+    cluster.kubectl(*scale, "--replicas=0")
+    with pytest.raises(CommandFailed, match="has no deployed releases"):
+        release.upgrade(flags=("--force-conflicts",))
+    cluster.kubectl(*scale, "--replicas=1")
+    cluster.helm("rollback", RELEASE, "1", "--namespace", release.namespace)
+    release.upgrade(nested("edges.tmq.replicas", 3))
+    assert release.get("deployment", f"{NAME}-operator")["spec"]["replicas"] == 1
 
 
 def test_definitions_go_with_the_release_where_that_is_said(cluster: Cluster, release: Release) -> None:

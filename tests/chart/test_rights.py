@@ -15,9 +15,11 @@ import pytest
 from penstock_operator.declared import FINALIZER
 
 from services.kit.parent import die_with_parent
-from tests.chart.chart import NAME, nested
+from tests.chart.chart import NAME, RELEASE, nested
 from tests.chart.release import Release, queue_of
 from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.cluster import CommandFailed
+from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
 from tests.operator.documents import queue
 from tests.operator.program import ROOT, OperatorProgram
 from tests.servers import PROGRAMS, Server, eventually
@@ -104,6 +106,23 @@ def test_finalizers_go_though_the_operator_is_off_and_a_namespace_is_watched_no_
     _uninstalled(api_server, release, tmp_path)
     for namespace in (release.namespace, former):
         assert "deleted" in release.cluster.kubectl("delete", "queue/orders", "--namespace", namespace)
+
+
+def test_a_watched_namespace_that_is_gone_keeps_no_release_from_going(
+    api_server: ApiServer, release: Release, tmp_path: Path
+) -> None:
+    """docs/chart.md, "Uninstall": those that come after it are seen to all the same."""
+    cluster = release.cluster
+    gone = make_namespace(cluster)
+    release.install(nested("operator.watch.namespaces", [gone, release.namespace]))
+    metadata = {"name": "orders", "finalizers": [FINALIZER]}
+    orders = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": metadata}
+    cluster.apply([orders], "--namespace", release.namespace)
+    remove_namespace(cluster, gone)
+    done = _uninstalled(api_server, release, tmp_path)
+    assert f"queues of {gone} are left as they are" in done.stderr
+    assert not release.get("queue", "orders")["metadata"].get("finalizers")
+    assert RELEASE not in cluster.helm("list", "--namespace", release.namespace)
 
 
 def _uninstalled(api_server: ApiServer, release: Release, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -195,3 +214,34 @@ def test_who_may_edit_a_namespace_may_edit_its_queues(api_server: ApiServer, rel
         assert not nobody.may("create", kind, release.namespace)
     labels = cluster.get("clusterrole", f"{role}view")["metadata"]["labels"]
     assert labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+
+
+@pytest.fixture
+def tenant(api_server: ApiServer, release: Release, new_namespace: Callable[..., str]) -> Release:
+    """Admin of a namespace of his own, by whatever the controller would gather in the ClusterRole `admin`."""
+    release.install()
+    cluster, namespace = release.cluster, new_namespace(**RESTRICTED)
+    for role in cluster.items("clusterroles.rbac.authorization.k8s.io"):
+        name = role["metadata"]["name"]
+        if any(label in AGGREGATES for label in role["metadata"].get("labels") or ()) and name not in ROLES:
+            words = (f"--clusterrole={name}", "--user=developer", "--namespace", namespace)
+            cluster.kubectl("create", "rolebinding", name.replace(":", "-"), *words)
+    tenant = api_server.as_user("developer")
+    eventually(lambda: tenant.may("create", "roles.rbac.authorization.k8s.io", namespace))
+    return Release(tenant, namespace)
+
+
+ROLES = ("view", "edit", "admin")  # which have what is gathered
+AGGREGATES = tuple(f"rbac.authorization.k8s.io/aggregate-to-{role}" for role in ROLES)
+
+
+def test_a_tenant_installs_in_his_namespace(tenant: Release) -> None:
+    """docs/chart.md, "Namespaces and rights": with definitions and aggregated roles of another release."""
+    with pytest.raises(CommandFailed, match=r"customresourcedefinitions.*forbidden"):
+        tenant.install()
+    modest = {"crds": {"enabled": False}, "rbac": {"aggregate": False}}
+    tenant.install(modest, flags=("--replace",))
+    tenant.upgrade(modest, nested("edges.tmq.replicas", 3))
+    assert f"role.rbac.authorization.k8s.io/{NAME}-operator" in tenant.objects()
+    tenant.uninstall("--no-hooks")
+    assert tenant.objects() == []

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 from collections.abc import Mapping
 
 import pytest
+import yaml
 
-from tests.chart.chart import NAME, RELEASE, Values, nested
+from tests.chart.chart import CHART, NAME, RELEASE, Values, nested
 from tests.chart.release import Release
 from tests.kubernetes.cluster import Cluster, CommandFailed
+from tools.kubernetes.programs import find
 
 SCALED: Values = nested("edges.tmq.autoscaling.type", "hpa")
 
@@ -130,3 +133,47 @@ def test_queues_may_belong_to_the_release_once_their_definition_is_there(release
     assert made["annotations"]["meta.helm.sh/release-name"] == RELEASE
     release.upgrade({"extraObjects": []})
     assert release.cluster.items("queues", release.namespace) == []
+
+
+def test_another_name_does_not_leave_the_store_behind(release: Release) -> None:
+    """docs/chart.md, "Upgrade": it would be an empty one."""
+    release.install()
+    with pytest.raises(
+        CommandFailed, match=f"the release's store is {NAME}-redis, and under the new name q-redis"
+    ):
+        release.upgrade({"fullnameOverride": "q"})
+    with pytest.raises(CommandFailed, match=f"say fullnameOverride={NAME}"):
+        release.upgrade({"nameOverride": "q"})
+    release.upgrade({"fullnameOverride": NAME, "nameOverride": "penstock"})
+    outside = {"redis": {"enabled": False}, "externalRedis": {"existingSecret": "s"}}
+    release.upgrade(outside, {"fullnameOverride": "q"})
+
+
+def test_a_release_beside_another_is_warned(release: Release) -> None:
+    """docs/chart.md, "Namespaces and rights"."""
+    assert "WARNING" not in release.install()
+    assert "WARNING" not in release.upgrade()
+    beside = ("install", "beside", str(CHART), "--namespace", release.namespace)
+    sets = ("--set", "crds.enabled=false")
+    try:
+        said = release.cluster.helm(*beside, *sets)
+        assert f"WARNING: {RELEASE} has an operator in this namespace, too" in said
+    finally:
+        release.cluster.helm("uninstall", "beside", "--namespace", release.namespace, "--no-hooks")
+
+
+def test_notes_put_the_queue_where_somebody_watches() -> None:
+    for watch, where in (
+        ({"namespaces": ["east", "west"]}, "east"),
+        ({"namespaces": ["east", "shop"]}, "shop"),
+        ({"namespaces": ["east"], "allNamespaces": True}, "shop"),
+        ({}, "shop"),
+    ):
+        values = yaml.safe_dump({"operator": {"watch": watch}})
+        words = ("install", RELEASE, str(CHART), "--namespace", "shop", "--dry-run=client", "--values", "-")
+        done = subprocess.run(
+            [find("helm"), *words], input=values, capture_output=True, text=True, timeout=60
+        )
+        said = done.stdout.partition("NOTES:")[2]
+        assert f"kubectl apply --namespace {where} --filename" in said, done
+        assert f"kubectl wait --namespace {where} --for" in said

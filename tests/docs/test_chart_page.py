@@ -69,9 +69,12 @@ def test_its_commands_were_run(queues: Cluster, names: tuple[str, ...], tmp_path
 
 
 def test_the_commands_of_the_readme_were_run(queues: Cluster, tmp_path: Path) -> None:
-    """But for that which builds the images: tests/images/test_push.py."""
+    """But for that which builds the images: tests/images/test_push.py; and those of a Queue, which want an operator:
+    tests/e2e/test_release.py."""
     section = (ROOT / "README.md").read_text().partition("\n## On Kubernetes\n")[2].partition("\n## ")[0]
-    ((_, block),) = FENCE.findall(section)
+    (_, block), (kind, document), _ = FENCE.findall(section)
+    name, _, text = document.partition("\n")
+    assert (kind, (ROOT / name.removeprefix("# ")).read_text()) == ("yaml", text)
     first, *lines = block.replace("\\\n", "").splitlines()
     assert first.startswith("make images ")
     assert [line.split()[1] for line in lines] == ["install", "test", "upgrade", "uninstall"]

@@ -4,25 +4,59 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.images import Images
 from tests.e2e.steps import step
-from tests.kubernetes.cluster import CHART, Cluster, Document
+from tests.kubernetes.cluster import CHART, Cluster, CommandFailed, Document
 from tests.servers import eventually
 
 NAME = "demo"
 FULL = f"{NAME}-penstock"
 TIMEOUT = "180s"
 GONE_S = 90.0  # more than an edge may take to drain
+SIDES = ("predecessor", "successor")
 EDGES = ("tmq", "pubsub", "rqp", "ring")
 
 
+# rings that close, break and merge in seconds, as those of docs/ring.md
+RING_TIMES = {"own_ring_s": 3, "self_s": 6, "open_s": 2, "find_s": 3}
+
+
+@dataclass(frozen=True)
+class Ring:
+    """What `penstock ring status --json` says of a release's nodes."""
+
+    told: Mapping[str, Any]
+
+    @property
+    def is_whole(self) -> bool:
+        """All nodes that tell are in one ring, and none of another store."""
+        names = {node["name"] for node in self.told["nodes"] if not node["is_silent"]}
+        return self.told["is_ring"] is True and set(self.told["chains"][0]["nodes"]) == names
+
+    @property
+    def is_shared(self) -> bool:
+        """All nodes that tell are linked, and between them are nodes of another store."""
+        alive = [node for node in self.told["nodes"] if not node["is_silent"]]
+        names = {node["name"] for node in alive}
+        linked = [node[side]["name"] for node in alive for side in SIDES if node.get(side)]
+        return len(linked) == len(SIDES) * len(alive) and not names.issuperset(linked)
+
+    def __len__(self) -> int:
+        return sum(not node["is_silent"] for node in self.told["nodes"])
+
+
 class Release:
-    def __init__(self, cluster: Cluster, namespace: str, images: Images) -> None:
+    def __init__(
+        self, cluster: Cluster, namespace: str, images: Images, brings_definitions: bool = True
+    ) -> None:
+        """brings_definitions: whether they are its own; else they have to be there."""
         self.cluster = cluster
         self.namespace = namespace
         self.images = images
+        self._brings_definitions = brings_definitions
 
     def values(self, tag: str = "", replicas: int = 2) -> dict[str, Any]:
         def image(target: str) -> dict[str, str]:
@@ -30,7 +64,12 @@ class Release:
 
         name, _, redis_tag = self.images.redis.rpartition(":")
         return {
+            "crds": {"enabled": self._brings_definitions},
             "edgeDefaults": {"image": image("edge"), "replicas": replicas},
+            "edges": {
+                "pubsub": {"ports": {"text-link": {"enabled": True}}},
+                "ring": {"settings": {"node": {"times": RING_TIMES}}},
+            },
             "operator": {"image": image("operator")},
             "redis": {
                 "image": {"registry": "", "repository": name, "tag": redis_tag},
@@ -38,17 +77,22 @@ class Release:
             },
         }
 
-    def install(self, verb: str = "install", **settings: Any) -> None:
+    def install(self, verb: str = "install", *, timeout: str = TIMEOUT, **settings: Any) -> None:
         """Returns once every pod is ready. Raises CommandFailed."""
         with step(f"helm {verb}, every pod ready"):
-            self._helm(verb, {**self.values(), **settings})
+            self._helm(verb, {**self.values(), **settings}, timeout)
 
     def upgrade(self, tag: str, replicas: int) -> None:
         with step("helm upgrade, every pod ready"):
             self._helm("upgrade", self.values(tag, replicas))
 
-    def _helm(self, verb: str, values: Mapping[str, Any]) -> None:
-        words = (verb, NAME, str(CHART), "--values", "-", "--wait", "--timeout", TIMEOUT, *self._here)
+    def scale(self, edge: str, replicas: int) -> None:
+        """By helm: what kubectl has scaled a later upgrade would not touch. Raises CommandFailed."""
+        edges = self.values()["edges"]
+        self.install("upgrade", edges={**edges, edge: {**edges.get(edge, {}), "replicas": replicas}})
+
+    def _helm(self, verb: str, values: Mapping[str, Any], timeout: str = TIMEOUT) -> None:
+        words = (verb, NAME, str(CHART), "--values", "-", "--wait", "--timeout", timeout, *self._here)
         self.cluster.helm(*words, given=json.dumps(values))
 
     def test(self) -> str:
@@ -94,6 +138,15 @@ class Release:
     def penstock(self, *words: str) -> str:
         """What the command prints in a pod of an edge, with that pod's rights on the store."""
         return self.kubectl("exec", f"deployment/{FULL}-tmq", "--", "penstock", *words).removesuffix("\n")
+
+    def ring(self) -> Ring:
+        """As a pod of the ring sees it. Raises ConnectionError while none can tell."""
+        try:
+            words = ("penstock", "ring", "status", "--json")
+            told = self.kubectl("exec", f"statefulset/{FULL}-ring", "--", *words)
+        except CommandFailed as error:
+            raise ConnectionError(error.said) from None
+        return Ring(json.loads(told))
 
     def pods(self, component: str = "") -> list[dict[str, Any]]:
         """Those that are to stay."""

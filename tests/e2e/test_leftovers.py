@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e import host
 from tests.e2e.images import PAUSE
+from tests.e2e.node.control import FLEX_VOLUMES
 from tests.e2e.node.node import running
 from tests.e2e.node.place import clear_away
 from tests.e2e.pods import pod
@@ -76,6 +77,8 @@ def test_one_that_is_told_to_end_leaves_nothing() -> None:
         # what there is to look for is found while it runs
         assert any("containerd-shim" in command for command in host.processes(folder.name))
         assert "/pause " in host.processes(folder.name)
+        # elsewhere it would show only on a machine that has never had a node
+        assert (folder / FLEX_VOLUMES).is_dir()
         process.send_signal(signal.SIGTERM)
         assert process.wait(END_S) == 0
         assert is_gone(folder)

@@ -7,68 +7,53 @@ from __future__ import annotations
 
 import json
 import random
-import secrets
-import signal
+import shlex
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.docs.bench import commands
+from tests.e2e.disturbing import (
+    evict,
+    evicted,
+    is_another,
+    kill,
+    number_ready,
+    processes,
+    store_pod,
+    was_killed,
+)
 from tests.e2e.images import Images
 from tests.e2e.node.kubelet import NAME as NODE
 from tests.e2e.node.node import Node
+from tests.e2e.peering import apart, over_links, over_rqp, over_the_ring, send, taken
 from tests.e2e.release import EDGES, FULL, Release, is_ready
+from tests.e2e.released import definitions, released
 from tests.e2e.scripted import PLACES, load, run_script
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import Cluster, CommandFailed
-from tests.kubernetes.namespaces import RESTRICTED
 from tests.operator.documents import peer, queue
 from tests.servers import eventually
 from tests.stores import chance
 
-__all__ = ["chance"]
+__all__ = ["chance", "definitions"]
 
 LOADED = EDGES  # each answers a message when it is safe
 DELETING_S = 20.0
-
-
-@contextmanager
-def released(cluster: Cluster, images: Images) -> Iterator[Release]:
-    """To be installed, in a namespace that admits only restricted pods; it goes however its test ended."""
-    name = f"e2e-{secrets.token_hex(4)}"
-    metadata = {"name": name, "labels": RESTRICTED}
-    cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
-    release = Release(cluster, name, images)
-    try:
-        eventually(lambda: "default" in cluster.kubectl("get", "serviceaccounts", "-o", "name", "-n", name))
-        yield release
-    finally:
-        release.remove()
-        cluster.kubectl("delete", "namespace", name, "--timeout=120s")
-
-
-@pytest.fixture(scope="module")
-def definitions(cluster: Cluster) -> Iterator[None]:
-    """An uninstall keeps them: on somebody's own cluster they stay only if they were there before."""
-    before = names_of_definitions(cluster)
-    yield
-    if made := names_of_definitions(cluster) - before:
-        cluster.kubectl("delete", *made, "--timeout=60s")
-
-
-def names_of_definitions(cluster: Cluster) -> set[str]:
-    lines = cluster.kubectl("get", "crds", "-o", "name").splitlines()
-    return {line for line in lines if line.endswith(".penstock.dev")}
+FEWEST_KILLED = 4  # in that time, however busy the machine is
+RING_S = 60.0
+FOLLOW_S = 60.0  # mostly 2; nobody looks at a peer that has failed again before
+NAMESPACE_S = 120
 
 
 @pytest.fixture(scope="module")
 def release(cluster: Cluster, images: Images, definitions: None) -> Iterator[Release]:
     """Every pod is ready."""
-    with released(cluster, images) as release:
-        release.install()
-        yield release
+    with released(cluster, images) as found:
+        found.install()
+        yield found
 
 
 def test_every_pod_is_ready(release: Release) -> None:
@@ -80,7 +65,9 @@ def test_every_pod_is_ready(release: Release) -> None:
 def test_queues_and_peers_become_ready(release: Release) -> None:
     orders = queue("orders", bindings={"rqpMca": {"queueId": 7}, "text": text("order")})
     asked = queue("asked", bindings={"rqpCast": {"key": 8}})
-    loaded = queue("load", bindings={"rqpMca": {"queueId": 9}, "text": {"subscribe": ["load"]}})
+    loaded = queue(
+        "load", bindings={"rqpMca": {"queueId": 9, "exclusive": False}, "text": {"subscribe": ["load"]}}
+    )
     with step("Queues and Peers Ready"):
         release.apply(orders, asked, loaded, queue("gone", deletionPolicy="Delete"), peer("far"))
         release.wait_ready("queues,peers")
@@ -97,6 +84,17 @@ def listed(release: Release) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+def test_what_the_readme_shows_of_a_queue(release: Release) -> None:
+    """Those of its commands that want more than an API server."""
+    for each in commands("README.md", "## On Kubernetes"):
+        own = each.line.replace("deployment/penstock-", f"deployment/{FULL}-")
+        program, *words = shlex.split(own.replace("--namespace queues", f"--namespace {release.namespace}"))
+        assert program == "kubectl"
+        assert release.cluster.kubectl(*words).strip() == each.shown.strip()
+    assert taken(release, "invoices") == "three barrels"
+    release.kubectl("delete", "queue", "invoices", "--timeout=20s")
+
+
 def test_a_message_through_every_edge_comes_out_through_another(release: Release) -> None:
     told = run_script(release, "cross.py", "orders", "order.in", *PLACES.values())
     assert told.count("well") == 6, told
@@ -106,35 +104,86 @@ def test_helm_test(release: Release) -> None:
     assert release.test().count("sent and received") == len(EDGES)
 
 
-def test_another_release_sends_over_rqp(release: Release, cluster: Cluster, images: Images) -> None:
-    """A Peer, and transmission queues by both protocols of RQP, from pod to pod."""
-    off = {name: {"enabled": False} for name in ("pubsub", "ring")}
-    peers = f"{FULL}-rqp-peers.{release.namespace}.svc"
+def test_its_nodes_are_one_ring(release: Release) -> None:
+    with step("a ring of 2"):
+        wait_one_ring(release, 2)
+
+
+def wait_one_ring(release: Release, number: int) -> None:
+    eventually(lambda: (found := release.ring()).is_whole and len(found) == number, RING_S)
+
+
+def test_edges_follow_queues_and_peers_in_the_same_processes(release: Release) -> None:
+    """Nothing is started again for what resources say (docs/kubernetes.md)."""
+    before = processes(release)
+    release.apply(
+        queue("moving", bindings={"text": {"subscribe": ["before"]}}),
+        peer("self", "rqp-mca", "127.0.0.1:1"),  # where nobody listens
+        queue("to-self", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["self"]}),
+    )
+    release.wait_ready("queues,peers")
+    release.penstock("put", "to-self", "by the address")
+    with step("other bindings of a Queue count"):
+        release.apply(queue("moving", bindings={"text": {"subscribe": ["after"]}}))
+        eventually(lambda: sent_and_taken(release, "after", "moving"), FOLLOW_S)
+    send(release, "before", "not here")
+    assert taken(release, "orders") == ""
+    with step("another address of a Peer counts"):
+        release.apply(peer("self", "rqp-mca", f"{FULL}-rqp-peers"))
+        eventually(lambda: taken(release, "orders") == "by the address", FOLLOW_S)
+    assert taken(release, "moving") == ""
+    with step("a third pod is in .rqprc"):
+        release.scale("rqp", 3)
+        eventually(lambda: len(rqprc(release)) == 3, FOLLOW_S)
+    assert before <= processes(release)
+    release.kubectl("delete", "queues/moving", "queues/to-self", "peers/self", "--timeout=20s")
+
+
+def sent_and_taken(release: Release, tag: str, name: str) -> bool:
+    send(release, tag, tag)
+    return taken(release, name) == tag
+
+
+def rqprc(release: Release) -> list[str]:
+    """The machines of the file `.rqprc`, as programs of the cluster read it."""
+    found = json.loads(release.kubectl("get", "configmap", f"{FULL}-rqprc", "-o", "json"))
+    return [line for line in found["data"]["rqprc"].splitlines() if line and not line.startswith("#")]
+
+
+def test_another_release_is_reached_over_rqp_links_and_the_ring(
+    release: Release, cluster: Cluster, images: Images
+) -> None:
+    """By Peers, from pod to pod. Each has a store of its own.
+
+    The other one ends with its namespace, in which a Queue wants something done first (docs/chart.md, Uninstall).
+    """
     with released(cluster, images) as there:
-        there.install(crds={"enabled": False}, edges=off)
-        there.apply(
-            peer("mca", "rqp-mca", peers),
-            peer("cast", "rqp-cast", peers),
-            queue("by-mca", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["mca"]}),
-            queue("by-cast", remote={"protocol": "rqp-cast", "key": 8, "peers": ["cast"]}),
-        )
-        there.wait_ready("queues,peers")
-        for name, goal in (("by-mca", "orders"), ("by-cast", "asked")):
-            with step(f"a message over {name}"):
-                there.penstock("put", name, name)
-                eventually(lambda: taken(release, goal) == name, 60)  # noqa: B023
-        there.uninstall()
+        there.install()
+        over_rqp(release, there)
+        over_links(release, there)
+        over_the_ring(release, there)
+        there.apply(queue("deleted", deletionPolicy="Delete"))
+        there.wait_ready("queues")
+        with step("kubectl delete namespace"):
+            cluster.kubectl("delete", "namespace", there.namespace, f"--timeout={NAMESPACE_S}s")
+    apart(release)
 
 
-def taken(release: Release, name: str) -> str:
-    try:
-        return release.penstock("get", name)
-    except CommandFailed:
-        return ""
+def test_what_cannot_be_installed_is_told_of(release: Release, cluster: Cluster, images: Images) -> None:
+    """What kept its pods from being ready is in what is raised, as they are gone when a test has failed."""
+    off = {edge: {"enabled": False} for edge in EDGES if edge != "tmq"}
+    nowhere = {"repository": "localhost/nobodys", "tag": "1", "pullPolicy": "Never"}
+    with pytest.raises(CommandFailed) as failure, released(cluster, images) as there:
+        there.install(timeout="10s", edges=off, edgeDefaults={"image": nowhere})
+    (told,) = failure.value.__notes__
+    assert f"{FULL}-tmq" in told
+    assert "ErrImageNeverPull" in told
 
 
-def check(told: dict[str, Any], pause_s: float, breaks: int) -> None:
+def check(told: dict[str, Any], pause_s: float, breaks: int, is_in_order: bool = False) -> None:
     """Nothing that was acknowledged is missing; nobody waited for longer, nor lost more connections.
+
+    is_in_order: pods go as they are asked to, and nobody who connects is refused.
 
     Where nothing fails the pauses are those of a machine that starts a dozen pods at once.
     """
@@ -143,34 +192,22 @@ def check(told: dict[str, Any], pause_s: float, breaks: int) -> None:
     assert all(told["acked"][edge] > 50 for edge in LOADED), str(told)
     assert max(told["longest_gap_s"].values()) < pause_s, str(told)
     assert max(told["breaks"].get(edge, 0) for edge in LOADED) <= breaks, str(told)
+    assert all(told["taken"][edge] > 50 for edge in ("tmq", "ring")), str(told)
+    assert not (is_in_order and told["refused"]), str(told)
 
 
 def test_an_upgrade_under_load_loses_nothing(release: Release) -> None:
-    """A new pod is ready before an old one goes (docs/chart.md, Upgrade): nobody waits for one."""
+    """A new pod is ready before an old one goes (docs/chart.md, Upgrade): nobody who connects is refused."""
     with load(release, "load", *LOADED) as told:
         release.upgrade(release.images.next_tag, replicas=3)
         eventually(lambda: len(release.pods()) == 3 * len(EDGES) + 2, 90)
-    check(told, pause_s=20, breaks=4)  # one, or one more for each pod that goes
+    check(told, pause_s=20, breaks=4, is_in_order=True)  # one, or one more for each pod that goes
     for component in (*EDGES, "operator"):
         images = {pod["spec"]["containers"][0]["image"] for pod in release.pods(component)}
         target = "operator" if component == "operator" else "edge"
         assert images == {release.images.of(target, release.images.next_tag)}, component
     release.wait_ready("queues,peers")
-
-
-def kill(release: Release, node: Node | None, pod: dict[str, Any]) -> None:
-    """As the kernel kills for want of memory: nothing drains. On somebody's own cluster it is deleted by force."""
-    if node is None:
-        release.kubectl("delete", "pod", pod["metadata"]["name"], "--grace-period=0", "--force")
-    else:
-        (status,) = pod["status"]["containerStatuses"]
-        node.containers.kill(status["containerID"].rpartition("/")[2])
-
-
-def was_killed(pod: dict[str, Any]) -> bool:
-    (status,) = pod["status"]["containerStatuses"]
-    ended = status["lastState"].get("terminated", {}) if status["ready"] else {}
-    return bool(ended and ended["exitCode"] == 128 + signal.SIGKILL)
+    wait_one_ring(release, 3)
 
 
 def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
@@ -188,9 +225,11 @@ def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
             gone += 1
             eventually(lambda: sum(map(is_ready, release.pods())) >= 10, 90)
         print(f"{gone} pods were killed or deleted")
+    assert gone >= FEWEST_KILLED
     check(told, pause_s=30, breaks=20)
     with step("every pod ready after that"):
         eventually(lambda: all(map(is_ready, release.pods())), 90)
+    wait_one_ring(release, 3)
 
 
 def test_the_store_killed_and_its_pod_deleted_under_load_lose_nothing(
@@ -210,18 +249,6 @@ def test_the_store_killed_and_its_pod_deleted_under_load_lose_nothing(
     release.wait_ready("queues,peers")
 
 
-def store_pod(release: Release) -> dict[str, Any]:
-    """Raises ConnectionError while there is none."""
-    for pod in release.pods("redis"):
-        return pod
-    raise ConnectionError("the store has no pod")
-
-
-def is_another(release: Release, before: dict[str, Any]) -> bool:
-    found = store_pod(release)
-    return found["metadata"]["uid"] != before["metadata"]["uid"] and is_ready(found)
-
-
 def test_evictions_under_load_honour_the_budgets_and_lose_nothing(release: Release) -> None:
     """As `kubectl drain` asks: one pod of an edge at a time."""
     names = {edge: sorted(pod["metadata"]["name"] for pod in release.pods(edge)) for edge in EDGES}
@@ -235,27 +262,7 @@ def test_evictions_under_load_honour_the_budgets_and_lose_nothing(release: Relea
         for _, second, *_ in names.values():
             eventually(lambda: evicted(release, second), 30)  # noqa: B023
         eventually(lambda: all(number_ready(release, edge) == len(names[edge]) for edge in EDGES), 90)
-    check(told, pause_s=20, breaks=4)
-
-
-def number_ready(release: Release, edge: str) -> int:
-    return sum(map(is_ready, release.pods(edge)))
-
-
-def evict(release: Release, name: str) -> None:
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-    path = f"/api/v1/namespaces/{release.namespace}/pods/{name}/eviction"
-    release.cluster.kubectl("create", "--raw", path, "--filename", "-", given=json.dumps(eviction))
-
-
-def evicted(release: Release, name: str) -> bool:
-    try:
-        evict(release, name)
-    except CommandFailed as refusal:
-        if "disruption budget" not in refusal.said:
-            raise
-        return False
-    return True
+    check(told, pause_s=20, breaks=4, is_in_order=True)
 
 
 def test_the_only_node_is_drained_and_comes_back(release: Release, node: Node) -> None:

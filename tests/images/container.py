@@ -6,7 +6,9 @@ import json
 import os
 import secrets
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from tests.images.owner import PODMAN, owner
 from tests.servers import eventually
 
 END_S = 60.0
+STARTING_S = (0.0, 0.1, 0.2, 0.4)  # Python imports for some tenths of a second
 LONGEST_S = 300  # it ends by itself then, if the test that would end it was killed
 CONFINED = (
     "--read-only",
@@ -45,8 +48,7 @@ class Container:
         """files: of this machine, by their names in the container, which may only read them."""
         self.name = f"penstock-test-{secrets.token_hex(4)}"
         self._log = folder / f"{self.name}.log"
-        told = [f"--env={name}={value}" for name, value in (environment or {}).items()]
-        told += [f"--volume={path}:{name}:ro" for name, path in (files or {}).items()]
+        told = _told(environment, files)
         named = [f"--name={self.name}", f"--label={owner().label}", f"--timeout={LONGEST_S}"]
         self._command = [*PODMAN, "run", *CONFINED, *named, *told, image, *args]
 
@@ -108,6 +110,36 @@ def once(image: str, command: Sequence[str], *options: str, **environment: str) 
     told = [f"--env={name}={value}" for name, value in environment.items()]
     named = [f"--label={owner().label}", f"--timeout={LONGEST_S}", f"--entrypoint={command[0]}"]
     return podman("run", *CONFINED, *named, *told, *options, image, *command[1:])
+
+
+@contextmanager
+def started(
+    image: str, *args: str, environment: Mapping[str, str], files: Mapping[str, Path] | None = None
+) -> Iterator[str]:
+    """The name of a container whose first process has just been started. It stays until the end, however it ends."""
+    name = f"penstock-test-{secrets.token_hex(4)}"
+    kept = [word for word in CONFINED if word != "--rm"]
+    named = [f"--name={name}", f"--label={owner().label}", f"--timeout={LONGEST_S}"]
+    podman("run", "--detach", *kept, *named, *_told(environment, files), image, *args)
+    try:
+        yield name
+    finally:
+        podman("rm", "--force", "--time=0", "--ignore", name)
+
+
+def stopped(name: str, after_s: float) -> int:
+    """Its status, if it is told to end so long after its start: somewhere in it.
+
+    The first process of a container gets no signal that nobody handles: it would be killed 10 s later, with 137.
+    """
+    time.sleep(after_s)
+    podman("stop", "--time=10", name)
+    return int(podman("inspect", "--format", "{{.State.ExitCode}}", name))
+
+
+def _told(environment: Mapping[str, str] | None, files: Mapping[str, Path] | None) -> list[str]:
+    told = [f"--env={name}={value}" for name, value in (environment or {}).items()]
+    return [*told, *(f"--volume={path}:{name}:ro" for name, path in (files or {}).items())]
 
 
 def inspect(image: str) -> dict[str, Any]:

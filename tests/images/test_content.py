@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.images import PREFIX, TARGETS, Images
 from tests.images.container import inspect, once
-from tools.images.build import ROOT, Image, build, version
+from tools.images.build import LABELS, ROOT, Image, build, version
 
 EDGE_MAX_BYTES = 150_000_000  # over its base
 USER = "10001:10001"
 HERE = Path(__file__).parent
+WITH_USER = f"{PREFIX}penstock-test-base-with-user:1"
 WITH_PIP = f"{PREFIX}penstock-test-base-with-pip:1"
+# the flags behind the magic number: 1 is "by hash, unchecked", 0 by the source's time
+FLAGS = """
+import pathlib, sys
+files = pathlib.Path(sys.prefix).glob("lib/**/*.pyc")
+print({int.from_bytes(path.read_bytes()[4:8], "little") for path in files})
+"""
 BUILD_TOOLS = ("pip", "pip3", "gcc", "cc", "make", "git", "curl", "uv")
 SEARCH = """
 import importlib.util, json, pathlib, shutil, sys, sysconfig
@@ -40,11 +48,14 @@ def target(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_it_says_what_it_is_and_stops_by_sigterm(images: Images, target: str) -> None:
+def test_it_says_what_it_is_and_stops_by_sigterm(images: Images, base: str, target: str) -> None:
     config = inspect(images.of(target))["Config"]
-    labels = {name.rpartition(".")[2]: value for name, value in config["Labels"].items()}
+    labels = {name.removeprefix(LABELS): value for name, value in config["Labels"].items()}
     assert labels["title"] == f"penstock-{target}"
     assert (labels["version"], labels["licenses"]) == (version(), "Apache-2.0")
+    assert labels["base.name"] == base
+    assert re.fullmatch("[0-9a-f]{40}(-dirty)?", labels["revision"])
+    assert "source" not in labels  # nobody said where they are
     assert (config["User"], config["StopSignal"]) == (USER, "SIGTERM")
 
 
@@ -62,6 +73,10 @@ def test_nothing_that_builds_is_in_it(images: Images, target: str) -> None:
         "caches": [],
         "compiled": [],  # or each start would compile them anew, as nothing can be written
     }
+
+
+def test_bytecode_is_the_same_for_the_same_sources(images: Images, target: str) -> None:
+    assert once(images.of(target), ["python", "-c", FLAGS], "--user=0") == "{1}\n"
 
 
 ANY_PYTHON = """
@@ -84,6 +99,14 @@ def test_a_base_with_pip_loses_it(images: Images, base: str) -> None:
     build(Image(runtime, ROOT, target="runtime", arguments={"BASE": WITH_PIP}), "buildah")
     assert once(runtime, ["sh", "-c", ANY_PYTHON]) == ""
     assert once(runtime, ["python3", "-c", "import json, pipes, ssl, venv; print('well')"]) == "well\n"
+
+
+def test_a_base_that_names_a_user_can_be_built_on(base: str) -> None:
+    build(Image(WITH_USER, HERE / "base-with-user", arguments={"BASE": base}), "buildah")
+    for stage in ("pip", "runtime"):  # from these all others are
+        name = f"{PREFIX}penstock-test-{stage}-on-a-user:1"
+        build(Image(name, ROOT, target=stage, arguments={"BASE": WITH_USER}), "buildah")
+    assert inspect(name)["Config"]["User"] == USER
 
 
 def test_its_user_has_no_rights_and_writes_only_to_tmp(images: Images, target: str) -> None:

@@ -15,7 +15,7 @@ from protos.tmq.wire import MQID_BYTES
 from services.kit.edge import edges
 from tests.cli.shell import ANY_PORT
 from tests.e2e.images import Images
-from tests.images.container import Container, once
+from tests.images.container import STARTING_S, Container, once, started, stopped
 from tests.servers import Server, eventually
 
 EDGES = sorted(edges())
@@ -74,6 +74,13 @@ def test_what_a_client_has_begun_is_finished_before_the_end(
             assert client.recv(1) == b""
     found = once(images.of("edge"), ["penstock", "get", "kept"], REDIS_URL=store_url)
     assert found == "body"
+
+
+@pytest.mark.parametrize("after_s", STARTING_S)
+def test_one_that_is_told_to_end_while_it_starts_ends_with_0(images: Images, after_s: float) -> None:
+    environment = {**ANY_PORT, "REDIS_URL": "redis://127.0.0.1:1"}
+    with started(images.of("edge"), "serve", "tmq", environment=environment) as name:
+        assert stopped(name, after_s) == 0
 
 
 def test_without_a_store_it_lives_and_is_not_ready(images: Images, tmp_path: Path) -> None:

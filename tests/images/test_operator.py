@@ -7,8 +7,10 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import pytest
+
 from tests.e2e.images import Images
-from tests.images.container import Container
+from tests.images.container import STARTING_S, Container, started, stopped
 from tests.kubernetes.cluster import Cluster
 from tests.servers import Server, eventually, free_port
 
@@ -16,20 +18,19 @@ KUBECONFIG = "/kubernetes/config"
 QUEUE = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "orders"}, "spec": {}}
 
 
-def operator(
-    images: Images, folder: Path, cluster: Cluster, namespace: str, store: Server, port: int
-) -> Container:
-    """In a container, with the rights of an administrator."""
+def told(
+    folder: Path, cluster: Cluster, namespace: str, store_url: str, port: int
+) -> tuple[dict[str, str], dict[str, Path]]:
+    """Environment and files, for one with the rights of an administrator."""
     shutil.copyfile(cluster.kubeconfig, folder / "kubeconfig")
     environment = {
         "KUBECONFIG": KUBECONFIG,
-        "PENSTOCK_STORE__URL": store.url,
+        "PENSTOCK_STORE__URL": store_url,
         "POD_NAMESPACE": namespace,
         "PENSTOCK_OPERATOR_NAMESPACES": namespace,
         "PENSTOCK_OPERATOR_HEALTH_PORT": str(port),
     }
-    files = {KUBECONFIG: folder / "kubeconfig"}
-    return Container(images.of("operator"), folder, environment=environment, files=files)
+    return environment, {KUBECONFIG: folder / "kubeconfig"}
 
 
 def is_ready(port: int) -> bool:
@@ -46,10 +47,20 @@ def test_it_gets_ready_declares_a_queue_and_ends_with_0(
     images: Images, tmp_path: Path, defined: Cluster, namespace: str, store: Server
 ) -> None:
     port = free_port()
-    with operator(images, tmp_path, defined, namespace, store, port) as container:
+    environment, files = told(tmp_path, defined, namespace, store.url, port)
+    with Container(images.of("operator"), tmp_path, environment=environment, files=files) as container:
         eventually(lambda: is_ready(port))
         defined.apply([QUEUE], "--namespace", namespace)
         waited = ("--for=condition=Ready", "queue.penstock.dev/orders", "--timeout=20s")
         defined.kubectl("wait", *waited, "--namespace", namespace)
         assert container.run("sh", "-c", "grep ^Uid: /proc/1/status").split() == ["Uid:", *["10001"] * 4]
         assert container.terminate() == 0, container.log()
+
+
+@pytest.mark.parametrize("after_s", STARTING_S)
+def test_one_that_is_told_to_end_while_it_starts_ends_with_0(
+    images: Images, tmp_path: Path, defined: Cluster, namespace: str, store: Server, after_s: float
+) -> None:
+    environment, files = told(tmp_path, defined, namespace, store.url, free_port())
+    with started(images.of("operator"), environment=environment, files=files) as name:
+        assert stopped(name, after_s) == 0

@@ -25,7 +25,7 @@ from services.kit.session import Wire
 from tests.kit.echo_edge import LENGTH, EchoSession
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 20.0  # the longest wait for something that must happen; machines are shared
+PATIENCE_S = 40.0  # the longest wait for something that must happen; machines are shared
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.kit.metrics import Metrics
+from services.kit.metrics import Metrics, Traffic
+from services.store.edge_tally import Shell
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
@@ -67,3 +68,23 @@ def test_an_edge_has_metrics_of_its_own() -> None:
 
 def test_two_in_one_process_do_not_meet() -> None:
     assert Metrics("a").registry is not Metrics("a").registry
+
+
+def test_what_a_process_tells_of_itself_is_of_all_listeners_and_never_falls() -> None:
+    metrics = Metrics("tmq")
+    one, two = Traffic(), Traffic()
+    metrics.traffics += [one, two]
+    one.open, one.opened, one.received, one.sent = 1, 3, 100, 50
+    two.open, two.opened, two.received, two.sent = 2, 2, 11, 7
+    assert one.since() == (100, 50)
+    one.received += 5
+    assert (one.since(), one.since()) == ((5, 0), (0, 0))
+    metrics.count_refusal("address_not_allowed")
+    assert metrics.count_store_event.figures() == (3, 5, 116, 57, {"address_not_allowed": 1})
+
+
+def test_the_stores_observer_counts_its_events() -> None:
+    metrics = Metrics("tmq")
+    assert isinstance(metrics.count_store_event, Shell)
+    metrics.count_store_event("queue_full", 3)
+    assert samples(metrics)[f"penstock_store_events_total{ {'edge': 'tmq', 'reason': 'queue_full'} }"] == 3

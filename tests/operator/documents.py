@@ -15,7 +15,7 @@ from services.store.document import API_VERSION
 from tests.kubernetes.cluster import Cluster
 from tests.servers import eventually
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def queue(name: str, **spec: Any) -> dict[str, Any]:

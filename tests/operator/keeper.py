@@ -19,7 +19,7 @@ class Keeper:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def _do(self, work: Callable[[Desk], Awaitable[ResultT]], *, set_up: bool = False) -> ResultT:
+    def do(self, work: Callable[[Desk], Awaitable[ResultT]], *, set_up: bool = False) -> ResultT:
         async def once() -> ResultT:
             desk = Desk(self._server, edge="keeper", initialise=set_up)
             try:
@@ -38,7 +38,7 @@ class Keeper:
             except (QueueUnknown, NotInitialised):
                 return None
 
-        return self._do(look)
+        return self.do(look)
 
     def owner(self, name: str) -> str:
         """Of a queue; '' if there is none."""
@@ -49,25 +49,25 @@ class Keeper:
         async def declare(desk: Desk) -> None:
             await desk.store.declare(name, QueueSpec.model_validate(spec), owner, replace=True)
 
-        self._do(declare, set_up=True)
+        self.do(declare, set_up=True)
 
     def remove(self, name: str) -> None:
         async def remove(desk: Desk) -> None:
             await desk.store.delete(await desk.store.find(name))
 
-        self._do(remove)
+        self.do(remove)
 
     def stats(self, name: str) -> dict[str, Any]:
         async def look(desk: Desk) -> dict[str, Any]:
             return await desk.store.stats(await desk.store.find(name))
 
-        return self._do(look)
+        return self.do(look)
 
     def put(self, name: str, *messages: bytes) -> None:
         async def put(desk: Desk) -> None:
             await desk.put(await desk.store.find(name), *messages)
 
-        self._do(put)
+        self.do(put)
 
     def take(self, name: str) -> list[bytes]:
         """All that is there; they are gone then."""
@@ -75,7 +75,7 @@ class Keeper:
         async def take(desk: Desk) -> list[bytes]:
             return await desk.drain(await desk.store.find(name))
 
-        return self._do(take)
+        return self.do(take)
 
     def kill(self, name: str, number: int, reason: str = "refused", first: int = 0) -> None:
         """So many messages, m00000 and on, become dead letters."""
@@ -86,7 +86,7 @@ class Keeper:
                 await desk.put(queue, *numbered(min(1000, first + number - at), at))
                 await desk.reject(await desk.take(queue, 1000), reason)
 
-        self._do(kill)
+        self.do(kill)
 
     def dead(self, name: str) -> list[bytes]:
         async def look(desk: Desk) -> list[bytes]:
@@ -94,7 +94,7 @@ class Keeper:
             letters = DeadLetters(desk.store.look_at(queue.domain), queue)
             return [letter.body async for letter in letters.matching()]
 
-        return self._do(look)
+        return self.do(look)
 
     def runs(self, name: str) -> int:
         """Redrives of the queue that the store counts."""
@@ -122,7 +122,7 @@ class Keeper:
             letters = DeadLetters(desk.store.look_at(queue.domain), queue)
             await letters.purge([letter.id async for letter in letters.matching()])
 
-        self._do(purge)
+        self.do(purge)
 
     def peers(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Owner and addresses by name."""
@@ -131,13 +131,13 @@ class Keeper:
             found = await desk.store.peers.all()
             return {one.name: (one.owner, one.spec.addresses) for one in found if isinstance(one, Peer)}
 
-        return self._do(look)
+        return self.do(look)
 
     def apply_peer(self, name: str, owner: str, **spec: Any) -> None:
         async def apply(desk: Desk) -> None:
             await desk.store.peers.apply(name, PeerSpec.model_validate(spec), owner)
 
-        self._do(apply, set_up=True)
+        self.do(apply, set_up=True)
 
 
 __all__ = ["Keeper", "bodies"]

@@ -5,13 +5,18 @@ docs/kubernetes.md, "When something is away".
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
+import aiohttp
 import pytest
-from penstock_operator.api import Access, Api, ApiError
+from aiohttp import web
+from penstock_operator.api import CONFLICT_PAUSES_S, Access, Api, ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
 from penstock_operator.resources import Kind
+from penstock_operator.statuses import Statuses
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
@@ -119,3 +124,59 @@ async def test_one_that_is_gone_is_no_failure(inside: Inside, seen: Seen) -> Non
     seen.delete("queue", "orders")
     await inside.statuses.settle(old, WELL)
     assert seen.cluster.items("queues", seen.namespace) == []
+
+
+class Quicker:
+    """Stands before the API server: when a status is to be written somebody else has changed the object just now."""
+
+    def __init__(self, behind: Access, seen: Seen, name: str) -> None:
+        self._behind = behind
+        self._change = partial(seen.cluster.kubectl, "label", "queue", name, "--namespace", seen.namespace)
+        self.wins = 0  # how often still
+        self.writes = 0
+
+    async def answer(self, request: web.Request) -> web.Response:
+        if request.method == "PATCH":
+            self.writes += 1
+            if self.writes <= self.wins:
+                await asyncio.to_thread(self._change, f"changed=n{self.writes}", "--overwrite")
+        headers = {**self._behind.headers, "Content-Type": request.headers["Content-Type"]}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(
+                request.method,
+                self._behind.server + request.path_qs,
+                data=await request.read(),
+                headers=headers,
+                ssl=self._behind.trust,
+            ) as told,
+        ):
+            return web.Response(status=told.status, body=await told.read(), content_type="application/json")
+
+
+async def test_somebody_who_is_always_quicker_is_given_way(
+    defined: Cluster, seen: Seen, inside: Inside
+) -> None:
+    """A few times it is tried again; then it is looked at again later, as after other failures."""
+    seen.apply(queue("orders"))
+    quicker = Quicker(access(defined), seen, "orders")
+    app = web.Application()
+    app.router.add_route("*", "/{rest:.*}", quicker.answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    api = Api(lambda: Access(f"http://{host}:{port}", {}, access(defined).trust))
+    try:
+        resource = read(seen, "queue", "orders")
+        quicker.wins = 1000
+        statuses = Statuses(api, inside.recorder, inside.mirror, inside.metrics)
+        with pytest.raises(ApiError, match="it is changed all the time"):
+            await asyncio.wait_for(statuses.settle(resource, WELL), 60)
+        assert quicker.writes == len(CONFLICT_PAUSES_S)
+        quicker.wins = quicker.writes + 1
+        await statuses.settle(resource, WELL)
+        assert read(seen, "queue", "orders").status["depth"] == 1
+    finally:
+        await api.close()
+        await runner.cleanup()

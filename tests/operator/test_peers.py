@@ -11,6 +11,7 @@ from tests.operator.documents import Seen, peer
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.test_conflicts import a_second_later
+from tests.operator.test_faults import writes
 from tests.servers import Server, eventually
 
 LOOKS = "penstock_operator_looks_total"
@@ -219,3 +220,26 @@ def test_rqprc_is_kept_for_programs_in_the_cluster(
     seen.cluster.kubectl("delete", "configmap", "machines", "--namespace", seen.namespace)
     seen.delete("peer", "depot")
     eventually(lambda: text() == "10.1.0.1:11312\n", QUICK_S)
+
+
+def test_two_operators_that_find_the_same_leave_it_to_one(
+    new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper, store: Server
+) -> None:
+    """Or each look of one would change what the other one wrote, and tell every edge."""
+    other = new_namespace()
+    first = new_operator(namespaces=f"{seen.namespace},{other}", sweep_s=1).ready()
+    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"))
+    name = f"depot.{seen.namespace}.text"
+    expected = {name: (f"discovered {seen.namespace}/penstock", ("10.1.0.1:7172",))}
+    eventually(lambda: keeper.peers() == expected)
+    second = new_operator(
+        namespaces=f"{other},{seen.namespace}", sweep_s=1, rqprc_configmap="machines"
+    ).ready()
+    told = writes(store)["publish"]
+    for one in (first, second, first, second):
+        looked = one.metric(LOOKS, kind="peers", result="done")
+        eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
+    assert keeper.peers() == expected
+    assert writes(store)["publish"] == told
+    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.2"))  # whoever sees it first
+    eventually(lambda: keeper.peers()[name][1] == ("10.1.0.2:7172",))

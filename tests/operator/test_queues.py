@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -160,6 +161,35 @@ def test_what_the_store_refuses_otherwise(operator: OperatorProgram, seen: Seen,
     assert "WRONGTYPE" in found["message"]
     seen.becomes("queue", "other", "True", "Declared")
     assert seen.events("orders") == ["Declared", "Refused"]
+
+
+def test_a_queue_with_a_big_document(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Of more octets than all annotations may have: it is followed as others are, and what is said of it is cut."""
+    peers = [f"{number:03}".ljust(250, "x") for number in range(1000)]
+    access = {"certificates": [f"{number:03}".ljust(250, "x") for number in range(200)]}
+    remote = {"protocol": "rqp-mca", "queueId": 7, "peers": peers}
+    document = queue("out", remote=remote, access=access, deletionPolicy="Delete")
+    words = ("--filename", "-", "--namespace", seen.namespace)
+    seen.cluster.kubectl("create", *words, given=json.dumps(document))
+    found = seen.becomes("queue", "out", "False", "UnknownPeer")
+    assert found["message"].startswith("no Peer is named 000x")
+    patch = ("patch", "queue", "out", "--namespace", seen.namespace, "--type=merge", "--patch")
+    seen.cluster.kubectl(*patch, '{"spec": {"maxLength": 5}}')
+    seen.becomes("queue", "out", "False", "UnknownPeer")
+    kept = keeper.find("out")
+    assert kept is not None
+    assert kept.spec.max_length == 5
+    eventually(lambda: len(notes(seen, "out")) == 2)
+    assert sum(map(len, notes(seen, "out").values())) < 1000
+    assert max(map(len, operator.text().splitlines())) < 5000
+    seen.delete("queue", "out", "--timeout=30s")
+    assert "Traceback" not in operator.text()
+
+
+def notes(seen: Seen, name: str) -> dict[str, str]:
+    """Of kopf."""
+    found: dict[str, str] = seen.get("queue", name)["metadata"].get("annotations", {})
+    return {name: text for name, text in found.items() if name.startswith("penstock.dev/")}
 
 
 def test_an_empty_store_is_filled_again(

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
@@ -17,7 +16,7 @@ from penstock_operator.resources import Key
 
 from services.store import Store
 from tests.operator.documents import Seen, queue, redrive
-from tests.operator.inside import Inside, read
+from tests.operator.inside import Clock, Inside, read
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.test_redrives import prepared, told
@@ -94,11 +93,14 @@ async def test_answers_that_are_lost(store: Server, keeper: Keeper) -> None:
 
 
 class Run:
-    """All Redrives, in the test's process."""
+    """All Redrives, in the test's process. Time passes when the test says so."""
 
     def __init__(self, inside: Inside, store: Store) -> None:
         self.again: list[Key] = []
-        self.redrives = Redrives(store, inside.statuses, inside.mirror, inside.metrics, self.again.append)
+        self.clock = Clock()
+        self.redrives = Redrives(
+            store, inside.statuses, inside.mirror, inside.metrics, self.again.append, self.clock
+        )
 
     async def reason(self, seen: Seen, name: str) -> str:
         return (await asyncio.to_thread(seen.ready, "redrive", name))[1]
@@ -113,29 +115,77 @@ async def run(inside: Inside, store: Server) -> AsyncIterator[Run]:
     await client.close(1.0)
 
 
-@pytest.mark.parametrize("age_s", [0, FOR_QUEUES_S])
+@pytest.mark.parametrize("later_s", [0, FOR_QUEUES_S])
 async def test_a_target_that_goes_on_the_way(
-    run: Run, inside: Inside, seen: Seen, keeper: Keeper, age_s: float
+    run: Run, inside: Inside, seen: Seen, keeper: Keeper, later_s: float
 ) -> None:
-    """It may come again for a minute after the Redrive was made; then it is `Failed`. What had moved is told."""
+    """It may come again for a minute after the Redrive began; then it is `Failed`. What had moved is told."""
     for name in ("orders", "other"):
         await asyncio.to_thread(keeper.declare, name)
     await asyncio.to_thread(keeper.kill, "orders", 40)
     seen.apply(redrive("again", "orders", target="other", rate=10))
     resource = read(seen, "redrive", "again")
     inside.mirror.is_there(resource)
-    await run.redrives.look(replace(resource, created=earlier(resource.created, age_s)))
+    await run.redrives.look(resource)
     await until(lambda: inside.count(REDRIVEN) > 0)
+    run.clock.now += later_s
     await asyncio.to_thread(keeper.remove, "other")
-    reason = "Failed" if age_s else "Pending"
+    reason = "Failed" if later_s else "Pending"
     await until(partial(is_so, run, seen, reason))
     moved = 40 - len(await asyncio.to_thread(keeper.dead, "orders"))
     assert 0 < moved < 40
     assert told(seen, "again") == (40, moved, 40 - moved)
     assert inside.count(REDRIVEN) == moved
     assert seen.condition("redrive", "again")["message"] == "target 'other' was deleted on the way"
-    await until(lambda: run.again == ([] if age_s else [resource.key]))
-    await until(partial(counts, keeper, 0 if age_s else 1))
+    await until(lambda: run.again == ([] if later_s else [resource.key]))
+    await until(partial(counts, keeper, 0 if later_s else 1))
+
+
+async def test_the_minute_for_queues_begins_when_the_store_can_be_asked(
+    run: Run, inside: Inside, seen: Seen, keeper: Keeper
+) -> None:
+    """However old the Redrive is by then; and a queue that a Queue declares is waited for without an end."""
+    await asyncio.to_thread(keeper.declare, "other")
+    seen.apply(redrive("again", "orders"), redrive("lost", "nowhere"), queue("to-come", queueName="orders"))
+    resources = [read(seen, "redrive", name) for name in ("again", "lost")]
+    resources = [replace(one, created="2020-01-01T00:00:00Z") for one in resources]
+    for each in (*resources, read(seen, "queue", "to-come")):
+        inside.mirror.is_there(each)
+
+    async def looked(name: str, reason: str) -> None:
+        (one,) = (each for each in resources if each.key.name == name)
+        run.again.clear()
+        newest = inside.mirror.get(one.key)
+        assert newest is not None
+        await run.redrives.look(replace(newest, created=one.created))
+        expected = [] if reason == "Failed" else [one.key]
+        await until(lambda: run.again == expected and run.redrives.is_idle)
+        assert await run.reason(seen, name) == reason
+
+    await looked("again", "Pending")
+    await looked("lost", "Pending")
+    run.clock.now += FOR_QUEUES_S
+    await looked("again", "Pending")
+    await looked("lost", "Failed")
+
+
+async def test_a_domain_that_lost_its_data_is_waited_for(
+    run: Run, inside: Inside, seen: Seen, keeper: Keeper
+) -> None:
+    """Its source has not been deleted, and may come back."""
+    await asyncio.to_thread(keeper.declare, "orders", domain="other")
+    await asyncio.to_thread(keeper.kill, "orders", 3)
+    await asyncio.to_thread(keeper.lose_domain, "other")
+    seen.apply(redrive("again", "orders"))
+    resource = read(seen, "redrive", "again")
+    inside.mirror.is_there(resource)
+    for _ in range(2):
+        run.again.clear()
+        await run.redrives.look(resource)
+        await until(lambda: run.again == [resource.key] and run.redrives.is_idle)
+        run.clock.now += FOR_QUEUES_S
+    await until(partial(is_so, run, seen, "Pending"))
+    assert "domain 'other' was set up and is empty now" in seen.condition("redrive", "again")["message"]
 
 
 async def is_so(run: Run, seen: Seen, reason: str) -> bool:
@@ -147,5 +197,29 @@ async def counts(keeper: Keeper, number: int) -> bool:
     return await asyncio.to_thread(keeper.runs, "orders") == number
 
 
-def earlier(when: str, seconds: float) -> str:
-    return (datetime.fromisoformat(when) - timedelta(seconds=seconds)).isoformat()
+def test_a_target_that_is_nearly_full(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """It runs and waits by turns: that is told now and then, and is no warning."""
+    seen.apply(queue("orders"), queue("small", maxLength=2))
+    for name in ("orders", "small"):
+        seen.becomes("queue", name, "True", "Declared")
+    keeper.kill("orders", 30)
+    began = time.monotonic()
+    seen.apply(redrive("again", "orders", target="small", rate=4))  # a step is of one message
+    moved = 0
+
+    def took_all() -> bool:
+        nonlocal moved
+        moved += len(keeper.take("small"))
+        return moved == 30
+
+    eventually(took_all, 120)
+    seen.becomes("redrive", "again", "True", "Complete")
+    told = [
+        each
+        for each in seen.cluster.items("events", seen.namespace)
+        if each["involvedObject"]["name"] == "again"
+    ]
+    assert {each["type"] for each in told} == {"Normal"}
+    minutes = (time.monotonic() - began) / 60
+    turns = [each for each in told if each["reason"] in ("Running", "Pending")]
+    assert len(turns) <= 2 + minutes

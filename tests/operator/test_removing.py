@@ -84,6 +84,21 @@ def test_a_store_that_is_away_holds_nobody_for_ever(
     assert seen.events("orders")[-1] == "Abandoned"
 
 
+def test_a_domain_that_lost_its_data_is_waited_for_and_said(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
+    """Its queues are not gone: who restores the shard has them again. Also by one who has never seen them."""
+    first = new_operator(delete_timeout_s=3).ready()
+    seen.apply(queue("orders", deletionPolicy="Delete", domain="other"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    eventually(lambda: seen.get("queue", "orders")["metadata"].get("finalizers") == [FINALIZER])
+    keeper.lose_domain("other")
+    first.kill()
+    new_operator(delete_timeout_s=3)
+    seen.delete("queue", "orders", "--timeout=60s")
+    assert seen.events("orders")[-1] == "Abandoned"
+
+
 def test_a_store_that_comes_back_in_time_is_asked(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
@@ -138,7 +153,9 @@ def test_nothing_is_made_that_nobody_would_remove(
         seen.becomes("queue", "kept", "True", "Declared")
         done = running.metric("penstock_operator_sweeps_total", result="done")
         eventually(lambda: running.metric("penstock_operator_sweeps_total", result="done") >= done + 2)
-        assert (keeper.find("orders"), seen.ready("queue", "orders")) == (None, ("", ""))
+        found = seen.becomes("queue", "orders", "False", "Pending")
+        assert "waits for the finalizer penstock.dev/store" in found["message"]
+        assert keeper.find("orders") is None
         seen.apply(role)
         seen.becomes("queue", "orders", "True", "Declared", 60)
         assert seen.get("queue", "orders")["metadata"]["finalizers"] == [FINALIZER]
@@ -146,6 +163,24 @@ def test_nothing_is_made_that_nobody_would_remove(
         assert keeper.find("orders") is None
     finally:
         running.kill()
+
+
+def test_one_that_somebody_else_holds_says_that_its_queue_is_gone(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    document = queue("orders", deletionPolicy="Delete")
+    seen.apply({**document, "metadata": {"name": "orders", "finalizers": ["example.org/hold"]}})
+    seen.becomes("queue", "orders", "True", "Declared")
+    depth = f'penstock_operator_queue_depth{{name="orders",namespace="{seen.namespace}"}}'
+    assert depth in operator.page("metrics")[1]
+    seen.delete("queue", "orders", "--wait=false")
+    found = seen.becomes("queue", "orders", "False", "Removed")
+    assert found["message"] == "the queue is gone; the resource is held by example.org/hold"
+    assert keeper.find("orders") is None
+    assert depth not in operator.page("metrics")[1]
+    assert seen.events("orders") == ["Declared", "Removed"]
+    words = ("--type=merge", "--patch", '{"metadata": {"finalizers": []}}')
+    seen.cluster.kubectl("patch", "queue", "orders", "--namespace", seen.namespace, *words)
 
 
 def without_patch(rule: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from penstock_operator.resources import Key, Kind
-from penstock_operator.work import FIRST_PAUSE_S, LONGEST_PAUSE_S, WORKERS, Work
+from penstock_operator.work import FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_UNSETTLED_S, WORKERS, Work
 
 from tests.operator.hurry import hurried
 
@@ -23,7 +23,10 @@ class Broken(Exception):
 class Looks:
     """When there was a look. `fails` says whether the n-th at a key does."""
 
-    def __init__(self, fails: Callable[[int], bool] = lambda _: False, lasts_s: float = 0) -> None:
+    def __init__(
+        self, fails: Callable[[int], bool] = lambda _: False, lasts_s: float = 0, *, unsettled: bool = False
+    ) -> None:
+        self._unsettled = unsettled
         self.at: list[float] = []
         self.count: Counter[Key] = Counter()
         self.failed: list[Exception] = []
@@ -31,12 +34,13 @@ class Looks:
         self._fails = fails
         self._lasts_s = lasts_s
 
-    async def _look(self, key: Key) -> None:
+    async def _look(self, key: Key) -> bool:
         self.count[key] += 1
         self.at.append(asyncio.get_running_loop().time())
         await asyncio.sleep(self._lasts_s)
         if self._fails(self.count[key]):
             raise Broken
+        return not self._unsettled
 
     @property
     def pauses(self) -> list[float]:
@@ -67,6 +71,20 @@ def test_pauses_grow_and_are_bounded() -> None:
     assert looks.pauses[7:] == [about(LONGEST_PAUSE_S)] * len(looks.pauses[7:])
     assert len(looks.pauses) > 12
     assert len(looks.failed) == len(looks.at)
+
+
+def test_what_could_not_be_done_comes_again_sooner_than_what_failed() -> None:
+    looks = Looks(unsettled=True)
+
+    async def refuse() -> None:
+        looks.work.add(ONE)
+        await looks.run(100)
+
+    hurried(refuse())
+    assert looks.pauses[:5] == [about(FIRST_PAUSE_S * 2**number) for number in range(5)]
+    assert looks.pauses[5:] == [about(LONGEST_UNSETTLED_S)] * len(looks.pauses[5:])
+    assert len(looks.pauses) > 8
+    assert not looks.failed
 
 
 def test_a_success_ends_the_pauses() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import Self
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 Place = tuple[str, int]
 
 

@@ -11,6 +11,9 @@ import uvloop
 
 from tests.servers import PROGRAMS, Client, Server
 from tests.store.desk import Desk
+from tests.stores import chance
+
+__all__ = ["chance"]
 
 
 def pytest_asyncio_loop_factories(

@@ -76,7 +76,8 @@ class Desk:
         self._settings: dict[str, Any] = {"pipe": pipe, "timing": timing, "domain": domain}
 
     def _observe(self, reason: str, number: int) -> None:
-        self.refusals[reason] += number
+        if number:
+            self.refusals[reason] += number
 
     async def __aenter__(self) -> Desk:
         try:

@@ -63,7 +63,7 @@ class Lane(Verbs):
 
     def send(self, deadline_ms: int = 0) -> Any:
         """Carries out what was gathered; the reply as it came. Raises ResponseError when the store refused the call."""
-        call = self.waiting.next() or Call(self.keys, self.count_refusal)
+        call = self.waiting.next() or Call(self.keys, self.tallies)
         assert not self.waiting, "more than one call"
         self.sequence += 1
         call.encode(self.epoch, self.session, self.sequence, deadline_ms)

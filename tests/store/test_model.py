@@ -158,7 +158,8 @@ class StoreMachine(Modelled):
     def tidy(self, queue: int, step: int) -> None:
         """Thins out old entries and counts; the counters were right."""
         q = self.queues[queue]
-        counted = self.lanes[0].function("upkeep", q.keys, -1000, step, 0)
+        keys = (*q.keys, self.keys.samples)
+        counted = self.lanes[0].function("upkeep", keys, -1000, step, 0, q.name, 1000)
         assert counted == [] or counted[:3] == counted[3:]
 
     @rule()

@@ -5,8 +5,15 @@ import asyncio
 import pytest
 
 from services.store import Queue, QueueSpec, StoreError
-from services.store.errors import AckLevelRefused, DomainMismatch, QueueExists, QueueNotEmpty, QueueUnknown
-from services.store.keys import RegistryKeys
+from services.store.errors import (
+    AckLevelRefused,
+    DatasetLost,
+    DomainMismatch,
+    QueueExists,
+    QueueNotEmpty,
+    QueueUnknown,
+)
+from services.store.keys import DomainKeys, RegistryKeys
 from tests.store.desk import Desk, bodies, numbered, until
 
 
@@ -20,6 +27,13 @@ async def test_a_declared_queue_is_found_by_everybody(desk: Desk) -> None:
         found = await other.store.find("orders")
         assert (found.qid, found.spec, found.owner) == (queue.qid, QueueSpec(max_length=7), "test")
         assert await names(other) == ["orders"]
+
+
+async def test_queues_by_how_their_names_begin(desk: Desk) -> None:
+    for name in ("ring/7/a", "ring/7/b", "ring", "*x", "[a]", "orders"):
+        await desk.store.declare(name, QueueSpec(), "test")
+    for beginning, found in {"ring/": 2, "ring": 3, "*": 1, "[a": 1, "": 6, "?": 0}.items():
+        assert len([queue async for queue in desk.store.queues(beginning)]) == found, beginning
 
 
 async def test_a_name_is_declared_once(desk: Desk) -> None:
@@ -254,3 +268,18 @@ async def test_what_is_refused_at_once_is_told_at_once(desk: Desk) -> None:
     (got,) = [Queue("orders", queue.qid, "main", "test", QueueSpec())]
     with pytest.raises(StoreError, match="stopping"):
         await asyncio.wait_for(closed.count(got), 1)
+
+
+async def test_a_queue_in_a_domain_that_lost_its_data_is_not_gone(desk: Desk) -> None:
+    """docs/store.md, "When the store has lost data": whoever asks is told what happened, and others are not held up."""
+    remote = {"protocol": "rqp-mca", "peers": ["west"], "queueId": 7}
+    await desk.queue("near")
+    far = await desk.queue("far", domain="other", remote=remote)
+    await desk.store.domain("other").link.call("DEL", *far.keys, DomainKeys("other").epoch)
+    async with desk.another() as another:
+        assert (await another.store.find("near")).name == "near"
+        with pytest.raises(
+            DatasetLost, match="domain 'other' was set up and is empty now: restore its shard"
+        ):
+            await another.store.find("far")
+        assert await another.store.remotes() == []

@@ -41,6 +41,7 @@ async def work_with(store: Store, other: Store) -> None:
     """Every verb once; `other` is another process."""
     spec = QueueSpec(max_deliveries=1)
     queue, _ = await store.declare("rights", spec, "test")
+    store.look_after()
     domain = store.domain()
     await domain.pipe.ready()
     ask = Asker(domain.pipe)
@@ -67,6 +68,9 @@ async def work_with(store: Store, other: Store) -> None:
     assert await domain.set_condition(queue, "bad", owned)
     assert await domain.set_condition(queue, "", owned)
     assert await domain.disown(queue, "me", owned)
+    await ask.publish(queue, [records.encode(b"for a sample")], "test")
+    await ask.settle(await ask.take(queue, 1000))
+    await store._sampler.look()
     assert await domain.tidy(queue) == {"len": 0, "bytes": 0, "leased": 0}
     await domain.sweep()
     assert (await store.stats(queue))["dead"] == 1

@@ -61,13 +61,26 @@ def test_a_machine_with_neither_says_so_in_one_line(machine: Path) -> None:
 
 def test_every_target_is_built_with_the_projects_version_on_the_base_that_is_given(machine: Path) -> None:
     install(machine, "docker", RUNS)
-    done = images("--base", "base:1", "--prefix", "registry.test/")
+    source = "https://git.test/penstock"
+    done = images("--base", "base:1", "--prefix", "registry.test/", "--source", source)
     asked = [line.split(" ", 1)[1] for line in done.stderr.splitlines()]
     arguments = f"--build-arg VERSION={version()} --build-arg BASE=base:1"
+    told = {"base.name": "base:1", "source": source}  # no revision, as this machine has no git
+    labels = " ".join(f"--label org.opencontainers.image.{name}={value}" for name, value in told.items())
     assert asked == [
-        f"build {arguments} --target {target} --tag registry.test/penstock-{target}:{version()} {ROOT}"
+        f"build {arguments} {labels} --target {target} --tag registry.test/penstock-{target}:{version()} {ROOT}"
         for target in targets()
     ]
+
+
+def test_the_dockerfiles_own_base_and_the_commit_are_told() -> None:
+    labels = image("edge").labels
+    assert f"\nARG BASE={labels['org.opencontainers.image.base.name']}\n" in DOCKERFILE.read_text()
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+    assert labels["org.opencontainers.image.revision"].removesuffix("-dirty") == commit
+    assert "org.opencontainers.image.source" not in labels
 
 
 def test_a_build_that_fails_ends_with_1(machine: Path) -> None:

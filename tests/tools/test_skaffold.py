@@ -1,6 +1,6 @@
 """skaffold.yaml names what there is: targets of the Dockerfile, values of the chart, Services that it makes.
 
-Skaffold itself is not run: it wants an engine of Docker's. That its file is read, its own `skaffold diagnose` says.
+Skaffold itself is not run: it wants an engine of Docker's. Whether it takes the file, `skaffold diagnose` would say.
 """
 
 from __future__ import annotations

@@ -32,7 +32,13 @@ def unit(folder: Path, **tests: str) -> tuple[int, str]:
     (folder / "pyproject.toml").write_text(SETTINGS)
     (folder / "tools").mkdir()
     shutil.copy(ROOT / "tools" / "unit", folder / "tools")
-    for place, text in {"protos": PASSES, "ring__simulation": PASSES, "other": PASSES, **tests}.items():
+    for place, text in {
+        "protos": PASSES,
+        "ring__simulation": PASSES,
+        "analytics__spark": PASSES,
+        "other": PASSES,
+        **tests,
+    }.items():
         path = folder / "tests" / place.replace("__", "/") / f"test_{place}.py"
         path.parent.mkdir(parents=True)
         path.write_text(text)
@@ -44,11 +50,12 @@ def unit(folder: Path, **tests: str) -> tuple[int, str]:
 
 
 def test_what_passes_alone_is_named(tmp_path: Path) -> None:
-    status, printed = unit(tmp_path, late=FAILS_ONCE, protos=FAILS_ONCE)
+    status, printed = unit(tmp_path, late=FAILS_ONCE, protos=FAILS_ONCE, analytics__spark=FAILS_ONCE)
     assert status == 0
     told = printed.split("passed alone, to be mended:\n")
     assert told[1].startswith("  tests/late/test_late.py::test_it\n")
     assert told[2].startswith("  tests/protos/test_protos.py::test_it\n")
+    assert told[3].startswith("  tests/analytics/spark/test_analytics__spark.py::test_it\n")
 
 
 @pytest.mark.parametrize(
@@ -56,9 +63,10 @@ def test_what_passes_alone_is_named(tmp_path: Path) -> None:
     [
         {"late": FAILS_ONCE, "wrong": FAILS},
         {"faults": FAILS_ONCE},
+        {"analytics__spark": FAILS},
         {f"late{number}": FAILS_ONCE for number in range(9)},
     ],
-    ids=["fails again", "found by chance", "too many"],
+    ids=["fails again", "found by chance", "with Spark", "too many"],
 )
 def test_what_fails_stays_so(tmp_path: Path, tests: dict[str, str]) -> None:
     status, printed = unit(tmp_path, **tests)

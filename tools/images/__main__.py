@@ -27,6 +27,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--prefix", default=PREFIX, help="before the images' names (%(default)s)")
     parser.add_argument("--tag", default="", help="the project's version if not given")
+    parser.add_argument("--source", default="", help="where the sources are published, for a label")
     parser.add_argument(
         "--push", action="store_true", help="and push them to the registry that the prefix names"
     )
@@ -46,7 +47,7 @@ def main(options: argparse.Namespace) -> None:
     builder = options.builder or ("buildah" if options.own_base else find_builder())
     for target in options.targets or targets():
         begin = time.monotonic()
-        wanted = image(target, options.prefix, options.tag, on)
+        wanted = image(target, options.prefix, options.tag, on, options.source)
         build(wanted, builder)
         if options.push:
             push(wanted.name, builder)

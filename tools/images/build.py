@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 PREFIX = "localhost/"  # before the images' names; a registry's address, for those who push them there
 PUSH_TIMEOUT_S = 1200.0
+LABELS = "org.opencontainers.image."  # and those of the Dockerfile
 NO_BASE = "where a base cannot be pulled: make images-base"
 BUILDERS = {
     "docker": ("docker", "build"),
@@ -45,6 +46,7 @@ class Image:
     dockerfile: Path | None = None
     target: str = ""  # '' is the last stage
     arguments: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def version() -> str:
@@ -59,11 +61,28 @@ def targets() -> list[str]:
     return [found[1] for found in named if found]
 
 
-def image(target: str, prefix: str = PREFIX, tag: str = "", base: str = "") -> Image:
-    """base: '' is the one that the Dockerfile names."""
+def image(target: str, prefix: str = PREFIX, tag: str = "", base: str = "", source: str = "") -> Image:
+    """base: '' is the one that the Dockerfile names. source: where its sources are published, '' nowhere."""
     name = f"{prefix}penstock-{target}:{tag or version()}"
     given = {"BASE": base} if base else {}
-    return Image(name, ROOT, target=target, arguments={"VERSION": version(), **given})
+    told = {"base.name": base or default_base(), "revision": _revision(), "source": source}
+    labels = {f"{LABELS}{key}": value for key, value in told.items() if value}
+    return Image(name, ROOT, target=target, arguments={"VERSION": version(), **given}, labels=labels)
+
+
+def default_base() -> str:
+    """The one that the Dockerfile names."""
+    (found,) = re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE.read_text("utf-8"), flags=re.MULTILINE)
+    return str(found)
+
+
+def _revision() -> str:
+    """The commit, with `-dirty` if the tree is not quite that; '' outside a repository."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    except FileNotFoundError:
+        return ""
 
 
 def build(wanted: Image, builder: str) -> None:
@@ -71,7 +90,9 @@ def build(wanted: Image, builder: str) -> None:
     arguments = [
         word for name, value in wanted.arguments.items() for word in ("--build-arg", f"{name}={value}")
     ]
+    labels = [word for name, value in wanted.labels.items() for word in ("--label", f"{name}={value}")]
     chosen = [
+        *labels,
         *(["--target", wanted.target] if wanted.target else []),
         *(["--file", str(wanted.dockerfile)] if wanted.dockerfile else []),
     ]

@@ -61,13 +61,7 @@ containers:
       {{- end }}
     {{- include "penstock.containerSecurity" . | nindent 4 }}
     env:
-      - name: POD_NAME
-        valueFrom: {fieldRef: {fieldPath: metadata.name}}
-      - {name: SPARK_LOCAL_DIRS, value: /tmp}
-      {{- include "penstock.storeEnv" (list . "edge") | nindent 6 }}
-      {{- with $own.extraEnv }}
-      {{- toYaml . | nindent 6 }}
-      {{- end }}
+      {{- include "penstock.analytics.env" . | nindent 6 }}
     resources:
       {{- toYaml $own.resources | nindent 6 }}
     volumeMounts:
@@ -84,6 +78,16 @@ volumes:
   - name: executor
     configMap: {name: {{ include "penstock.analytics.name" . | toJson }}}
   {{- end }}
+{{- end }}
+
+{{- define "penstock.analytics.env" -}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- {name: SPARK_LOCAL_DIRS, value: /tmp}
+{{- include "penstock.storeEnv" (list . "edge") }}
+{{- with .Values.analytics.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* Pods of executors: Spark fills in the rest. */}}

@@ -2,6 +2,7 @@
 
 {{/* Of the whole release: $. */}}
 {{- define "penstock.check" -}}
+{{- include "penstock.checkNames" . -}}
 {{- $outside := .Values.externalRedis -}}
 {{- if .Values.redis.enabled -}}
 {{- include "penstock.checkRedis" . -}}
@@ -16,6 +17,59 @@
 {{- with .Values.operator -}}
 {{- if and .enabled (not .serviceAccount.create) (not .serviceAccount.name) -}}
 {{- fail "operator.serviceAccount: without create it needs name: `default` would have its rights in every pod that says nothing" -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Names, labels and variables: the API server would refuse some objects when others are made already. */}}
+{{- define "penstock.checkNames" -}}
+{{- $name := include "penstock.fullname" . -}}
+{{- $first := ternary "[a-z0-9]" "[a-z]" (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version) -}}{{/* Services' names may begin with a digit there */}}
+{{- if not (regexMatch (printf "^%s([a-z0-9-]*[a-z0-9])?$" $first) $name) -}}
+{{- fail (printf "the name %s is none that a Service can have: say a fullnameOverride of small letters, digits and dashes that begins with a letter" $name) -}}
+{{- end -}}
+{{- if not (regexMatch "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$" (include "penstock.name" .)) -}}
+{{- fail (printf "nameOverride: %s is no label's value: say small letters, digits and dashes" .Values.nameOverride) -}}
+{{- end -}}
+{{- include "penstock.checkLabels" (list "commonLabels" .Values.commonLabels) -}}
+{{- range $part := list "operator" "redis" "console" "analytics" "helmTest" -}}
+{{- include "penstock.checkLabels" (list (printf "%s.podLabels" $part) (get $.Values $part | default dict).podLabels) -}}
+{{- end -}}
+{{- range $part := list "operator" "console" "analytics" -}}
+{{- $env := printf "penstock.%s.%s" $part (ternary "podEnv" "env" (eq $part "operator")) -}}
+{{- if (get $.Values $part).enabled }}{{ include "penstock.checkEnv" (list $part (include $env $)) }}{{ end -}}
+{{- end -}}
+{{- if and .Values.redis.enabled .Release.IsUpgrade }}{{ include "penstock.checkStore" . }}{{ end -}}
+{{- end }}
+
+{{/* Labels by which the chart finds its own pods: (list path labels). */}}
+{{- define "penstock.checkLabels" -}}
+{{- range $label, $_ := index . 1 | default dict -}}
+{{- if has $label (list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" "penstock.dev/edge") -}}
+{{- fail (printf "%s: the label %s is the chart's own: leave it out" (index $ 0) $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Each variable once: (list path yaml). */}}
+{{- define "penstock.checkEnv" -}}
+{{- $seen := list -}}
+{{- range index . 1 | fromYamlArray -}}
+{{- if has .name $seen -}}
+{{- fail (printf "%s: the variable %s is there twice, by the chart or by another value: leave it out" (index $ 0) .name) -}}
+{{- end -}}
+{{- $seen = append $seen .name -}}
+{{- end -}}
+{{- end }}
+
+{{/* Another name would be another StatefulSet, with a volume of its own: an empty store, and nobody would be told. */}}
+{{- define "penstock.checkStore" -}}
+{{- $name := printf "%s-redis" (include "penstock.fullname" .) -}}
+{{- range dig "items" list (lookup "apps/v1" "StatefulSet" .Release.Namespace "" | default dict) -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $isStore := and (eq (get $labels "app.kubernetes.io/component") "redis") (eq (get $labels "app.kubernetes.io/part-of") "penstock") -}}
+{{- if and $isStore (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) (ne .metadata.name $name) -}}
+{{- fail (printf "the release's store is %s, and under the new name %s would be an empty one: leave fullnameOverride and nameOverride as they were, or say fullnameOverride=%s" .metadata.name $name (trimSuffix "-redis" .metadata.name)) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

@@ -16,11 +16,20 @@
 {{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (not (kindIs "string" .edge.pdb.minAvailable)) (gt $pods 0) (ge (int .edge.pdb.minAvailable) $pods) -}}
 {{- fail (printf "%s.pdb.minAvailable: of %d pods none could ever be evicted: make it less" $where $pods) -}}
 {{- end -}}
+{{- if and .edge.pdb.enabled (gt $pods 0) (or (eq (toString .edge.pdb.minAvailable) "100%") (and (eq .edge.pdb.minAvailable nil) (has (toString .edge.pdb.maxUnavailable) (list "0" "0%")))) -}}
+{{- fail (printf "%s.pdb: no pod could ever be evicted, and drained nodes would wait for ever: let one go, or set pdb.enabled=false" $where) -}}
+{{- end -}}
+{{- include "penstock.checkLabels" (list (printf "%s.podLabels" $where) .edge.podLabels) -}}
+{{- include "penstock.checkLabels" (list (printf "%s.service.labels" $where) .edge.service.labels) -}}
+{{- include "penstock.checkEnv" (list $where (include "penstock.edge.env" .)) -}}
 {{- if and (eq .edge.workload "StatefulSet") (gt (len .fullname) 52) -}}
 {{- fail (printf "%s: %s has more than 52 characters, too many for a StatefulSet's pods: make fullnameOverride or the edge's name shorter" $where .fullname) -}}
 {{- end -}}
 {{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (ne .edge.pdb.maxUnavailable nil) -}}
 {{- fail (printf "%s.pdb: minAvailable and maxUnavailable are both said: set one of them to null" $where) -}}
+{{- end -}}
+{{- if and (eq .name "ring") (ne .edge.autoscaling.type "none") (ne (toString (dig "ring" "enabled" true .edge.ports)) "false") -}}
+{{- fail (printf "%s.autoscaling: what a node has to send waits under its name, and nobody would send what one left that is scaled away: say replicas; without a node (ports.ring.enabled: false) clients' ports can be scaled" $where) -}}
 {{- end -}}
 {{- with .edge.autoscaling -}}
 {{- if and (ne .type "none") (gt (int .minReplicas) (int .maxReplicas)) -}}
@@ -28,6 +37,9 @@
 {{- end -}}
 {{- if and (eq .type "hpa") (lt (int .minReplicas) 1) -}}
 {{- fail (printf "%s.autoscaling.minReplicas: a HorizontalPodAutoscaler leaves 1 at least; keda can have 0" $where) -}}
+{{- end -}}
+{{- if and (eq .type "hpa") (not .hpa.targetCPUUtilizationPercentage) (not .hpa.targetMemoryUtilizationPercentage) (not .hpa.metrics) -}}
+{{- fail (printf "%s.autoscaling.hpa: nothing to scale by: say a target of CPU or memory, or metrics" $where) -}}
 {{- end -}}
 {{- if and (eq .type "keda") (not .keda.serverAddress) (not .keda.triggers) -}}
 {{- fail (printf "%s.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own" $where) -}}
@@ -44,9 +56,36 @@
 {{- fail (printf "%s.hostNetwork: the chart's own Redis lets in only pods, and such a one comes by its node's address: say networkPolicy.redisFrom, with ipBlock of the nodes" $where) -}}
 {{- end -}}
 {{- end -}}
+{{- include "penstock.edge.checkService" . -}}
 {{- include "penstock.edge.checkPorts" . -}}
 {{- include "penstock.edge.checkPlaces" . -}}
 {{- include "penstock.edge.checkTls" . -}}
+{{- end }}
+
+{{/* A Service that the API server would take, and that leads to what it names. */}}
+{{- define "penstock.edge.checkService" -}}
+{{- $where := printf "edges.%s" .name -}}
+{{- $headless := eq .edge.service.clusterIP "None" -}}
+{{- if and $headless (ne .edge.service.type "ClusterIP") -}}
+{{- fail (printf "%s.service.clusterIP: None is for a Service of type ClusterIP: leave one of the two out" $where) -}}
+{{- end -}}
+{{- $exposed := list -}}
+{{- range $port, $its := .edge.ports -}}
+{{- if and (ne (toString $its.enabled) "false") (ne (toString $its.expose) "false") -}}
+{{- $exposed = append $exposed $port -}}
+{{- if and $headless (ne (int ($its.servicePort | default $its.port)) (int $its.port)) -}}
+{{- fail (printf "%s.ports.%s.servicePort: a headless Service has no ports but the pods' own: leave it out" $where $port) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not $exposed) (ne .edge.service.type "ClusterIP") -}}
+{{- fail (printf "%s.ports: none is exposed, and a Service of type %s has one at least: set service.type=ClusterIP" $where .edge.service.type) -}}
+{{- end -}}
+{{- range .edge.portRanges -}}
+{{- if and .endPort (lt (int .endPort) (int .port)) -}}
+{{- fail (printf "%s.portRanges: endPort %d is less than port %d" $where (int .endPort) (int .port)) -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* What stands in `ports` is what the process opens, or it is only decoration. */}}

@@ -43,6 +43,20 @@ spec:
     {{- end }}
 {{- end }}
 
+{{/* For a ServiceMonitor, where the Service is one that others reach, too: it has no port of metrics then. */}}
+{{- define "penstock.edge.health" -}}
+{{- if and .root.Values.monitoring.serviceMonitor.enabled (ne .edge.service.type "ClusterIP") -}}
+apiVersion: v1
+kind: Service
+{{ include "penstock.metadata" (dict "root" .root "name" (printf "%s-health" .fullname) "component" .name) }}
+spec:
+  selector:
+    {{- .selector | nindent 4 }}
+  ports:
+    - {name: health, port: {{ .edge.healthPort | toJson }}, targetPort: health}
+{{- end }}
+{{- end }}
+
 {{/* Pods are in it as soon as they have an address: peers look for each other before anybody is ready. */}}
 {{- define "penstock.edge.peers" -}}
 {{- if .edge.peersService -}}

@@ -90,9 +90,9 @@ spec:
       metadata:
         serverAddress: {{ . | quote }}
         query: {{ tpl $own.keda.query (dict "edge" $.name "namespace" $.root.Release.Namespace "store" (include "penstock.fullname" $.root) "Template" $.root.Template) | quote }}
-        threshold: {{ $own.keda.threshold | quote }}
+        threshold: {{ include "penstock.text" $own.keda.threshold | quote }}
         {{- with $own.keda.activationThreshold }}
-        activationThreshold: {{ . | quote }}
+        activationThreshold: {{ include "penstock.text" . | quote }}
         {{- end }}
       {{- with $own.keda.authenticationRef }}
       authenticationRef: {name: {{ . | toJson }}}

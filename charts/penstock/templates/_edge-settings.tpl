@@ -70,7 +70,7 @@
 {{- define "penstock.edge.file" -}}
 log: {{ toJson .root.Values.log }}
 health: {host: {{ .edge.bindAddress | quote }}, port: {{ .edge.healthPort | toJson }}}
-drain: {grace_s: {{ .edge.drain.graceSeconds | toJson }}, spread_s: {{ .edge.drain.spreadSeconds | toJson }}, timeout_s: {{ .edge.drain.timeoutSeconds | toJson }}}
+drain: {grace_s: {{ .edge.drain.graceSeconds | float64 | toJson }}, spread_s: {{ .edge.drain.spreadSeconds | float64 | toJson }}, timeout_s: {{ .edge.drain.timeoutSeconds | float64 | toJson }}}
 {{- with .edge.limits }}
 limits: {{ toJson . }}
 {{- end }}

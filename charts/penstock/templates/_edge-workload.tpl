@@ -65,9 +65,11 @@ dnsPolicy: ClusterFirstWithHostNet
 topologySpreadConstraints:
   {{- range . }}
   - {{- toYaml . | nindent 4 }}
+    {{- if not .labelSelector }}
     labelSelector:
       matchLabels:
         {{- $.selector | nindent 8 }}
+    {{- end }}
   {{- end }}
 {{- end }}
 {{- with .edge.initContainers }}

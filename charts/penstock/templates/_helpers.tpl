@@ -8,7 +8,7 @@ of. Where a text is wanted of what may be a number, this one. */}}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
-{{/* 40: the longest thing that is put behind it has 22 characters, and a name may have 63. */}}
+{{/* 40: the longest thing that is put behind it has 23 characters, and a name may have 63. */}}
 {{- define "penstock.fullname" -}}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
@@ -76,7 +76,7 @@ metadata:
 {{- with .Values.global.imagePullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . | toJson }}
+  - name: {{ ternary . (get (ternary . dict (kindIs "map" .)) "name") (kindIs "string" .) | toJson }}
   {{- end }}
 {{- end }}
 {{- end }}

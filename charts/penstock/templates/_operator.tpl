@@ -16,14 +16,14 @@
 {{- end -}}
 {{- end }}
 
-{{/* Rules in each of these namespaces, and their binding: (dict "root" $ "name" .. "account" .. "rules" yaml "annotations" ..). */}}
+{{/* Rules in each of these namespaces, and their binding: (dict "root" $ "name" .. "account" .. "rules" yaml). */}}
 {{- define "penstock.operator.grant" -}}
 {{- $ := . -}}
 {{- $everywhere := .root.Values.operator.watch.allNamespaces -}}
 {{- range $namespace := ternary (list "") (splitList " " (include "penstock.operator.namespaces" (list .root .name))) $everywhere }}
 {{- $name := ternary (include "penstock.clustername" (list $.root $.name)) (printf "%s-%s" (include "penstock.fullname" $.root) $.name) $everywhere }}
 {{- if and $namespace (ne $namespace $.root.Release.Namespace) }}{{ $name = include "penstock.clustername" (list $.root $.name) }}{{ end }}
-{{- $head := dict "root" $.root "name" $name "component" "operator" "clusterwide" $everywhere "namespace" $namespace "annotations" $.annotations }}
+{{- $head := dict "root" $.root "name" $name "component" "operator" "clusterwide" $everywhere "namespace" $namespace }}
 ---
 {{ include "penstock.role" (dict "head" $head "rules" $.rules "account" $.account) }}
 {{- end }}
@@ -54,4 +54,21 @@ subjects:
 - {name: PENSTOCK_OPERATOR_NAMESPACES, value: {{ include "penstock.operator.namespaces" . | replace " " "," | quote }}}
 - {name: PENSTOCK_OPERATOR_LOG_LEVEL, value: {{ $root.Values.log.level | toJson }}}
 - {name: PENSTOCK_OPERATOR_LOG_FORMAT, value: {{ $root.Values.log.format | toJson }}}
+{{- end }}
+
+{{/* All variables of the operator. */}}
+{{- define "penstock.operator.podEnv" -}}
+{{- $own := .Values.operator -}}
+{{ include "penstock.operator.env" (list . "operator") }}
+- {name: PENSTOCK_OPERATOR_STORE, value: {{ include "penstock.store" . | toJson }}}
+- {name: PENSTOCK_OPERATOR_RQPRC_CONFIGMAP, value: {{ ternary (printf "%s-rqprc" (include "penstock.fullname" .)) "" $own.rqprc | quote }}}
+- {name: PENSTOCK_OPERATOR_HEALTH_HOST, value: {{ .Values.edgeDefaults.bindAddress | toJson }}}
+- {name: PENSTOCK_OPERATOR_HEALTH_PORT, value: {{ $own.healthPort | quote }}}
+- {name: PENSTOCK_OPERATOR_SWEEP_S, value: {{ $own.sweepSeconds | quote }}}
+- {name: PENSTOCK_OPERATOR_DELETE_TIMEOUT_S, value: {{ $own.deleteTimeoutSeconds | quote }}}
+- {name: PENSTOCK_OPERATOR_ACCEPT_LOSS, value: {{ $own.acceptLoss | quote }}}
+{{- include "penstock.storeEnv" (list . "admin") }}
+{{- with $own.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}

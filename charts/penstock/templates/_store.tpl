@@ -94,8 +94,10 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{/* Rules of NetworkPolicies by which a pod reaches the store and name servers. */}}
 {{- define "penstock.storeEgress" -}}
 - ports:
-    - {port: 53, protocol: UDP}
-    - {port: 53, protocol: TCP}
+    {{- range .Values.networkPolicy.dnsPorts }}
+    - {port: {{ . | toJson }}, protocol: UDP}
+    - {port: {{ . | toJson }}, protocol: TCP}
+    {{- end }}
   {{- with .Values.networkPolicy.dnsTo }}
   to:
     {{- toYaml . | nindent 4 }}

@@ -31,7 +31,7 @@ BROADCAST = "edges.ring.node.broadcast to what `ip address` shows"
 BATCH = 64  # datagrams read in a row from one socket, before others get a turn
 ANY_4, ANY_6 = "0.0.0.0", "::"
 
-Heard = Callable[[Beacon], str | None]  # why it was ignored, or None
+Heard = Callable[[Beacon, str], str | None]  # and the address that it came from; why it was ignored, or None
 
 
 class Beacons(Telling):
@@ -134,7 +134,7 @@ class Beacons(Telling):
         except PeerError as error:
             self._refuse(error.reason, source, error.detail)
             return
-        ignored = self._heard(beacon)
+        ignored = self._heard(beacon, source)
         if ignored is None:
             self._figures.beacon_heard("open" if isinstance(beacon, Open) else "find")
         else:

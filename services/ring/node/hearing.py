@@ -35,18 +35,26 @@ class Echoes:
 
 
 class Hearing:
-    def __init__(self, node: Node, service: bytes, now: Callable[[], float], act: Callable[[], None]) -> None:
-        """service: as the node's own OPENs tell it; act: does what the node wants."""
+    def __init__(
+        self,
+        node: Node,
+        service: bytes,
+        now: Callable[[], float],
+        met: Callable[[str], None],
+        act: Callable[[], None],
+    ) -> None:
+        """service: as the node's own OPENs tell it; met: told where another node is; act: does what the node wants."""
         self.is_stopping = False
         self.echoes = Echoes(now)
         self._node = node
         self._service = service
         self._now = now
+        self._met = met
         self._act = act
         self._is_name_told = False
 
-    def heard(self, beacon: Beacon) -> str | None:
-        """Why it is ignored, or None."""
+    def heard(self, beacon: Beacon, source: str) -> str | None:
+        """source: the address that it came from. Why it is ignored, or None."""
         if beacon.group != self._node.group:
             return "other_group"
         if self.is_stopping:
@@ -55,14 +63,15 @@ class Hearing:
         if self._is_of_a_namesake(beacon):
             self._tell_same_name(beacon)
             return "same_name"
+        if _name(beacon) != self._node.name:
+            self._met(source)  # first: what the node says to it goes there, too
         counts = self._node.beacon(beacon, self._now())
         self._act()
         return "own" if is_mine or not counts else None
 
     def _is_of_a_namesake(self, beacon: Beacon) -> bool:
         """In our name, and not ours. While we are away another process may be the node of our name (4.7)."""
-        name = beacon.node if isinstance(beacon, Open) else beacon.leader
-        if name != self._node.name:
+        if _name(beacon) != self._node.name:
             return False
         if isinstance(beacon, Open) and beacon.service != self._service:
             return True
@@ -81,3 +90,8 @@ class Hearing:
 
 def _shown(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
+
+
+def _name(beacon: Beacon) -> bytes:
+    """Whose it is: a FIND is its leader's own."""
+    return beacon.node if isinstance(beacon, Open) else beacon.leader

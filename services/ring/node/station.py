@@ -30,6 +30,7 @@ from services.ring.node.outbound import Outbound
 from services.ring.node.passage import Arrivals, Departures
 from services.ring.node.sending import Sending
 from services.ring.node.settings import NodeSettings
+from services.ring.node.targets import Target
 from services.ring.node.timing import Timing
 from services.ring.node.unreachable import Unreachable
 
@@ -60,7 +61,7 @@ class Station:
         self.arrivals = arrivals
         self.ack_s = settings.times.ack_s
         self._loop = asyncio.get_running_loop()
-        self._hearing = Hearing(node, service, self.now, self._act)
+        self._hearing = Hearing(node, service, self.now, self._met, self._act)
         self.beacons = Beacons(
             settings, host_of(node.name).decode(), figures, self._hearing.heard, self._hearing.echoes.sent
         )
@@ -123,7 +124,13 @@ class Station:
 
     def follow(self, addresses: Iterable[str]) -> None:
         """Beacons go to these ring peers, too (3.4). Who is new need not wait for the next one."""
-        fresh = self.beacons.follow(addresses)
+        self._announce(self.beacons.follow(addresses))
+
+    def _met(self, address: str) -> None:
+        """A beacon of another node came from there: it may have us in its list, and not be in ours (3.4)."""
+        self._announce(self.beacons.met(address))
+
+    def _announce(self, fresh: tuple[Target, ...]) -> None:
         announcement = self.node.announcement()
         if fresh and announcement is not None and not self._is_stopping:
             self.beacons.send_to(fresh, announcement)

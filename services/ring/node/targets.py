@@ -52,12 +52,12 @@ class Targets:
     def follow(self, addresses: Iterable[str]) -> tuple[Target, ...]:
         """These peers' addresses beside those of the settings; answers the targets that are new."""
         wanted = dict.fromkeys((*self._said, *(Target(*split_address(text)) for text in addresses)))
-        reached = [target for target in wanted if target in self._said or not self._misleads(target)]
+        reached = [target for target in wanted if target in self._said or not self.misleads(target)]
         before, self.all = frozenset(self.all), tuple(reached[: max(MOST, len(self._said))])
         self._tell_left_out(frozenset(wanted).difference(self.all), len(reached) > len(self.all))
         return tuple(target for target in self.all if target not in before)
 
-    def _misleads(self, target: Target) -> bool:
+    def misleads(self, target: Target) -> bool:
         """They would look for this node at its loopback address, on their own machine."""
         return self._is_local and is_of_others(target.host)
 

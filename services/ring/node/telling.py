@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable
 
 from protos.ring import Beacon, Open, encode_beacon
 from protos.types import LocalError
+from services.kit.gate import plain_address
 from services.kit.lookup import look_up
 from services.ring.node.figures import Figures
 from services.ring.node.settings import NodeSettings
+from services.ring.node.strangers import Strangers
 from services.ring.node.targets import Address, Target, Targets
 
 log = logging.getLogger(__name__)
@@ -28,6 +30,8 @@ class Telling:
     def __init__(self, settings: NodeSettings, host: str, figures: Figures, sent: Sent) -> None:
         self.port = settings.beacon_port  # once open, never 0
         self.targets = Targets(settings.beacon_targets, host)
+        self._strangers = Strangers(settings.broadcast, settings.times.confirm_s)
+        self._found: dict[Target, frozenset[str]] = {}  # what the names of targets mean
         self._settings = settings
         self._figures = figures
         self._sent = sent
@@ -47,9 +51,22 @@ class Telling:
     def follow(self, addresses: Iterable[str]) -> tuple[Target, ...]:
         """They go to these peers, too, from now on (3.4); answers the targets that are new."""
         fresh = self.targets.follow(addresses)
+        self._found = {target: found for target, found in self._found.items() if target in self.targets.all}
         hosts = {*self._settings.broadcast, *(target.host for target in self.targets.all)}
         self._trouble = {address: told for address, told in self._trouble.items() if address[0] in hosts}
         return fresh
+
+    def met(self, address: str) -> tuple[Target, ...]:
+        """A node of our group sent a beacon from there; answers the target that is new, if it is one (3.4)."""
+        stranger = Target(address, None)
+        is_new = self._strangers.heard(address, self._loop.time())
+        return (stranger,) if is_new and self._is_to_be_answered(stranger) else ()
+
+    def _is_to_be_answered(self, stranger: Target) -> bool:
+        known = any(
+            stranger.host in (target.host, *self._found.get(target, ())) for target in self.targets.all
+        )
+        return not known and not self.targets.misleads(stranger)
 
     def send(self, beacon: Beacon) -> None:
         """To everybody. What cannot be sent is counted, and told in the log once."""
@@ -61,7 +78,8 @@ class Telling:
         for host in self._settings.broadcast:
             for port in ports:
                 self._send(beacon, data, socket.AF_INET, (host, port))
-        self._send_to(self.targets.all, beacon, data, ports)
+        strangers = filter(self._is_to_be_answered, self._strangers.all(self._loop.time()))
+        self._send_to((*self.targets.all, *strangers), beacon, data, ports)
 
     def _encoded(self, beacon: Beacon) -> bytes | None:
         try:
@@ -100,18 +118,20 @@ class Telling:
         if target in self._look_ups:
             self._unsent((target.host,), "its name is still being looked up")
             return
-        sending = self._look_up_and_send(beacon, data, target.host, ports)
+        sending = self._look_up_and_send(beacon, data, target, ports)
         task = self._loop.create_task(sending, name=f"beacon to {target}")
         self._look_ups[target] = task
         task.add_done_callback(lambda _: self._look_ups.pop(target, None))
 
-    async def _look_up_and_send(self, beacon: Beacon, data: bytes, host: str, ports: list[int]) -> None:
+    async def _look_up_and_send(self, beacon: Beacon, data: bytes, target: Target, ports: list[int]) -> None:
+        host = target.host
         try:
             found = await look_up(host, ports[0])
         except (OSError, UnicodeError) as error:
             self._unsent((host,), f"its name cannot be looked up: {error}")
             return
         self._trouble.pop((host,), None)
+        self._found[target] = frozenset(plain_address(address[0]) for _, address in found)
         for family, address in found[:ADDRESSES]:
             for port in ports:
                 self._send(beacon, data, family, (address[0], port, *address[2:]))

@@ -145,24 +145,12 @@ FUNCTIONS.available = function(K, A)
   return reason or is_full(Q) and 'FULL' or 1
 end
 
--- When the oldest message was put in: it may have been moved out of the stream (some of very many are looked at).
-local function oldest(stream, moved)
-  local first = call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
-  local t = first and tonumber(fields_of(first[2]).t) or 0
-  local kept = call('HSCAN', moved, '0', 'COUNT', STEP)[2]
-  for i = 2, #kept, 2 do
-    local theirs = tonumber(cmsgpack.unpack(kept[i]).t)
-    if t == 0 or theirs < t then t = theirs end
-  end
-  return t
-end
-
 -- KEYS 8 of the queue; answers the queue hash, then dead, returned, oldest time.
 FUNCTIONS.stats = function(K)
   begin()
   if not call('HGET', K[2], 'id') then return 'GONE' end
   return { call('HGETALL', K[2]), call('XLEN', K[7]), call('ZCARD', K[4]), call('HLEN', K[3]),
-    num(oldest(K[1], K[8])), num(now_ms()) }
+    num(FUNCTIONS.oldest(K[1], K[8])), num(now_ms()) }
 end
 
 -- KEYS 8 of the queue; ARGV count max-bytes. What a take would give, without taking it: same shape, lot ''.

@@ -142,7 +142,7 @@ end
 
 -- KEYS epoch log:s log:h log:held log:gone, 8 a queue. ARGV epoch bindings wake-channel queues, then items:
 --   E store inc first n bridged block k (index queue record)*k    G store inc from to
--- Answers {accepted, missing}, or why nothing could be taken.
+-- Answers {accepted, missing, (queue copies octets)...}, or why nothing could be taken.
 local function log_accept(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -183,7 +183,14 @@ local function log_accept(K, A)
   close_log(C)   -- first: a damaged queue must not undo what is held
   for q = 1, #list do close_queue(list[q]) end
   if C.scattered then return 'SCATTERED' end
-  return { accepted, missing }
+  local out = { accepted, missing }
+  for q, Q in pairs(opened) do
+    if Q and Q.counts.added then
+      local at = #out
+      out[at + 1], out[at + 2], out[at + 3] = q, Q.counts.added, Q.counts.bytes_in
+    end
+  end
+  return out
 end
 
 -- KEYS epoch lease; ARGV epoch holder ttl(ms, 0 = let go). Answers 1 while the holder has it.

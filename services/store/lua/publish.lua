@@ -16,8 +16,9 @@ local function next_id(Q)
   return generation .. '-' .. num(first)
 end
 
-local function append(Q, n, t, origin, blob)
-  local entry = call('XADD', Q.s, Q.appended or next_id(Q), 'n', n, 't', t, 'o', origin, 'b', blob)
+-- more: further fields of the entry, or nothing
+local function append(Q, n, t, origin, blob, ...)
+  local entry = call('XADD', Q.s, Q.appended or next_id(Q), 'n', n, 't', t, 'o', origin, 'b', blob, ...)
   Q.appended, Q.newest = Q.C.generation .. '-*', entry
   if Q.limits.tag and not Q.C.bridged then log_bridge(Q, n, blob) end
   return entry
@@ -161,7 +162,7 @@ local function gather_returned(Q, want, out)
     local id = entry_id(Q, (position - index) / PER_ENTRY)
     if id ~= entry then entry, loaded = id, load(Q, id) end
     out[#out + 1] = { id = id, n = loaded.n, from = index, count = 1, t = loaded.t, o = loaded.o,
-      blob = slice(loaded.b, index, 1), key = keys[i], h = history(records[i]) }
+      blob = slice(loaded.b, index, 1), key = keys[i], h = history(records[i]), r = loaded.r }
   end
   return #keys
 end
@@ -177,14 +178,14 @@ local function gather_new(Q, want, max_bytes, out)
     local entries = call('XRANGE', Q.s, start, '+', 'COUNT', limit)
     for i = 1, #entries do
       if got >= want or bytes >= max_bytes then break end
-      local id, raw = entries[i][1], entries[i][2]     -- n t o b c, as append wrote them
+      local id, raw = entries[i][1], entries[i][2]     -- as in fields_of
       local number, n, from = number_of(id), tonumber(raw[2]), 0
       if ci > 0 and number == ce then from = ci end
       local k = n - from
       if k > want - got then k = want - got end
       local blob = (from > 0 or k < n) and slice(raw[8], from, k) or raw[8]
       out[#out + 1] = { id = id, n = n, from = from, count = k, t = raw[4], o = raw[6], blob = blob, number = number,
-        c = raw[10] }
+        c = raw[9] == 'c' and raw[10] or nil, r = raw[raw[9] == 'c' and 12 or 10] }
       got, bytes, ce, ci = got + k, bytes + #blob, number, (from + k < n) and from + k or 0
     end
     if #entries < limit then break end
@@ -223,7 +224,7 @@ local function kill(Q, piece, reason)
       local record = call('HGET', Q.f, key)
       if record then h = history(record) call('HDEL', Q.f, key) end
     end
-    bury(Q, slice(piece.blob, j, 1), piece.t, piece.o, piece.id, reason, h, h and h.err)
+    bury(Q, slice(piece.blob, j, 1), piece.t, piece.o, piece.id, reason, h, h and h.err, piece.r)
   end
   leave(Q, piece.id, piece.count, body_bytes(piece.blob, piece.count))
   settle_mask(Q, piece.id, piece.n, mask)

@@ -62,11 +62,12 @@ local function entry_id(Q, number)
   return (Q.single ~= 'several' and Q.single or generation_at(Q, number)) .. '-' .. num(number)
 end
 
-local function fields_of(raw)
-  return { n = tonumber(raw[2]), t = raw[4], o = raw[6], b = raw[8], c = raw[10] }   -- as append wrote them
+local function fields_of(raw)   -- n t o b [c] [r], as append and to_end wrote them
+  local c = raw[9] == 'c'
+  return { n = tonumber(raw[2]), t = raw[4], o = raw[6], b = raw[8], c = c and raw[10] or nil, r = raw[c and 12 or 10] }
 end
 
--- One entry as {n, t, o, b, c}, from the stream or from x; nil when it is settled and gone.
+-- One entry as {n, t, o, b, c, r}, from the stream or from x; nil when it is settled and gone.
 local function load(Q, entry)
   local found = call('XRANGE', Q.s, entry, entry)[1]
   if found then return fields_of(found[2]) end
@@ -169,7 +170,8 @@ local function attributes_and_body(record)
   return string.sub(record, 7, 6 + size), string.sub(record, 7 + size)
 end
 
-local function bury(Q, record, t, origin, entry, reason, h, err)
+-- redriven: how often the message had been brought back from the dead before, or nil.
+local function bury(Q, record, t, origin, entry, reason, h, err, redriven)
   local attributes, body = attributes_and_body(record)
   local now = num(Q.C.now)
   local args = { '*', 'reason', reason, 'queue', Q.h.id, 'entry', entry, 'enqueued', t, 'died', now, 'origin', origin,
@@ -177,6 +179,7 @@ local function bury(Q, record, t, origin, entry, reason, h, err)
     'last', h and h.last or '0', 'error', err or '', 'body', body }
   if attributes then args[#args + 1] = 'attributes' args[#args + 1] = attributes end
   if h and h.note then args[#args + 1] = 'note' args[#args + 1] = h.note end
+  if redriven then args[#args + 1] = 'redriven' args[#args + 1] = redriven end
   local id = call('XADD', Q.d, unpack(args))
   if entry ~= '' then fates.tell(Q, entry, 'dead ' .. id .. ' ' .. reason) end
   count(Q, 'dead', 1)

@@ -62,7 +62,7 @@ FUNCTIONS.redrive = function(K, A)
       local record = encode_record(e.body, e.attributes)
       if is_too_large(target, 1, #record - 4, record) then reason = 'LARGE' break end
       if room(target, 1, #record - 4, record) < 1 then reason = 'FULL' break end
-      append(target, 1, num(C.now), e.origin, record)
+      append(target, 1, num(C.now), e.origin, record, 'r', num(tonumber(e.redriven or 0) + 1))
       call('XDEL', source.d, A[i])
       add(target, 'len', 1)
       add(target, 'bytes', #record - 4)

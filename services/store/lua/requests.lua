@@ -77,9 +77,11 @@ local function pulled_before(q, Q, told)
   return tell_again(Q, lease, 'AGAIN'), { 'pull', q, lease, 'AGAIN' }
 end
 
--- A message that its asker could not use goes back to its place, and nothing of the lease is left.
+-- A message that its asker could not use goes back to its place, and nothing of the lease is left, in no counter either.
 local function put_back(Q, out)
   returns(Q, { out[2], out[3], num(out[5]), 'front', '0', '' }, 1, 1)
+  count(Q, 'delivered', -1)
+  count(Q, 'returned', -1)
   table.remove(Q.C.held)
 end
 

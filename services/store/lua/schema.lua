@@ -13,10 +13,12 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:j:<journal>    the highest number of this journal that was applied; kept for ever
   ps:{dom}:state          hash: when the last sweep ran and since when the store has been up
   ps:{dom}:<qid>:s        stream of entries <generation>-<number>, up to 32 messages each:
-                          n = count, t = server ms, o = origin, b = records, c = 1 if it was returned to the end
+                          n = count, t = server ms, o = origin, b = records, c = 1 if it was returned to the end,
+                          r = how often it was brought back from the dead, alone in its entry
   ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS); who has it reserved
                           (holder, until, fence; freed, freed_by, served = when it was free again, and whose question was answered), who serves it (own, own_until, own_fence), condition = what is wrong; watched = how many
-                          w:<entry number> = fate keys of messages that somebody waits for, each alone in its entry
+                          w:<entry number> = fate keys of messages that somebody waits for, each alone in its entry;
+                          sampled = "<server ms> <digest>" of the last sample of it (samples.lua)
   ps:{dom}:<qid>:l        lots: number -> "<session> <left> <kind> <rest>"
                           F e1 i1 e2 i2 = a range taken for the first time; H = the same, but some messages of it have
                           a record in f; R p p p = redelivered messages at these positions
@@ -24,8 +26,9 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:<qid>:f        position -> "<lot> <acquired> <failed> <first ms> <last ms>[;<note>] <error>", only of messages
                           that are redelivered or have a note; lot 0 = waiting in r (or at the end of the stream)
   ps:{dom}:<qid>:m        entry -> mask of settled messages, for partly settled entries only
-  ps:{dom}:<qid>:x        entry -> msgpack {n, t, o, b, c}: old, mostly settled entries, without the settled bodies
+  ps:{dom}:<qid>:x        entry -> msgpack {n, t, o, b, c, r}: old, mostly settled entries, without the settled bodies
   ps:{dom}:<qid>:d        dead letters, a stream with one message an entry and plain named fields
+  ps:{dom}:samples        stream of what edges and upkeep tell of their work, capped, plain named fields (samples.lua)
   ps:{dom}:log:s          the text service's log, a stream of entries <era>-<messages in the log up to here>; an era has
                           up to a MiB of lines, or one line that is longer:
                           n = messages, t = server ms, o = "<store> <incarnation>", f = number of the first one,
@@ -142,20 +145,21 @@ local function remember(K, C, reply)
   call('HSET', K[3], 'n', num(C.seq), num(C.seq % RING), cmsgpack.pack(reply))
 end
 
--- Why the server itself should get no more messages now, or false; C.keeps = it has an append-only file. INFO costs as
--- much as 40 messages, so its answer serves for some milliseconds.
-local guarded, keeps, guarded_at = false, true, 0
+-- Why the server itself should get no more messages now, or false; C.keeps = it has an append-only file, C.memory =
+-- maxmemory. INFO costs as much as 40 messages, so its answer serves for some milliseconds.
+local guarded, keeps, memory, guarded_at = false, true, 0, 0
 local function guard(C)
   local age = C.now - guarded_at
-  if C.full == nil and age >= 0 and age < GUARD_MS then C.full, C.keeps = guarded, keeps end
+  if C.full == nil and age >= 0 and age < GUARD_MS then C.full, C.keeps, C.memory = guarded, keeps, memory end
   if C.full == nil then
     C.keeps = string.find(call('INFO', 'persistence'), '\naof_enabled:1', 1, true) ~= nil
     local info = call('INFO', 'memory')
     local used = string.match(info, '\nused_memory:(%d+)')
     local max, policy = string.match(info, '\nmaxmemory:(%d+).-\nmaxmemory_policy:([%w-]+)')
     max = tonumber(max)
+    C.memory = max
     C.full = policy ~= 'noeviction' and 'EVICTS' or max > 0 and tonumber(used) > GUARD * max and 'MEMORY'
-    guarded, keeps, guarded_at = C.full, C.keeps, C.now
+    guarded, keeps, memory, guarded_at = C.full, C.keeps, max, C.now
   end
   return C.full
 end

@@ -114,13 +114,14 @@ end
 local function to_dead(Q, entry, e, index, key, h, reason, err)
   local record = slice(e.b, index, 1)
   forget_one(Q, entry, e, index, key, #record - 4)
-  bury(Q, record, e.t, e.o, entry, reason, h, err)
+  bury(Q, record, e.t, e.o, entry, reason, h, err, e.r)
 end
 
 local function to_end(Q, entry, e, index, key, h)
   local record = slice(e.b, index, 1)
   forget_one(Q, entry, e, index, key, #record - 4)
-  local id = call('XADD', Q.s, Q.appended or next_id(Q), 'n', '1', 't', e.t, 'o', e.o, 'b', record, 'c', '1')
+  local more = e.r and { 'r', e.r } or {}
+  local id = call('XADD', Q.s, Q.appended or next_id(Q), 'n', '1', 't', e.t, 'o', e.o, 'b', record, 'c', '1', unpack(more))
   Q.appended = Q.C.generation .. '-*'
   call('HSET', Q.f, num(number_of(id) * PER_ENTRY), history_text('0', h))
   add(Q, 'len', 1)

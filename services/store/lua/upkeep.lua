@@ -45,7 +45,7 @@ local function move_stragglers(Q, older_ms)
       for j = 0, e.n - 1 do
         kept[j + 1] = band(mask, shl(1, j)) == 0 and slice(e.b, j, 1) or '\0\0\0\0'
       end
-      call('HSET', Q.x, entry, cmsgpack.pack({ n = e.n, t = e.t, o = e.o, c = e.c, b = table.concat(kept) }))
+      call('HSET', Q.x, entry, cmsgpack.pack({ n = e.n, t = e.t, o = e.o, c = e.c, r = e.r, b = table.concat(kept) }))
       call('XDEL', Q.s, entry)
       add(Q, 'moved', 1)
     end
@@ -101,7 +101,8 @@ local function reconcile(Q, step)
   return out
 end
 
--- KEYS epoch, 8 of the queue; ARGV epoch straggler-age(ms) reconcile-step dead-retention(ms, 0 = for ever).
+-- KEYS epoch, 8 of the queue, samples; ARGV epoch straggler-age(ms) reconcile-step dead-retention(ms, 0 = for ever) name
+-- samples-to-keep(0 = none).
 FUNCTIONS.upkeep = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -114,5 +115,6 @@ FUNCTIONS.upkeep = function(K, A)
   if tonumber(A[4]) > 0 then count(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MINID', num(math.max(0, C.now - tonumber(A[4]))))) end
   local counted = reconcile(Q, tonumber(A[3]))
   close_queue(Q)
+  FUNCTIONS.sample_depth(Q, K[10], A[5], A[6])
   return counted or {}
 end

@@ -32,6 +32,7 @@ OPTIONS = {
     "endpoint-reconciler-type": "lease",
     "kubelet-preferred-address-types": "InternalIP",
 }
+FLEX_VOLUMES = "flex-volumes"
 CONTROLLERS_PORT, SCHEDULER_PORT = 10257, 10259
 
 
@@ -47,6 +48,8 @@ class Control:
             f"--service-account-private-key-file={key}",
             f"--root-ca-file={authority}",
             "--use-service-account-credentials",
+            # it makes this folder; its own idea of where is on the machine's own disk
+            f"--flex-volume-plugin-dir={place.folder / FLEX_VOLUMES}",
         )
         self._scheduler = self._component("kube-scheduler", SCHEDULER, SCHEDULER_PORT)
 

@@ -4,7 +4,9 @@
 
 QUEUE has the number 9 for RQP/MCA, and subscribes to its own name.
 Each writer puts one numbered message at a time, and the same again until it is acknowledged: so it may come out twice,
-and never not at all. When the file STOP is there writers end, readers take what is left, and one line of JSON tells.
+and never not at all. Beside each goes one that connects anew for each message, and counts how often nobody took the
+connection. Readers take by TMQ and by the ring's client port. When the file STOP is there writers end, readers take
+what is left, and one line of JSON tells.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from protos import pubsub, ring, rqp_mca, tmq
 
@@ -27,7 +28,10 @@ ANSWER_S = 10.0  # for an answer; then the connection is given up
 AGAIN_S = 0.1
 DRAIN_S = 90.0
 PACE_S = 0.005  # between two messages of a writer: bounded, some hundreds a second in all
-READERS = 2
+ANEW_S = (
+    0.02  # between two connections of one that connects anew: a gap of some hundredths of a second is met
+)
+READERS = 2  # by each edge that they take from
 NUMBER = 9
 DIALECT = tmq.Dialect.DOCUMENT
 PROFILE = rqp_mca.Profile.PACKED
@@ -35,9 +39,17 @@ PROFILE = rqp_mca.Profile.PACKED
 Put = Callable[[bytes], bool]
 
 
+class Refused(OSError):
+    """Nobody took the connection."""
+
+
 class Line:
     def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port), ANSWER_S)
+        """Raises Refused."""
+        try:
+            self._socket = socket.create_connection((host, port), ANSWER_S)
+        except OSError as error:
+            raise Refused(str(error)) from error
         self._stream = self._socket.makefile("rb")
 
     def ask(self, request: bytes, size: int) -> bytes:
@@ -107,6 +119,32 @@ def by_rqp(line: Line, _: str) -> Put:
     return put
 
 
+Take = Callable[[], bytes | None]
+
+
+def from_tmq(line: Line, queue: str) -> Take:
+    mqid = opened(line, queue)
+
+    def take() -> bytes | None:
+        answer = line.ask(tmq.encode_dnq(mqid), tmq.reply_bytes(DIALECT, tmq.Operation.DNQ))
+        length = tmq.parse_length(answer)
+        return None if length is None else line.read(length)
+
+    return take
+
+
+def from_ring(line: Line, queue: str) -> Take:
+    name = queue.encode()
+    request = ring.encode_request(ring.Pull(ring.echo_of(b"load", name), name, 1))
+
+    def take() -> bytes | None:
+        head = ring.parse_reply(line.ask(request, ring.HEAD_BYTES))
+        said = line.read(head.size)
+        return said if head.operation is ring.Operation.OK else None
+
+    return take
+
+
 def opened(line: Line, queue: str) -> bytes:
     mqid = tmq.parse_mqid(line.ask(tmq.encode_open(queue.encode()), tmq.MQID_BYTES))
     if mqid is None:
@@ -121,9 +159,23 @@ class Told:
     acked: Counter[str] = field(default_factory=Counter)  # by edge
     bodies: set[bytes] = field(default_factory=set)  # acknowledged
     seen: Counter[bytes] = field(default_factory=Counter)
+    taken: Counter[str] = field(default_factory=Counter)  # by edge
     breaks: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(
+        default_factory=Counter
+    )  # connections that nobody took, of those who connect anew
     longest_gap_s: dict[str, float] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def has_put(self, name: str, body: bytes) -> None:
+        with self.lock:
+            self.bodies.add(body)
+            self.acked[name] += 1
+
+    def has_taken(self, edge: str, body: bytes) -> None:
+        with self.lock:
+            self.seen[body] += 1
+            self.taken[edge] += 1
 
     def line(self) -> str:
         missing = self.bodies - self.seen.keys()
@@ -134,13 +186,15 @@ class Told:
                 "twice": sum(number > 1 for number in self.seen.values()),
                 "missing": sorted(body.decode() for body in missing)[:10],
                 "missing_count": len(missing),
+                "taken": self.taken,
                 "breaks": self.breaks,
+                "refused": self.refused,
                 "longest_gap_s": self.longest_gap_s,
             }
         )
 
 
-def write(edge: str, place: tuple[str, int], queue: str, way: Any, told: Told) -> None:
+def write(edge: str, place: tuple[str, int], queue: str, told: Told) -> None:
     number, last = 0, time.monotonic()
     line: Line | None = None
     while not os.path.exists(STOP):
@@ -148,7 +202,7 @@ def write(edge: str, place: tuple[str, int], queue: str, way: Any, told: Told) -
         try:
             if line is None:
                 line = Line(*place)
-                put = way(line, queue)
+                put = WAYS[edge](line, queue)
             done = put(body)
         except (OSError, ValueError):
             told.breaks[edge] += 1
@@ -158,23 +212,42 @@ def write(edge: str, place: tuple[str, int], queue: str, way: Any, told: Told) -
         now = time.monotonic()
         told.longest_gap_s[edge] = round(max(told.longest_gap_s.get(edge, 0.0), now - last), 2)
         if done:
-            with told.lock:
-                told.bodies.add(body)
-            told.acked[edge] += 1
+            told.has_put(edge, body)
             number, last = number + 1, now
         time.sleep(PACE_S if done else AGAIN_S)
 
 
-def read(place: tuple[str, int], queue: str, told: Told, is_over: Callable[[], bool]) -> None:
+def write_anew(edge: str, place: tuple[str, int], queue: str, told: Told) -> None:
+    """A connection for each message: one to a pod that has gone, and is still named to clients, would be refused."""
+    number, name = 0, f"{edge} anew"
+    while not os.path.exists(STOP):
+        body = f"{name} {number:08}".encode()
+        try:
+            line = Line(*place)
+            try:
+                done = WAYS[edge](line, queue)(body)
+            finally:
+                line.close()
+        except Refused:
+            told.refused[edge] += 1
+            done = False
+        except (OSError, ValueError):
+            told.breaks[name] += 1  # taken, by one that was about to go
+            done = False
+        if done:
+            told.has_put(name, body)
+            number += 1
+        time.sleep(ANEW_S)
+
+
+def read(edge: str, place: tuple[str, int], queue: str, told: Told, is_over: Callable[[], bool]) -> None:
     line: Line | None = None
     while not is_over():
         try:
             if line is None:
                 line = Line(*place)
-                mqid = opened(line, queue)
-            answer = line.ask(tmq.encode_dnq(mqid), tmq.reply_bytes(DIALECT, tmq.Operation.DNQ))
-            length = tmq.parse_length(answer)
-            body = None if length is None else line.read(length)
+                take = TAKES[edge](line, queue)
+            body = take()
         except (OSError, ValueError):
             told.breaks["reader"] += 1
             if line is not None:
@@ -183,11 +256,11 @@ def read(place: tuple[str, int], queue: str, told: Told, is_over: Callable[[], b
         if body is None:
             time.sleep(AGAIN_S)
         else:
-            with told.lock:
-                told.seen[body] += 1
+            told.has_taken(edge, body)
 
 
 WAYS = {"tmq": by_tmq, "ring": by_ring, "pubsub": by_pubsub, "rqp": by_rqp}
+TAKES = {"tmq": from_tmq, "ring": from_ring}
 
 
 def main(queue: str, *edges: str) -> None:
@@ -204,11 +277,14 @@ def main(queue: str, *edges: str) -> None:
             return bool(end) and (time.monotonic() > end[0] or told.bodies <= told.seen.keys())
 
     writers = [
-        threading.Thread(target=write, args=(name, place, queue, WAYS[name], told))
+        threading.Thread(target=work, args=(name, place, queue, told))
         for name, place in places.items()
+        for work in (write, write_anew)
     ]
     readers = [
-        threading.Thread(target=read, args=(places["tmq"], queue, told, is_over)) for _ in range(READERS)
+        threading.Thread(target=read, args=(name, places[name], queue, told, is_over))
+        for name in TAKES
+        for _ in range(READERS)
     ]
     for thread in (*writers, *readers):
         thread.start()

@@ -1,0 +1,130 @@
+"""`python -m services.analytics`, or `spark-submit services/analytics/__main__.py`: one run of the job."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from services.analytics.files import OutputError
+from services.analytics.lock import Locked
+from services.analytics.losses import DataLoss
+from services.analytics.options import OptionError
+from services.analytics.run import run
+from services.analytics.session import start
+from services.analytics.settings import Settings, SettingsError, Shape
+from services.kit.logs import JsonLines
+from services.store.errors import NotInitialised, StoreError, StoreUnavailable
+
+DONE, FAILED, USAGE, UNAVAILABLE, LOCKED = range(5)
+TOLD = 2000  # characters of what went wrong inside of Spark
+log = logging.getLogger("services.analytics")
+
+
+@click.command(
+    context_settings={"auto_envvar_prefix": "PENSTOCK_ANALYTICS", "help_option_names": ["-h", "--help"]}
+)
+@click.option(
+    "--store", envvar=["PENSTOCK_ANALYTICS_STORE", "PENSTOCK_STORE__URL", "REDIS_URL"], required=True
+)
+@click.option("--output", required=True, help="folder or s3a://bucket/path")
+@click.option(
+    "--run-id", default=None, help="name of the run: one that is done is not done again  [default: hour, UTC]"
+)
+@click.option(
+    "--bodies", default="none", show_default=True, help="none, full, or octets of each that are archived"
+)
+@click.option(
+    "--redact", multiple=True, help="Java pattern; what it matches in bodies, errors, notes is not archived"
+)
+@click.option("--late-hours", type=click.IntRange(0), default=48, show_default=True)
+@click.option("--retention-days", type=click.IntRange(0), default=0, show_default=True, help="0: for ever")
+@click.option("--week-days", type=click.IntRange(1), default=7, show_default=True)
+@click.option("--top", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--objective", type=float, default=0.999, show_default=True)
+@click.option("--clock-slack", type=click.IntRange(0), default=3600, show_default=True, help="seconds")
+@click.option("--fail-on-data-loss/--no-fail-on-data-loss", default=True, show_default=True)
+@click.option("--master", default="local[*]", show_default=True)
+@click.option("--driver-memory", default="2g", show_default=True)
+@click.option("--lock-s", type=click.FloatRange(1), default=120.0, show_default=True)
+@click.option("--patience-s", type=click.FloatRange(0.1), default=30.0, show_default=True)
+def analytics(run_id: str | None, **told: Any) -> None:
+    """Archive samples and dead letters since the last run, and compute what happened.
+
+    Exit codes: 0 done, 1 failed, 2 usage or settings, 3 store unavailable, 4 another run is at work.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines({}))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    sys.exit(carried_out(run_id or datetime.now(UTC).strftime("%Y-%m-%dT%H"), told))
+
+
+def carried_out(run_id: str, told: dict[str, Any]) -> int:
+    """The exit code; what was wrong is logged."""
+    try:
+        settings = _settings(run_id, told)
+        spark = start(settings.master, settings.driver_memory)
+        try:
+            _check_patterns(spark, settings.shape.redact)
+            summary = run(spark, settings)
+        finally:
+            spark.stop()
+    except (SettingsError, OptionError) as error:
+        return _failed(USAGE, str(error))
+    except Locked as error:
+        return _failed(LOCKED, str(error))
+    except (StoreUnavailable, NotInitialised) as error:
+        return _failed(UNAVAILABLE, f"the store: {error}")
+    except (OutputError, DataLoss, StoreError) as error:
+        return _failed(FAILED, str(error))
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        return _failed(UNAVAILABLE if "StoreUnavailable" in text else FAILED, _told(text))
+    log.info("run done", extra={"action": "done", "summary": json.dumps(summary)})
+    return DONE
+
+
+def _settings(run_id: str, told: dict[str, Any]) -> Settings:
+    shape = Shape(
+        bodies=told["bodies"],
+        redact=tuple(told["redact"]),
+        late_hours=told["late_hours"],
+        retention_days=told["retention_days"],
+        week_days=told["week_days"],
+        top=told["top"],
+        objective=told["objective"],
+        clock_slack_s=told["clock_slack"],
+        fail_on_loss=told["fail_on_data_loss"],
+    )
+    names = ("store", "output", "master", "driver_memory", "lock_s", "patience_s")
+    return Settings(run=run_id, shape=shape, **{name: told[name] for name in names})
+
+
+def _check_patterns(spark: Any, patterns: tuple[str, ...]) -> None:
+    for each in patterns:
+        try:
+            spark.sparkContext._jvm.java.util.regex.Pattern.compile(each)
+        except Py4JJavaError as error:
+            raise SettingsError(f"redact {each!r}: {error.java_exception.getMessage()}") from None
+
+
+def _told(text: str) -> str:
+    """The beginning, and every line that names a cause."""
+    causes = [line.strip() for line in text.splitlines() if "Caused by" in line or "Error: " in line]
+    return " | ".join([text.splitlines()[0] if text else "Spark failed", *dict.fromkeys(causes)])[:TOLD]
+
+
+def _failed(code: int, text: str) -> int:
+    log.error(text, extra={"action": "failed", "code": code})
+    return code
+
+
+if __name__ == "__main__":
+    analytics()

@@ -1,0 +1,150 @@
+"""Columns out of values as the store has them, a page at a time; whatever cannot be read is said of its row alone.
+
+A value that is well costs no Python of its own: a column is looked at value by value only when it fails as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from services.analytics.schema import COUNTS, INT, LONG, OCTETS, REASONS, TEXT, TIME
+from services.store.buckets import CLASSES
+
+LATEST_MS = 7_258_118_400_000  # the year 2200: what is later is no time that anything happened
+MAX_LONG = (1 << 63) - 1
+MAX_INT = (1 << 31) - 1
+DIGITS = 19
+HISTOGRAM = r"^[0-9]+(,[0-9]+){15}$"  # CLASSES of them
+SHOWN = 40  # characters of a bad value that are told
+
+
+@dataclass
+class Problems:
+    """Why rows cannot be read: the first reason found of each."""
+
+    found: dict[int, str] = field(default_factory=dict)
+
+    def add(self, row: int, why: str) -> None:
+        self.found.setdefault(row, why)
+
+
+Values = Sequence[bytes]
+Convert = Callable[[str, Values, Problems], pa.Array]
+
+
+def shown(value: bytes) -> str:
+    """As much of a value as an error may show."""
+    return repr(value[:SHOWN].decode("utf-8", "backslashreplace")) + ("..." if len(value) > SHOWN else "")
+
+
+def octets(_name: str, values: Values, _problems: Problems) -> pa.Array:
+    return pa.array(values, OCTETS)
+
+
+def text(_name: str, values: Values, _problems: Problems) -> pa.Array:
+    """Octets that are no UTF-8 stand as `\\xNN`: names and errors may be any."""
+    try:
+        return pa.array(values, OCTETS).cast(TEXT)
+    except pa.ArrowInvalid:
+        return pa.array([value.decode("utf-8", "backslashreplace") for value in values], TEXT)
+
+
+def count(name: str, values: Values, problems: Problems) -> pa.Array:
+    """From 0 up to 2**63 - 1."""
+    return _numbers(name, values, problems, MAX_LONG)
+
+
+def small(name: str, values: Values, problems: Problems) -> pa.Array:
+    return _numbers(name, values, problems, MAX_INT).cast(INT)
+
+
+def time(name: str, values: Values, problems: Problems) -> pa.Array:
+    """From ms since 1970."""
+    return as_time(_numbers(name, values, problems, LATEST_MS))
+
+
+def time_or_never(name: str, values: Values, problems: Problems) -> pa.Array:
+    """The same; 0 means never."""
+    numbers = _numbers(name, values, problems, LATEST_MS)
+    return as_time(pc.if_else(pc.equal(numbers, 0), pa.scalar(None, LONG), numbers))
+
+
+def as_time(milliseconds: pa.Array) -> pa.Array:
+    return pc.multiply(milliseconds, 1000).cast(TIME)
+
+
+def _numbers(name: str, values: Values, problems: Problems, most: int) -> pa.Array:
+    try:
+        texts = pa.array(values, OCTETS).cast(TEXT)
+        numbers = texts.cast(LONG)  # which would take 0x10, too
+        if pc.all(pc.ascii_is_decimal(texts)).as_py() and pc.max(numbers).as_py() <= most:
+            return numbers
+    except pa.ArrowInvalid:
+        pass
+    return pa.array([_number(name, row, value, problems, most) for row, value in enumerate(values)], LONG)
+
+
+def _number(name: str, row: int, value: bytes, problems: Problems, most: int) -> int | None:
+    if (number := whole(value)) is not None and number <= most:
+        return number
+    problems.add(row, f"{name} is {shown(value)}: not a number from 0 to {most}")
+    return None
+
+
+def whole(value: bytes) -> int | None:
+    """Of digits alone, and no more than a column of them can hold."""
+    digits = value.lstrip(b"0") if value.isdigit() else b"-"
+    if digits == b"-" or len(digits) > DIGITS:
+        return None
+    number = int(digits or b"0")
+    return number if number <= MAX_LONG else None
+
+
+def histogram(name: str, values: Values, problems: Problems) -> pa.Array:
+    """16 counts with commas between them."""
+    try:
+        texts = pa.array(values, OCTETS).cast(TEXT)
+        if pc.all(pc.match_substring_regex(texts, HISTOGRAM)).as_py():
+            return pc.split_pattern(texts, ",").cast(COUNTS)
+    except pa.ArrowInvalid:
+        pass
+    return pa.array([_counts(name, row, value, problems) for row, value in enumerate(values)], COUNTS)
+
+
+def _counts(name: str, row: int, value: bytes, problems: Problems) -> list[int] | None:
+    counts = [number for part in value.split(b",") if (number := whole(part)) is not None]
+    if len(counts) == CLASSES == value.count(b",") + 1:
+        return counts
+    problems.add(row, f"{name} is {shown(value)}: not {CLASSES} numbers with commas between them")
+    return None
+
+
+def reasons(name: str, values: Values, problems: Problems) -> pa.Array:
+    """'full=3,paused=1', mostly ''."""
+    found = [_reasons(name, row, value, problems) if value else [] for row, value in enumerate(values)]
+    return pa.array(found, REASONS)
+
+
+def _reasons(name: str, row: int, value: bytes, problems: Problems) -> list[tuple[str, int]] | None:
+    found: dict[str, int] = {}
+    for part in value.split(b","):
+        reason, _, told = part.rpartition(b"=")
+        word = reason.decode("utf-8", "backslashreplace")
+        number = whole(told)
+        found[word] = found.get(word, 0) + (number or 0)
+        if not reason or number is None or found[word] > MAX_LONG:
+            problems.add(row, f"{name} is {shown(value)}: not '<reason>=<number>' with commas between them")
+            return None
+    return sorted(found.items())
+
+
+def id_times(ids: pa.Array) -> pa.Array:
+    """When entries were added, by their ids; null where that is no time."""
+    first = pc.list_element(pc.split_pattern(ids, "-", max_splits=1), 0)
+    numbers = first.cast(pa.uint64())  # an id may have any of them
+    is_late = pc.greater(numbers, pa.scalar(LATEST_MS, pa.uint64()))
+    return as_time(pc.if_else(is_late, pa.scalar(None, LONG), numbers.cast(LONG, safe=False)))

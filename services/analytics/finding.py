@@ -1,0 +1,84 @@
+"""Which streams of a store are read, and from where to where."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from services.analytics.losses import DataLoss, lost
+from services.analytics.options import OptionError, Options
+from services.analytics.schema import Kind
+from services.analytics.stretches import Stream
+from services.store.keys import DomainKeys
+from services.store.reading import Reading, parse_id
+
+log = logging.getLogger(__name__)
+
+IdOf = Callable[[str], str]  # an id for the key of a stream
+
+
+def open_store(options: Options) -> Reading:
+    return Reading(options.url, reply_timeout_s=options.reply_timeout_s, patience_s=options.patience_s)
+
+
+def streams(
+    reading: Reading, options: Options, start_of: IdOf | None = None, end_of: IdOf | None = None
+) -> list[Stream]:
+    """What there is to read, each stream from its start up to its end, or the last entry that it has now.
+
+    start_of, end_of: other places than the options'. Raises OptionError, DataLoss, StoreError.
+    """
+    places = start_of or options.start_of, end_of or options.end_of
+    found = [_bounded(reading, options, stream, *places) for stream in known_streams(reading, options)]
+    return [stream for stream in found if stream.end]
+
+
+def known_streams(reading: Reading, options: Options) -> Iterator[Stream]:
+    """All that the options mean, whether there is anything in them or not; without places."""
+    if options.kind is Kind.ENTRIES:
+        yield Stream(options.kind, options.stream, "", "")
+        return
+    domains = reading.domains()
+    if unknown := sorted(set(options.domains) - set(domains)):
+        raise OptionError(f"option domain: there is no domain {unknown[0]!r}; there are {', '.join(domains)}")
+    wanted = options.domains or domains
+    if options.kind is Kind.SAMPLES:
+        for domain in wanted:
+            yield Stream(options.kind, DomainKeys(domain).samples, "", "", domain)
+        return
+    there = [dead for dead in reading.dead_streams() if dead.domain in wanted]
+    if unknown := sorted(set(options.queues) - {dead.queue for dead in there}):
+        raise OptionError(f"option queue: there is no queue {unknown[0]!r}")
+    for dead in there:
+        if not options.queues or dead.queue in options.queues:
+            yield Stream(options.kind, dead.key, "", "", dead.domain, readable(dead.queue), dead.qid)
+
+
+def readable(name: str) -> str:
+    """A queue's name as a column has it: octets that are no UTF-8 stand as `\\xNN`."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _bounded(reading: Reading, options: Options, stream: Stream, start_of: IdOf, end_of: IdOf) -> Stream:
+    """end '': there is nothing to read."""
+    start, end = start_of(stream.key), end_of(stream.key)
+    state = reading.state(stream.key)
+    if why := lost(replace(stream, start=start), state):
+        tell_of_loss(options, why)
+    end = _earlier(end, state.last) if state is not None else ""
+    if end and parse_id(end) <= parse_id(start):
+        end = ""
+    return replace(stream, start=start, end=end)
+
+
+def _earlier(end: str, last: str) -> str:
+    """end '': there is none but the last."""
+    return end if end and parse_id(end) < parse_id(last) else last
+
+
+def tell_of_loss(options: Options, why: str) -> None:
+    """Raises DataLoss, unless the options say that it is only told."""
+    if options.fail_on_loss:
+        raise DataLoss(f"{why}; with failOnDataLoss=false what is there is read")
+    log.warning("entries are lost: %s", why)

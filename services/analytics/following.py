@@ -1,0 +1,101 @@
+"""`redis_stream` as the source of a streaming query: offsets are ids by stream, and new queues are found on the way.
+
+What lies between two offsets can be read as often as wanted, until it is trimmed: a batch that is begun again reads the
+same. The last `commit` of a query may never come, so nothing depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from services.analytics.finding import known_streams, open_store, streams, tell_of_loss
+from services.analytics.losses import lost, shortened
+from services.analytics.options import Options
+from services.analytics.pieces import parts, read
+from services.analytics.stretches import Stream
+from services.store.reading import BEGINNING, Reading, parse_id
+
+Offsets = dict[str, str]  # id of the last entry that was read, by the stream's key
+
+
+class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: Options, names: list[str]) -> None:
+        self._options = options
+        self._names = names
+        self._frozen: Offsets | None = None  # where a run that reads what is there now has to stop
+
+    def initialOffset(self) -> Offsets:
+        """Where streams that are there now begin; those that come later are read from their beginning."""
+        if self._options.start == BEGINNING:
+            return {}
+        with open_store(self._options) as reading:
+            keys = [stream.key for stream in known_streams(reading, self._options)]
+        return {key: self._options.start_of(key) for key in keys}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.max_rows) if self._options.max_rows else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with open_store(self._options) as reading:
+            self._frozen = self._ends(reading)
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        with open_store(self._options) as reading:
+            ends = self._ends(reading) if self._frozen is None else self._frozen
+            newer = {key: end for key, end in ends.items() if _is_later(end, start.get(key, BEGINNING))}
+            if isinstance(limit, ReadMaxRows):
+                newer = self._limited(reading, start, newer, limit.max_rows)
+            return start | newer
+
+    def reportLatestOffset(self) -> Offsets:
+        with open_store(self._options) as reading:
+            return self._ends(reading)
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        with open_store(self._options) as reading:
+            return parts(reading, self._options, self._between(reading, start, end))
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        return read(self._options, partition, self._names)
+
+    def _between(self, reading: Reading, start: Offsets, end: Offsets) -> Iterator[Stream]:
+        for stream in known_streams(reading, self._options):
+            place = start.get(stream.key, BEGINNING)
+            found = replace(stream, start=place, end=end.get(stream.key, place))
+            if _is_later(found.end, found.start):
+                state = reading.state(stream.key)
+                if why := lost(found, state) or shortened(found, state):
+                    tell_of_loss(self._options, why)
+                yield found
+
+    def _ends(self, reading: Reading) -> Offsets:
+        """Of every stream that has anything, the last id, or the end that the options say."""
+        return {stream.key: stream.end for stream in streams(reading, self._options, lambda _: BEGINNING)}
+
+    @staticmethod
+    def _limited(reading: Reading, start: Offsets, newer: Offsets, rows: int) -> Offsets:
+        """At most so many rows: from each stream its share, and what one leaves over the next one may have."""
+        found: Offsets = {}
+        for place, (key, end) in enumerate(sorted(newer.items())):
+            share = max(1, rows // (len(newer) - place))
+            taken, last = reading.nth_behind(key, start.get(key, BEGINNING), end, share)
+            rows -= taken
+            if taken:
+                found[key] = last if taken == share else end
+            if rows <= 0:
+                break
+        return found
+
+
+def _is_later(one: str, other: str) -> bool:
+    return parse_id(one) > parse_id(other)

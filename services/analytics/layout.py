@@ -1,0 +1,70 @@
+"""Which fields an entry of each kind has, how they are read, and into which columns they go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from services.analytics import convert
+from services.analytics.convert import Convert
+
+VERSION = b"1"  # of samples
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    column: str
+    convert: Convert
+    name: str = ""  # in the entry; '': as the column
+    needed: bool = True  # an entry without it is malformed
+    default: bytes | None = None  # as if it were there; None: null
+
+    @property
+    def key(self) -> bytes:
+        return (self.name or self.column).encode()
+
+
+DEAD = (
+    Field("reason", convert.text),
+    Field("enqueued", convert.time),
+    Field("died", convert.time),
+    Field("origin", convert.text),
+    Field("acquired", convert.small),
+    Field("failed", convert.small),
+    Field("first", convert.time_or_never),
+    Field("last", convert.time_or_never),
+    Field("error", convert.text),
+    Field("body", convert.octets),
+    Field("attributes", convert.octets, needed=False),
+    Field("note", convert.text, needed=False, default=b""),
+    Field("redriven", convert.small, needed=False, default=b"0"),
+)
+
+
+def _counts(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, convert.count) for name in names)
+
+
+_INTERVAL = (Field("edge", convert.text), Field("process", convert.text), *_counts("n", "ms"))
+
+SAMPLES: dict[bytes, tuple[Field, ...]] = {
+    b"queue": (
+        *_INTERVAL,
+        Field("queue", convert.text),
+        *_counts("in", "in_octets", "out", "out_octets", "acked", "returned", "rejected"),
+        Field("refused", convert.reasons),
+        Field("put", convert.histogram),
+        Field("wait", convert.histogram),
+    ),
+    b"edge": (
+        *_INTERVAL,
+        *_counts("connections", "opened", "received_octets", "sent_octets"),
+        Field("refused", convert.reasons),
+    ),
+    b"depth": (
+        Field("queue", convert.text),
+        Field("qid", convert.text),
+        *_counts("len", "leased", "oldest_ms", "dead", "added", "delivered", "acked", "returned", "fenced"),
+        *_counts("dead_all", "expired", "duplicates", "redriven", "purged", "dead_trimmed"),
+        *_counts("bytes_in", "bytes_out"),
+    ),
+}

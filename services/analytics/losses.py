@@ -1,0 +1,73 @@
+"""What was to be read and is not there any more.
+
+Nothing is said of dead letters: they are taken out on purpose, one by one. A stream that is read from its beginning has
+lost nothing by what was trimmed before.
+"""
+
+from __future__ import annotations
+
+from services.analytics.schema import Kind
+from services.analytics.stretches import Stream, Stretch
+from services.store.reading import BEGINNING, Page, StreamState, next_id, parse_id
+
+
+class DataLoss(Exception):
+    """Entries that were to be read are not there any more."""
+
+
+def is_told_of(kind: Kind) -> bool:
+    return kind is not Kind.DEAD
+
+
+def lost(stream: Stream, state: StreamState | None) -> str:
+    """What is missing behind the start, in words; '' if nothing is known to be.
+
+    Where the stream begins behind its start and has ever lost an entry, that may have been one in between.
+    """
+    if not is_told_of(stream.kind) or stream.start == BEGINNING:
+        return ""
+    read, start = f"{stream.key} was read up to {stream.start}", parse_id(stream.start)
+    if state is None:
+        return f"{read}, and is not there any more"
+    if parse_id(state.last) < start:
+        return f"{read}, and ends at {state.last} now: it is another stream, or one that went back in time"
+    if state.added > state.length and state.head > next_id(start):
+        now = f"begins at {state.first}" if state.first else f"is empty up to {state.last}"
+        return f"{read}, and {now} now: what was between them was trimmed"
+    return ""
+
+
+def shortened(stream: Stream, state: StreamState | None) -> str:
+    """Why its end, which was seen before, is not there now; '' if it is."""
+    if not is_told_of(stream.kind):
+        return ""
+    planned = f"{stream.key} was to be read up to {stream.end}"
+    if state is None:
+        return f"{planned}, and is not there any more"
+    if parse_id(state.last) < parse_id(stream.end):
+        return f"{planned}, and ends at {state.last} now: it is another stream, or one that went back in time"
+    return ""
+
+
+def missed(stretch: Stretch, page: Page) -> str:
+    """What is missing in front of the page, or behind it in a stream that has become shorter; '' if nothing is."""
+    stream, state = stretch.stream, page.state
+    if not is_told_of(stream.kind) or (state is None and page.entries):  # the next page tells
+        return ""
+    if why := shortened(stream, state):
+        return why
+    if state is not None and page.behind != BEGINNING and _is_behind(state, page):
+        planned = f"{stream.key} was to be read from {page.behind} to {stretch.end}"
+        there = f"begins at {state.first}" if state.first else "is empty"
+        return f"{planned}, and {there} now: what was before that was trimmed"
+    return ""
+
+
+def _is_behind(state: StreamState, page: Page) -> bool:
+    """What was read has begun behind where it should: the id that was read last, or stood before the first, is known.
+
+    A page that still had entries which were trimmed right behind it has missed none.
+    """
+    if state.head <= next_id(parse_id(page.behind)):
+        return False
+    return not page.entries or parse_id(page.entries[0][0].decode()) >= state.head

@@ -1,0 +1,219 @@
+"""Options of the data source `redis_stream`, as Spark gives them: texts, their names in any case."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from services.analytics.columns import WHOLE
+from services.analytics.schema import Kind
+from services.store.reading import BEGINNING, LAST_NUMBER
+from services.store.url import StoreUrl
+
+ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
+DIGITS = re.compile(r"[0-9]{1,12}")
+URL_VARIABLES = ("PENSTOCK_STORE__URL", "REDIS_URL")
+MAX_NUMBER = 1 << 31
+
+
+class OptionError(ValueError):
+    """An option that cannot be used; the text says what to write."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is read, and how."""
+
+    url: str = field(repr=False)  # it has a password
+    kind: Kind = Kind.ENTRIES
+    stream: str = ""  # only of `entries`
+    domains: tuple[str, ...] = ()  # none: all
+    queues: tuple[str, ...] = ()  # none: all; only of `dead`
+    start: str | dict[str, str] = BEGINNING  # behind it; for each stream, or for all
+    end: str | dict[str, str] = ""  # up to it; '': the last that is there when it is planned
+    rows_per_partition: int = 100_000
+    min_partitions: int = 1
+    page_rows: int = 1000
+    bodies: int = WHOLE
+    fail_on_loss: bool = True
+    fail_on_malformed: bool = False
+    reply_timeout_s: float = 30.0
+    patience_s: float = 30.0
+    max_rows: int = 0  # of one batch of a streaming query; 0: all there are
+
+    @classmethod
+    def parse(cls, told: Mapping[str, str]) -> Options:
+        """Raises OptionError."""
+        given = {name.lower(): value for name, value in told.items()}
+        unknown = sorted(set(given) - KNOWN)
+        if unknown:
+            raise OptionError(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(_NAMES))}")
+        kind = _kind(given.get("kind", Kind.ENTRIES))
+        _check_place(kind, given)
+        return cls(
+            url=_url(given),
+            kind=kind,
+            stream=given.get("stream", ""),
+            domains=_names("domain", given),
+            queues=_names("queue", given),
+            start=_ids("start", given, BEGINNING),
+            end=_ids("end", given, ""),
+            rows_per_partition=_number("rowsPerPartition", given, cls.rows_per_partition, 1),
+            min_partitions=_number("minPartitions", given, cls.min_partitions, 1),
+            page_rows=_number("pageRows", given, cls.page_rows, 1),
+            bodies=_bodies(given.get("bodies", "full")),
+            fail_on_loss=_truth("failOnDataLoss", given, True),
+            fail_on_malformed=_choice("onMalformed", given, ("quarantine", "fail")) == "fail",
+            reply_timeout_s=_seconds("readTimeoutS", given, cls.reply_timeout_s),
+            patience_s=_seconds("connectTimeoutS", given, cls.patience_s),
+            max_rows=_number("max_rows", given, 0, 0),
+        )
+
+    def start_of(self, key: str) -> str:
+        return self.start if isinstance(self.start, str) else self.start.get(key, BEGINNING)
+
+    def end_of(self, key: str) -> str:
+        """Streams that an object does not name are not read: a frozen plan knows all that it means."""
+        return self.end if isinstance(self.end, str) else self.end.get(key, BEGINNING)
+
+
+_NAMES = (
+    *("url", "username", "password", "passwordFile", "kind", "stream", "domain", "queue", "start", "end"),
+    *("rowsPerPartition", "minPartitions", "pageRows", "bodies", "failOnDataLoss", "onMalformed"),
+    *("connectTimeoutS", "readTimeoutS", "max_rows"),
+)
+# Spark puts `path` among them where a table is loaded by one; it is nobody's mistake, and empty then.
+KNOWN = {name.lower() for name in _NAMES} | {"path"}
+
+
+def _kind(value: str) -> Kind:
+    try:
+        return Kind(value.lower())
+    except ValueError:
+        raise OptionError(f"option kind is {value!r}: it is one of {', '.join(Kind)}") from None
+
+
+def _check_place(kind: Kind, given: Mapping[str, str]) -> None:
+    if kind is Kind.ENTRIES and not given.get("stream"):
+        raise OptionError("option stream is missing: the key of a stream; or say kind 'dead' or 'samples'")
+    if kind is not Kind.ENTRIES and given.get("stream"):
+        raise OptionError(f"option stream has no use with kind '{kind}': its streams are found in the store")
+    if kind is not Kind.DEAD and given.get("queue"):
+        raise OptionError("option queue is only for kind 'dead'")
+    if kind is Kind.ENTRIES and given.get("domain"):
+        raise OptionError("option domain is only for kinds 'dead' and 'samples'")
+
+
+def _url(given: Mapping[str, str]) -> str:
+    url = given.get("url") or next((os.environ[name] for name in URL_VARIABLES if os.environ.get(name)), "")
+    if not url:
+        raise OptionError(
+            f"option url is missing, and so are {' and '.join(URL_VARIABLES)} in the environment"
+        )
+    try:
+        StoreUrl.parse(url)
+    except ValueError as error:
+        raise OptionError(f"option url: {error}") from None
+    return _with_login(url, given.get("username", ""), _password(given))
+
+
+def _password(given: Mapping[str, str]) -> str:
+    if "passwordfile" not in given:
+        return given.get("password", "")
+    if "password" in given:
+        raise OptionError("options password and passwordFile are both there: give one of them")
+    try:
+        return Path(given["passwordfile"]).read_text().rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"option passwordFile: {error}") from None
+
+
+def _with_login(url: str, username: str, password: str) -> str:
+    if not username and not password:
+        return url
+    if not password:
+        raise OptionError("option username needs a password, or a passwordFile")
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise OptionError("the url has a login of its own: leave options username and password out")
+    login = f"{quote(username, safe='')}:{quote(password, safe='')}@"
+    return urlunsplit(parts._replace(netloc=login + parts.netloc))
+
+
+def _names(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
+    """Names with commas between them, or a JSON list of them, as names may have commas."""
+    value = given.get(name, "")
+    if not value.startswith("["):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    try:
+        found = json.loads(value)
+    except ValueError as error:
+        raise OptionError(f"option {name} is no JSON list: {error}") from None
+    if not all(isinstance(each, str) for each in found):
+        raise OptionError(f"option {name} is a list of names, with commas between them or as JSON")
+    return tuple(found)
+
+
+def _ids(name: str, given: Mapping[str, str], usual: str) -> str | dict[str, str]:
+    value = given.get(name.lower(), "")
+    if not value:
+        return usual
+    if not value.lstrip().startswith("{"):
+        return _id(name, value)
+    try:
+        found = json.loads(value)
+    except ValueError as error:
+        raise OptionError(f"option {name} is no JSON object: {error}") from None
+    return {key: _id(name, each) for key, each in found.items()}
+
+
+def _id(name: str, value: object) -> str:
+    found = ID.fullmatch(value) if isinstance(value, str) else None
+    if found is not None and all(int(number) <= LAST_NUMBER for number in found.groups()):
+        return found[0]
+    raise OptionError(
+        f"option {name}: {value!r} is no id: write one as '1700000000000-0', or JSON {{key: id}}"
+    )
+
+
+def _number(name: str, given: Mapping[str, str], usual: int, least: int) -> int:
+    value = given.get(name.lower(), str(usual))
+    if DIGITS.fullmatch(value) and least <= int(value) < MAX_NUMBER:
+        return int(value)
+    raise OptionError(f"option {name} is {value!r}: it is a number from {least} up to {MAX_NUMBER - 1}")
+
+
+def _seconds(name: str, given: Mapping[str, str], usual: float) -> float:
+    value = given.get(name.lower(), str(usual))
+    try:
+        found = float(value)
+    except ValueError:
+        found = -1.0
+    if 0 < found < MAX_NUMBER:
+        return found
+    raise OptionError(f"option {name} is {value!r}: it is a number of seconds above 0")
+
+
+def _bodies(value: str) -> int:
+    words = {"full": WHOLE, "none": 0}
+    if value.lower() in words:
+        return words[value.lower()]
+    if DIGITS.fullmatch(value) and int(value) < MAX_NUMBER:
+        return int(value)
+    raise OptionError(f"option bodies is {value!r}: it is full, none, or how many octets of each are kept")
+
+
+def _truth(name: str, given: Mapping[str, str], usual: bool) -> bool:
+    return _choice(name, given, ("true", "false"), str(usual).lower()) == "true"
+
+
+def _choice(name: str, given: Mapping[str, str], words: tuple[str, ...], usual: str = "") -> str:
+    value = given.get(name.lower(), usual or words[0]).lower()
+    if value in words:
+        return value
+    raise OptionError(f"option {name} is {value!r}: it is {' or '.join(words)}")

@@ -1,0 +1,87 @@
+"""From what a run has staged to what everybody sees: a list of moves, written down first, that can be done again.
+
+Until the list is written nothing of a run is seen. From then on only forward: whoever finds the list carries it out,
+from its beginning, however often it was begun.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from services.analytics.files import Files
+from services.analytics.lock import Lock
+from services.analytics.plan import STATE, VERSION, State
+
+RUNS = "runs"
+Move = tuple[str, str]
+
+
+def folder(run: str) -> str:
+    return f"{RUNS}/{run}"
+
+
+def staging(run: str) -> str:
+    return f"{RUNS}/{run}/staging"
+
+
+def plan_file(run: str) -> str:
+    return f"{RUNS}/{run}/plan.json"
+
+
+def ready_file(run: str) -> str:
+    return f"{RUNS}/{run}/ready.json"
+
+
+def done_file(run: str) -> str:
+    return f"{RUNS}/{run}/done.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What is left to do of a run."""
+
+    run: str
+    moves: list[Move]
+    removals: list[str]
+    state: State
+    done: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": VERSION, **asdict(self), "state": self.state.to_json()}
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> Ready:
+        state = State(**{name: value for name, value in told["state"].items() if name != "version"})
+        moves = [(source, target) for source, target in told["moves"]]
+        return cls(told["run"], moves, told["removals"], state, told["done"])
+
+
+def publish(files: Files, ready: Ready, lock: Lock) -> None:
+    """Writes the list and carries it out."""
+    lock.check()
+    files.write_json(ready_file(ready.run), ready.to_json())
+    roll_forward(files, ready, lock)
+
+
+def roll_forward(files: Files, ready: Ready, lock: Lock) -> None:
+    lock.check()
+    for source, target in ready.moves:
+        files.move(source, target)
+    for path in ready.removals:
+        files.delete(path)
+    lock.check()
+    files.write_json(STATE, ready.state.to_json())
+    files.write_json(done_file(ready.run), ready.done)
+    files.delete(staging(ready.run))
+    files.delete(ready_file(ready.run))
+
+
+def unfinished(files: Files) -> list[str]:
+    """Runs that were planned and did not end, in order; one, as others do not begin before it has ended."""
+    found = [each.name for each in files.list(RUNS) if each.is_folder]
+    return [run for run in found if files.exists(plan_file(run)) and not files.exists(done_file(run))]
+
+
+def is_done(files: Files, run: str) -> bool:
+    return files.exists(done_file(run))

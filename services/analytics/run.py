@@ -1,0 +1,170 @@
+"""One run: what was left of others is finished first; then a plan, everything staged, and everything published.
+
+Killed at any moment, it leaves either a plan, of which the next run does everything again, or a list of moves, which
+the next run goes on with. Nothing is read that is not in a plan, and nothing is seen that is not in such a list.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from services.analytics import publish
+from services.analytics.archive import NO_HOUR, Written, archive
+from services.analytics.compaction import compact, expired
+from services.analytics.compute import Compute
+from services.analytics.files import Files
+from services.analytics.lock import Lock
+from services.analytics.plan import KINDS, Plan, State, freeze, read_state
+from services.analytics.publish import Move, Ready
+from services.analytics.schema import Kind
+from services.analytics.settings import Settings
+from services.analytics.tables import AGGREGATES
+
+log = logging.getLogger(__name__)
+
+
+class Run:
+    """Carries out one plan."""
+
+    def __init__(self, spark: SparkSession, files: Files, settings: Settings, plan: Plan) -> None:
+        self._spark = spark
+        self._files = files
+        self._settings = settings
+        self._plan = plan
+        self._staging = publish.staging(plan.run)
+        self._seconds: dict[str, float] = {}
+
+    def stage(self) -> Ready:
+        """Everything but the publishing."""
+        self._files.delete(self._staging)
+        written = {}
+        for kind in KINDS:
+            with self._step(f"archive_{kind}"):
+                target = self._files.uri(f"{self._staging}/archive/{kind}")
+                written[kind] = archive(self._spark, self._settings, self._plan, kind, target)
+        compute = Compute(self._spark, self._files, self._plan, self._staging)
+        with self._step("aggregates"):
+            compute.write_all()
+        moves, removals = self._moves_of_archive(), list[str]()
+        with self._step("compaction"):
+            for kind in KINDS:
+                moves, old = compact(
+                    self._spark, self._files, compute, self._plan, self._staging, kind, moves
+                )
+                removals += old
+        moves += self._moves_of_aggregates()
+        state, summary = self._state(moves), self._summary(written, compute.hours)
+        first, expired_folders = expired(self._files, self._plan)
+        kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
+        return Ready(self._plan.run, kept, [*removals, *expired_folders], state, summary)
+
+    def _moves_of_archive(self) -> list[Move]:
+        return [
+            move
+            for kind in KINDS
+            for move in archive_moves(self._files, self._plan.run, f"{self._staging}/archive", kind)
+        ]
+
+    def _moves_of_aggregates(self) -> list[Move]:
+        root = f"{self._staging}/aggregates"
+        return [
+            (
+                source,
+                f"aggregates/{table.name}/{source.split('/')[-3]}/{source.split('/')[-2]}/{table.name}.parquet",
+            )
+            for table in AGGREGATES
+            for source in self._files.walk(f"{root}/{table.name}")
+        ]
+
+    def _state(self, moves: list[Move]) -> State:
+        before = read_state(self._files)
+        newest = max([before.newest, *(hour_of(target) for _, target in moves)])
+        streams = self._plan.streams
+        return State(
+            last_run=self._plan.run,
+            newest=newest,
+            streams={key: each.end for key, each in streams.items()},
+            added={key: each.added for key, each in streams.items()},
+        )
+
+    def _summary(self, written: dict[Kind, Written], hours: list[str]) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "run": self._plan.run,
+            "now_ms": self._plan.now_ms,
+            **{str(kind): counts(self._plan, kind, written[kind]) for kind in KINDS},
+            "hours": hours,
+            "seconds": self._seconds,
+        }
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        begin = time.monotonic()
+        yield
+        self._seconds[name] = round(time.monotonic() - begin, 3)
+        log.info("step done", extra={"action": "step", "step": name, "seconds": self._seconds[name]})
+
+
+def counts(plan: Plan, kind: Kind, written: Written) -> dict[str, int]:
+    """read = archived + quarantined. lost: trimmed before they were read; gone: brought back or removed before."""
+    expected = [each.expected for each in plan.streams.values() if each.kind is kind]
+    missing = max(0, sum(each for each in expected if each > 0) - written.read)
+    return {
+        "read": written.read,
+        "archived": written.read - written.quarantined,
+        "quarantined": written.quarantined,
+        "lost" if kind is Kind.SAMPLES else "gone": missing,
+    }
+
+
+def archive_moves(files: Files, run: str, staged: str, kind: Kind) -> list[Move]:
+    """Staged files of one kind to their hours, those without one to the quarantine; names tell the run."""
+    moves: list[Move] = []
+    numbers: dict[str, int] = {}
+    for source in files.walk(f"{staged}/{kind}"):
+        within = source.removeprefix(f"{staged}/{kind}/").rpartition("/")[0]
+        number = numbers[within] = numbers.get(within, -1) + 1
+        target = f"quarantine/run={run}/{kind}" if within.startswith(NO_HOUR) else f"archive/{kind}/{within}"
+        moves.append((source, f"{target}/{run}-{number:04d}.parquet"))
+    return moves
+
+
+def hour_of(path: str) -> str:
+    """'YYYY-MM-DDTHH' of a path with day= and hour=, '' of another."""
+    parts = dict(part.split("=", 1) for part in path.split("/") if "=" in part)
+    return f"{parts['day']}T{parts['hour']}" if "hour" in parts else ""
+
+
+def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
+    """The summary of the run. Raises Locked, OutputError, DataLoss, StoreError."""
+    files = Files(spark, settings.output)
+    with Lock(files, settings.lock_s) as lock:
+        for left in publish.unfinished(files):
+            log.warning(
+                "a run was left unfinished: it is finished first", extra={"action": "resume", "run": left}
+            )
+            finish(spark, files, settings, left, lock)
+        if publish.is_done(files, settings.run):
+            log.info("this run is done already", extra={"action": "nothing", "run": settings.run})
+        else:
+            plan = freeze(settings, read_state(files))
+            files.write_json(publish.plan_file(plan.run), plan.to_json())
+            log.info("planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)})
+            finish(spark, files, settings, plan.run, lock)
+        found: dict[str, Any] = files.read_json(publish.done_file(settings.run))
+    return found
+
+
+def finish(spark: SparkSession, files: Files, settings: Settings, name: str, lock: Lock) -> None:
+    """From wherever it stands to its end."""
+    if files.exists(publish.ready_file(name)):
+        publish.roll_forward(files, Ready.from_json(files.read_json(publish.ready_file(name))), lock)
+        return
+    plan = Plan.from_json(files.read_json(publish.plan_file(name)))
+    publish.publish(files, Run(spark, files, settings, plan).stage(), lock)

@@ -1,0 +1,78 @@
+"""The data source `redis_stream`: streams of a Penstock store as tables, in batches and as streaming queries.
+
+    spark.dataSource.register(RedisStream)
+    spark.read.format("redis_stream").option("url", "redis://127.0.0.1:6379").option("kind", "dead").load()
+
+It only reads: nothing is acknowledged or trimmed, and edges do not notice but by the work of the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from services.analytics.finding import open_store, streams
+from services.analytics.following import Following
+from services.analytics.options import OptionError, Options
+from services.analytics.pieces import parts, read
+from services.analytics.schema import Kind, arrow_schema
+
+NAME = "redis_stream"
+
+
+def spark_schema(kind: Kind) -> StructType:
+    """The table of this kind as Spark has it."""
+    return from_arrow_schema(arrow_schema(kind))
+
+
+class RedisStream(DataSource):
+    """Found by `format("redis_stream")`. Raises OptionError for options that cannot be used."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> StructType:
+        return spark_schema(self._parsed().kind)
+
+    def reader(self, schema: StructType) -> RedisReader:
+        options = self._parsed()
+        return RedisReader(options, _names_of(schema, options.kind))
+
+    def streamReader(self, schema: StructType) -> Following:
+        options = self._parsed()
+        return Following(options, _names_of(schema, options.kind))
+
+    def _parsed(self) -> Options:
+        return Options.parse(dict(self.options))
+
+
+def _names_of(schema: StructType, kind: Kind) -> list[str]:
+    """The columns that are wanted. Raises OptionError for those that are not there."""
+    known = {each.name: each.dataType for each in spark_schema(kind)}
+    for each in schema:
+        if known.get(each.name) != each.dataType:
+            there = ", ".join(f"{name} {known[name].simpleString()}" for name in known)
+            raise OptionError(
+                f"kind '{kind}' has no column {each.name} {each.dataType.simpleString()}; it has {there}"
+            )
+    return [each.name for each in schema]
+
+
+class RedisReader(DataSourceReader):
+    """Reads up to the end that is there when it is planned."""
+
+    def __init__(self, options: Options, names: list[str]) -> None:
+        self._options = options
+        self._names = names
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with open_store(self._options) as reading:
+            return parts(reading, self._options, streams(reading, self._options))
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        return read(self._options, partition, self._names)

@@ -1,0 +1,183 @@
+"""Streams cut into stretches of ids that may be read side by side, each about as long as the others.
+
+Ids tell when entries came, not how many came: so a stretch is cut where the server says that entries are. It is cut
+into halves by time until what is estimated of a half is small enough, and each half begins at an entry that is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from services.analytics.schema import Kind
+from services.store.reading import BEGINNING, LAST_NUMBER, Reading, next_id
+from services.store.reading import parse_id as parse
+
+FINER = 2.0  # pieces are cut so much smaller than a stretch before they are joined
+LOOKED_AT = 8  # entries at each end of a piece, to see how crowded it is
+MOST_ASKED = 2000  # questions about one stream: cutting takes less than a second
+
+Id = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is to be read of one stream: behind `start`, up to `end`."""
+
+    kind: Kind
+    key: str
+    start: str
+    end: str
+    domain: str = ""
+    queue: str = ""
+    qid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of it."""
+
+    stream: Stream
+    start: str
+    end: str
+
+
+def cut(reading: Reading, stream: Stream, rows: int, parts: int) -> list[Stretch]:
+    """In order, without gaps; none where there is nothing to read. parts: at least so many, if they have entries."""
+    state = reading.state(stream.key)
+    if state is None or not state.first or parse(stream.end) <= parse(stream.start):
+        return []
+    begin = reading.first_from(stream.key, _behind(stream.start))
+    last = next(iter(reading.ids_before(stream.key, stream.end, 1)), "")
+    if not begin or not last or parse(begin) > parse(last):
+        return []
+    pieces = Pieces(reading, stream.key, parse(state.first), next_id(parse(state.last)), state.length)
+    pieces.keep(parse(begin), next_id(parse(last)))
+    bounds = pieces.bounds(rows, parts)
+    # right before what is there now: whoever reads it can tell whether that is gone
+    start = stream.start if stream.start == BEGINNING else _before(parse(begin))
+    ends = zip([start, *bounds], [*bounds, stream.end], strict=True)
+    return [Stretch(stream, *each) for each in ends]
+
+
+def _behind(start: str) -> str:
+    return "-" if start == BEGINNING else f"({start}"
+
+
+@dataclass(slots=True)
+class _Piece:
+    """From one entry up to the next piece's first."""
+
+    first: Id
+    behind: Id  # first of the next piece
+    weight: float  # how many entries it has, as estimated
+
+
+class Pieces:
+    """What lies between two entries, cut finer wherever much seems to be."""
+
+    def __init__(self, reading: Reading, key: str, first: Id, behind: Id, length: int) -> None:
+        self._reading = reading
+        self._key = key
+        self._asked = 0
+        self._pieces = [_Piece(first, behind, float(length))]
+
+    def keep(self, first: Id, behind: Id) -> None:
+        """Only what is between these; both are first ids of a piece, or the ends."""
+        (piece,) = self._pieces
+        if first > piece.first:
+            _, piece = self._split(piece, first)
+        if behind < piece.behind:
+            piece, _ = self._split(piece, behind)
+        self._pieces = [piece]
+
+    def bounds(self, rows: int, parts: int) -> list[str]:
+        """Ids that end a stretch, between them about `rows` entries, or fewer if there are to be more parts."""
+        length = self._pieces[0].weight
+        if length <= rows and parts == 1:
+            return []
+        size = max(1.0, min(rows, length / parts))
+        while self._asked < MOST_ASKED and (coarse := self._coarsest(size)) is not None:
+            self._halve(coarse)
+        return self._joined(size)
+
+    def _coarsest(self, size: float) -> int | None:
+        """The piece to be halved next: the heaviest, if it is too heavy for its stretch."""
+        found = max(range(len(self._pieces)), key=lambda at: self._pieces[at].weight)
+        piece = self._pieces[found]
+        return found if piece.weight > size / FINER and _middle(piece) != piece.first else None
+
+    def _halve(self, at: int) -> None:
+        """Where its entries are is asked: the halves share its weight as their ends are crowded."""
+        piece = self._pieces[at]
+        middle = self._first_from(_middle(piece))
+        if middle is None or middle >= piece.behind:  # nothing is behind its middle
+            piece.behind = _middle(piece)
+            if piece.behind <= piece.first:
+                piece.weight = 0.0
+            return
+        self._pieces[at : at + 1] = self._split(piece, middle)
+
+    def _split(self, piece: _Piece, middle: Id) -> tuple[_Piece, _Piece]:
+        """Both have a share of its weight, as their ends are crowded."""
+        crowds = self._crowd(piece.first, middle), self._crowd(middle, piece.behind)
+        share = crowds[0] / (sum(crowds) or 1.0)
+        return (
+            _Piece(piece.first, middle, piece.weight * share),
+            _Piece(middle, piece.behind, piece.weight * (1 - share)),
+        )
+
+    def _crowd(self, first: Id, behind: Id) -> float:
+        """How many entries there would be if all of it were as crowded as the more crowded of its ends."""
+        self._asked += 2
+        ids = self._reading.ids_from(self._key, _text(first), LOOKED_AT)
+        ahead = [one for one in map(parse, ids) if one < behind]
+        ids = self._reading.ids_before(self._key, f"({_text(behind)}", LOOKED_AT)
+        back = [one for one in map(parse, ids) if one >= first]
+        return max(_projected(ahead, first, behind), _projected(back[::-1], first, behind))
+
+    def _first_from(self, start: Id) -> Id | None:
+        self._asked += 1
+        found = self._reading.first_from(self._key, _text(start))
+        return parse(found) if found else None
+
+    def _joined(self, size: float) -> list[str]:
+        """Neighbours together until they are a stretch; a stretch ends before the next piece's first entry."""
+        bounds, held = [], 0.0
+        for piece, after in zip(self._pieces, self._pieces[1:], strict=False):
+            held += piece.weight
+            if held + after.weight / 2 >= size:
+                bounds.append(_before(after.first))
+                held = 0.0
+        return bounds
+
+
+def _projected(ids: list[Id], first: Id, behind: Id) -> float:
+    if len(ids) < LOOKED_AT:
+        return float(len(ids))
+    span = _distance(ids[0], ids[-1])
+    return max(len(ids), len(ids) * _distance(first, behind) / span)
+
+
+def _distance(first: Id, second: Id) -> float:
+    """In ms; entries of one ms lie a little apart."""
+    return max(second[0] - first[0] + (second[1] - first[1]) / 1e6, 1e-6)
+
+
+def _middle(piece: _Piece) -> Id:
+    """Between its ends by time; within one ms by number."""
+    (first_ms, first), (behind_ms, behind) = piece.first, piece.behind
+    if behind_ms - first_ms > 1:
+        return (first_ms + behind_ms + 1) // 2, 0
+    if behind_ms == first_ms:
+        return first_ms, (first + behind) // 2
+    return (behind_ms, 0) if behind > 0 else (first_ms, first)
+
+
+def _text(identifier: Id) -> str:
+    return f"{identifier[0]}-{identifier[1]}"
+
+
+def _before(identifier: Id) -> str:
+    """The highest id that is lower."""
+    first, second = identifier
+    return f"{first}-{second - 1}" if second else f"{first - 1}-{LAST_NUMBER}"

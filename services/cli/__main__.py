@@ -1,0 +1,22 @@
+"""`penstock`, and `python -m services.cli`: what has to be there before anything else is imported."""
+
+from __future__ import annotations
+
+import sys
+
+from services.kit.early import end_at_sigterm
+
+SERVING = ("serve", "up", "sysv")  # to end is what they are asked for, and no failure
+TERMINATED = 143  # as in `exits`, which brings the store along
+
+
+def main() -> None:
+    """The entry point: ends the process with one of `Exit`."""
+    end_at_sigterm(0 if sys.argv[1:2] and sys.argv[1] in SERVING else TERMINATED)
+    from services.cli.main import main as commands
+
+    commands()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Servers for what reads them; nobody here has a loop of his own, so a store is filled in one that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import PROGRAMS, Server
+from tests.stores import chance
+
+__all__ = ["chance"]
+
+
+@pytest.fixture(scope="session", params=list(PROGRAMS))
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server of each kind for all tests that leave it whole."""
+    server = Server(request.param, tmp_path_factory.mktemp(request.param)).start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def server(running: Server) -> Server:
+    """The shared server, empty."""
+    running.clear()
+    return running
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """A server that the test may kill."""
+    server = Server(next(iter(PROGRAMS)), tmp_path / "data").start()
+    yield server
+    server.end()

@@ -1,0 +1,133 @@
+"""What becomes of a run when something is wrong: a clear failure, nothing half written, and then the right result."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from services.analytics.files import OutputError
+from services.analytics.losses import DataLoss
+from services.analytics.run import run
+from services.analytics.settings import Settings, SettingsError
+from services.analytics.tables import DEATHS
+from services.store.errors import StoreUnavailable
+from services.store.keys import DomainKeys
+from tests.analytics.spark.entries import HOUR_MS, Entries, fill_samples
+from tests.analytics.spark.test_aggregates import table
+from tests.analytics.spark.test_archive import named, rows, settings
+
+
+def test_late_records_count_in_their_hour(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
+    now = store.now_ms()
+    store.letter("a", now - 3 * HOUR_MS)
+    store.letter("a", now)
+    run(spark, settings(store.server, tmp_path, "r1"))
+    store.letter("a", now - 3 * HOUR_MS)
+    store.letter("a", now - 60 * HOUR_MS)
+    done = run(spark, settings(store.server, tmp_path, "r2"))
+    late = datetime.fromtimestamp(now / 1000, UTC) - timedelta(hours=3)
+    assert done["hours"] == [late.strftime("%Y-%m-%dT%H")]  # 60 hours ago is closed: archived, not computed
+    counts = {key[:2]: row["count"] for key, row in table(tmp_path, DEATHS).items()}
+    assert counts[late.strftime("%Y-%m-%d"), late.strftime("%H")] == 2
+    assert len(rows(tmp_path / "archive/dead")) == 4
+
+
+def test_an_hour_of_many_files_becomes_one(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
+    died, letters = store.now_ms() - 2000, []
+    for number in range(9):
+        letters.append(("a", store.letter("a", died)))
+        run(spark, settings(store.server, tmp_path, f"r{number}"))
+    assert named(rows(tmp_path / "archive/dead")) == sorted(letters)
+    assert [path.name for path in (tmp_path / "archive/dead").rglob("*.parquet")] == ["r8-c0000.parquet"]
+    assert [row["count"] for row in table(tmp_path, DEATHS).values()] == [9]
+
+
+def test_what_is_too_old_is_removed(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
+    now = store.now_ms()
+    store.letter("a", now - 40 * HOUR_MS)
+    kept = store.letter("a", now)
+    run(spark, settings(store.server, tmp_path, "r1"))
+    assert len(rows(tmp_path / "archive")) == 2
+    store.letter("a", now - 50 * HOUR_MS)
+    run(spark, settings(store.server, tmp_path, "r2", retention_days=1))
+    assert named(rows(tmp_path / "archive")) == [("a", kept)]
+    assert len(table(tmp_path, DEATHS)) == 1
+
+
+def test_a_store_that_is_away_is_said_to_be(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
+    away = Settings("redis://127.0.0.1:1", str(tmp_path), "r1", patience_s=0.1)
+    with pytest.raises(StoreUnavailable):
+        run(spark, away)
+    assert not (tmp_path / "runs/r1").exists()
+    assert not (tmp_path / "runs/lock.json").exists()
+
+
+def test_samples_that_were_trimmed_unread_are_a_loss(
+    spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random
+) -> None:
+    fill_samples(store, chance, 3, 1)
+    run(spark, settings(store.server, tmp_path, "r1"))
+    before = len(store.samples)
+    for _ in range(10):
+        store.sample(
+            "edge",
+            store.now_ms(),
+            edge="tmq",
+            process="p",
+            n=_ + 99,
+            ms=1,
+            connections=1,
+            opened=0,
+            received_octets=0,
+            sent_octets=0,
+            refused="",
+        )
+    store.server.call("XTRIM", DomainKeys("main").samples, "MAXLEN", 4)
+    with pytest.raises(Exception, match="was trimmed"):
+        run(spark, settings(store.server, tmp_path, "r2"))
+    assert len(rows(tmp_path / "archive/samples")) == before
+    run(spark, settings(store.server, tmp_path, "r3", fail_on_loss=False))
+    done = json.loads(
+        (tmp_path / "runs/r2/done.json").read_text()
+    )  # the plan that failed is carried out first
+    assert done["samples"] == {"read": 4, "archived": 4, "quarantined": 0, "lost": 6}
+
+
+def test_a_store_that_went_back_is_a_loss(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
+    store.letter("a", store.now_ms())
+    run(spark, settings(store.server, tmp_path, "r1"))
+    path = tmp_path / "state.json"
+    state = json.loads(path.read_text())
+    key = store.queue("a")
+    path.write_text(json.dumps({**state, "streams": {key: "9999999999999-0"}}))
+    with pytest.raises(DataLoss, match="ends at"):
+        run(spark, settings(store.server, tmp_path, "r2"))
+    run(spark, settings(store.server, tmp_path, "r3", fail_on_loss=False))
+    assert json.loads(path.read_text())["streams"][key] == state["streams"][key]
+
+
+def test_letters_brought_back_before_they_were_read_are_gone(
+    spark: SparkSession, store: Entries, tmp_path: Path
+) -> None:
+    now = store.now_ms()
+    first, _ = store.letter("a", now), store.letter("a", now)
+    store.server.call("XDEL", store.queue("a"), first)
+    done = run(spark, settings(store.server, tmp_path))
+    assert done["dead"] == {"read": 1, "archived": 1, "quarantined": 0, "gone": 1}
+
+
+def test_an_output_that_is_a_file_is_told(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(OutputError, match="out"):
+        run(spark, settings(store.server, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x" * 200])
+def test_a_run_has_a_name_that_is_no_path(name: str) -> None:
+    with pytest.raises(SettingsError, match="run id"):
+        Settings("redis://h", "/o", name)

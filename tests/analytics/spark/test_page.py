@@ -1,0 +1,32 @@
+"""The examples of docs/analytics.md, as they stand there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.analytics.spark.test_source import set_up
+from tests.analytics.streams import LETTER, add
+from tests.servers import Server
+
+PAGE = (Path(__file__).parents[3] / "docs" / "analytics.md").read_text()
+USUAL = "redis://127.0.0.1:6379"
+
+
+def blocks(language: str, server: Server) -> str:
+    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S)).replace(USUAL, server.url)
+
+
+def test_they_say_what_died(spark: SparkSession, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = set_up(server, "orders")
+    add(server, [("1-0", LETTER), ("2-0", LETTER)], keys["orders"])
+    exec(blocks("python", server))
+    assert "|orders|refused|    2|" in capsys.readouterr().out
+    create, select = (part for part in blocks("sql", server).split(";\n") if part.strip())
+    spark.sql(create)
+    (row,) = spark.sql(select).collect()
+    spark.catalog.dropTempView("dead")
+    assert tuple(row)[:3] == ("orders", "refused", 2)

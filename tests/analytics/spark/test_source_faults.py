@@ -1,0 +1,87 @@
+"""A whole reading by Spark while the store is killed, fails over, or a slot moves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.analytics.spark.loading import ids, load
+from tests.analytics.streams import KEY, add
+from tests.servers import PROGRAMS, Server, eventually
+from tests.topologies import Cluster, Replicated
+
+ENTRIES = [(f"{number}-0", 2000) for number in range(1, 12_001)]  # more than what is read ahead
+LONG_S = 240  # for what takes seconds where nobody else is at work
+ROWS = 6000  # of a partition: two are read at the same time
+
+
+def read_while(spark: SparkSession, url: str, folder: Path, disturb: Callable[[], None]) -> list[str]:
+    """`disturb` is done when a task has begun to read, and waits; it goes on behind that."""
+    begun, done = folder / "begun", folder / "done"
+
+    def wait(batches):  # type: ignore[no-untyped-def]
+        for made in batches:
+            begun.touch()
+            while not done.exists():
+                time.sleep(0.01)
+            yield made
+
+    frame = load(spark, url, rowsPerPartition=ROWS, pageRows=50, connectTimeoutS=60)
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: ids(frame.select("id").mapInArrow(wait, "id string")))
+        eventually(begun.exists, LONG_S)
+        try:
+            disturb()
+        finally:
+            done.touch()
+        return found.result(LONG_S)
+
+
+@pytest.fixture(autouse=True)
+def small_batches(spark: SparkSession) -> Iterator[None]:
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "100")
+    yield
+    spark.conf.set(name, before)
+
+
+def test_a_server_that_is_killed_and_starts_again(
+    spark: SparkSession, own_server: Server, tmp_path: Path
+) -> None:
+    expected = add(own_server, ENTRIES)
+
+    def restart() -> None:
+        own_server.kill9()
+        own_server.restart()
+
+    assert read_while(spark, own_server.url, tmp_path, restart) == expected
+
+
+def test_a_slot_that_moves_and_keys_on_several_shards(spark: SparkSession, tmp_path: Path) -> None:
+    cluster = Cluster(next(iter(PROGRAMS)), tmp_path)
+    try:
+        cluster.start()
+        holder = cluster.holder(KEY)
+        expected = add(holder, ENTRIES)
+        target = next(node for node in cluster.nodes if node is not holder)
+        assert read_while(spark, cluster.url, tmp_path, lambda: cluster.move(KEY, target)) == expected
+    finally:
+        cluster.end()
+
+
+def test_a_failover_under_sentinels(spark: SparkSession, tmp_path: Path) -> None:
+    topology = Replicated(next(iter(PROGRAMS)), tmp_path)
+    try:
+        topology.start()
+        old = topology.primary()
+        expected = add(old, ENTRIES)
+        eventually(lambda: all(node.call("XLEN", KEY) == len(ENTRIES) for node in topology.nodes))
+        assert read_while(spark, topology.url, tmp_path, old.kill9) == expected
+    finally:
+        topology.end()

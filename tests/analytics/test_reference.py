@@ -1,0 +1,47 @@
+"""docs/analytics.md tells every column and every option, as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from services.analytics import reference
+from services.analytics.__main__ import analytics
+from services.analytics.options import KNOWN
+from services.analytics.schema import Kind
+from services.analytics.tables import AGGREGATES
+from services.store.buckets import CLASSES, PUT_S, WAIT_S
+
+PAGE = Path(__file__).parents[2] / "docs" / "analytics.md"
+
+
+def test_the_tables_of_columns_are_not_stale() -> None:
+    text = PAGE.read_text()
+    assert text == reference.page(text), "python -m services.analytics.reference docs/analytics.md"
+    assert {found[2] for found in reference.PLACE.finditer(text)} == set(Kind)
+
+
+def test_every_table_of_the_job_and_every_flag_is_on_it() -> None:
+    text = PAGE.read_text()
+    assert all(f"#### `{table.name}`\n{table.meaning}\n" in text for table in AGGREGATES)
+    told = text.partition("### Its flags\n")[2].partition("\n### ")[0]
+    flags = {
+        flag for row in re.findall(r"^\| (`--.*?) \|", told, re.M) for flag in re.findall(r"--[\w-]+", row)
+    }
+    assert flags == {flag for each in analytics.params for flag in (*each.opts, *each.secondary_opts)}
+
+
+def test_every_option_is_on_it() -> None:
+    table = PAGE.read_text().partition("### Options\n")[2].partition("\n### ")[0]
+    told = {
+        name.lower()
+        for row in re.findall(r"^\| (`.*?) \|", table, re.M)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert told == KNOWN - {"path"}
+
+
+def test_the_bounds_of_histograms_are_on_it() -> None:
+    for name, bounds in (("PUT_S", PUT_S), ("WAIT_S", WAIT_S)):
+        assert f"| {name} | {' '.join(f'{bound:g}' for bound in bounds)} |" in PAGE.read_text()
+        assert len(bounds) + 1 == CLASSES

@@ -1,0 +1,160 @@
+"""Who reaches whom through a release's policies, nobody else: chart.md, "What edges need of the network"."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chart.chart import NAME, Values, nested, render, together
+from tests.chart.flows import COMPONENT, Flows, needs_store
+
+ALL: Values = together(
+    {"console": {"enabled": True}, "analytics": {"enabled": True, "executors": {"enabled": True}}},
+    nested("edges.pubsub.ports.text-link.enabled", True),
+)
+EDGES = {"tmq", "pubsub", "rqp", "ring"}
+CLIENTS_OF_STORE = EDGES | {"operator", "console", "analytics", "test"}
+ELSEWHERE = {"app.kubernetes.io/name": "somebody", COMPONENT: "else"}
+NODE_DNS = {"k8s-app": "kube-dns"}
+ANYWHERE = {"rqp", "test"}  # other systems have any ports, and the test is in no policy
+API_PORTS = (443, 6443)
+
+
+@pytest.fixture(scope="module")
+def flows() -> Flows:
+    return Flows(render(ALL))
+
+
+def test_what_uses_the_store_reaches_it_and_nobody_else_does(flows: Flows) -> None:
+    redis = flows.pods["redis"]
+    assert set(needs_store(render(ALL))) == CLIENTS_OF_STORE
+    for name in CLIENTS_OF_STORE:
+        assert flows.passes(flows.pods[name], redis, 6379), name
+        assert not flows.passes(flows.pods[name], redis, 6380), name
+    assert not flows.passes(ELSEWHERE, redis, 6379)
+    assert not flows.passes({**flows.pods["tmq"], "app.kubernetes.io/instance": "other"}, redis, 6379)
+    assert not flows.passes({**flows.pods["tmq"], "app.kubernetes.io/name": "other"}, redis, 6379)
+    assert not flows.passes(None, redis, 6379)
+
+
+@pytest.mark.parametrize("port", [53, 5353])
+def test_name_servers_are_reached_on_the_ports_of_their_pods(flows: Flows, port: int) -> None:
+    """OpenShift's listen on 5353 behind a Service on 53, and policies hold behind it."""
+    for name in CLIENTS_OF_STORE:
+        for protocol in ("UDP", "TCP"):
+            assert flows.passes(flows.pods[name], NODE_DNS, port, protocol), (name, protocol)
+    assert not flows.passes(flows.pods["tmq"], NODE_DNS, 5300, "UDP")
+
+
+def test_name_servers_elsewhere() -> None:
+    policy = {"dnsTo": [{"podSelector": {"matchLabels": NODE_DNS}}], "dnsPorts": [5300]}
+    flows = Flows(render(ALL, {"networkPolicy": policy}))
+    for name in CLIENTS_OF_STORE:
+        assert flows.passes(flows.pods[name], NODE_DNS, 5300, "UDP"), name
+    for name in CLIENTS_OF_STORE - ANYWHERE:
+        assert not flows.passes(flows.pods[name], NODE_DNS, 53, "UDP"), name
+        assert not flows.passes(flows.pods[name], ELSEWHERE, 5300, "UDP"), name
+
+
+@pytest.mark.parametrize("port", API_PORTS)
+def test_the_api_server_is_reached_by_what_has_rights_there(flows: Flows, port: int) -> None:
+    having = {"operator", "uninstall", "analytics"}
+    for name, labels in flows.pods.items():
+        if name not in ANYWHERE:
+            assert flows.passes(labels, None, port) == (name in having), name
+    accounts = {
+        pod["metadata"]["labels"][COMPONENT]
+        for _, pod in render(ALL).pods()
+        if pod["spec"]["automountServiceAccountToken"]
+    }
+    assert accounts == having
+
+
+def test_the_hook_reaches_nothing_but_the_api_server(flows: Flows) -> None:
+    assert not flows.passes(flows.pods["uninstall"], flows.pods["redis"], 6379)
+    assert not flows.passes(flows.pods["uninstall"], ELSEWHERE, 80)
+
+
+def test_the_test_and_everybody_reach_ports_of_clients(flows: Flows) -> None:
+    for edge, port in {"tmq": 6161, "pubsub": 7171, "rqp": 11311, "ring": 9000}.items():
+        for sender in (flows.pods["test"], ELSEWHERE, None):
+            assert flows.passes(sender, flows.pods[edge], port), (edge, sender)
+        assert flows.passes(ELSEWHERE, flows.pods[edge], 9161)
+    assert flows.passes(ELSEWHERE, flows.pods["operator"], 9161)
+
+
+def test_the_test_gets_in_where_clients_are_named() -> None:
+    named = [{"podSelector": {"matchLabels": {"may": "yes"}}}]
+    flows = Flows(render(ALL, {"networkPolicy": {"clientsFrom": named, "metricsFrom": named}}))
+    for port in (6161, 9161):
+        assert flows.passes({"may": "yes"}, flows.pods["tmq"], port)
+        assert not flows.passes(ELSEWHERE, flows.pods["tmq"], port)
+    assert flows.passes(flows.pods["test"], flows.pods["tmq"], 6161)
+
+
+@pytest.mark.parametrize(
+    ("edge", "port", "protocol"), [("ring", 8085, "TCP"), ("ring", 8083, "UDP"), ("pubsub", 7172, "TCP")]
+)
+def test_ports_of_peers_are_for_pods_of_the_edge(flows: Flows, edge: str, port: int, protocol: str) -> None:
+    own = flows.pods[edge]
+    assert flows.passes(own, own, port, protocol)
+    assert flows.passes(own, None, port, protocol)  # nodes and neighbours of other releases
+    for sender in (ELSEWHERE, None, flows.pods["test"], flows.pods["tmq"]):
+        assert not flows.passes(sender, own, port, protocol), sender
+
+
+def test_the_operator_goes_where_it_is_told_beside() -> None:
+    assert not Flows(render()).passes(Flows(render()).pods["operator"], None, 8443)
+    told = Flows(render(nested("operator.networkPolicy.egress", [{"ports": [{"port": 8443}]}])))
+    assert told.passes(told.pods["operator"], None, 8443)
+    assert not told.passes(told.pods["tmq"], None, 8443)
+
+
+# What a single writer, and its data, hang on --------------------------------------------------------------------------
+
+
+def test_of_the_store_and_the_operator_there_is_one_at_a_time() -> None:
+    rendered = render()
+    assert rendered[f"StatefulSet/{NAME}-redis"]["spec"]["replicas"] == 1
+    operator = rendered[f"Deployment/{NAME}-operator"]["spec"]
+    assert (operator["replicas"], operator["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_edges_are_replaced_one_by_one() -> None:
+    """docs/chart.md, "Upgrade": a new one is ready before an old one goes; on nodes' ports, after."""
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    for edge in EDGES - {"ring"}:
+        assert render()[f"Deployment/{NAME}-{edge}"]["spec"]["strategy"] == rolling
+    ring = render()[f"StatefulSet/{NAME}-ring"]["spec"]
+    assert (ring["podManagementPolicy"], "updateStrategy" in ring) == ("Parallel", False)
+    nodes = nested("networkPolicy.redisFrom", [{"ipBlock": {"cidr": "10.20.0.0/24"}}])
+    rqp = render(nodes, nested("edges.rqp.hostNetwork", True))[f"Deployment/{NAME}-rqp"]["spec"]
+    assert rqp["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert rqp["template"]["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+
+
+def test_the_hook_is_tried_once_and_ends_in_time() -> None:
+    spec = render(nested("operator.uninstallHook.timeoutSeconds", 90))[f"Job/{NAME}-uninstall"]["spec"]
+    assert (spec["backoffLimit"], spec["activeDeadlineSeconds"]) == (0, 150)
+
+
+def test_redis_has_the_time_to_load_and_its_passwords_only_in_memory() -> None:
+    place = f"StatefulSet/{NAME}-redis"
+    rendered = render()
+    startup = rendered.container(place)["startupProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] == 600
+    (tmp,) = [each for each in rendered.pod(place)["volumes"] if each["name"] == "tmp"]
+    assert tmp["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Mi"}
+
+
+def test_files_are_the_groups_and_volumes_are_not_gone_through_each_time() -> None:
+    outside = {"redis": {"enabled": False}, "externalRedis": {"existingSecret": "s"}}
+    tls = nested("externalRedis.tls.existingSecret", "ca")
+    for _, pod in render(ALL, outside, tls, nested("edgeDefaults.tls.secretName", "c"), RING_DIALS).pods():
+        assert pod["spec"]["securityContext"]["fsGroup"] == 10001
+        assert pod["spec"]["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
+        for volume in pod["spec"].get("volumes", ()):
+            if "secret" in volume:
+                assert volume["secret"]["defaultMode"] == 0o440, volume
+
+
+RING_DIALS = nested("edges.ring.settings.node.dial.tls", {"ca": "/etc/penstock/tls/ca.crt"})

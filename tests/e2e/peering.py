@@ -1,0 +1,80 @@
+"""Two releases that know of each other by Peers: what is put in here comes out there."""
+
+from __future__ import annotations
+
+from tests.e2e.release import FULL, Release
+from tests.e2e.scripted import run_script
+from tests.e2e.steps import step
+from tests.kubernetes.cluster import CommandFailed
+from tests.operator.documents import peer, queue
+from tests.servers import eventually
+
+PATIENCE_S = 90.0
+GROUP = 1  # of the ring, unless settings say another
+
+
+def over_rqp(here: Release, there: Release) -> None:
+    """By both protocols: here `orders` has the number 7, and `asked` the key 8. There are the transmission queues."""
+    peers = f"{FULL}-rqp-peers.{here.namespace}.svc"
+    there.apply(
+        peer("mca", "rqp-mca", peers),
+        peer("cast", "rqp-cast", peers),
+        queue("by-mca", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["mca"]}),
+        queue("by-cast", remote={"protocol": "rqp-cast", "key": 8, "peers": ["cast"]}),
+    )
+    there.wait_ready("queues,peers")
+    for name, goal in (("by-mca", "orders"), ("by-cast", "asked")):
+        with step(f"a message over {name}"):
+            there.penstock("put", name, name)
+            eventually(lambda: taken(here, goal) == name, PATIENCE_S)  # noqa: B023
+
+
+def over_links(here: Release, there: Release) -> None:
+    """A Peer on one side is enough: links lead both ways, whoever dials them (docs/pubsub.md)."""
+    here.apply(
+        peer("text", "text", f"{FULL}-pubsub.{there.namespace}.svc"),
+        queue("news", bindings={"text": {"subscribe": ["news"]}}),
+    )
+    there.apply(queue("news", bindings={"text": {"subscribe": ["olds"]}}))
+    here.wait_ready("queues,peers")
+    there.wait_ready("queues")
+    for sender, receiver, tag in ((there, here, "news"), (here, there, "olds")):
+        with step(f"a SEND of {tag} over a link"):
+            send(sender, tag, f"some {tag}")
+            eventually(lambda: taken(receiver, "news") == f"some {tag}", PATIENCE_S)  # noqa: B023
+
+
+def over_the_ring(here: Release, there: Release) -> None:
+    """One ring of both, whose nodes have two stores: what leaves an outbox there comes to the inbox here."""
+    for release, other in ((here, there), (there, here)):
+        release.apply(peer("ring", "ring", f"{FULL}-ring-peers.{other.namespace}.svc"))
+    here.apply(queue("inbox", bindings={"ring": {"inbox": GROUP}}))
+    there.apply(queue("outbox", bindings={"ring": {"outbox": GROUP}}))
+    here.wait_ready("queues,peers")
+    there.wait_ready("queues,peers")
+    with step("one ring of two releases"):
+        eventually(lambda: here.ring().is_shared and there.ring().is_shared, PATIENCE_S)
+    with step("a message from an outbox to an inbox"):
+        there.penstock("put", "outbox", "around")
+        eventually(lambda: taken(here, "inbox") == "around", PATIENCE_S)
+
+
+def apart(here: Release) -> None:
+    """Without the Peers, once the other release has gone: its ring is its own again."""
+    here.kubectl("delete", "peers", "text", "ring", "--timeout=20s")
+    here.kubectl("delete", "queues", "news", "inbox", "--timeout=20s")
+    with step("a ring of its own again"):
+        eventually(lambda: here.ring().is_whole, PATIENCE_S)
+
+
+def send(release: Release, tag: str, body: str) -> None:
+    """By the text service's own protocol. Raises CommandFailed."""
+    run_script(release, "send.py", f"{FULL}-pubsub:7171", tag, body)
+
+
+def taken(release: Release, name: str) -> str:
+    """'' if there is none."""
+    try:
+        return release.penstock("get", name)
+    except CommandFailed:
+        return ""

@@ -1,0 +1,116 @@
+"""Definitions that come after the operator, or go while it runs (docs/kubernetes.md, "When something is away")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from penstock_operator.api import Api, ApiError
+from penstock_operator.resources import Kind
+
+from tests.kubernetes.cluster import DEFINITIONS, Cluster
+from tests.operator.documents import Seen, queue
+from tests.operator.inside import access
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.servers import Server, eventually
+
+MISSING = (
+    "nobody has defined queues, peers, redrives of penstock.dev/v1alpha1: apply the CRDs (crds.enabled)\n"
+)
+NewProgram = Callable[[], OperatorProgram]
+
+
+def define(cluster: Cluster) -> None:
+    cluster.kubectl("apply", "--filename", str(DEFINITIONS))
+    cluster.kubectl("wait", "--for=condition=Established", "--filename", str(DEFINITIONS))
+
+
+def forget(cluster: Cluster) -> None:
+    cluster.kubectl("delete", "--ignore-not-found", "--filename", str(DEFINITIONS))
+
+
+@pytest.fixture
+def undefined(cluster: Cluster) -> Iterator[Cluster]:
+    """Nobody has defined anything yet."""
+    forget(cluster)
+    yield cluster
+    forget(cluster)
+
+
+@pytest.fixture
+def new_program(undefined: Cluster, namespace: str, store: Server, tmp_path: Path) -> Iterator[NewProgram]:
+    """Operators that may end by themselves."""
+    made: list[OperatorProgram] = []
+
+    def start() -> OperatorProgram:
+        made.append(OperatorProgram(undefined, store.url, tmp_path, namespaces=namespace))
+        return made[-1].start()
+
+    yield start
+    for program in made:
+        if program.process is not None and program.process.poll() is None:
+            program.kill()
+
+
+def test_definitions_that_come_later_are_watched(
+    new_program: NewProgram, undefined: Cluster, namespace: str, keeper: Keeper
+) -> None:
+    """Only a watch puts finalizers on, and takes them off."""
+    program = new_program()
+    eventually(lambda: program.events("definitions_missing"))
+    assert program.page("readyz") == (503, MISSING)
+    define(undefined)
+    program.ready()
+    seen = Seen(undefined, namespace)
+    seen.apply(queue("orders", deletionPolicy="Delete"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    seen.delete("queue", "orders", "--timeout=30s")
+    assert keeper.find("orders") is None
+    assert program.stop() == 0
+
+
+def test_it_may_be_stopped_while_it_waits_for_them(new_program: NewProgram) -> None:
+    program = new_program()
+    eventually(lambda: program.events("definitions_missing"))
+    assert program.stop() == 0
+
+
+def test_it_ends_with_a_failure_when_they_go(
+    new_program: NewProgram, undefined: Cluster, namespace: str, keeper: Keeper
+) -> None:
+    """Its pod is started again, and the next one waits for them."""
+    define(undefined)
+    first = new_program().ready()
+    assert first.process is not None
+    forget(undefined)
+    assert first.process.wait(60) == 1
+    assert [line for line in first.text().splitlines() if line.startswith("penstock: the watches ended")]
+    second = new_program()
+    eventually(lambda: second.page("readyz") == (503, MISSING))
+    define(undefined)
+    second.ready()
+    seen = Seen(undefined, namespace)
+    seen.apply(queue("orders", deletionPolicy="Delete"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    seen.delete("queue", "orders", "--timeout=30s")
+    assert keeper.find("orders") is None
+
+
+async def test_what_nobody_defined_is_said(undefined: Cluster) -> None:
+    """The API server answers that by a line of text."""
+    api = Api(lambda: access(undefined))
+    try:
+        with pytest.raises(ApiError) as refused:
+            [each async for each in api.list(Kind.QUEUE)]
+        assert refused.value.status == 404
+        assert str(refused.value) == (
+            "the API server answered 404: 404 page not found; apply the CRDs (crds.enabled)"
+        )
+        with pytest.raises(ApiError) as lost:
+            await api.call("GET", "/nowhere")
+        assert lost.value.status == 404
+        assert "CRDs" not in str(lost.value)
+    finally:
+        await api.close()

@@ -1,0 +1,74 @@
+"""A store that answers and takes no writes (docs/kubernetes.md, "When something is away"), or not all of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, peer, queue
+from tests.operator.keeper import Keeper
+from tests.servers import Server, eventually
+
+NEVER_S = 3600  # no pass helps
+Refusing = Callable[[Server], contextlib.AbstractContextManager[None]]
+
+
+@contextlib.contextmanager
+def full(store: Server) -> Iterator[None]:
+    """Out of memory."""
+    with store.configured(maxmemory="1"):
+        yield
+
+
+@contextlib.contextmanager
+def read_only(store: Server) -> Iterator[None]:
+    """As a primary is after a failover that went to another one."""
+    store.call("REPLICAOF", "127.0.0.1", "1")
+    yield
+    store.call("REPLICAOF", "NO", "ONE")
+
+
+@pytest.mark.parametrize("refusing", [full, read_only])
+def test_a_store_that_takes_no_writes(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server, refusing: Refusing
+) -> None:
+    operator = new_operator(sweep_s=NEVER_S).ready()
+    seen.apply(queue("before"), peer("old"))
+    seen.becomes("queue", "before", "True", "Declared")
+    seen.becomes("peer", "old", "True", "Declared")
+    with refusing(store):
+        seen.apply(queue("orders"), peer("shop"))
+        for kind, name in (("queue", "orders"), ("peer", "shop")):
+            seen.becomes(kind, name, "Unknown", "StoreUnavailable")
+        status, why = operator.page("readyz")
+        assert (status, "the store cannot be used now" in why) == (503, True)
+        assert operator.metric("penstock_operator_store_up") == 0
+        assert seen.ready("peer", "old") == ("True", "Declared")
+        assert seen.ready("queue", "before") == ("True", "Declared")
+    for kind, name in (("queue", "orders"), ("peer", "shop")):
+        seen.becomes(kind, name, "True", "Declared")
+    operator.ready()
+    assert operator.metric("penstock_operator_store_up") == 1
+    assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
+    assert set(keeper.peers()) == {"old", "shop"}
+
+
+def test_a_full_store_lets_peers_go(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
+) -> None:
+    """What cannot be written holds up no deletion."""
+    new_operator(sweep_s=NEVER_S).ready()
+    seen.apply(*(peer(name) for name in ("one", "two", "three")))
+    for name in ("one", "two", "three"):
+        seen.becomes("peer", name, "True", "Declared")
+    with full(store):
+        seen.apply(peer("new"), peer("one", "rqp-mca", "10.0.0.9"))
+        seen.becomes("peer", "one", "Unknown", "StoreUnavailable")
+        seen.delete("peer", "three")
+        eventually(lambda: set(keeper.peers()) == {"one", "two"})
+        assert seen.ready("peer", "two") == ("True", "Declared")
+    seen.becomes("peer", "new", "True", "Declared")
+    eventually(lambda: keeper.peers()["one"][1] == ("10.0.0.9",))

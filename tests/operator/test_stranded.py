@@ -1,0 +1,32 @@
+"""What a node of a ring left that is gone: docs/operations.md, "Rings"."""
+
+from __future__ import annotations
+
+from tests.operator.conftest import NewOperator
+from tests.operator.keeper import Keeper
+from tests.servers import eventually
+from tests.store.desk import Desk
+
+METRIC = "penstock_operator_ring_stranded_messages"
+LEFT, CLIENTS = "ring/7/gone.example:8085", "ring-of-bells"
+
+
+def test_messages_of_a_node_that_is_gone_are_told_until_it_is_there_again(
+    new_operator: NewOperator, keeper: Keeper
+) -> None:
+    for name in (LEFT, CLIENTS, "ring/7/nothing.example:8085"):
+        keeper.declare(name, "edge:ring")
+    keeper.declare("ring/declared", "file")
+    keeper.put(LEFT, b"one", b"two")
+    for name in (CLIENTS, "ring/declared"):
+        keeper.put(name, b"not a node's")
+    operator = new_operator(sweep_s=1).ready()
+    eventually(lambda: operator.metric(METRIC, queue=LEFT) == 2)
+    assert operator.metric(METRIC) == 2
+
+    async def is_there_again(desk: Desk) -> None:
+        assert await desk.domain.own(await desk.store.find(LEFT), "gone.example:8085 1", 60_000)
+
+    keeper.do(is_there_again)
+    eventually(lambda: operator.metric(METRIC) == 0)
+    assert METRIC in operator.page("metrics")[1]
