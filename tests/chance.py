@@ -149,6 +149,9 @@ class ChanceWorld:
     def ask(self, work: Any, done: Callable[[Any], None]) -> None:
         self.aside.append((done, work))
 
+    def look(self, work: Any, done: Callable[[Any], None]) -> None:
+        self.aside.append((done, work))
+
     # chance
 
     def step(self) -> None:

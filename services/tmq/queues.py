@@ -47,7 +47,7 @@ class Queues:
         slot = self._talk.expect()
         self._inflow.hold()
         opened = service.open(decode_name(event.name), self._talk.source.client)
-        service.errands.ask(opened, partial(self._opened, slot, event.name))
+        service.errands.look(opened, partial(self._opened, slot, event.name))
 
     def _opened(self, slot: Slot, name: bytes, queue: Queue | StoreError) -> None:
         talk = self._talk

@@ -72,6 +72,14 @@ class LiveEdge(Live[RqpSettings]):
         """A queue that others put into by its number."""
         return await self.declare(name, **_numbered(number, **spec))
 
+    async def heard_numbered(self, name: str, number: int, **spec: Any) -> Queue:
+        """Such a queue, of which the edge has heard: once it has found it, it does not ask the store again."""
+        heard: list[str] = []
+        self.service.store.watch(heard.append)
+        queue = await self.numbered(name, number, **spec)
+        await until(lambda: name in heard)
+        return queue
+
     async def replace_numbered(self, name: str, number: int, **spec: Any) -> None:
         """The document changes."""
         document = QueueSpec.model_validate(_numbered(number, **spec))

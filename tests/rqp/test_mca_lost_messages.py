@@ -17,7 +17,7 @@ async def test_unreliable_of_unknown_outcome_is_not_put_with_the_dead_letters_to
     """It counts as lost, and may be in the queue."""
     server = await new_server()
     edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 60.0})
-    queue = await edge.numbered("orders", 7)
+    queue = await edge.heard_numbered("orders", 7)
     client = await edge.client()
     await client.put(7, b"one")
     server.stop()
@@ -32,14 +32,33 @@ async def test_unreliable_of_unknown_outcome_is_not_put_with_the_dead_letters_to
     assert edge.refusals() == {"outcome_unknown": 1}
 
 
+async def test_unreliable_whose_queue_cannot_be_looked_up_is_lost_and_was_put_nowhere(
+    new_server: NewServer, start: Start
+) -> None:
+    """Nothing was asked of the store but which queue it is: so the outcome is known."""
+    server = await new_server()
+    edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 60.0})
+    queue = await edge.heard_numbered("orders", 7)
+    client = await edge.client()
+    server.stop()
+    try:
+        await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE))
+        await until(lambda: lost(edge) == 2)
+    finally:
+        server.cont()
+    await client.put(7, b"three")
+    assert await edge.bodies(queue) == [b"three"]
+    assert edge.refusals() == {"store_unavailable": 1}
+
+
 async def test_unreliable_that_no_dead_letters_take_is_lost_and_counted(
     new_server: NewServer, start: Start
 ) -> None:
     """The store goes away between the refusal and the dead letters."""
     server = await new_server()
     edge = await start(server, store={"patience_s": 0.2})
-    await edge.numbered("orders", 7, paused=True)
-    await edge.numbered("end", 99)
+    await edge.heard_numbered("orders", 7, paused=True)
+    await edge.heard_numbered("end", 99)
     client = await edge.client()
     assert not await client.is_available(7, 99)  # from here on both are known without asking the store
     waiting, let_go = hold_answers(edge)

@@ -144,7 +144,7 @@ async def test_a_store_that_stands_still_confirms_nothing(new_server: NewServer,
     """2.1: "inserted" means durable at the queue's level; what cannot be known is not confirmed."""
     server: Server = await new_server()
     edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 0.3, "call_deadline_s": 0.4})
-    queue = await edge.numbered("orders", 7)
+    queue = await edge.heard_numbered("orders", 7)
     client = await edge.client()
     await client.put(7, b"one")
     server.stop()

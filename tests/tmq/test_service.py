@@ -10,7 +10,7 @@ import pytest
 
 from services.kit.metrics import Metrics
 from services.store import Store, StoreError
-from services.store.errors import OutcomeUnknown, QueueUnknown
+from services.store.errors import OutcomeUnknown, QueueUnknown, StoreUnavailable
 from services.tmq.service import TmqService
 from services.tmq.settings import TmqSettings
 from tests.live import until
@@ -37,6 +37,13 @@ async def test_its_result_is_told(service: TmqService) -> None:
         return "done"
 
     assert await outcome(service, work()) == "done"
+
+
+async def test_a_look_that_takes_too_long_has_done_nothing(service: TmqService) -> None:
+    told: list[Any] = []
+    service.errands.look(asyncio.Event().wait(), told.append)
+    await until(lambda: told)
+    assert isinstance(told[0], StoreUnavailable)
 
 
 async def test_a_refusal_of_the_store_is_told(service: TmqService) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from services.ring.clients.conversation import ClientConversation
 from services.ring.clients.holding import ClientInflow
 from services.ring.service import decode_name
-from services.store import Queue, StoreError, StoreUnavailable
-from services.store.errors import OutcomeUnknown
+from services.store import Queue, StoreError
 
 Then = Callable[[Queue | StoreError], None]
 
@@ -45,14 +44,12 @@ class Seeking:
 
     def _look(self, name: str) -> None:
         service = self._talk.service
-        service.errands.ask(service.store.find(name), self._found)
+        service.errands.look(service.store.find(name), self._found)
 
     def _found(self, found: Queue | StoreError) -> None:
         assert self._line is not None
         _, then = self._line.popleft()
-        then(
-            StoreUnavailable() if isinstance(found, OutcomeUnknown) else found
-        )  # nothing was done: it only looked
+        then(found)
         if self._line:
             self._look(self._line[0][0])
         else:

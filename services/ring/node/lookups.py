@@ -67,7 +67,9 @@ class Lookups:
         if is_outgoing(text):
             self._loop.call_soon(found, None)
             return
-        self._service.errands.ask(self._service.store.find(text), partial(self._answered, name, found, until))
+        self._service.errands.look(
+            self._service.store.find(text), partial(self._answered, name, found, until)
+        )
 
     def _answered(self, name: bytes, found: Found, until: float, answer: Queue | StoreError) -> None:
         if isinstance(answer, Queue):

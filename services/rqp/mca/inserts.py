@@ -48,7 +48,7 @@ class Inserts:
             return
         self.inflow.hold()
         found = talk.receiver.find(event.queue_id)
-        talk.receiver.service.errands.ask(found, partial(self._found, slot, event))
+        talk.receiver.service.errands.look(found, partial(self._found, slot, event))
 
     def _found(self, slot: Slot, event: Data, queue: Queue | StoreError) -> None:
         if isinstance(queue, StoreError):
