@@ -6,6 +6,8 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from services.analytics.redaction import trouble
+
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 FINGERPRINTED = 4096  # octets of a body that its fingerprint knows
 
@@ -19,7 +21,7 @@ class Shape:
     """All that decides what a run writes. It is frozen in the run's plan: a run that is done again does the same."""
 
     bodies: str = "none"  # none, full, or how many octets of each the archive keeps
-    redact: tuple[str, ...] = ()  # Java patterns; what they match is not archived
+    redact: tuple[str, ...] = ()  # patterns of RE2; what they match is not archived
     late_hours: int = 48  # so long after the newest hour an older one is still computed anew
     retention_days: int = 0  # what is older is removed; 0: never
     week_days: int = 7  # of history that changes are told against
@@ -68,5 +70,8 @@ class Settings:
             )
         if self.shape.bodies not in ("none", "full") and not self.shape.bodies.isdigit():
             raise SettingsError(f"bodies {self.shape.bodies!r}: none, full, or a number of octets")
+        for pattern in self.shape.redact:
+            if why := trouble(pattern):
+                raise SettingsError(f"redact {pattern!r}: {why}; patterns are those of RE2")
         if not 0 < self.shape.objective < 1:
             raise SettingsError(f"objective {self.shape.objective}: above 0 and below 1, as 0.999")
