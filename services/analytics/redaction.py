@@ -14,6 +14,8 @@ REDACTED = "[redacted]"
 
 def trouble(pattern: str) -> str:
     """Why a pattern cannot be used, '' if it can."""
+    if not pattern:
+        return "it is empty"
     try:
         pc.replace_substring_regex(pa.array([""], TEXT), pattern, "")
     except pa.ArrowInvalid as error:
@@ -21,11 +23,11 @@ def trouble(pattern: str) -> str:
     return ""
 
 
-def redacted(values: pa.Array, patterns: Iterable[str]) -> pa.Array:
-    """Texts; or octets, each of which is a character then (Latin-1)."""
+def redacted(texts: pa.Array, patterns: Iterable[str | bytes]) -> pa.Array:
+    """Patterns as octets are for octets: each is a character then (Latin-1)."""
     for each in patterns:
-        values = pc.replace_substring_regex(values, each, REDACTED)
-    return values
+        texts = pc.replace_substring_regex(texts, each, REDACTED)
+    return texts
 
 
 def redacted_octets(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
@@ -37,7 +39,12 @@ def redacted_octets(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
     except pa.ArrowInvalid:
         is_text = pa.array([value is None or _is_text(value) for value in values.to_pylist()])
         texts = pc.if_else(is_text, values, pa.scalar(None, OCTETS)).cast(TEXT)
-        return pc.if_else(is_text, redacted(texts, patterns).cast(OCTETS), redacted(values, patterns))
+        return pc.if_else(is_text, redacted(texts, patterns).cast(OCTETS), redacted(values, _latin(patterns)))
+
+
+def _latin(patterns: Iterable[str]) -> list[bytes]:
+    """Those that can match there at all."""
+    return [each.encode("latin-1") for each in patterns if max(each) <= "\xff"]
 
 
 def _is_text(value: bytes) -> bool:
