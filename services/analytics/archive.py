@@ -28,7 +28,7 @@ from services.analytics.schema import Kind, arrow_schema
 from services.analytics.settings import Settings, Shape
 
 LEAST_ROWS = 50_000  # of a task, if there are more
-TASKS_A_CORE = 4
+TASKS_A_CORE = 3
 TASK = "number int, part binary"
 STAGED = "hour string, path string, rows bigint"
 
