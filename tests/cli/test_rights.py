@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tests.servers import Server
 
-
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
