@@ -64,7 +64,8 @@ def analytics(run_id: str | None, **told: Any) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines({}))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    for talkative in ("py4j", "matplotlib"):
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     sys.exit(carried_out(run_id or datetime.now(UTC).strftime("%Y-%m-%dT%H"), told))
 
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from services.store.url import StoreUrl
+
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 LATEST = "latest"  # name of the newest report in the output
 FINGERPRINTED = 4096  # octets of a body that its fingerprint knows
@@ -68,6 +70,10 @@ class Settings:
             raise SettingsError(
                 f"run id {self.run!r}: up to 100 letters, digits, '.', '_' and '-', a letter or digit first"
             )
+        try:
+            StoreUrl.parse(self.store)
+        except ValueError as error:
+            raise SettingsError(f"store: {error}") from None
         if self.run == LATEST:
             raise SettingsError(f"run id {LATEST!r}: the newest report is known by it, take another one")
         if self.shape.bodies not in ("none", "full") and not self.shape.bodies.isdigit():

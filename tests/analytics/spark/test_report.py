@@ -19,10 +19,12 @@ from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.settings import Settings, SettingsError, Shape
 from services.store.keys import RegistryKeys
+from services.store.library import source
 from services.store.rights import analytics_rules
 from tests.analytics.spark import expected
 from tests.analytics.spark.entries import HOUR_MS, Entries, fill_letters, fill_samples
 from tests.analytics.spark.test_aggregates import seed
+from tests.analytics.spark.test_kills import PATIENCE_S, begin
 from tests.servers import PROGRAMS, Server
 
 KEY = RegistryKeys().report
@@ -192,6 +194,28 @@ def test_the_jobs_own_user_may_do_all_of_it(
     finally:
         store.server.call("ACL", "DELUSER", "analytics")
     assert in_store(store)["totals"]["dead"] == 20
+
+
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_the_process_ends_with_3_where_only_the_report_is_missing_and_gives_it_when_it_is_begun_again(
+    store: Entries, tmp_path: Path
+) -> None:
+    store.letter("a", store.now_ms())
+    store.server.call("FUNCTION", "FLUSH")
+    assert begin(store, tmp_path / "out").wait(PATIENCE_S) == 3
+    last = json.loads((tmp_path / "log").read_text().splitlines()[-1])
+    assert "the output is complete, but the store has not taken the report: " in last["message"]
+    found = published(tmp_path / "out")
+    store.server.call("FUNCTION", "LOAD", source())
+    assert begin(store, tmp_path / "out").wait(PATIENCE_S) == 0
+    assert in_store(store) == json.loads(found["latest.json"])
+    assert published(tmp_path / "out") == found
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "http://h", "redis://"])
+def test_a_store_that_is_none_is_a_matter_of_settings(url: str) -> None:
+    with pytest.raises(SettingsError, match="store: "):
+        Settings(url, "/o", "r1")
 
 
 def test_no_run_has_the_name_of_the_newest_report() -> None:
