@@ -38,7 +38,7 @@ class Quantiles(Part):
     """Of a merged histogram."""
 
     counts: tuple[int, ...] = _is("the merged histogram, 16 counts")
-    p50: Seconds = _is("half of them took so many seconds at most")
+    p50: Seconds = _is("half of them took so many seconds at most, linear inside of a bucket")
     p90: Seconds = _is("90 % of them")
     p99: Seconds = _is("99 % of them")
 

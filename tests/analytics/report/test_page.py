@@ -92,6 +92,9 @@ def test_numbers_are_those_of_the_report() -> None:
         "in the quarantine with the reason: 2.",
         "timeout after 0 ms",
         "3 more are not shown",
+        "timeout after 0 ms as: timeout after 30 ms",
+        "2 ms, 40 ms 100 ms, 7.5 s 90",
+        "206 200 - - -",
     ):
         assert wanted in said, wanted
 
