@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import matplotlib as mpl
 import pytest
@@ -16,7 +17,7 @@ from services.analytics.tables import AGGREGATES
 from services.store.report import Report
 from tests.analytics.report.rows import HOSTILE, some, tables
 from tests.analytics.report.test_figures import OF
-from tests.reports import report
+from tests.reports import document, report
 
 ALLOWED = {"data:,", "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 
@@ -51,6 +52,29 @@ def test_what_strangers_wrote_is_text(hostile: Report) -> None:
         assert words.visible(name[:99]) in "".join(read.said)
     assert "49" not in re.findall(r"\{\{ (.*?) \}\}", text)
     assert re.search(r"[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", text) is None
+
+
+def spoilt(value: Any) -> Any:
+    """With every text in it, wherever it comes from."""
+    match value:
+        case str():
+            return HOSTILE[1]
+        case dict():
+            return {name: spoilt(each) for name, each in value.items()}
+        case list() | tuple():
+            return [spoilt(each) for each in value]
+    return value
+
+
+def test_no_field_of_a_report_is_more_than_text() -> None:
+    told = document()
+    kept = {name: told[name] for name in ("period", "hours")}
+    (change,) = told["changes"]["top"]
+    changes = {"count": 1, "top": [{**spoilt(change), "hour": change["hour"]}]}
+    read = Reader(page(Report.model_validate({**spoilt(told), **kept, "changes": changes})))
+    assert not any(name.startswith("on") for _, attributes in read.tags for name in attributes)
+    assert "img" not in {tag for tag, _ in read.tags}
+    assert "".join(read.said).count(HOSTILE[1]) > 20
 
 
 def test_nothing_leads_out_of_it(hostile: Report) -> None:
