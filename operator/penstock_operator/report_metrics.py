@@ -15,13 +15,12 @@ from services.store.report import Report
 
 MOST = 20  # reasons, and queues
 HOUR_S = 3600
-PREFIX = "penstock_operator_report_"
 
 Values = Iterable[tuple[tuple[str, ...], float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportGauge:
     """One metric."""
 
     name: str
@@ -41,9 +40,9 @@ class ReportMetrics(Collector):
             yield _family(one, one.values(self.report) if self.report is not None else ())
 
 
-def _family(told: Told, values: Values) -> GaugeMetricFamily:
+def _family(told: ReportGauge, values: Values) -> GaugeMetricFamily:
     """Names that were cut may be the same: the greatest stands for all, as a page with two of a name is none."""
-    family = GaugeMetricFamily(PREFIX + told.name, told.text, labels=told.labels)
+    family = GaugeMetricFamily(told.name, told.text, labels=told.labels)
     greatest: dict[tuple[str, ...], float] = {}
     for key, value in values:
         greatest[key] = max(value, greatest.get(key, value))
@@ -77,41 +76,50 @@ def _quarantined(report: Report) -> Values:
 
 
 METRICS = (
-    Told(
-        "time_seconds",
+    ReportGauge(
+        "penstock_operator_report_time_seconds",
         "When the run of the last report was planned",
         (),
         lambda report: _one(report.now_ms / 1000),
     ),
-    Told(
-        "period_seconds",
+    ReportGauge(
+        "penstock_operator_report_period_seconds",
         "How long the time is that it is about",
         (),
         lambda report: _one(report.period.hours * HOUR_S),
     ),
-    Told("messages", "Messages of that time, by what became of them", ("what",), _messages),
-    Told("deaths", "Dead letters of that time, by reason", ("reason",), _deaths),
-    Told(
-        "error_budget_used_ratio",
+    ReportGauge(
+        "penstock_operator_report_messages",
+        "Messages of that time, by what became of them",
+        ("what",),
+        _messages,
+    ),
+    ReportGauge(
+        "penstock_operator_report_deaths", "Dead letters of that time, by reason", ("reason",), _deaths
+    ),
+    ReportGauge(
+        "penstock_operator_report_error_budget_used_ratio",
         "Part of the error budget that is used, of all queues",
         (),
         lambda report: _one(report.budget.used),
     ),
-    Told(
-        "queue_error_budget_used_ratio",
+    ReportGauge(
+        "penstock_operator_report_queue_error_budget_used_ratio",
         "Part of it that is used, of the queues that have used most",
         ("domain", "queue"),
         _budgets,
     ),
-    Told(
-        "sudden_changes",
+    ReportGauge(
+        "penstock_operator_report_sudden_changes",
         "Sudden changes against the week before, of that time",
         (),
         lambda report: _one(report.changes.count),
     ),
-    Told("quarantined", "Records that its run could not use", ("kind",), _quarantined),
-    Told(
-        "lost_samples",
+    ReportGauge(
+        "penstock_operator_report_quarantined", "Records that its run could not use", ("kind",), _quarantined
+    ),
+    ReportGauge(
+        "penstock_operator_report_lost_samples",
         "Samples that were trimmed before its run read them",
         (),
         lambda report: _one(report.records.samples.lost),
