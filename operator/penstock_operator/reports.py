@@ -7,6 +7,7 @@ import logging
 
 from penstock_operator.metrics import Metrics
 from services.store import Store, StoreError, StoreUnavailable
+from services.store.reports import read_report
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ class Reports:
 
     async def _look(self) -> None:
         try:
-            self._told.report = await self._store.report()
+            self._told.report = await read_report(self._store.registry)
             trouble = ""
         except StoreUnavailable:  # what was told holds until somebody can look again: it says of when it is
             return

@@ -22,6 +22,7 @@ from services.store.report import (
     QueueFigures,
     Report,
 )
+from services.store.reports import read_report
 
 SHOWN = 10  # rows of a table; --json has all
 TIMES = ("put_p99", "wait_p99")  # metrics of changes that are seconds
@@ -34,7 +35,7 @@ async def report(store: Store, output: Output) -> None:
 
     The page with plots is reports/latest.html in the job's output. Ends with 4 if there is no report yet.
     """
-    found = await store.report()
+    found = await read_report(store.registry)
     if found is None:
         raise not_found("no report yet: run the analytics job")
     if output.as_json:

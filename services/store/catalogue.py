@@ -24,8 +24,6 @@ from services.store.peers import NOTICE, Peers, Watcher
 from services.store.probe import Promises
 from services.store.queues import Queue
 from services.store.registry import EVERYTHING, Registry
-from services.store.report import Report
-from services.store.reports import read_report
 from services.store.ring_nodes import RingNodes
 from services.store.sharing import Sharing
 from services.store.spec import QueueSpec
@@ -203,10 +201,6 @@ class Catalogue:
         self.numbers.changed()
         await self.registry.tell(queue.name)
         return int(messages)
-
-    async def report(self) -> Report | None:
-        """What the analytics job found last, None: nothing yet. Raises ReportUnknown, StoreFault, StoreUnavailable."""
-        return await read_report(self.registry.link)
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
         """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown."""

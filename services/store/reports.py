@@ -7,7 +7,8 @@ from redis.exceptions import ResponseError
 from services.store.errors import StoreFault
 from services.store.keys import RegistryKeys
 from services.store.line import Line
-from services.store.link import Link, explain
+from services.store.link import explain
+from services.store.registry import Registry
 from services.store.report import MOST_OCTETS, Report, decode
 
 FUNCTION = "ps1_put_report"
@@ -33,9 +34,9 @@ def write_report(
     return bool(reply)
 
 
-async def read_report(link: Link) -> Report | None:
+async def read_report(registry: Registry) -> Report | None:
     """None: there is none yet. Raises ReportUnknown, StoreFault, StoreUnavailable."""
-    found = await link.call("GET", RegistryKeys().report)
+    found = await registry.link.call("GET", registry.keys.report)
     if found is None:
         return None
     if len(found) > MOST_OCTETS + TIME_OCTETS:
