@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +14,7 @@ from services.analytics.files import Files
 from services.analytics.tables import AGGREGATES, Table
 
 HOUR = "at"  # column: the row's hour, 'YYYY-MM-DDTHH'
+READERS = 8  # files at a time: each is small, and takes its time to be asked for, 40 ms also on this machine
 TYPES = {
     "string": pa.string(),
     "bigint": pa.int64(),
@@ -68,16 +71,22 @@ def read_tables(files: Files, staging: str, hours: int, oldest: str) -> Tables:
     }
     there = {root: hours_below(files, root) for both in roots.values() for root in both}
     span = span_of({hour for each in there.values() for hour in each if hour >= oldest}, hours)
-    rows = {}
-    for table in AGGREGATES:
-        found = [empty(table)]
-        for hour in span.known:
-            root = next((root for root in roots[table.name] if hour in there[root]), None)
-            if root is not None:
-                octets = files.read_octets(f"{root}/{hour_path(hour)}/{table.name}.parquet")
-                found.append(parse(octets, table, hour))
-        rows[table.name] = pa.concat_tables(found).combine_chunks()
+    known = {*span.known}
+    with ThreadPoolExecutor(READERS) as readers:
+        rows = {}
+        for table in AGGREGATES:
+            staged, published = roots[table.name]
+            of_hours = {**dict.fromkeys(there[published], published), **dict.fromkeys(there[staged], staged)}
+            places = {hour: of_hours[hour] for hour in sorted(of_hours.keys() & known)}
+            rows[table.name] = _read(readers, files, table, places)
     return Tables(span, rows)
+
+
+def _read(readers: ThreadPoolExecutor, files: Files, table: Table, places: dict[str, str]) -> pa.Table:
+    """places: below which folder an hour's file lies."""
+    paths = [f"{root}/{hour_path(hour)}/{table.name}.parquet" for hour, root in places.items()]
+    parts = map(parse, readers.map(files.read_octets, paths), repeat(table), places)
+    return pa.concat_tables([empty(table), *parts]).combine_chunks()
 
 
 def schema_of(table: Table) -> pa.Schema:
