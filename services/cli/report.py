@@ -10,7 +10,7 @@ from services.cli.command import store_command
 from services.cli.exits import not_found
 from services.cli.output import Output
 from services.cli.text import age, count
-from services.kit.words import hour, moment, number, octets, seconds, share
+from services.kit.words import hour, hour_end, moment, number, octets, seconds, share
 from services.store import Store
 from services.store.report import (
     Change,
@@ -59,7 +59,9 @@ def _of_what(found: Report, old_ms: int) -> str:
     if not period.last:
         return f"run {found.run}, {age(old_ms)} ago: there is nothing yet"
     hours = f"{count(period.hours, 'hour')}, {number(period.known)} with records"
-    return f"{hour(period.first)} to {hour(period.last)[:-2]}59 UTC ({hours}); run {found.run}, {age(old_ms)} ago"
+    return (
+        f"{hour(period.first)} to {hour_end(period.last)} UTC ({hours}); run {found.run}, {age(old_ms)} ago"
+    )
 
 
 def _figures(found: Report) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 NOTHING = "-"
 OCTETS = ("octets", "KiB", "MiB", "GiB", "TiB")
@@ -46,6 +46,11 @@ def octets(value: float) -> str:
 def hour(text: str) -> str:
     """'2025-11-24T16' -> '2025-11-24 16:00'."""
     return f"{text.replace('T', ' ')}:00"
+
+
+def hour_end(text: str) -> str:
+    """'2025-11-24T23' -> '2025-11-25 00:00'."""
+    return f"{datetime.strptime(text, '%Y-%m-%dT%H') + timedelta(hours=1):%Y-%m-%d %H:%M}"
 
 
 def moment(ms: int) -> str:

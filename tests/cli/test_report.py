@@ -52,7 +52,7 @@ def test_people_get_figures_and_tables(clear: Shell) -> None:
     give(clear, report())
     lines = clear.run("report").text.splitlines()
     assert lines[0].startswith(
-        "2025-11-23 17:00 to 2025-11-24 16:59 UTC (24 hours, 2 with records); run 2025-11-24T16, "
+        "2025-11-23 17:00 to 2025-11-24 17:00 UTC (24 hours, 2 with records); run 2025-11-24T16, "
     )
     said = [" ".join(line.split()) for line in lines]
     for wanted in (

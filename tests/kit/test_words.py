@@ -45,4 +45,5 @@ def test_octets_have_a_unit_that_fits() -> None:
 def test_numbers_hours_and_moments() -> None:
     assert [words.number(each) for each in (None, 1234567, 2.0, 1.234)] == ["-", "1,234,567", "2", "1.23"]
     assert words.hour("2025-11-24T16") == "2025-11-24 16:00"
+    assert words.hour_end("2025-12-31T23") == "2026-01-01 00:00"
     assert words.moment(1_764_000_000_999) == "2025-11-24 16:00:00"

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from services.analytics.report import plots, words
 from services.analytics.report.period import span_ending
-from services.kit.words import NOTHING, hour, moment, number, octets, seconds, share
+from services.kit.words import NOTHING, hour, hour_end, moment, number, octets, seconds, share
 from services.store.buckets import PUT_S, WAIT_S
 from services.store.report import Report
 
@@ -20,13 +20,7 @@ STYLE = "page.css"
 
 def page(report: Report) -> str:
     """HTML. The same report gives the same octets."""
-    told = {"report": report, "plots": _plots(report), "style": Markup(_file(STYLE)), "end": _end(report)}
-    return _template().render(**told)
-
-
-def _end(report: Report) -> str:
-    """When the last hour was over."""
-    return span_ending(report.period.last, 1).after if report.period.last else ""
+    return _template().render(report=report, plots=_plots(report), style=Markup(_file(STYLE)))
 
 
 def _plots(report: Report) -> dict[str, Markup]:
@@ -55,7 +49,7 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    for say in (number, share, seconds, octets, hour, moment):
+    for say in (number, share, seconds, octets, hour, hour_end, moment):
         environment.filters[say.__name__] = say
     environment.filters["shown"] = shown
     return environment.from_string(_file(TEMPLATE))

@@ -34,11 +34,6 @@ class Span:
     hours: int
     known: tuple[str, ...]  # those of which there are tables
 
-    @property
-    def after(self) -> str:
-        """The hour behind the last one."""
-        return later(self.last, 1)
-
     def all(self) -> list[str]:
         """Each of them, whether anything is known of it or not."""
         return [later(self.first, number) for number in range(self.hours)] if self.first else []

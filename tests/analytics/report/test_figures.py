@@ -13,7 +13,7 @@ import pytest
 from services.analytics.report.figures import Of, make
 from services.analytics.report.period import span_of
 from services.store.report import MOST_OCTETS, Report, decode
-from tests.analytics.report.rows import HOSTILE, LAST, Rows, hour, some, tables
+from tests.analytics.report.rows import HOSTILE, Rows, hour, some, tables
 from tests.analytics.spark import expected
 
 HOURS = 5
@@ -180,7 +180,6 @@ def test_a_period_ends_with_the_newest_hour_whatever_is_missing() -> None:
     span = span_of({hour(0), hour(3), hour(9)}, 5)
     assert (span.first, span.last, span.known) == (hour(4), hour(0), (hour(3), hour(0)))
     assert span.all() == [hour(back) for back in (4, 3, 2, 1, 0)]
-    assert span.after == f"{LAST:%Y-%m-%dT}17"
     assert span_of(set(), 5).all() == []
 
 
