@@ -23,6 +23,7 @@ from services.analytics.hour_files import folder_of
 from services.analytics.lock import Lock
 from services.analytics.plan import KINDS, Plan, State, freeze, read_state
 from services.analytics.publish import Move, Ready
+from services.analytics.report.output import staged_report
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings
 from services.analytics.tables import AGGREGATES
@@ -63,6 +64,9 @@ class Run:
         state, summary = self._state(moves), self._summary(written, compute.hours)
         first, expired_folders = expired(self._files, self._plan)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
+        with self._step("report"):
+            records = {str(kind): summary[str(kind)] for kind in KINDS}
+            kept += staged_report(self._files, self._plan, self._staging, first, records)
         return Ready(self._plan.run, kept, [*removals, *expired_folders], state, summary)
 
     def _moves_of_archive(self, written: dict[Kind, Written]) -> list[Move]:

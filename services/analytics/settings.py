@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from services.analytics.redaction import trouble
+from services.store.url import StoreUrl
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+LATEST = "latest"  # name of the newest report in the output
 FINGERPRINTED = 4096  # octets of a body that its fingerprint knows
 
 
@@ -27,6 +29,7 @@ class Shape:
     week_days: int = 7  # of history that changes are told against
     top: int = 50  # rows of a queue and hour in tables of what is most frequent
     objective: float = 0.999  # of accepted among all; the rest is the error budget
+    report_hours: int = 24  # that a report is about
     clock_slack_s: int = 3600  # so far behind the store's clock a record's time may lie
     fail_on_loss: bool = (
         True  # not as planned but as the run is told that carries it out: else nobody could give in
@@ -68,6 +71,12 @@ class Settings:
             raise SettingsError(
                 f"run id {self.run!r}: up to 100 letters, digits, '.', '_' and '-', a letter or digit first"
             )
+        try:
+            StoreUrl.parse(self.store)
+        except ValueError as error:
+            raise SettingsError(f"store: {error}") from None
+        if self.run == LATEST:
+            raise SettingsError(f"run id {LATEST!r}: the newest report is known by it, take another one")
         if self.shape.bodies not in ("none", "full") and not self.shape.bodies.isdigit():
             raise SettingsError(f"bodies {self.shape.bodies!r}: none, full, or a number of octets")
         for pattern in self.shape.redact:
