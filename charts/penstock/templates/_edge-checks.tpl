@@ -59,6 +59,7 @@
 {{- include "penstock.edge.checkService" . -}}
 {{- include "penstock.edge.checkPorts" . -}}
 {{- include "penstock.edge.checkPlaces" . -}}
+{{- include "penstock.edge.checkSettings" . -}}
 {{- include "penstock.edge.checkTls" . -}}
 {{- end }}
 
@@ -96,14 +97,7 @@
 {{- fail (printf "%s.%s: taken out, it would be open all the same: say enabled: false" $where .) -}}
 {{- end -}}
 {{- end -}}
-{{- $settings := .edge.settings -}}
 {{- range $port, $its := $ports -}}
-{{- range $path := list ($its.setting | default "") (printf "listeners.%s.port" ($its.listener | default "")) -}}
-{{- $said := include "penstock.at" (list $settings $path) -}}
-{{- if and (ne $said "null") (ne $said (toJson $its.port)) -}}
-{{- fail (printf "edges.%s.settings.%s: %s.%s says %s: say it there alone" $.name $path $where $port (toJson $its.port)) -}}
-{{- end -}}
-{{- end -}}
 {{- with $its.beside -}}
 {{- if not (hasKey $ports .) -}}{{- fail (printf "%s.%s.beside: there is no port %q" $where $port .) -}}{{- end -}}
 {{- if and (eq (toString $its.enabled) "false") (ne (toString (get $ports .).enabled) "false") -}}
@@ -115,6 +109,45 @@
 {{- range $variable, $value := .edge.env -}}
 {{- if contains "$(PEERS_SERVICE)" (toString $value) -}}
 {{- fail (printf "edges.%s.peersService: env.%s needs it: say that variable otherwise" $.name $variable) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* What the chart writes into an edge's settings is said in one place: what stands there otherwise would be overruled. */}}
+{{- define "penstock.edge.checkSettings" -}}
+{{- $settings := .edge.settings -}}{{- $where := printf "edges.%s" .name -}}
+{{- range $port, $its := .edge.ports -}}
+{{- $open := ne (toString $its.enabled) "false" -}}
+{{- $listener := printf "listeners.%s" ($its.listener | default "") -}}
+{{- $said := dict ($its.setting | default "") $its.port (printf "%s.port" $listener) $its.port ($its.switch | default "") $open -}}
+{{- range $path, $value := $said -}}
+{{- $told := include "penstock.at" (list $settings $path) -}}
+{{- if and (ne $told "null") (ne $told (toJson $value)) -}}
+{{- fail (printf "%s.settings.%s: %s.ports.%s says %s: say it there alone" $where $path $where $port (toJson $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $open (eq (include "penstock.at" (list $settings $listener)) "false") -}}
+{{- fail (printf "%s.settings.%s: it is open by %s.ports.%s: say enabled: false there" $where $listener $where $port) -}}
+{{- end -}}
+{{- $host := include "penstock.at" (list $settings (printf "%s.host" $listener)) -}}
+{{- if and $open (ne $host "null") (ne $host (toJson $.edge.bindAddress)) -}}
+{{- fail (printf "%s.settings.%s.host: the chart has all listeners on bindAddress, %s: leave it out, or say %s.bindAddress" $where $listener $.edge.bindAddress $where) -}}
+{{- end -}}
+{{- end -}}
+{{- if .edge.tls.secretName -}}
+{{- $files := include "penstock.edge.tlsFiles" . | fromJson -}}
+{{- range $listener := .edge.tls.listeners | default (keys ($settings.listeners | default dict)) -}}
+{{- $its := get ($settings.listeners | default dict) $listener -}}
+{{- if and (kindIs "map" $its) (hasKey (ternary $its dict (kindIs "map" $its)) "tls") -}}
+{{- if not (kindIs "map" $its.tls) -}}
+{{- fail (printf "%s.settings.listeners.%s.tls: %s.tls.secretName gives it a certificate: leave it out, or name the others in %s.tls.listeners" $where $listener $where $where) -}}
+{{- end -}}
+{{- range $file, $path := $files -}}
+{{- if and (hasKey $its.tls $file) (ne (toString (get $its.tls $file)) $path) -}}
+{{- fail (printf "%s.settings.listeners.%s.tls.%s: %s.tls says %s: leave one of the two out, or name the others in %s.tls.listeners" $where $listener $file $where $path $where) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
