@@ -90,11 +90,15 @@ def together(*parts: Values) -> dict[str, Any]:
     return merged
 
 
+# with a cluster to look at, the Job before an uninstall is there by itself
+_AS_INSTALLED: Values = nested("operator.uninstallHook.always", True)
+
+
 def render(
     *values: Values, flags: tuple[str, ...] = (), release: str = RELEASE, namespace: str = NAMESPACE
 ) -> Rendered:
     """Raises Refused."""
-    text = _template(yaml.safe_dump(together(*values)), flags, release, namespace)
+    text = _template(yaml.safe_dump(together(_AS_INSTALLED, *values)), flags, release, namespace)
     return Rendered(_index(text, namespace))
 
 
