@@ -99,7 +99,7 @@ def render(
 ) -> Rendered:
     """Raises Refused."""
     text = _template(yaml.safe_dump(together(_AS_INSTALLED, *values)), flags, release, namespace)
-    return Rendered(_index(text, namespace))
+    return Rendered(index(text, namespace))
 
 
 @cache
@@ -111,7 +111,7 @@ def _template(values: str, flags: tuple[str, ...], release: str, namespace: str)
     return done.stdout
 
 
-def _index(text: str, own: str) -> dict[str, Object]:
+def index(text: str, own: str) -> dict[str, Object]:
     found: dict[str, Object] = {}
     for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if each is None:

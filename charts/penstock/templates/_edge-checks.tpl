@@ -12,21 +12,12 @@
 {{- if and (ne .edge.terminationGracePeriodSeconds nil) (lt (int .edge.terminationGracePeriodSeconds) $needed) -}}
 {{- fail (printf "%s.terminationGracePeriodSeconds: %v is less than the %d seconds that drain takes: leave it out, or make drain shorter" $where .edge.terminationGracePeriodSeconds $needed) -}}
 {{- end -}}
-{{- $pods := ternary .edge.replicas .edge.autoscaling.minReplicas (eq .edge.autoscaling.type "none") | int -}}
-{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (not (kindIs "string" .edge.pdb.minAvailable)) (gt $pods 0) (ge (int .edge.pdb.minAvailable) $pods) -}}
-{{- fail (printf "%s.pdb.minAvailable: of %d pods none could ever be evicted: make it less" $where $pods) -}}
-{{- end -}}
-{{- if and .edge.pdb.enabled (gt $pods 0) (or (eq (toString .edge.pdb.minAvailable) "100%") (and (eq .edge.pdb.minAvailable nil) (has (toString .edge.pdb.maxUnavailable) (list "0" "0%")))) -}}
-{{- fail (printf "%s.pdb: no pod could ever be evicted, and drained nodes would wait for ever: let one go, or set pdb.enabled=false" $where) -}}
-{{- end -}}
+{{- include "penstock.edge.checkBudget" . -}}
 {{- include "penstock.checkLabels" (list (printf "%s.podLabels" $where) .edge.podLabels) -}}
 {{- include "penstock.checkLabels" (list (printf "%s.service.labels" $where) .edge.service.labels) -}}
 {{- include "penstock.checkEnv" (list $where (include "penstock.edge.env" .)) -}}
 {{- if and (eq .edge.workload "StatefulSet") (gt (len .fullname) 52) -}}
 {{- fail (printf "%s: %s has more than 52 characters, too many for a StatefulSet's pods: make fullnameOverride or the edge's name shorter" $where .fullname) -}}
-{{- end -}}
-{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (ne .edge.pdb.maxUnavailable nil) -}}
-{{- fail (printf "%s.pdb: minAvailable and maxUnavailable are both said: set one of them to null" $where) -}}
 {{- end -}}
 {{- if and (eq .name "ring") (ne .edge.autoscaling.type "none") (ne (toString (dig "ring" "enabled" true .edge.ports)) "false") -}}
 {{- fail (printf "%s.autoscaling: what a node has to send waits under its name, and nobody would send what one left that is scaled away: say replicas; without a node (ports.ring.enabled: false) clients' ports can be scaled" $where) -}}
@@ -61,6 +52,29 @@
 {{- include "penstock.edge.checkPlaces" . -}}
 {{- include "penstock.edge.checkSettings" . -}}
 {{- include "penstock.edge.checkTls" . -}}
+{{- end }}
+
+{{/* A budget that lets a pod go at any time: the API server counts per cents of pods upwards. */}}
+{{- define "penstock.edge.checkBudget" -}}
+{{- $where := printf "edges.%s.pdb" .name -}}
+{{- $pods := ternary .edge.replicas (max 1 (int .edge.autoscaling.minReplicas)) (eq .edge.autoscaling.type "none") | int -}}
+{{- with .edge.pdb -}}
+{{- if and .enabled (ne .minAvailable nil) (ne .maxUnavailable nil) -}}
+{{- fail (printf "%s: minAvailable and maxUnavailable are both said: leave one of them out" $where) -}}
+{{- end -}}
+{{- if and .enabled $pods -}}
+{{- if ne .minAvailable nil -}}
+{{- $said := toString .minAvailable -}}
+{{- $needed := int $said -}}
+{{- if hasSuffix "%" $said }}{{ $needed = div (add (mul $pods (trimSuffix "%" $said | int)) 99) 100 }}{{ end -}}
+{{- if ge (int $needed) $pods -}}
+{{- fail (printf "%s.minAvailable: %s of %d pods: none could ever be evicted, and drained nodes would wait for ever: make it less, or set pdb.enabled=false" $where $said $pods) -}}
+{{- end -}}
+{{- else if has (toString .maxUnavailable) (list "0" "0%") -}}
+{{- fail (printf "%s.maxUnavailable: no pod could ever be evicted, and drained nodes would wait for ever: let one go, or set pdb.enabled=false" $where) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* A Service that the API server would take, and that leads to what it names. */}}
