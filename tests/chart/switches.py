@@ -183,6 +183,7 @@ SWITCHES = (
         "operator.uninstallHook.enabled",
         (f"Job/{NAME}-uninstall", f"ServiceAccount/{NAME}-uninstall", f"Role/{NAME}-uninstall"),
     ),
+    Switch("operator.uninstallHook.always", (f"Job/{NAME}-uninstall",)),
     Switch(
         "operator.serviceAccount.create",
         ("ServiceAccount/seer",),
