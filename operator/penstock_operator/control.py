@@ -62,7 +62,7 @@ class Control:
             Rqprc(api, settings.own_namespace, settings.rqprc_configmap),
             metrics,
             own=f"{settings.own_namespace}/{settings.store}",
-            knows=partial(self.knows, Kind.PEER),
+            knows=self.knows,
             knows_slices=partial(self._knows_all, Kind.SLICE),
             on_change=self._peers_changed,
         )

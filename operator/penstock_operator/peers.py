@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 from penstock_operator.api import ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
-from penstock_operator.declared import owner_of, owning_key, read_peer
-from penstock_operator.discovery import discovered_peers, found_in, rqprc
+from penstock_operator.declared import owning_key
+from penstock_operator.discovery import discovered_peers, found_in, namespace_of, rqprc
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.queues import refused
 from penstock_operator.resources import Key, Kind, Resource
 from penstock_operator.rqprc import Rqprc
 from penstock_operator.statuses import Statuses
+from penstock_operator.wanted_peers import Wanted, declared_peers
 from services.store import Store, StoreError
 from services.store.errors import StoreUnavailable
-from services.store.peer import Peer, PeerSpec, Unreadable
+from services.store.peer import Peer, Unreadable
 
 log = logging.getLogger(__name__)
 
@@ -35,19 +35,11 @@ Write = Callable[[], Awaitable[object]]
 There = dict[str, Peer | Unreadable]  # in the store, by name
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A peer as it should be in the store."""
-
-    spec: PeerSpec
-    owner: str
-
-
 class Peers:
     """`on_change` is called when the names of the peers in the store are others.
 
-    own: namespace and name of our release. knows, knows_slices: whether all resources of a namespace, and all slices,
-    are known: nothing of others is taken for gone.
+    own: namespace and name of our release. knows, knows_slices: whether all of a kind in a namespace, and all
+    slices, are known: nothing of others is taken for gone.
     """
 
     def __init__(
@@ -59,7 +51,7 @@ class Peers:
         metrics: Metrics,
         *,
         own: str,
-        knows: Callable[[str], bool],
+        knows: Callable[[Kind, str], bool],
         knows_slices: Callable[[], bool],
         on_change: Callable[[], None],
     ) -> None:
@@ -73,6 +65,9 @@ class Peers:
         self._metrics = metrics
         self._own_store = own.partition("/")[2]
         self._discoverer = f"{DISCOVERED} {own}"
+        self._neighbours = (
+            f"{DISCOVERED} {own.partition('/')[0]}/"  # those of our namespace, and we by another name
+        )
         self._knows = knows
         self._knows_slices = knows_slices
         self._on_change = on_change
@@ -94,7 +89,7 @@ class Peers:
         declared = {name: one.spec for name, one in wanted.items()}
         for name, spec in discovered_peers(found, self._own_store).items():
             wanted.setdefault(name, Wanted(spec, self._discoverer))
-        troubles = await self._put_right(wanted, resources)
+        troubles = await self._put_right(wanted, resources, {one.name for one in found})
         failed = [
             await self._settle(
                 resource, troubles.get(resource.key.name, verdict) if verdict.ready is Ready.YES else verdict
@@ -115,8 +110,13 @@ class Peers:
             return error
         return None
 
-    async def _put_right(self, wanted: dict[str, Wanted], resources: list[Resource]) -> dict[str, Verdict]:
-        """What kept it from being done, by name. What another operator sees to is wanted no more."""
+    async def _put_right(
+        self, wanted: dict[str, Wanted], resources: list[Resource], told: set[str]
+    ) -> dict[str, Verdict]:
+        """What kept it from being done, by name. What another operator sees to is wanted no more.
+
+        told: names of what slices tell of, our own edges among them.
+        """
         try:
             there = {peer.name: peer for peer in await self._store.peers.all()}
         except StoreError as error:
@@ -124,13 +124,13 @@ class Peers:
         strange = self._strangers(wanted, there)
         for name in strange:
             del wanted[name]
-        gone = {name for name, peer in there.items() if name not in wanted and self._is_ours(peer.owner)}
+        gone = {name for name, peer in there.items() if name not in wanted and self._is_gone(peer, told)}
         failed = await _write_all([(name, partial(self._store.peers.delete, name)) for name in sorted(gone)])
         failed |= await _write_all(
             [
                 (name, partial(self._apply, name, one, there.get(name)))
                 for name, one in wanted.items()
-                if _differs(there.get(name), one)
+                if self._differs(there.get(name), one)
             ]
         )
         names = (there.keys() - (gone - failed.keys())) | (wanted.keys() - (failed.keys() - there.keys()))
@@ -148,7 +148,7 @@ class Peers:
         found = {}
         for name in wanted.keys() & there.keys():
             ours, theirs = owning_key(wanted[name].owner), owning_key(there[name].owner)
-            if ours and theirs and ours != theirs and not self._knows(theirs[0]):
+            if ours and theirs and ours != theirs and not self._knows(Kind.PEER, theirs[0]):
                 text = (
                     f"the peer {name!r} belongs to a Peer in namespace {theirs[0]!r}, which another operator sees to: "
                     "rename this one, or delete that one"
@@ -156,11 +156,32 @@ class Peers:
                 found[name] = Verdict(Ready.NO, Reason.CONFLICT, text)
         return found
 
-    def _is_ours(self, owner: str) -> bool:
-        key = owning_key(owner)
-        if owner == self._discoverer:
+    def _is_gone(self, peer: Peer | Unreadable, told: set[str]) -> bool:
+        """Whether nobody is left who declares it, or whose edges it leads to, of those that we know."""
+        if peer.owner == self._discoverer:
             return self._knows_slices()
-        return key is not None and self._knows(key[0])
+        if peer.owner.startswith(self._neighbours):
+            return peer.name not in told and self._knows(Kind.SLICE, namespace_of(peer.name))
+        return self._is_of_resources(peer.owner)
+
+    def _is_of_resources(self, owner: str) -> bool:
+        """Of those that we see."""
+        key = owning_key(owner)
+        return key is not None and self._knows(Kind.PEER, key[0])
+
+    def _differs(self, there: object, wanted: Wanted) -> bool:
+        """What cannot be read is replaced. What others declared is not overruled by what was only found.
+
+        Of several operators that find the same, each leaves to another what is right already. A resource of ours that
+        is not wanted any more is gone: it overrules nothing.
+        """
+        if not isinstance(there, Peer):
+            return True
+        if not wanted.owner.startswith(DISCOVERED):
+            return there.spec != wanted.spec or there.owner != wanted.owner
+        if there.owner.startswith(DISCOVERED):
+            return there.spec != wanted.spec
+        return self._is_of_resources(there.owner)
 
     def _take(self, wanted: dict[str, Wanted], names: frozenset[str], resources: list[Resource]) -> None:
         """names: of the peers in the store as they are now. resources: those whose case is settled."""
@@ -204,35 +225,3 @@ def _tell_of_adoption(there: Peer | Unreadable | None, wanted: Wanted) -> None:
     if owning_key(wanted.owner):
         fields = {"action": "peer_adopted", "peer": there.name, "owner": there.owner}
         log.info("the peer %r of %r is that of a resource now", there.name, there.owner, extra=fields)
-
-
-def _differs(there: object, wanted: Wanted) -> bool:
-    """What cannot be read is replaced. What others declared is not overruled by what was only found.
-
-    Of several operators that find the same, each leaves to another what is right already.
-    """
-    if not isinstance(there, Peer):
-        return True
-    if wanted.owner.startswith(DISCOVERED):
-        return there.owner.startswith(DISCOVERED) and there.spec != wanted.spec
-    return there.spec != wanted.spec or there.owner != wanted.owner
-
-
-def declared_peers(resources: Iterable[Resource]) -> tuple[list[tuple[Resource, Verdict]], dict[str, Wanted]]:
-    """A verdict for each resource, and the peers by name: of several of one name the oldest has it."""
-    verdicts: list[tuple[Resource, Verdict]] = []
-    wanted: dict[str, Wanted] = {}
-    for resource in sorted(resources, key=lambda each: each.age_rank):
-        spec, fault = read_peer(resource)
-        name = resource.key.name
-        if resource.deleting:
-            continue
-        if spec is None:
-            verdicts.append((resource, Verdict(Ready.NO, Reason.INVALID, fault)))
-        elif name in wanted:
-            text = f"an older Peer of this name is in namespace {wanted[name].owner.partition(' ')[2]}: rename one"
-            verdicts.append((resource, Verdict(Ready.NO, Reason.CONFLICT, text)))
-        else:
-            wanted[name] = Wanted(spec, owner_of(resource.key))
-            verdicts.append((resource, Verdict(Ready.YES, Reason.DECLARED, "as it is declared")))
-    return verdicts, wanted
