@@ -24,6 +24,7 @@ from penstock_operator.wanted_peers import Wanted, declared_peers
 from services.store import Store, StoreError
 from services.store.errors import StoreUnavailable
 from services.store.peer import Peer, Unreadable
+from services.store.queues import RELEASED
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,11 @@ MAX_SILENT = 3  # writings, one after the other, that a store could not do: then
 
 Write = Callable[[], Awaitable[object]]
 There = dict[str, Peer | Unreadable]  # in the store, by name
+
+
+def discoverer(release: str) -> str:
+    """Owner of what that release found. release: namespace and name."""
+    return f"{DISCOVERED} {release}"
 
 
 class Peers:
@@ -64,10 +70,8 @@ class Peers:
         self._rqprc = rqprc
         self._metrics = metrics
         self._own_store = own.partition("/")[2]
-        self._discoverer = f"{DISCOVERED} {own}"
-        self._neighbours = (
-            f"{DISCOVERED} {own.partition('/')[0]}/"  # those of our namespace, and we by another name
-        )
+        self._discoverer = discoverer(own)
+        self._neighbours = discoverer(own.partition("/")[0]) + "/"  # also we, by another name
         self._knows = knows
         self._knows_slices = knows_slices
         self._on_change = on_change
@@ -151,7 +155,8 @@ class Peers:
             if ours and theirs and ours != theirs and not self._knows(Kind.PEER, theirs[0]):
                 text = (
                     f"the peer {name!r} belongs to a Peer in namespace {theirs[0]!r}, which another operator sees to: "
-                    "rename this one, or delete that one"
+                    "rename this one, or delete that one; if that operator is gone for good, "
+                    f"penstock peer delete {name}"
                 )
                 found[name] = Verdict(Ready.NO, Reason.CONFLICT, text)
         return found
@@ -181,7 +186,7 @@ class Peers:
             return there.spec != wanted.spec or there.owner != wanted.owner
         if there.owner.startswith(DISCOVERED):
             return there.spec != wanted.spec
-        return self._is_of_resources(there.owner)
+        return self._is_of_resources(there.owner) or there.owner.startswith(RELEASED)
 
     def _take(self, wanted: dict[str, Wanted], names: frozenset[str], resources: list[Resource]) -> None:
         """names: of the peers in the store as they are now. resources: those whose case is settled."""

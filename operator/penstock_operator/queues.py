@@ -116,7 +116,8 @@ class Queues:
             return ""
         return (
             f"the queue {declared.name!r} belongs to Queue {key[1]!r} in namespace {key[0]!r}, which another operator "
-            "sees to: choose another queueName, or delete that one"
+            "sees to: choose another queueName, or delete that one; if that operator is gone for good, "
+            f"penstock queue release {declared.name}"
         )
 
     async def _let_go(self, declared: DeclaredQueue, found: Queue | None, keeps: Iterable[str]) -> None:
