@@ -48,7 +48,7 @@ class Control:
         self.mirror = Mirror()
         self.metrics = metrics
         self.watched = settings.watched
-        self.work = Work(self._look, self._failed)
+        self.work = Work(self._look, self._failed, first=ALL)
         self._listed: set[tuple[Kind, str]] = set()  # at least once
         self._claimants = Claimants()
         self._after: dict[Key, set[Key]] = {}  # whose cases are others once this one has been seen to
@@ -66,6 +66,7 @@ class Control:
             knows=self.knows,
             knows_slices=partial(self._knows_all, Kind.SLICE),
             on_change=self._peers_changed,
+            tell=self._add,
         )
         self._queues = Queues(
             store, self._claimants, self._peers.lacking, partial(self.knows, Kind.QUEUE), self.work.add
@@ -146,8 +147,7 @@ class Control:
             self.work.add(RETAINED)
         if key.kind in (Kind.PEER, Kind.SLICE):
             self.work.add(ALL)
-        if _work_of(key) == key:
-            self.work.forget(key)
+        self.work.forget(key)
         self.statuses.forget(key)
 
     def listed(self, kind: Kind, namespace: str, found: list[Resource], since: float) -> None:
@@ -198,6 +198,9 @@ class Control:
         elif key == RETAINED:
             return await self._retained.look()
         elif (resource := self.mirror.get(key)) is None:
+            return True
+        elif key.kind is Kind.PEER:
+            await self._peers.settle(resource)
             return True
         elif key.kind is Kind.QUEUE:
             refused = await self._look_at_queue(resource)

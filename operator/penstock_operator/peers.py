@@ -10,14 +10,13 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 
-from penstock_operator.api import ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
 from penstock_operator.declared import owning_key
 from penstock_operator.discovery import discovered_peers, found_in, namespace_of, rqprc
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.queues import refused
-from penstock_operator.resources import Key, Kind, Resource
+from penstock_operator.resources import Key, Kind, Resource, is_same
 from penstock_operator.rqprc import Rqprc
 from penstock_operator.statuses import Statuses
 from penstock_operator.wanted_peers import Wanted, declared_peers
@@ -44,6 +43,9 @@ def discoverer(release: str) -> str:
 class Peers:
     """`on_change` is called when the names of the peers in the store are others.
 
+    `tell` is called with the resources about which something was found out: `settle` writes it, each by itself, so that
+    nobody who is still to be put into the store waits for so many statuses.
+
     own: namespace and name of our release. knows, knows_slices: whether all of a kind in a namespace, and all
     slices, are known: nothing of others is taken for gone.
     """
@@ -60,6 +62,7 @@ class Peers:
         knows: Callable[[Kind, str], bool],
         knows_slices: Callable[[], bool],
         on_change: Callable[[], None],
+        tell: Callable[[set[Key]], None],
     ) -> None:
         self._names: frozenset[str] | None = None  # in the store; None: nobody has looked yet
         self._seen: dict[str, int] = {}  # uid -> generation of the resources at the last look
@@ -75,6 +78,8 @@ class Peers:
         self._knows = knows
         self._knows_slices = knows_slices
         self._on_change = on_change
+        self._tell = tell
+        self._verdicts: dict[Key, tuple[Resource, Verdict]] = {}  # of the last look
 
     def lacking(self, names: Collection[str]) -> set[str] | None:
         """Of these, those that no peer has; None before the first look. A Peer that is about to be written counts."""
@@ -87,32 +92,27 @@ class Peers:
         return missing
 
     async def look(self) -> str:
-        """What the store could not do, '' = nothing. Raises ApiError. What it refuses is in the resources' statuses."""
+        """What the store could not do, '' = nothing. Raises ApiError. What it refuses is in the verdicts."""
         found, resources = found_in(self._mirror.of(Kind.SLICE)), self._mirror.of(Kind.PEER)
         verdicts, wanted = declared_peers(resources)
         declared = {name: one.spec for name, one in wanted.items()}
         for name, spec in discovered_peers(found, self._own_store).items():
             wanted.setdefault(name, Wanted(spec, self._discoverer))
         troubles = await self._put_right(wanted, resources, {one.name for one in found})
-        failed = [
-            await self._settle(
-                resource, troubles.get(resource.key.name, verdict) if verdict.ready is Ready.YES else verdict
-            )
-            for resource, verdict in verdicts
-        ]
+        self._verdicts = {
+            each.key: (each, troubles.get(each.key.name, verdict) if verdict.ready is Ready.YES else verdict)
+            for each, verdict in verdicts
+        }
+        self._tell({*self._verdicts})
         specs = [spec for name, spec in declared.items() if name in wanted]
         await self._rqprc.keep(rqprc(found, self._own_store, specs))
-        for error in filter(None, failed):
-            raise error
         return next((one.message for one in troubles.values() if one.ready is Ready.UNKNOWN), "")
 
-    async def _settle(self, resource: Resource, verdict: Verdict) -> ApiError | None:
-        """One that cannot be told holds up no other."""
-        try:
-            await self._statuses.settle(resource, verdict)
-        except ApiError as error:
-            return error
-        return None
+    async def settle(self, resource: Resource) -> None:
+        """Tells what the last look found out about it, if it is the same by now. Raises ApiError."""
+        found = self._verdicts.get(resource.key)
+        if found is not None and is_same(found[0], resource):
+            await self._statuses.settle(resource, found[1])
 
     async def _put_right(
         self, wanted: dict[str, Wanted], resources: list[Resource], told: set[str]

@@ -22,18 +22,27 @@ class Wanted:
 def declared_peers(resources: Iterable[Resource]) -> tuple[list[tuple[Resource, Verdict]], dict[str, Wanted]]:
     """A verdict for each resource, and the peers by name: of several of one name the oldest has it."""
     verdicts: list[tuple[Resource, Verdict]] = []
+    having: dict[str, Resource] = {}
     wanted: dict[str, Wanted] = {}
     for resource in sorted(resources, key=lambda each: each.age_rank):
         spec, fault = read_peer(resource)
-        name = resource.key.name
-        if resource.deleting:
-            continue
-        if spec is None:
-            verdicts.append((resource, Verdict(Ready.NO, Reason.INVALID, fault)))
-        elif name in wanted:
-            text = f"an older Peer of this name is in namespace {wanted[name].owner.partition(' ')[2]}: rename one"
-            verdicts.append((resource, Verdict(Ready.NO, Reason.CONFLICT, text)))
-        else:
-            wanted[name] = Wanted(spec, owner_of(resource.key))
-            verdicts.append((resource, Verdict(Ready.YES, Reason.DECLARED, "as it is declared")))
+        verdict = _verdict(resource, fault, having.get(resource.key.name))
+        if verdict.ready is Ready.YES and spec is not None:
+            having[resource.key.name] = resource
+            wanted[resource.key.name] = Wanted(spec, owner_of(resource.key))
+        verdicts.append((resource, verdict))
     return verdicts, wanted
+
+
+def _verdict(resource: Resource, fault: str, older: Resource | None) -> Verdict:
+    """older: has its name."""
+    if resource.deleting:
+        text = f"it is declared no more; the resource is held by {', '.join(resource.finalizers)}"
+        return Verdict(Ready.NO, Reason.REMOVED, text)
+    if fault:
+        return Verdict(Ready.NO, Reason.INVALID, fault)
+    if older is not None:
+        where = older.key.namespace
+        text = f"an older Peer of this name is in namespace {where!r}: rename one of them, or delete one"
+        return Verdict(Ready.NO, Reason.CONFLICT, text)
+    return Verdict(Ready.YES, Reason.DECLARED, "as it is declared")

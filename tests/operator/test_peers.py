@@ -78,7 +78,9 @@ def test_the_oldest_peer_of_a_name(
     a_second_later(seen, "peer", "shop")
     other.apply(peer("shop", "rqp-mca", "10.0.0.8"))
     found = other.becomes("peer", "shop", "False", "Conflict")
-    assert f"{seen.namespace}/shop" in found["message"]
+    assert found["message"] == (
+        f"an older Peer of this name is in namespace '{seen.namespace}': rename one of them, or delete one"
+    )
     seen.delete("peer", "shop")
     other.becomes("peer", "shop", "True", "Declared", QUICK_S)
     assert keeper.peers() == {"shop": (f"kubernetes {other.namespace}/shop", ("10.0.0.8",))}
