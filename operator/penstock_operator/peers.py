@@ -7,7 +7,7 @@ file declared belongs to nobody here, and stays, unless a resource of its name a
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from penstock_operator.conditions import Ready, Reason, Verdict
@@ -19,11 +19,12 @@ from penstock_operator.queues import refused
 from penstock_operator.resources import Key, Kind, Resource, is_same
 from penstock_operator.rqprc import Rqprc
 from penstock_operator.statuses import Statuses
-from penstock_operator.wanted_peers import Wanted, declared_peers
+from penstock_operator.wanted_peers import Wanted, declared_peers, unfit
 from services.store import Store, StoreError
 from services.store.errors import StoreUnavailable
 from services.store.peer import Peer, Unreadable
 from services.store.queues import RELEASED
+from services.store.rqp_binding import Remote
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Peers:
         on_change: Callable[[], None],
         tell: Callable[[set[Key]], None],
     ) -> None:
-        self._names: frozenset[str] | None = None  # in the store; None: nobody has looked yet
+        self._protocols: dict[str, str] | None = None  # by name, '' = unreadable; None: nobody has looked yet
         self._seen: dict[str, int] = {}  # uid -> generation of the resources at the last look
         self._unwritten: frozenset[str] = frozenset()  # names of resources that have no peer by that look
         self._store = store
@@ -81,15 +82,18 @@ class Peers:
         self._tell = tell
         self._verdicts: dict[Key, tuple[Resource, Verdict]] = {}  # of the last look
 
-    def lacking(self, names: Collection[str]) -> set[str] | None:
-        """Of these, those that no peer has; None before the first look. A Peer that is about to be written counts."""
-        if self._names is None:
+    def lacking(self, remote: Remote) -> str | None:
+        """What is wrong with the peers that it names, '' = nothing; None before the first look.
+
+        A Peer that is about to be written is as it should be.
+        """
+        if self._protocols is None:
             return None
-        missing = set(names) - self._names
-        if missing:
+        fit = {name for name in remote.peers if self._protocols.get(name) in (remote.protocol.value, "")}
+        if odd := set(remote.peers) - fit:
             peers = self._mirror.of(Kind.PEER)
-            missing -= {each.key.name for each in peers if self._seen.get(each.uid) != each.generation}
-        return missing
+            odd -= {each.key.name for each in peers if self._seen.get(each.uid) != each.generation}
+        return unfit({name: self._protocols.get(name) for name in sorted(odd)}, remote.protocol)
 
     async def look(self) -> str:
         """What the store could not do, '' = nothing. Raises ApiError. What it refuses is in the verdicts."""
@@ -129,18 +133,17 @@ class Peers:
         for name in strange:
             del wanted[name]
         gone = {name for name, peer in there.items() if name not in wanted and self._is_gone(peer, told)}
-        failed = await _write_all([(name, partial(self._store.peers.delete, name)) for name in sorted(gone)])
-        failed |= await _write_all(
-            [
-                (name, partial(self._apply, name, one, there.get(name)))
-                for name, one in wanted.items()
-                if self._differs(there.get(name), one)
-            ]
-        )
-        names = (there.keys() - (gone - failed.keys())) | (wanted.keys() - (failed.keys() - there.keys()))
+        other = {name: one for name, one in wanted.items() if self._differs(there.get(name), one)}
+        deletions = [(name, partial(self._store.peers.delete, name)) for name in sorted(gone)]
+        writes = [(name, partial(self._apply, name, one, there.get(name))) for name, one in other.items()]
+        failed = await _write_all(deletions)
+        failed |= await _write_all(writes)
+        protocols = {
+            name: _protocol(peer) for name, peer in there.items() if name not in gone - failed.keys()
+        }
+        protocols |= {name: one.spec.protocol.value for name, one in other.items() if name not in failed}
         waiting = {name for name, error in failed.items() if isinstance(error, StoreUnavailable)}
-        looked = [each for each in resources if each.key.name not in waiting]
-        self._take(wanted, frozenset(names), looked)
+        self._take(wanted, protocols, [each for each in resources if each.key.name not in waiting])
         return strange | {name: refused(error) for name, error in failed.items()}
 
     async def _apply(self, name: str, one: Wanted, there: Peer | Unreadable | None) -> None:
@@ -188,16 +191,16 @@ class Peers:
             return there.spec != wanted.spec
         return self._is_of_resources(there.owner) or there.owner.startswith(RELEASED)
 
-    def _take(self, wanted: dict[str, Wanted], names: frozenset[str], resources: list[Resource]) -> None:
-        """names: of the peers in the store as they are now. resources: those whose case is settled."""
+    def _take(self, wanted: dict[str, Wanted], protocols: dict[str, str], resources: list[Resource]) -> None:
+        """protocols: of the peers in the store as they are now. resources: those whose case is settled."""
         self._seen = {each.uid: each.generation for each in resources}
-        unwritten = frozenset(each.key.name for each in resources) - names
-        changed = (names, unwritten) != (self._names, self._unwritten)
-        self._names, self._unwritten = names, unwritten
+        unwritten = frozenset(each.key.name for each in resources) - protocols.keys()
+        changed = (protocols, unwritten) != (self._protocols, self._unwritten)
+        self._protocols, self._unwritten = protocols, unwritten
         found = sum(one.owner.startswith(DISCOVERED) for one in wanted.values())
         self._metrics.peers.labels("resources").set(len(wanted) - found)
         self._metrics.peers.labels("discovered").set(found)
-        self._metrics.peers.labels("others").set(len(names - wanted.keys()))
+        self._metrics.peers.labels("others").set(len(protocols.keys() - wanted.keys()))
         if changed:
             self._on_change()
 
@@ -222,6 +225,10 @@ async def _write_all(writes: Iterable[tuple[str, Write]]) -> dict[str, StoreErro
             fields = {"action": "peer_refused", "peer": name}
             log.warning("the peer %r cannot be put right: %s", name, refusal, extra=fields)
     return failed
+
+
+def _protocol(peer: Peer | Unreadable) -> str:
+    return peer.spec.protocol.value if isinstance(peer, Peer) else ""
 
 
 def _tell_of_adoption(there: Peer | Unreadable | None, wanted: Wanted) -> None:

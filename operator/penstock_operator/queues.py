@@ -5,7 +5,7 @@ Nothing is remembered between two looks: whatever happened to the store meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock_operator.conditions import Ready, Reason, Verdict
@@ -23,7 +23,7 @@ from services.store.errors import (
     StoreUnavailable,
 )
 from services.store.ring_binding import INBOX, OUTBOX
-from services.store.rqp_binding import Protocol, number_name, split_claim
+from services.store.rqp_binding import Protocol, Remote, number_name, split_claim
 
 REASONS: dict[type[StoreError], tuple[Ready, Reason]] = {  # the first that fits
     DatasetLost: (Ready.NO, Reason.DATASET_LOST),
@@ -41,7 +41,7 @@ def refused(error: StoreError) -> Verdict:
 
 
 class Queues:
-    """`lacking` answers which of these names no peer has, None while that is not known yet.
+    """`lacking` answers what is wrong with the peers that are named there, None while that is not known yet.
 
     `watches` answers whether we see a namespace's resources.
 
@@ -52,7 +52,7 @@ class Queues:
         self,
         store: Store,
         claimants: Claimants,
-        lacking: Callable[[Collection[str]], set[str] | None],
+        lacking: Callable[[Remote], str | None],
         watches: Callable[[str], bool],
         again: Callable[[Key], None],
     ) -> None:
@@ -144,12 +144,11 @@ class Queues:
         if queue.unkept:
             text = f"ackLevel {spec.ack_level} is more than the store was last found to keep: see its persistence"
             return Verdict(Ready.NO, Reason.ACK_LEVEL_REFUSED, text, counts)
-        unknown = self._lacking(spec.remote.peers) if spec.remote is not None and spec.remote.peers else set()
-        if unknown is None:
+        unfit = self._lacking(spec.remote) if spec.remote is not None and spec.remote.peers else ""
+        if unfit is None:
             return None
-        if unknown:
-            text = f"no Peer is named {', '.join(sorted(unknown))}: apply one; messages wait until then"
-            return Verdict(Ready.NO, Reason.UNKNOWN_PEER, text, counts)
+        if unfit:
+            return Verdict(Ready.NO, Reason.UNKNOWN_PEER, unfit, counts)
         if spec.paused:
             return Verdict(Ready.YES, Reason.PAUSED, "paused: nothing is put in or given out", counts)
         return Verdict(Ready.YES, Reason.DECLARED, stats["condition"] or "as it is declared", counts)

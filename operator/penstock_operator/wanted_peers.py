@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock_operator.conditions import Ready, Reason, Verdict
 from penstock_operator.declared import owner_of, read_peer
 from penstock_operator.resources import Resource
 from services.store.peer import PeerSpec
+from services.store.rqp_binding import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +47,15 @@ def _verdict(resource: Resource, fault: str, older: Resource | None) -> Verdict:
         text = f"an older Peer of this name is in namespace {where!r}: rename one of them, or delete one"
         return Verdict(Ready.NO, Reason.CONFLICT, text)
     return Verdict(Ready.YES, Reason.DECLARED, "as it is declared")
+
+
+def unfit(odd: Mapping[str, str | None], protocol: Protocol) -> str:
+    """What a Queue is told that leads to these by this protocol, '' = nothing. None: nobody has the name."""
+    missing = [name for name, spoken in odd.items() if spoken is None]
+    says = [f"no Peer is named {', '.join(missing)}: apply one"] if missing else []
+    for name, spoken in odd.items():
+        if spoken is not None:
+            says.append(
+                f"Peer {name} speaks {spoken}, and the Queue leads there by {protocol}: name one that does"
+            )
+    return "; ".join([*says, "messages wait until then"]) if says else ""
