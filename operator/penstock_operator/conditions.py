@@ -31,7 +31,9 @@ class Reason(StrEnum):
     PAUSED = "Paused"  # the same, and nothing is put in or given out
     INVALID = "Invalid"  # its document
     CONFLICT = "Conflict"  # somebody else has its name or number
-    UNKNOWN_PEER = "UnknownPeer"  # it leads to a peer that nobody declared
+    UNKNOWN_PEER = (
+        "UnknownPeer"  # it leads to a peer that nobody declared, or by another protocol than the peer's
+    )
     ACK_LEVEL_REFUSED = "AckLevelRefused"  # the store cannot keep it
     REFUSED = "Refused"  # by the store, for another reason
     STORE_UNAVAILABLE = "StoreUnavailable"

@@ -18,6 +18,7 @@ from penstock_operator.conditions import Ready, Reason, Verdict
 from penstock_operator.declared import FINALIZER, DeclaredQueue, is_held, read_queue
 from penstock_operator.events import Recorder
 from penstock_operator.farewells import Farewells
+from penstock_operator.letting_go import RETAINED, Retained
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.peers import ALL, Peers
@@ -48,7 +49,7 @@ class Control:
         self.mirror = Mirror()
         self.metrics = metrics
         self.watched = settings.watched
-        self.work = Work(self._look, self._failed)
+        self.work = Work(self._look, self._failed, first=ALL)
         self._listed: set[tuple[Kind, str]] = set()  # at least once
         self._claimants = Claimants()
         self._after: dict[Key, set[Key]] = {}  # whose cases are others once this one has been seen to
@@ -62,14 +63,16 @@ class Control:
             self.statuses,
             Rqprc(api, settings.own_namespace, settings.rqprc_configmap),
             metrics,
-            own=f"{settings.own_namespace}/{settings.store}",
-            knows=partial(self.knows, Kind.PEER),
+            own=settings.release,
+            knows=self.knows,
             knows_slices=partial(self._knows_all, Kind.SLICE),
             on_change=self._peers_changed,
+            tell=self._add,
         )
         self._queues = Queues(
             store, self._claimants, self._peers.lacking, partial(self.knows, Kind.QUEUE), self.work.add
         )
+        self._retained = Retained(store, self.mirror, partial(self.knows, Kind.QUEUE), self.work.alone)
         self._stranded = Stranded(store, metrics, settings.sweep_s)
         self._reports = Reports(store, metrics, settings.sweep_s)
         removing = Removing(store, settings.delete_timeout_s)
@@ -144,10 +147,10 @@ class Control:
         if key.kind is Kind.QUEUE:
             self._add(self._claimants.put(key, None) | self._after.pop(key, set()))
             self.metrics.depth.remove_by_labels({"namespace": key.namespace, "name": key.name})
+            self.work.add(RETAINED)
         if key.kind in (Kind.PEER, Kind.SLICE):
             self.work.add(ALL)
-        if _work_of(key) == key:
-            self.work.forget(key)
+        self.work.forget(key)
         self.statuses.forget(key)
 
     def listed(self, kind: Kind, namespace: str, found: list[Resource], since: float) -> None:
@@ -161,7 +164,7 @@ class Control:
                 self._claim(known)
 
     def look_at_all(self) -> None:
-        self.work.add(ALL)
+        self._add({ALL, RETAINED})
         for resource in self.mirror:
             self.work.add(_work_of(resource.key))
 
@@ -195,7 +198,12 @@ class Control:
         began, refused = time.monotonic(), ""
         if key == ALL:
             refused = await self._peers.look()
+        elif key == RETAINED:
+            return await self._retained.look()
         elif (resource := self.mirror.get(key)) is None:
+            return True
+        elif key.kind is Kind.PEER:
+            await self._peers.settle(resource)
             return True
         elif key.kind is Kind.QUEUE:
             refused = await self._look_at_queue(resource)

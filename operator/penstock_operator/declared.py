@@ -10,22 +10,27 @@ from pydantic import BaseModel, ValidationError
 from penstock_operator.resources import SINGULAR, Key, Resource
 from services.store.document import API_VERSION
 from services.store.peer import PeerDocument, PeerSpec
+from services.store.queues import OF_A_RESOURCE
 from services.store.spec import WATCHED, DeletionPolicy, QueueDocument, QueueSpec
 
-OWNER = "kubernetes"
 FINALIZER = f"{API_VERSION.partition('/')[0]}/store"
 
 
 def owner_of(key: Key) -> str:
     """Who a queue or peer in the store belongs to: 'kubernetes shop/orders'."""
-    return f"{OWNER} {key.namespace}/{key.name}"
+    return f"{OF_A_RESOURCE} {key.namespace}/{key.name}"
 
 
 def owning_key(owner: str) -> tuple[str, str] | None:
-    """('shop', 'orders'), or None for what no resource declared."""
+    """('shop', 'orders'), or None for what no resource declared, or one that is gone."""
     who, _, rest = owner.partition(" ")
     namespace, slash, name = rest.partition("/")
-    return (namespace, name) if who == OWNER and slash else None
+    return (namespace, name) if who == OF_A_RESOURCE and slash else None
+
+
+def queue_name(resource: Resource) -> str:
+    """Of the queue in the store that this Queue declares."""
+    return str(resource.spec.get("queueName") or resource.key.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,10 @@ class DeclaredQueue:
 
 
 def read_queue(resource: Resource) -> DeclaredQueue:
-    name = str(resource.spec.get("queueName") or resource.key.name)
     try:
         document = QueueDocument.model_validate(_document(resource), context=WATCHED)
     except ValidationError as error:
-        return DeclaredQueue(resource, name, None, _faults(error))
+        return DeclaredQueue(resource, queue_name(resource), None, _faults(error))
     return DeclaredQueue(resource, document.name, document.queue)
 
 

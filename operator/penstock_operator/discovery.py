@@ -41,6 +41,12 @@ class Found:
         return f"{self.service}.{self.namespace}.{self.protocol}"
 
 
+def namespace_of(peer: str) -> str:
+    """That of the Service for which a peer was named so; '' if it was not."""
+    parts = peer.split(".")
+    return parts[1] if len(parts) == 3 else ""
+
+
 def found_in(slices: Iterable[Resource]) -> list[Found]:
     """A Service may have many slices; the addresses of each protocol are together, in order."""
     addresses: dict[tuple[str, str, str, PeerProtocol], set[str]] = {}

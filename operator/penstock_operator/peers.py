@@ -7,23 +7,24 @@ file declared belongs to nobody here, and stays, unless a resource of its name a
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
-from penstock_operator.api import ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
-from penstock_operator.declared import owner_of, owning_key, read_peer
-from penstock_operator.discovery import discovered_peers, found_in, rqprc
+from penstock_operator.declared import owning_key
+from penstock_operator.discovery import discovered_peers, found_in, namespace_of, rqprc
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.queues import refused
-from penstock_operator.resources import Key, Kind, Resource
+from penstock_operator.resources import Key, Kind, Resource, is_same
 from penstock_operator.rqprc import Rqprc
 from penstock_operator.statuses import Statuses
+from penstock_operator.wanted_peers import Wanted, declared_peers, unfit
 from services.store import Store, StoreError
 from services.store.errors import StoreUnavailable
-from services.store.peer import Peer, PeerSpec, Unreadable
+from services.store.peer import Peer, Unreadable
+from services.store.queues import RELEASED
+from services.store.rqp_binding import Remote
 
 log = logging.getLogger(__name__)
 
@@ -35,19 +36,19 @@ Write = Callable[[], Awaitable[object]]
 There = dict[str, Peer | Unreadable]  # in the store, by name
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A peer as it should be in the store."""
-
-    spec: PeerSpec
-    owner: str
+def discoverer(release: str) -> str:
+    """Owner of what that release found. release: namespace and name."""
+    return f"{DISCOVERED} {release}"
 
 
 class Peers:
     """`on_change` is called when the names of the peers in the store are others.
 
-    own: namespace and name of our release. knows, knows_slices: whether all resources of a namespace, and all slices,
-    are known: nothing of others is taken for gone.
+    `tell` is called with the resources about which something was found out: `settle` writes it, each by itself, so that
+    nobody who is still to be put into the store waits for so many statuses.
+
+    own: namespace and name of our release. knows, knows_slices: whether all of a kind in a namespace, and all
+    slices, are known: nothing of others is taken for gone.
     """
 
     def __init__(
@@ -59,11 +60,12 @@ class Peers:
         metrics: Metrics,
         *,
         own: str,
-        knows: Callable[[str], bool],
+        knows: Callable[[Kind, str], bool],
         knows_slices: Callable[[], bool],
         on_change: Callable[[], None],
+        tell: Callable[[set[Key]], None],
     ) -> None:
-        self._names: frozenset[str] | None = None  # in the store; None: nobody has looked yet
+        self._protocols: dict[str, str] | None = None  # by name, '' = unreadable; None: nobody has looked yet
         self._seen: dict[str, int] = {}  # uid -> generation of the resources at the last look
         self._unwritten: frozenset[str] = frozenset()  # names of resources that have no peer by that look
         self._store = store
@@ -72,51 +74,57 @@ class Peers:
         self._rqprc = rqprc
         self._metrics = metrics
         self._own_store = own.partition("/")[2]
-        self._discoverer = f"{DISCOVERED} {own}"
+        self._discoverer = discoverer(own)
+        self._neighbours = discoverer(own.partition("/")[0]) + "/"  # also we, by another name
         self._knows = knows
         self._knows_slices = knows_slices
         self._on_change = on_change
+        self._tell = tell
+        self._verdicts: dict[Key, tuple[Resource, Verdict]] = {}  # of the last look
 
-    def lacking(self, names: Collection[str]) -> set[str] | None:
-        """Of these, those that no peer has; None before the first look. A Peer that is about to be written counts."""
-        if self._names is None:
+    def lacking(self, remote: Remote) -> str | None:
+        """What is wrong with the peers that it names, '' = nothing; None before the first look.
+
+        A Peer that is about to be written is as it should be.
+        """
+        if self._protocols is None:
             return None
-        missing = set(names) - self._names
-        if missing:
+        fit = {name for name in remote.peers if self._protocols.get(name) in (remote.protocol.value, "")}
+        if odd := set(remote.peers) - fit:
             peers = self._mirror.of(Kind.PEER)
-            missing -= {each.key.name for each in peers if self._seen.get(each.uid) != each.generation}
-        return missing
+            odd -= {each.key.name for each in peers if self._seen.get(each.uid) != each.generation}
+        return unfit({name: self._protocols.get(name) for name in sorted(odd)}, remote.protocol)
 
     async def look(self) -> str:
-        """What the store could not do, '' = nothing. Raises ApiError. What it refuses is in the resources' statuses."""
+        """What the store could not do, '' = nothing. Raises ApiError. What it refuses is in the verdicts."""
         found, resources = found_in(self._mirror.of(Kind.SLICE)), self._mirror.of(Kind.PEER)
         verdicts, wanted = declared_peers(resources)
         declared = {name: one.spec for name, one in wanted.items()}
         for name, spec in discovered_peers(found, self._own_store).items():
             wanted.setdefault(name, Wanted(spec, self._discoverer))
-        troubles = await self._put_right(wanted, resources)
-        failed = [
-            await self._settle(
-                resource, troubles.get(resource.key.name, verdict) if verdict.ready is Ready.YES else verdict
-            )
-            for resource, verdict in verdicts
-        ]
+        troubles = await self._put_right(wanted, resources, {one.name for one in found})
+        self._verdicts = {
+            each.key: (each, troubles.get(each.key.name, verdict) if verdict.ready is Ready.YES else verdict)
+            for each, verdict in verdicts
+        }
+        self._tell({*self._verdicts})
         specs = [spec for name, spec in declared.items() if name in wanted]
         await self._rqprc.keep(rqprc(found, self._own_store, specs))
-        for error in filter(None, failed):
-            raise error
         return next((one.message for one in troubles.values() if one.ready is Ready.UNKNOWN), "")
 
-    async def _settle(self, resource: Resource, verdict: Verdict) -> ApiError | None:
-        """One that cannot be told holds up no other."""
-        try:
-            await self._statuses.settle(resource, verdict)
-        except ApiError as error:
-            return error
-        return None
+    async def settle(self, resource: Resource) -> None:
+        """Tells what the last look found out about it, if it is the same by now. Raises ApiError."""
+        found = self._verdicts.get(resource.key)
+        if found is not None and is_same(found[0], resource):
+            await self._statuses.settle(resource, found[1])
 
-    async def _put_right(self, wanted: dict[str, Wanted], resources: list[Resource]) -> dict[str, Verdict]:
-        """What kept it from being done, by name. What another operator sees to is wanted no more."""
+    async def _put_right(
+        self, wanted: dict[str, Wanted], resources: list[Resource], told: set[str]
+    ) -> dict[str, Verdict]:
+        """What kept it from being done, by name. What another operator sees to is wanted no more.
+
+        told: names of what slices tell of, our own edges among them.
+        """
         try:
             there = {peer.name: peer for peer in await self._store.peers.all()}
         except StoreError as error:
@@ -124,19 +132,18 @@ class Peers:
         strange = self._strangers(wanted, there)
         for name in strange:
             del wanted[name]
-        gone = {name for name, peer in there.items() if name not in wanted and self._is_ours(peer.owner)}
-        failed = await _write_all([(name, partial(self._store.peers.delete, name)) for name in sorted(gone)])
-        failed |= await _write_all(
-            [
-                (name, partial(self._apply, name, one, there.get(name)))
-                for name, one in wanted.items()
-                if _differs(there.get(name), one)
-            ]
-        )
-        names = (there.keys() - (gone - failed.keys())) | (wanted.keys() - (failed.keys() - there.keys()))
+        gone = {name for name, peer in there.items() if name not in wanted and self._is_gone(peer, told)}
+        other = {name: one for name, one in wanted.items() if self._differs(there.get(name), one)}
+        deletions = [(name, partial(self._store.peers.delete, name)) for name in sorted(gone)]
+        writes = [(name, partial(self._apply, name, one, there.get(name))) for name, one in other.items()]
+        failed = await _write_all(deletions)
+        failed |= await _write_all(writes)
+        protocols = {
+            name: _protocol(peer) for name, peer in there.items() if name not in gone - failed.keys()
+        }
+        protocols |= {name: one.spec.protocol.value for name, one in other.items() if name not in failed}
         waiting = {name for name, error in failed.items() if isinstance(error, StoreUnavailable)}
-        looked = [each for each in resources if each.key.name not in waiting]
-        self._take(wanted, frozenset(names), looked)
+        self._take(wanted, protocols, [each for each in resources if each.key.name not in waiting])
         return strange | {name: refused(error) for name, error in failed.items()}
 
     async def _apply(self, name: str, one: Wanted, there: Peer | Unreadable | None) -> None:
@@ -148,30 +155,52 @@ class Peers:
         found = {}
         for name in wanted.keys() & there.keys():
             ours, theirs = owning_key(wanted[name].owner), owning_key(there[name].owner)
-            if ours and theirs and ours != theirs and not self._knows(theirs[0]):
+            if ours and theirs and ours != theirs and not self._knows(Kind.PEER, theirs[0]):
                 text = (
                     f"the peer {name!r} belongs to a Peer in namespace {theirs[0]!r}, which another operator sees to: "
-                    "rename this one, or delete that one"
+                    "rename this one, or delete that one; if that operator is gone for good, "
+                    f"penstock peer delete {name}"
                 )
                 found[name] = Verdict(Ready.NO, Reason.CONFLICT, text)
         return found
 
-    def _is_ours(self, owner: str) -> bool:
-        key = owning_key(owner)
-        if owner == self._discoverer:
+    def _is_gone(self, peer: Peer | Unreadable, told: set[str]) -> bool:
+        """Whether nobody is left who declares it, or whose edges it leads to, of those that we know."""
+        if peer.owner == self._discoverer:
             return self._knows_slices()
-        return key is not None and self._knows(key[0])
+        if peer.owner.startswith(self._neighbours):
+            return peer.name not in told and self._knows(Kind.SLICE, namespace_of(peer.name))
+        return self._is_of_resources(peer.owner)
 
-    def _take(self, wanted: dict[str, Wanted], names: frozenset[str], resources: list[Resource]) -> None:
-        """names: of the peers in the store as they are now. resources: those whose case is settled."""
+    def _is_of_resources(self, owner: str) -> bool:
+        """Of those that we see."""
+        key = owning_key(owner)
+        return key is not None and self._knows(Kind.PEER, key[0])
+
+    def _differs(self, there: object, wanted: Wanted) -> bool:
+        """What cannot be read is replaced. What others declared is not overruled by what was only found.
+
+        Of several operators that find the same, each leaves to another what is right already. A resource of ours that
+        is not wanted any more is gone: it overrules nothing.
+        """
+        if not isinstance(there, Peer):
+            return True
+        if not wanted.owner.startswith(DISCOVERED):
+            return there.spec != wanted.spec or there.owner != wanted.owner
+        if there.owner.startswith(DISCOVERED):
+            return there.spec != wanted.spec
+        return self._is_of_resources(there.owner) or there.owner.startswith(RELEASED)
+
+    def _take(self, wanted: dict[str, Wanted], protocols: dict[str, str], resources: list[Resource]) -> None:
+        """protocols: of the peers in the store as they are now. resources: those whose case is settled."""
         self._seen = {each.uid: each.generation for each in resources}
-        unwritten = frozenset(each.key.name for each in resources) - names
-        changed = (names, unwritten) != (self._names, self._unwritten)
-        self._names, self._unwritten = names, unwritten
+        unwritten = frozenset(each.key.name for each in resources) - protocols.keys()
+        changed = (protocols, unwritten) != (self._protocols, self._unwritten)
+        self._protocols, self._unwritten = protocols, unwritten
         found = sum(one.owner.startswith(DISCOVERED) for one in wanted.values())
         self._metrics.peers.labels("resources").set(len(wanted) - found)
         self._metrics.peers.labels("discovered").set(found)
-        self._metrics.peers.labels("others").set(len(names - wanted.keys()))
+        self._metrics.peers.labels("others").set(len(protocols.keys() - wanted.keys()))
         if changed:
             self._on_change()
 
@@ -198,41 +227,13 @@ async def _write_all(writes: Iterable[tuple[str, Write]]) -> dict[str, StoreErro
     return failed
 
 
+def _protocol(peer: Peer | Unreadable) -> str:
+    return peer.spec.protocol.value if isinstance(peer, Peer) else ""
+
+
 def _tell_of_adoption(there: Peer | Unreadable | None, wanted: Wanted) -> None:
     if there is None or owning_key(there.owner) or there.owner.startswith(DISCOVERED):
         return
     if owning_key(wanted.owner):
         fields = {"action": "peer_adopted", "peer": there.name, "owner": there.owner}
         log.info("the peer %r of %r is that of a resource now", there.name, there.owner, extra=fields)
-
-
-def _differs(there: object, wanted: Wanted) -> bool:
-    """What cannot be read is replaced. What others declared is not overruled by what was only found.
-
-    Of several operators that find the same, each leaves to another what is right already.
-    """
-    if not isinstance(there, Peer):
-        return True
-    if wanted.owner.startswith(DISCOVERED):
-        return there.owner.startswith(DISCOVERED) and there.spec != wanted.spec
-    return there.spec != wanted.spec or there.owner != wanted.owner
-
-
-def declared_peers(resources: Iterable[Resource]) -> tuple[list[tuple[Resource, Verdict]], dict[str, Wanted]]:
-    """A verdict for each resource, and the peers by name: of several of one name the oldest has it."""
-    verdicts: list[tuple[Resource, Verdict]] = []
-    wanted: dict[str, Wanted] = {}
-    for resource in sorted(resources, key=lambda each: each.age_rank):
-        spec, fault = read_peer(resource)
-        name = resource.key.name
-        if resource.deleting:
-            continue
-        if spec is None:
-            verdicts.append((resource, Verdict(Ready.NO, Reason.INVALID, fault)))
-        elif name in wanted:
-            text = f"an older Peer of this name is in namespace {wanted[name].owner.partition(' ')[2]}: rename one"
-            verdicts.append((resource, Verdict(Ready.NO, Reason.CONFLICT, text)))
-        else:
-            wanted[name] = Wanted(spec, owner_of(resource.key))
-            verdicts.append((resource, Verdict(Ready.YES, Reason.DECLARED, "as it is declared")))
-    return verdicts, wanted

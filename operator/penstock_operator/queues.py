@@ -5,7 +5,7 @@ Nothing is remembered between two looks: whatever happened to the store meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock_operator.conditions import Ready, Reason, Verdict
@@ -22,6 +22,8 @@ from services.store.errors import (
     StoreError,
     StoreUnavailable,
 )
+from services.store.ring_binding import INBOX, OUTBOX
+from services.store.rqp_binding import Protocol, Remote, number_name, split_claim
 
 REASONS: dict[type[StoreError], tuple[Ready, Reason]] = {  # the first that fits
     DatasetLost: (Ready.NO, Reason.DATASET_LOST),
@@ -39,7 +41,7 @@ def refused(error: StoreError) -> Verdict:
 
 
 class Queues:
-    """`lacking` answers which of these names no peer has, None while that is not known yet.
+    """`lacking` answers what is wrong with the peers that are named there, None while that is not known yet.
 
     `watches` answers whether we see a namespace's resources.
 
@@ -50,7 +52,7 @@ class Queues:
         self,
         store: Store,
         claimants: Claimants,
-        lacking: Callable[[Collection[str]], set[str] | None],
+        lacking: Callable[[Remote], str | None],
         watches: Callable[[str], bool],
         again: Callable[[Key], None],
     ) -> None:
@@ -59,6 +61,7 @@ class Queues:
         self._lacking = lacking
         self._watches = watches
         self._again = again
+        self._waiting: dict[Key, set[str]] = {}  # numbers and destinations that were refused to it
 
     async def look(self, declared: DeclaredQueue) -> Verdict | None:
         """Makes the store's queue as it is declared, if the resource may.
@@ -77,14 +80,27 @@ class Queues:
         if self._claimants.get(declared.resource.key) is not declared:
             return None
         if lost := self._claimants.lost(declared):
-            await self._let_go(declared, found, lost)
+            await self._let_go(declared, found, keeps=())
             return Verdict(Ready.NO, Reason.CONFLICT, _lost(declared, lost))
         if stranger := self._stranger(declared, found):
             return Verdict(Ready.NO, Reason.CONFLICT, stranger)
         if found is None or found.spec != spec or found.owner != owner_of(declared.resource.key):
-            await self._store.declare(declared.name, spec, owner_of(declared.resource.key), replace=True)
+            await self._declare(declared, found, spec)
             found = await self._store.find(declared.name)
         return self._verdict(found, spec, await self._store.stats(found))
+
+    async def _declare(self, declared: DeclaredQueue, found: Queue | None, spec: QueueSpec) -> None:
+        """Raises StoreError. Of several that swap their numbers the first is refused, and lets go for the others."""
+        key = declared.resource.key
+        had = set() if found is None else set(found.spec.claims())
+        self._waiting[key] = {split_claim(claim)[0] for claim in spec.claims()}  # it may come while we ask
+        try:
+            await self._store.declare(declared.name, spec, owner_of(key), replace=True)
+        except NumberTaken:
+            await self._let_go(declared, found, keeps=spec.numbers())
+            raise
+        self._waiting.pop(key, None)
+        self._wake(had.difference(spec.claims()))
 
     async def _find(self, name: str) -> Queue | None:
         try:
@@ -100,18 +116,24 @@ class Queues:
             return ""
         return (
             f"the queue {declared.name!r} belongs to Queue {key[1]!r} in namespace {key[0]!r}, which another operator "
-            "sees to: choose another queueName, or delete that one"
+            "sees to: choose another queueName, or delete that one; if that operator is gone for good, "
+            f"penstock queue release {declared.name}"
         )
 
-    async def _let_go(self, declared: DeclaredQueue, found: Queue | None, lost: dict[str, Key]) -> None:
-        """Numbers that an older Queue wants are free for it. The messages stay, and are reached by the name."""
+    async def _let_go(self, declared: DeclaredQueue, found: Queue | None, keeps: Iterable[str]) -> None:
+        """Numbers are free for whoever wants them, but for these. The messages stay, and are reached by the name."""
         if found is None or found.owner != owner_of(declared.resource.key):
             return
-        if not set(lost).intersection(found.spec.numbers()):
-            return
-        await self._store.declare(found.name, _without_numbers(found.spec), found.owner, replace=True)
-        for winner in lost.values():
-            self._again(winner)
+        if gone := set(found.spec.numbers()).difference(keeps):
+            await self._store.declare(found.name, _without(gone, found.spec), found.owner, replace=True)
+            self._wake(gone)
+
+    def _wake(self, gone: set[str]) -> None:
+        """Nobody has these claims any more."""
+        free = {split_claim(claim)[0] for claim in gone}
+        for key in [key for key, wanted in self._waiting.items() if wanted & free]:
+            del self._waiting[key]
+            self._again(key)
 
     def _verdict(self, queue: Queue, spec: QueueSpec, stats: dict[str, Any]) -> Verdict | None:
         counts = {
@@ -122,12 +144,11 @@ class Queues:
         if queue.unkept:
             text = f"ackLevel {spec.ack_level} is more than the store was last found to keep: see its persistence"
             return Verdict(Ready.NO, Reason.ACK_LEVEL_REFUSED, text, counts)
-        unknown = self._lacking(spec.remote.peers) if spec.remote is not None and spec.remote.peers else set()
-        if unknown is None:
+        unfit = self._lacking(spec.remote) if spec.remote is not None and spec.remote.peers else ""
+        if unfit is None:
             return None
-        if unknown:
-            text = f"no Peer is named {', '.join(sorted(unknown))}: apply one; messages wait until then"
-            return Verdict(Ready.NO, Reason.UNKNOWN_PEER, text, counts)
+        if unfit:
+            return Verdict(Ready.NO, Reason.UNKNOWN_PEER, unfit, counts)
         if spec.paused:
             return Verdict(Ready.YES, Reason.PAUSED, "paused: nothing is put in or given out", counts)
         return Verdict(Ready.YES, Reason.DECLARED, stats["condition"] or "as it is declared", counts)
@@ -145,13 +166,20 @@ def _lost(declared: DeclaredQueue, lost: dict[str, Key]) -> str:
     return f"an older Queue has {taken}: choose other numbers, or delete one of them"
 
 
-def _without_numbers(spec: QueueSpec) -> QueueSpec:
-    bindings = spec.bindings
-    bare = bindings.model_copy(
+def _without(numbers: set[str], spec: QueueSpec) -> QueueSpec:
+    """The same without these numbers."""
+
+    def left(protocol: str, number: int | None) -> int | None:
+        return None if number is None or number_name(protocol, number) in numbers else number
+
+    mca, cast, ring = spec.bindings.rqp_mca, spec.bindings.rqp_cast, spec.bindings.ring
+    bare = spec.bindings.model_copy(
         update={
-            "rqp_mca": bindings.rqp_mca.model_copy(update={"queue_id": None}),
-            "rqp_cast": bindings.rqp_cast.model_copy(update={"key": None}),
-            "ring": bindings.ring.model_copy(update={"inbox": None, "outbox": None}),
+            "rqp_mca": mca.model_copy(update={"queue_id": left(Protocol.MCA, mca.queue_id)}),
+            "rqp_cast": cast.model_copy(update={"key": left(Protocol.CAST, cast.key)}),
+            "ring": ring.model_copy(
+                update={"inbox": left(INBOX, ring.inbox), "outbox": left(OUTBOX, ring.outbox)}
+            ),
         }
     )
     return spec.model_copy(update={"bindings": bare})

@@ -12,7 +12,7 @@ from functools import partial
 
 from penstock_operator.api import ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict, condition
-from penstock_operator.declared import read
+from penstock_operator.declared import queue_name, read
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.redrive_spec import RedriveDocument, RedriveSpec
@@ -177,9 +177,7 @@ class Redrives:
             return True
         namespace = resource.key.namespace
         queues = (each for each in self._mirror.of(Kind.QUEUE) if each.key.namespace == namespace)
-        return any(
-            (each.spec.get("queueName") or each.key.name) == name for each in queues if not each.deleting
-        )
+        return any(queue_name(each) == name for each in queues if not each.deleting)
 
 
 async def _tell_nobody(_: Progress) -> None:

@@ -69,6 +69,11 @@ class Resource:
         return self.created, self.key.namespace, self.key.name
 
 
+def is_same(one: Resource, other: Resource) -> bool:
+    """Whether both are one document of one resource: by another definition the same generation may read otherwise."""
+    return (one.uid, one.generation, one.spec) == (other.uid, other.generation, other.spec)
+
+
 def _slice(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: body.get(name) or [] for name in ("endpoints", "ports")} | {
         "addressType": body.get("addressType")

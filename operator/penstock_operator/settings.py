@@ -15,6 +15,7 @@ from services.store.url import StoreUrl
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 NAMESPACE = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 ALL_NAMESPACES = "*"
+STORE_NAMES = ("PENSTOCK_STORE__URL", "REDIS_URL")  # the first that is there
 DEFAULT_STORE = "redis://127.0.0.1:6379/0"
 
 
@@ -69,6 +70,11 @@ class OperatorSettings(BaseSettings):
         return NAMESPACE_FILE.read_text("utf-8").strip() if NAMESPACE_FILE.exists() else "default"
 
     @property
+    def release(self) -> str:
+        """Namespace and name."""
+        return f"{self.own_namespace}/{self.store}"
+
+    @property
     def watched(self) -> tuple[str, ...]:
         """Namespaces; () = all."""
         if self.namespaces == ALL_NAMESPACES:
@@ -85,9 +91,13 @@ def load() -> OperatorSettings:
         raise SettingsError("\n".join(lines)) from None
 
 
+def is_store_told() -> bool:
+    return any(os.environ.get(name) for name in STORE_NAMES)
+
+
 def store_url() -> str:
     """As the edges are told it. Raises SettingsError."""
-    url = os.environ.get("PENSTOCK_STORE__URL") or os.environ.get("REDIS_URL") or DEFAULT_STORE
+    url = next(filter(None, map(os.environ.get, STORE_NAMES)), DEFAULT_STORE)
     try:
         StoreUrl.parse(url)
     except ValueError as error:

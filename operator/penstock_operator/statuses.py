@@ -88,7 +88,8 @@ class Statuses:
             if now - self._turns_told.get(resource.key, -BETWEEN_S) < BETWEEN_S:
                 return
             self._turns_told[resource.key] = now
-        well = verdict.ready is not Ready.NO or _is_on_its_way(resource.key, verdict.reason)
+        well = verdict.ready is not Ready.NO or verdict.reason is Reason.REMOVED
+        well = well or _is_on_its_way(resource.key, verdict.reason)
         severity = Severity.NORMAL if well else Severity.WARNING
         await self._recorder.tell(resource, severity, verdict.reason, verdict.message)
 
@@ -107,7 +108,8 @@ class Statuses:
         return self._reasons.get(key, "")
 
     def count(self) -> None:
-        """Brings the gauge up to date."""
+        """Brings the gauge up to date. One that went while something was found out about it is no more counted."""
+        self._reasons = {key: reason for key, reason in self._reasons.items() if self._mirror.get(key)}
         self._metrics.resources.clear()
         for (kind, reason), number in Counter(
             (key.kind, reason) for key, reason in self._reasons.items()

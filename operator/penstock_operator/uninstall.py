@@ -2,8 +2,8 @@
 
 Resources that belong to the release are deleted, as helm would a moment later; those that are going are waited for
 while the operator sees to them; then the operator is stopped, and its finalizer taken off whatever is left. Queues in
-the store stay, as their deletionPolicy says. It ends in time and with 0, whatever fails: nothing here may keep a
-release from going.
+the store stay, as their deletionPolicy says, and are nobody's then. It ends in time and with 0, whatever fails: nothing
+here may keep a release from going.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ from typing import Any
 
 from penstock_operator.api import MERGE, Api, ApiError
 from penstock_operator.handlers import log_in
+from penstock_operator.letting_go import let_go_of_all
+from penstock_operator.peers import discoverer
 from penstock_operator.releasing import LOOK_S, RELEASE_S, Releasing
-from penstock_operator.settings import load
+from penstock_operator.settings import SettingsError, is_store_told, load, store_url
+from services.store import Store, StoreError
 
 log = logging.getLogger(__name__)
 
 OWN_S = 5.0  # for what the release itself declared to be deleted
 STOP_S = 5.0  # for the operator's pod to go
+STORE_S = 10.0  # for what stays in the store
+CLOSE_S = 1.0
 RELEASE = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
 
@@ -43,6 +48,7 @@ async def run(told: argparse.Namespace) -> None:
         (leaving.wait, told.timeout),
         (leaving.stop_operator, STOP_S),
         (releasing.take_finalizers_off, RELEASE_S),
+        (_let_go_of_the_store, STORE_S),
     )
     try:
         for step, patience_s in steps:
@@ -56,9 +62,20 @@ async def _try(step: Callable[[], Awaitable[None]], patience_s: float) -> None:
     try:
         async with asyncio.timeout(patience_s):
             await step()
-    except (ApiError, TimeoutError) as error:
+    except (ApiError, StoreError, SettingsError, TimeoutError) as error:
         fields = {"action": "uninstall_cut"}
         log.error("not all could be let go: %s", str(error) or "no time left", extra=fields)
+
+
+async def _let_go_of_the_store() -> None:
+    """Where it is told which: other releases on it may have what is left there. Raises StoreError, SettingsError."""
+    if not is_store_told():
+        return
+    settings, store = load(), Store(store_url(), "uninstall")
+    try:
+        await let_go_of_all(store, settings.watched, discoverer(settings.release))
+    finally:
+        await store.close(CLOSE_S)
 
 
 class Leaving:

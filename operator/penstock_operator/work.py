@@ -24,12 +24,15 @@ Look = Callable[[Key], Awaitable[bool | None]]
 class Work:
     """`look` sees to one key; what it raises is told, and the key comes again, later each time.
 
-    If it answers False it comes again, too, as not all could be done.
+    If it answers False it comes again, too, as not all could be done. `first` goes before all that wait.
     """
 
-    def __init__(self, look: Look, failed: Callable[[Key, Exception], None]) -> None:
+    def __init__(
+        self, look: Look, failed: Callable[[Key, Exception], None], first: Key | None = None
+    ) -> None:
         self._look = look
         self._failed = failed
+        self._first = first
         self._waiting: dict[Key, None] = {}  # in the order of their coming
         self._some = asyncio.Event()
         self._failures: dict[Key, int] = {}
@@ -86,12 +89,16 @@ class Work:
     async def _next(self) -> Key:
         """The first that no worker has: of one that changes all the time they would all wait for each other."""
         while True:
-            for key in self._waiting:
-                if key not in self._busy:
-                    del self._waiting[key]
-                    return key
+            if (key := self._free()) is not None:
+                del self._waiting[key]
+                return key
             self._some.clear()
             await self._some.wait()
+
+    def _free(self) -> Key | None:
+        if self._first in self._waiting and self._first not in self._busy:
+            return self._first
+        return next((key for key in self._waiting if key not in self._busy), None)
 
     async def _try(self, key: Key) -> None:
         try:

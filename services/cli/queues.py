@@ -1,4 +1,4 @@
-"""penstock queue: create, list, show, delete, apply."""
+"""penstock queue: create, list, show, delete, release, apply."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from services.cli.spec_options import Given, spec_from, spec_options
 from services.cli.text import age, count
 from services.store import Queue, Store
 from services.store.errors import QueueNotEmpty, QueueUnknown
+from services.store.queues import Listed, is_of_a_resource
 from services.store.ring_nodes import QUEUE_OWNER, QUEUES
 from services.store.spec import check_name, to_document
 
@@ -193,6 +194,29 @@ async def _delete(store: Store, output: Output, found: Queue, yes: bool) -> int:
         if output.ask(f"{error}. To lose them, type the queue's name:", found.name):
             return await store.delete(found)
         raise QueueNotEmpty(f"{error}: take them out first, or say --yes to lose them") from None
+
+
+@queue.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@store_command
+async def release(store: Store, output: Output, names: tuple[str, ...]) -> None:
+    """Take queues from resources of Kubernetes that nobody looks after any more.
+
+    A queue and its messages stay, and any Queue of its name may have them then. Where the operator of before is still
+    there, it takes the queue back within a minute.
+    """
+    for name in names:
+        found = await store.find(name)
+        if not is_of_a_resource(found.owner):
+            text = (
+                f"queue {name!r} is of {found.owner!r} and of no resource: a Queue of its name has it at once"
+            )
+            raise Failure(Exit.REFUSED, "not_owned", text)
+        if not await store.release(Listed(name, found.qid, found.owner)):
+            raise Failure(Exit.REFUSED, "not_owned", f"queue {name!r} has another owner just now: look again")
+        output.line(f"released {name}, which was of {found.owner}")
+        if output.as_json:
+            output.record({"change": "released", "name": name, "owner": found.owner})
 
 
 @queue.command()

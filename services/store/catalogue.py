@@ -22,7 +22,7 @@ from services.store.numbers import Numbers
 from services.store.outcomes import tell
 from services.store.peers import NOTICE, Peers, Watcher
 from services.store.probe import Promises
-from services.store.queues import Queue
+from services.store.queues import Listed, Queue, released
 from services.store.registry import EVERYTHING, Registry
 from services.store.ring_nodes import RingNodes
 from services.store.sharing import Sharing
@@ -187,6 +187,13 @@ class Catalogue:
         self.numbers.changed()
         await self.registry.tell(name)
         return queue, bool(made)
+
+    async def release(self, one: Listed) -> bool:
+        """Its owner looks after it no more: whoever declares it has it. False: it is another one's by now, or gone."""
+        if not await self.registry.hand_over(one, released(one.owner)):
+            return False
+        await self.registry.tell(one.name)
+        return True
 
     async def delete(self, queue: Queue, *, if_empty: bool = False) -> int:
         """Removes queue, messages and dead letters; answers how many messages went. Raises QueueNotEmpty."""

@@ -9,6 +9,26 @@ from services.store.errors import AccessDenied
 from services.store.keys import DomainKeys
 from services.store.spec import Delivery, QueueSpec
 
+OF_A_RESOURCE = "kubernetes"  # first word of an owner: its namespace and name follow
+RELEASED = "released"  # before an owner who looks after it no more: whoever declares it may have it
+
+
+def released(owner: str) -> str:
+    return f"{RELEASED} {owner}"
+
+
+def is_of_a_resource(owner: str) -> bool:
+    return owner.startswith(f"{OF_A_RESOURCE} ")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A queue of the catalogue, and whose it is."""
+
+    name: str
+    qid: str
+    owner: str
+
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Queue:
@@ -17,7 +37,9 @@ class Queue:
     name: str  # surrogateescape: any octets
     qid: str
     domain: str
-    owner: str  # who declared it: 'edge:tmq', 'file', 'cli', 'operator'
+    owner: (
+        str  # who declared it: 'edge:tmq', 'file', 'cli', 'kubernetes shop/orders'; 'released ...': who did
+    )
     spec: QueueSpec
     keys: tuple[str, ...] = ()
     replicas: int = 0

@@ -20,7 +20,7 @@ from services.store.errors import DatasetLost, NotInitialised, NumberTaken, Stor
 from services.store.keys import RegistryKeys
 from services.store.library import LIBRARY, loaded, source
 from services.store.link import Link, explain
-from services.store.queues import Queue
+from services.store.queues import Listed, Queue
 from services.store.requests import check_id
 from services.store.ring_binding import INBOX, OUTBOX
 from services.store.rqp_binding import split_claim
@@ -139,6 +139,12 @@ class Registry:
             )
         )
 
+    async def hand_over(self, one: Listed, owner: str) -> bool:
+        """False: it is another one's by now, or gone. Raises NotInitialised."""
+        keys = [self.keys.epoch, self.keys.queues]
+        words = (encode_name(one.name), one.qid, one.owner, owner)
+        return bool(await self.link.function("hand_over", keys, await self.epoch(), *words))
+
     async def find(self, name: str) -> Queue | None:
         """None if there is no such queue. Raises NotInitialised: an empty store is not one without queues."""
         found = await self.link.call("HGET", self.keys.queues, encode_name(name))
@@ -152,13 +158,22 @@ class Registry:
 
         Raises NotInitialised.
         """
+        async for name, document in self._scan(beginning):
+            yield self._parse(name, document)
+
+    async def listed(self) -> AsyncIterator[Listed]:
+        """All of them, also those whose documents cannot be read."""
+        async for name, document in self._scan():
+            yield Listed(name, *(json.loads(document)[field] for field in ("qid", "owner")))
+
+    async def _scan(self, beginning: str = "") -> AsyncIterator[tuple[str, bytes]]:
         await self.epoch()
         cursor, pattern = b"0", re.sub(rb"([\\[\]*?^-])", rb"\\\1", encode_name(beginning)) + b"*"
         match = ("MATCH", pattern) if beginning else ()
         while True:
             cursor, found = await self.link.call("HSCAN", self.keys.queues, cursor, *match, "COUNT", 500)
             for i in range(0, len(found), 2):
-                yield self._parse(decode_name(found[i]), found[i + 1])
+                yield decode_name(found[i]), found[i + 1]
             if cursor == b"0":
                 return
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from services.store import QueueSpec
 from tests.cli.shell import Shell
 from tests.servers import eventually
 
@@ -199,3 +200,20 @@ def test_a_file_without_documents_is_a_mistake(shell: Shell, text: bytes) -> Non
     for options in ([], ["--dry-run"]):
         error = shell.fails("queue", "apply", "-f", "-", *options, code=2, stdin=text)
         assert error == "no_documents: -: there is no Queue or Peer document in it: nothing was applied"
+
+
+def test_a_queue_that_nobody_sees_to_any_more_is_released(shell: Shell, queue: str) -> None:
+    """An operator gives it to the next Queue of its name."""
+    owner = "kubernetes shop/orders"
+    shell.with_store(lambda store: store.declare(queue, QueueSpec(max_length=7), owner, replace=True))
+    assert shell.run("queue", "release", queue).text == f"released {queue}, which was of {owner}\n"
+    told = shell.run("queue", "show", queue, "--json").object
+    assert (told["owner"], told["spec"]) == (f"released {owner}", {"maxLength": 7})
+    error = shell.fails("queue", "release", queue, code=1)
+    assert error.startswith(f"not_owned: queue {queue!r} is of 'released {owner}' and of no resource")
+
+
+def test_what_a_file_declared_is_not_released(shell: Shell, queue: str) -> None:
+    error = shell.fails("queue", "release", queue, code=1)
+    assert error.startswith(f"not_owned: queue {queue!r} is of 'test' and of no resource")
+    assert shell.run("queue", "show", queue, "--json").object["owner"] == "test"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from typing import Any
+
+import pytest
 
 from tests.kubernetes.fixtures import NewNamespace
 from tests.operator.conftest import NewOperator
@@ -70,6 +73,64 @@ def test_the_oldest_gets_a_number_that_a_younger_one_had(
     assert kept is not None
     assert kept.spec.bindings.rqp_mca.queue_id == 7
     assert keeper.take("new") == [b"one"]
+
+
+def mca(name: str, number: int) -> dict[str, Any]:
+    return queue(name, bindings={"rqpMca": {"queueId": number}})
+
+
+def number(keeper: Keeper, name: str) -> int | None:
+    kept = keeper.find(name)
+    assert kept is not None
+    return kept.spec.bindings.rqp_mca.queue_id
+
+
+def two_with_numbers(seen: Seen) -> None:
+    """`old` has 17, `new` 18."""
+    seen.apply(mca("old", 17))
+    seen.becomes("queue", "old", "True", "Declared")
+    a_second_later(seen, "queue", "old")
+    seen.apply(mca("new", 18))
+    seen.becomes("queue", "new", "True", "Declared")
+
+
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_two_that_swap_their_numbers(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper, first: str
+) -> None:
+    two_with_numbers(seen)
+    keeper.put("new", b"one")
+    swapped = [mca("old", 18), mca("new", 17)]
+    seen.apply(*(swapped if first == "old" else reversed(swapped)))
+    for name in ("old", "new"):
+        seen.becomes("queue", name, "True", "Declared", 10.0)  # no pass over everything was needed
+    assert (number(keeper, "old"), number(keeper, "new")) == (18, 17)
+    assert keeper.take("new") == [b"one"]
+
+
+def test_three_that_swapped_their_numbers_while_the_operator_was_away(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
+    first = new_operator().ready()
+    two_with_numbers(seen)
+    seen.apply(mca("third", 19))
+    seen.becomes("queue", "third", "True", "Declared")
+    first.kill()
+    seen.apply(mca("old", 18), mca("new", 19), mca("third", 17))
+    new_operator().ready()
+    for name, has in (("old", 18), ("new", 19), ("third", 17)):
+        seen.becomes("queue", name, "True", "Declared", 10.0)
+        assert number(keeper, name) == has
+
+
+def test_who_lost_one_number_keeps_none(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Nor the one that it had before, and wants no more."""
+    two_with_numbers(seen)
+    seen.apply(mca("new", 17))
+    seen.becomes("queue", "new", "False", "Conflict")
+    seen.apply(mca("third", 18))
+    seen.becomes("queue", "third", "True", "Declared", 10.0)
+    assert (number(keeper, "new"), number(keeper, "third")) == (None, 18)
 
 
 def test_two_that_lead_to_one_number_of_a_peer(operator: OperatorProgram, seen: Seen) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,29 +13,34 @@ import pytest
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, queue
+from tests.operator.documents import Seen, peer, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
-from tests.servers import eventually
+from tests.servers import Server, eventually
 from tools.kubernetes.programs import find
 
-PAGE = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 BLOCKS = re.findall(r"^```\n(.*?)^```", PAGE, re.M | re.S)
-APPLY, FREE, REDRIVE = BLOCKS  # one more must be run here, too
+APPLY, FREE, RELEASE, REDRIVE = BLOCKS  # one more must be run here, too
 Type = Callable[[str], str]
 
 
 @pytest.fixture
-def type_in(cluster: Cluster, namespace: str, tmp_path: Path) -> Type:
+def type_in(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> Type:
     """Runs a block in a shell; what it prints. It must end well."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(find("kubectl"))
+    penstock = programs / "penstock"
+    penstock.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -P -m services.cli "$@"\n')
+    penstock.chmod(0o755)
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_bytes(cluster.kubeconfig.read_bytes())
     environment = {
         **cluster.environment,
         "KUBECONFIG": str(kubeconfig),
+        "REDIS_URL": store.url,
         "PATH": f"{programs}:{os.environ['PATH']}",
     }
 
@@ -75,3 +81,20 @@ def test_a_finalizer_is_taken_off(new_operator: NewOperator, type_in: Type, seen
     seen.delete("queue", "orders", "--wait=false")
     assert "queue.penstock.dev/orders patched" in type_in(FREE)
     eventually(lambda: not seen.cluster.items("queues", seen.namespace))
+
+
+def test_what_nobody_sees_to_any_more_is_let_go(
+    new_operator: NewOperator, type_in: Type, seen: Seen, keeper: Keeper
+) -> None:
+    """Here an operator of another cluster, or of a namespace that is gone, had declared it."""
+    new_operator(sweep_s=1).ready()
+    keeper.declare("orders", owner="kubernetes elsewhere/orders")
+    keeper.put("orders", b"one")
+    keeper.apply_peer("shop", "kubernetes elsewhere/shop", protocol="rqp-mca", addresses=["10.0.0.1"])
+    seen.apply(queue("orders"), peer("shop"))
+    for kind, name in (("queue", "orders"), ("peer", "shop")):
+        seen.becomes(kind, name, "False", "Conflict")
+    assert "released orders, which was of kubernetes elsewhere/orders" in type_in(RELEASE)
+    for kind, name in (("queue", "orders"), ("peer", "shop")):
+        seen.becomes(kind, name, "True", "Declared")
+    assert keeper.take("orders") == [b"one"]

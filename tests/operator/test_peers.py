@@ -78,7 +78,9 @@ def test_the_oldest_peer_of_a_name(
     a_second_later(seen, "peer", "shop")
     other.apply(peer("shop", "rqp-mca", "10.0.0.8"))
     found = other.becomes("peer", "shop", "False", "Conflict")
-    assert f"{seen.namespace}/shop" in found["message"]
+    assert found["message"] == (
+        f"an older Peer of this name is in namespace '{seen.namespace}': rename one of them, or delete one"
+    )
     seen.delete("peer", "shop")
     other.becomes("peer", "shop", "True", "Declared", QUICK_S)
     assert keeper.peers() == {"shop": (f"kubernetes {other.namespace}/shop", ("10.0.0.8",))}
@@ -155,6 +157,39 @@ def test_what_is_declared_is_not_overruled_by_what_is_found(
     seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"), peer("last", "text", "10.0.0.1"))
     seen.becomes("peer", "last", "True", "Declared")
     assert keeper.peers()[name] == (f"kubernetes {seen.namespace}/{name}", ("10.0.0.9:7172",))
+
+
+def test_what_was_found_is_back_when_the_peer_that_overruled_it_goes(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    name = f"depot.{seen.namespace}.text"
+    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"))
+    found = f"discovered {seen.namespace}/penstock"
+    eventually(lambda: keeper.peers() == {name: (found, ("10.1.0.1:7172",))})
+    seen.apply(peer(name, "text", "10.0.0.9:7172"))
+    eventually(lambda: keeper.peers() == {name: (f"kubernetes {seen.namespace}/{name}", ("10.0.0.9:7172",))})
+    seen.delete("peer", name)
+    eventually(lambda: keeper.peers() == {name: (found, ("10.1.0.1:7172",))}, QUICK_S)
+    seen.delete("endpointslice", "depot-text-link")
+    eventually(lambda: keeper.peers() == {}, QUICK_S)
+
+
+def test_what_was_found_under_another_name_of_the_release_goes(
+    new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
+) -> None:
+    """What no slice tells of; not what leads to where nobody looks."""
+    former = f"discovered {seen.namespace}/former"
+    far = new_namespace()
+    for name in (f"gone.{seen.namespace}.text", f"there.{seen.namespace}.text", f"far.{far}.text"):
+        keeper.apply_peer(name, former, protocol="text", addresses=["10.1.0.1:7172"])
+    keeper.apply_peer("mine.too.text", "cli", protocol="text", addresses=["10.1.0.1:7172"])
+    seen.apply(endpoints("there", "text-link", 7172, "10.1.0.1"))
+    new_operator().ready()
+    left = {f"there.{seen.namespace}.text", f"far.{far}.text", "mine.too.text"}
+    eventually(lambda: set(keeper.peers()) == left)
+    seen.delete("endpointslice", "there-text-link")
+    left.remove(f"there.{seen.namespace}.text")
+    eventually(lambda: set(keeper.peers()) == left, QUICK_S)
 
 
 def quiet_and_loud() -> list[dict[str, Any]]:

@@ -90,6 +90,21 @@ def test_a_peer_that_nobody_declared(operator: OperatorProgram, seen: Seen, keep
     assert keeper.stats("out")["ready"] == 1
 
 
+def test_a_peer_of_another_protocol(operator: OperatorProgram, seen: Seen) -> None:
+    seen.apply(peer("shop", "text", "10.0.0.7"))
+    seen.becomes("peer", "shop", "True", "Declared")
+    seen.apply(queue("out", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["shop", "none"]}))
+    found = seen.becomes("queue", "out", "False", "UnknownPeer")
+    assert found["message"] == (
+        "no Peer is named none: apply one; Peer shop speaks text, and the Queue leads there by rqp-mca: name one that "
+        "does; messages wait until then"
+    )
+    seen.apply(peer("none"), peer("shop"))
+    seen.becomes("queue", "out", "True", "Declared", QUICK_S)
+    seen.apply(peer("shop", "text", "10.0.0.7"))
+    seen.becomes("queue", "out", "False", "UnknownPeer", QUICK_S)
+
+
 def test_whatever_is_changed_in_the_store_is_put_right(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:

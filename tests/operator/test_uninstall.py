@@ -96,7 +96,8 @@ def test_the_releases_own_go_and_others_stay(operator: OperatorProgram, seen: Se
     with controlled(operator, seen):
         uninstall(operator, seen)
     assert [one["metadata"]["name"] for one in seen.cluster.items("queues", seen.namespace)] == ["theirs"]
-    assert (keeper.find("own"), keeper.owner("kept-own")) == (None, f"kubernetes {seen.namespace}/kept-own")
+    owner = f"released kubernetes {seen.namespace}/kept-own"
+    assert (keeper.find("own"), keeper.owner("kept-own")) == (None, owner)
     seen.delete("queue", "theirs", "--timeout=5s")  # no finalizer holds it
     assert keeper.take("theirs") == [b"one"]
 

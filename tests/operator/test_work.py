@@ -168,3 +168,28 @@ def test_nobody_looks_at_what_somebody_has_alone() -> None:
 
     hurried(delete())
     assert looks.at == [0, 10]
+
+
+def test_one_goes_before_all_that_wait() -> None:
+    """It came last, and every worker is busy."""
+    order: list[Key] = []
+    urgent = Key(Kind.PEER, "", "")
+
+    async def look(key: Key) -> bool:
+        order.append(key)
+        await asyncio.sleep(1)
+        return True
+
+    async def run() -> None:
+        work = Work(look, lambda _key, _error: None, first=urgent)
+        for number in range(3 * WORKERS):
+            work.add(Key(Kind.QUEUE, "shop", f"q{number}"))
+        running = asyncio.create_task(work.run())
+        await asyncio.sleep(0.5)
+        work.add(urgent)
+        await asyncio.sleep(1)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    hurried(run())
+    assert order.index(urgent) == WORKERS

@@ -1,6 +1,7 @@
 """Queues as such: declared, found, changed, looked at, deleted; handles name one life of a queue (tmq.md 5.6)."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from services.store.errors import (
     QueueUnknown,
 )
 from services.store.keys import DomainKeys, RegistryKeys
+from services.store.queues import Listed
 from tests.store.desk import Desk, bodies, numbered, until
 
 
@@ -283,3 +285,17 @@ async def test_a_queue_in_a_domain_that_lost_its_data_is_not_gone(desk: Desk) ->
         ):
             await another.store.find("far")
         assert await another.store.remotes() == []
+
+
+async def test_a_queue_is_let_go_by_whoever_has_it(desk: Desk) -> None:
+    """Not by whoever had it, nor in a later life of its name. Its document and messages stay."""
+    queue = await desk.queue(max_length=7)
+    await desk.put(queue, b"a")
+    before = Listed(queue.name, queue.qid, "test")
+    assert [one async for one in desk.store.registry.listed()] == [before]
+    assert not await desk.store.release(replace(before, owner="another"))
+    assert not await desk.store.release(replace(before, qid="q0"))
+    assert await desk.store.release(before)
+    assert not await desk.store.release(before)
+    found = await desk.store.find("orders")
+    assert (found.owner, found.spec, await desk.count(found)) == ("released test", QueueSpec(max_length=7), 1)

@@ -72,6 +72,19 @@ FUNCTIONS.unregister = function(K, A)
   return call('HDEL', K[2], A[2])
 end
 
+-- KEYS epoch queues; ARGV epoch name qid old new. Answers 1 if it is another owner's now, 0 if it was not the old one's any more.
+FUNCTIONS.hand_over = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  local old = call('HGET', K[2], A[2])
+  local doc = old and cjson.decode(old)
+  if not doc or doc.qid ~= A[3] or doc.owner ~= A[4] then return 0 end
+  doc.owner = A[5]
+  call('HSET', K[2], A[2], cjson.encode(doc))
+  return 1
+end
+
 -- KEYS epoch ring_nodes; ARGV epoch field JSON keep(ms). A node says what it is; who was silent for longer is forgotten.
 FUNCTIONS.ring_node = function(K, A)
   begin()
