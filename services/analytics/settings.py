@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+CONF = re.compile(r"spark\.[^=\s]+=.*", re.DOTALL)
 FINGERPRINTED = 4096  # octets of a body that its fingerprint knows
 
 
@@ -57,6 +58,7 @@ class Settings:
     shape: Shape = field(default_factory=Shape)
     master: str = "local[*]"
     driver_memory: str = "2g"
+    conf: tuple[str, ...] = ()  # further settings of Spark, NAME=VALUE each
     lock_s: float = 120.0  # a lock that nobody renewed for so long is nobody's
     patience_s: float = 30.0  # how long a store that is away is tried again
 
@@ -70,3 +72,6 @@ class Settings:
             raise SettingsError(f"bodies {self.shape.bodies!r}: none, full, or a number of octets")
         if not 0 < self.shape.objective < 1:
             raise SettingsError(f"objective {self.shape.objective}: above 0 and below 1, as 0.999")
+        for each in self.conf:
+            if not CONF.fullmatch(each):
+                raise SettingsError(f"conf {each!r}: NAME=VALUE, as spark.local.dir=/scratch")
