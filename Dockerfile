@@ -1,4 +1,4 @@
-# The images of Penstock, one target each: edge, operator. `make images` builds them.
+# The images of Penstock, one target each: edge, operator, analytics. `make images` builds them.
 #
 # BASE is any image with Python 3.11 or newer as `python3`, its `venv` module, and glibc; with a digest it is always the same.
 ARG BASE=docker.io/library/python:3.11.14-slim-bookworm
@@ -35,6 +35,16 @@ RUN install.sh /requirements/operator.txt
 COPY --from=wheel /wheels /wheels
 RUN install.sh /wheels/*.whl
 
+# Spark is published as a source only, of which a wheel is made; and most of it is for what the job never does.
+FROM pip AS analytics-environment
+COPY requirements/analytics.txt /requirements/
+RUN /pip/bin/pip wheel --require-hashes --no-deps --no-build-isolation --only-binary :all: --no-binary pyspark \
+      --wheel-dir /packages -r /requirements/analytics.txt
+COPY tools/images/leave-out.sh tools/images/analytics-unused.txt /usr/local/bin/
+RUN install.sh /packages/*.whl && leave-out.sh /usr/local/bin/analytics-unused.txt
+COPY --from=wheel /wheels /wheels
+RUN install.sh /wheels/*.whl
+
 # What all images are: one user without rights, and no place to write to but /tmp.
 FROM ${BASE} AS runtime
 USER 0:0
@@ -56,6 +66,23 @@ STOPSIGNAL SIGTERM
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.licenses="Apache-2.0"
+
+FROM runtime AS analytics
+LABEL org.opencontainers.image.title="penstock-analytics" \
+      org.opencontainers.image.description="The analytics job of Penstock: what happened and what died, by Apache Spark"
+USER 0:0
+# what a base has of Java is taken, if it is one that Spark runs on
+RUN java -version 2>&1 | grep -q 'version "\(17\|21\)\.' || { \
+      apt-get update -qq \
+      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless \
+      && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/* /usr/share/doc/* /usr/share/man/*; }
+USER 10001:10001
+# workers of Spark are this Python; where it is found, and that of drivers and executors alike
+ENV PYSPARK_PYTHON=/opt/penstock/bin/python
+COPY --from=analytics-environment /opt/penstock /opt/penstock
+# for spark-submit, which wants a file
+COPY services/analytics/__main__.py /opt/penstock/analytics.py
+ENTRYPOINT ["python", "-m", "services.analytics.pod"]
 
 FROM runtime AS operator
 LABEL org.opencontainers.image.title="penstock-operator" \

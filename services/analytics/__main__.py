@@ -12,6 +12,7 @@ import click
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from services.analytics.ending import TERMINATED, Ending
 from services.analytics.files import Files, OutputError
 from services.analytics.lock import Locked
 from services.analytics.losses import DataLoss
@@ -54,12 +55,14 @@ log = logging.getLogger("services.analytics")
 @click.option("--fail-on-data-loss/--no-fail-on-data-loss", default=True, show_default=True)
 @click.option("--master", default="local[*]", show_default=True)
 @click.option("--driver-memory", default="2g", show_default=True)
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="further settings of Spark")
 @click.option("--lock-s", type=click.FloatRange(1), default=120.0, show_default=True)
 @click.option("--patience-s", type=click.FloatRange(0.1), default=30.0, show_default=True)
 def analytics(run_id: str | None, **told: Any) -> None:
     """Archive samples and dead letters since the last run, compute what happened, and report it.
 
-    Exit codes: 0 done, 1 failed, 2 usage or settings, 3 the store is away or refuses, 4 another run is at work.
+    Exit codes: 0 done, 1 failed, 2 usage or settings, 3 the store is away or refuses, 4 another run is at work,
+    143 SIGTERM.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines({}))
@@ -71,9 +74,11 @@ def analytics(run_id: str | None, **told: Any) -> None:
 
 def carried_out(run_id: str, told: dict[str, Any]) -> int:
     """The exit code; what was wrong is logged."""
+    ending: Ending | None = None
     try:
         settings = _settings(run_id, told)
-        spark = start(settings.master, settings.driver_memory)
+        spark = start(settings.master, settings.driver_memory, settings.conf)
+        ending = Ending(spark)
         try:
             summary = run(spark, settings)
             give(Files(spark, settings.output), settings)
@@ -88,12 +93,19 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
     except ReportRefused as error:
         return _failed(UNAVAILABLE, str(error))
     except (OutputError, DataLoss, StoreError) as error:
-        return _failed(FAILED, str(error))
+        return _failed(_given_up(ending) or FAILED, str(error))
     except (PySparkException, Py4JError) as error:
         text = str(error)
+        if code := _given_up(ending):
+            return code
         return _failed(UNAVAILABLE if "StoreUnavailable" in text else FAILED, _told(text))
     log.info("run done", extra={"action": "done", "summary": json.dumps(summary)})
     return DONE
+
+
+def _given_up(ending: Ending | None) -> int:
+    """The exit code, if Spark was stopped as SIGTERM asked for it."""
+    return TERMINATED if ending and ending.is_asked else 0
 
 
 def _settings(run_id: str, told: dict[str, Any]) -> Settings:
@@ -110,7 +122,7 @@ def _settings(run_id: str, told: dict[str, Any]) -> Settings:
         fail_on_loss=told["fail_on_data_loss"],
     )
     names = ("store", "output", "master", "driver_memory", "lock_s", "patience_s")
-    return Settings(run=run_id, shape=shape, **{name: told[name] for name in names})
+    return Settings(run=run_id, shape=shape, conf=tuple(told["conf"]), **{name: told[name] for name in names})
 
 
 def _told(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
@@ -32,13 +33,15 @@ CONFIG = {
 }
 
 
-def start(master: str, driver_memory: str) -> SparkSession:
+def start(master: str, driver_memory: str, conf: Iterable[str] = ()) -> SparkSession:
+    """conf: NAME=VALUE, over our own."""
     builder = SparkSession.builder.master(master).config("spark.driver.memory", driver_memory)
     if LOCAL.fullmatch(master):  # nobody else is to dial the driver
         builder = builder.config("spark.driver.host", "127.0.0.1").config(
             "spark.driver.bindAddress", "127.0.0.1"
         )
-    for name, value in CONFIG.items():
+    said = {name: value for name, _, value in (each.partition("=") for each in conf)}
+    for name, value in {**CONFIG, **said}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

@@ -11,6 +11,7 @@ from services.store.url import StoreUrl
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 LATEST = "latest"  # name of the newest report in the output
+CONF = re.compile(r"spark\.[^=\s]+=.*", re.DOTALL)
 FINGERPRINTED = 4096  # octets of a body that its fingerprint knows
 
 
@@ -62,6 +63,7 @@ class Settings:
     shape: Shape = field(default_factory=Shape)
     master: str = "local[*]"
     driver_memory: str = "2g"
+    conf: tuple[str, ...] = ()  # further settings of Spark, NAME=VALUE each
     lock_s: float = 120.0  # a lock that nobody renewed for so long is nobody's
     patience_s: float = 30.0  # how long a store that is away is tried again
 
@@ -84,3 +86,6 @@ class Settings:
                 raise SettingsError(f"redact {pattern!r}: {why}; patterns are those of RE2")
         if not 0 < self.shape.objective < 1:
             raise SettingsError(f"objective {self.shape.objective}: above 0 and below 1, as 0.999")
+        for each in self.conf:
+            if not CONF.fullmatch(each):
+                raise SettingsError(f"conf {each!r}: NAME=VALUE, as spark.local.dir=/scratch")

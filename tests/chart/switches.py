@@ -68,13 +68,20 @@ def _volumes(rendered: Rendered, place: str) -> list[str]:
     return [volume["name"] for volume in rendered.pod(place)["volumes"]]
 
 
+def _analytics(rendered: Rendered) -> list[str]:
+    """Flags of the job."""
+    return list(rendered.container(f"CronJob/{NAME}-analytics")["args"])
+
+
 POLICIES = tuple(
     f"NetworkPolicy/{NAME}-{who}" for who in ("tmq", "ring", "rqp", "pubsub", "operator", "redis")
 )
 CONSOLE = {"console": {"enabled": True}}
 ANALYTICS = {"analytics": {"enabled": True}}
 RULES = nested("monitoring.prometheusRule.enabled", True)
-ANALYTICS_ROLE = (f"Role/{NAME}-analytics", f"RoleBinding/{NAME}-analytics", f"Service/{NAME}-analytics")
+ANALYTICS_ROLE = (f"Role/{NAME}-analytics", f"RoleBinding/{NAME}-analytics")
+SHARED = {"accessModes": ["ReadWriteMany"]}  # what executors write to
+EXECUTORS = {"analytics": {"enabled": True, "executors": {"enabled": True}, "output": SHARED}}
 
 SWITCHES = (
     _edge("tmq", "Deployment"),
@@ -241,9 +248,9 @@ SWITCHES = (
             f"Role/{NAME}-operator",
             f"Role/{NAME}-uninstall",
             f"ClusterRole/shop.{NAME}-view",
-            *ANALYTICS_ROLE[:2],
+            *ANALYTICS_ROLE,
         ),
-        beside={"analytics": {"enabled": True, "executors": {"enabled": True}}},
+        beside=EXECUTORS,
     ),
     Switch(
         "rbac.aggregate",
@@ -264,16 +271,51 @@ SWITCHES = (
     Switch("console.ingress.enabled", (f"Ingress/{NAME}-console",), beside=CONSOLE),
     Switch(
         "analytics.enabled",
-        (f"CronJob/{NAME}-analytics", f"ServiceAccount/{NAME}-analytics"),
+        tuple(f"{kind}/{NAME}-analytics" for kind in ("CronJob", "ServiceAccount", "PersistentVolumeClaim")),
         beside=RULES,
         has=lambda r: "PenstockAnalyticsStale" in _rules(r),
     ),
     Switch(
         "analytics.mode",
-        (f"ScheduledSparkApplication/{NAME}-analytics",),
+        (f"ScheduledSparkApplication/{NAME}-analytics", *ANALYTICS_ROLE),
         on="scheduledSparkApplication",
         off="cronjob",
+        beside={"analytics": {"enabled": True, "output": SHARED}},
+    ),
+    Switch(
+        "analytics.output.keep",
         beside=ANALYTICS,
+        has=lambda r: (
+            _annotations(r, f"PersistentVolumeClaim/{NAME}-analytics").get("helm.sh/resource-policy")
+            == "keep"
+        ),
+    ),
+    Switch(
+        "analytics.output.existingClaim",
+        on="theirs",
+        off="",
+        beside=ANALYTICS,
+        has=lambda r: (
+            f"PersistentVolumeClaim/{NAME}-analytics" not in r
+            and {"name": "output", "persistentVolumeClaim": {"claimName": "theirs"}}
+            in r.pod(f"CronJob/{NAME}-analytics")["volumes"]
+        ),
+    ),
+    Switch(
+        "analytics.output.url",
+        on="s3a://bucket/penstock",
+        off="",
+        beside=ANALYTICS,
+        has=lambda r: (
+            f"PersistentVolumeClaim/{NAME}-analytics" not in r
+            and "--output=s3a://bucket/penstock" in _analytics(r)
+            and "output" not in _volumes(r, f"CronJob/{NAME}-analytics")
+        ),
+    ),
+    Switch(
+        "analytics.job.failOnDataLoss",
+        beside=ANALYTICS,
+        has=lambda r: "--fail-on-data-loss" in _analytics(r),
     ),
     Switch(
         "analytics.suspend",
@@ -284,12 +326,9 @@ SWITCHES = (
     ),
     Switch(
         "analytics.executors.enabled",
-        (*ANALYTICS_ROLE, f"ConfigMap/{NAME}-analytics"),
-        beside=ANALYTICS,
-        has=lambda r: (
-            "--master=k8s://https://kubernetes.default.svc"
-            in r.container(f"CronJob/{NAME}-analytics")["args"]
-        ),
+        (*ANALYTICS_ROLE, f"ConfigMap/{NAME}-analytics", f"NetworkPolicy/{NAME}-analytics-executor"),
+        beside={"analytics": {"enabled": True, "output": SHARED}},
+        has=lambda r: "--master=k8s://https://kubernetes.default.svc" in _analytics(r),
     ),
     Switch("helmTest.enabled", (f"Pod/{NAME}-test", f"ConfigMap/{NAME}-test")),
 )

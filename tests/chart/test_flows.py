@@ -6,9 +6,10 @@ import pytest
 
 from tests.chart.chart import NAME, Values, nested, render, together
 from tests.chart.flows import COMPONENT, Flows, needs_store
+from tests.chart.switches import EXECUTORS
 
 ALL: Values = together(
-    {"console": {"enabled": True}, "analytics": {"enabled": True, "executors": {"enabled": True}}},
+    {"console": {"enabled": True}, **EXECUTORS},
     nested("edges.pubsub.ports.text-link.enabled", True),
 )
 EDGES = {"tmq", "pubsub", "rqp", "ring"}

@@ -284,6 +284,18 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("operator.extraEnv", [{"name": "PENSTOCK_OPERATOR_SWEEP_S", "value": "9"}]),
         "operator: the variable PENSTOCK_OPERATOR_SWEEP_S is there twice",
     ),
+    "executors on a volume of one node": (
+        nested("analytics", {"enabled": True, "executors": {"enabled": True}}),
+        "analytics.executors: pods on several nodes write to one output: say analytics.output.url",
+    ),
+    "an output of two places": (
+        nested("analytics", {"enabled": True, "output": {"url": "s3a://b/p", "existingClaim": "c"}}),
+        "analytics.output: url and existingClaim are two places",
+    ),
+    "a heap that is all of the container": (
+        nested("analytics", {"enabled": True, "driverMemory": "4g"}),
+        "analytics.driverMemory: 4g is not less than analytics.resources.limits.memory, 4Gi",
+    ),
     "a variable of the analytics', again": (
         nested("analytics", {"enabled": True, "extraEnv": [{"name": "SPARK_LOCAL_DIRS", "value": "/a"}]}),
         "analytics: the variable SPARK_LOCAL_DIRS is there twice",

@@ -11,7 +11,7 @@ import pytest
 from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, pod_of, render, together
 from tests.chart.full import FULL
 from tests.chart.release import INSTANCE, Release, queue_of
-from tests.chart.switches import NODES, SWITCHES
+from tests.chart.switches import EXECUTORS, NODES, SWITCHES
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster, CommandFailed
 from tests.kubernetes.namespaces import make_namespace, remove_namespace
@@ -21,7 +21,8 @@ NewNamespace = Callable[..., str]
 WARNS = "pod-security.kubernetes.io/warn"
 EVERYTHING: Values = {
     "console": {"enabled": True, "ingress": {"enabled": True, "hosts": ["console.example.org"]}},
-    "analytics": {"enabled": True, "executors": {"enabled": True}},
+    # of somebody else: what protects a claim is taken off it by a controller, and none runs
+    "analytics": {**EXECUTORS["analytics"], "output": {"existingClaim": "theirs"}},
     "edges": {"tmq": {"autoscaling": {"type": "hpa"}}},
     "monitoring": {"dashboards": {"enabled": True}},
 }

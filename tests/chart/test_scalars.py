@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.chart.chart import CHART, NAME, Rendered, nested, pod_of, render, together
-from tests.chart.switches import EXTERNAL, TMQ
+from tests.chart.switches import EXECUTORS, EXTERNAL, TMQ
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 LARGE = 12345678
 OCTAL = "010"  # 8, if nobody says that it is a text
 EVERYTHING = {
     "console": {"enabled": True, "ingress": {"enabled": True}},
-    "analytics": {"enabled": True, "executors": {"enabled": True}},
+    **EXECUTORS,
     "edges": {
         "tmq": {"autoscaling": {"type": "hpa"}, "peersService": True},
         "rqp": {"autoscaling": {"type": "keda"}},
@@ -64,13 +64,13 @@ def test_whole_numbers_stay_whole() -> None:
         "edges": {"tmq": {"env": {"LARGE": LARGE}, "settings": {"max_message_bytes": LARGE}}},
         "console": {"env": {"LARGE": LARGE}},
         "redis": {"config": {"lua-time-limit": LARGE}},
-        "analytics": {"sparkConf": {"large": LARGE}},
+        "analytics": {"sparkConf": {"spark.large": LARGE}},
     }
     found = _all(render(EVERYTHING, _said("integer", LARGE, "drain."), maps))
     assert [leaf for leaf in found if isinstance(leaf, float) or "e+0" in str(leaf)] == []
     assert found.count(LARGE) > 15
     assert found.count(str(LARGE)) == 2
-    assert f"--conf=large={LARGE}" in found
+    assert f"--conf=spark.large={LARGE}" in found
 
 
 @pytest.mark.parametrize("store", [{}, EXTERNAL], ids=["own", "outside"])
@@ -93,12 +93,12 @@ def test_releases_and_namespaces_may_be_numbers() -> None:
 def test_texts_with_signs_of_yaml_arrive_whole() -> None:
     text = "a: b # c"
     values = {
-        "analytics": {"enabled": True, "sparkConf": {"said": text}},
+        "analytics": {"enabled": True, "sparkConf": {"spark.said": text}},
         "edges": {"tmq": {"env": {"SAID": text}}},
         "redis": {"persistence": {"storageClass": text}},
     }
     rendered = render(values)
-    assert f"--conf=said={text}" in rendered.container(f"CronJob/{NAME}-analytics")["args"]
+    assert f"--conf=spark.said={text}" in rendered.container(f"CronJob/{NAME}-analytics")["args"]
     assert rendered.env(TMQ)["SAID"] == text
     assert _claim(rendered)["storageClassName"] == text
 

@@ -12,7 +12,7 @@ import yaml
 
 from tests.chart.chart import CHART, Object, Rendered, render
 from tests.chart.full import FULL
-from tests.chart.switches import EXTERNAL, SWITCHES, Switch
+from tests.chart.switches import EXECUTORS, EXTERNAL, SWITCHES, Switch
 
 MINORS = ("1.36", "1.35", "1.30")  # the last is the oldest that Chart.yaml promises
 FOREIGN = {  # kinds of others' operators, with what each needs
@@ -100,9 +100,7 @@ def test_objects_of_others_operators_have_what_these_need(objects: list[Object])
 
 def test_every_pod_is_restricted_and_has_a_token_only_if_it_uses_one() -> None:
     used = set()
-    everything = render(
-        {"console": {"enabled": True}, "analytics": {"enabled": True, "executors": {"enabled": True}}}
-    )
+    everything = render({"console": {"enabled": True}, **EXECUTORS})
     for place, pod in everything.pods():
         spec = pod["spec"]
         assert spec["securityContext"]["runAsNonRoot"] is True, place

@@ -17,25 +17,43 @@ from tools.images.build import ROOT, targets
 from tools.kubernetes.programs import find
 
 CONFIG: dict[str, Any] = yaml.safe_load((ROOT / "skaffold.yaml").read_text())
-IMAGES = {artifact["image"]: artifact for artifact in CONFIG["build"]["artifacts"]}
+ALWAYS = CONFIG["build"]["artifacts"]
 (RELEASE,) = CONFIG["deploy"]["helm"]["releases"]
 PROFILES = {profile["name"]: profile for profile in CONFIG["profiles"]}
+ARTIFACTS, TEMPLATES, VALUES = (
+    "/build/artifacts/-",
+    "/deploy/helm/releases/0/setValueTemplates/",
+    "/deploy/helm/releases/0/setValues",
+)
 IMAGE_VARIABLES = re.compile(r"{{\.IMAGE_(REPO|TAG)_(\w+)}}")
 
 
+def images_of(profile: str) -> dict[str, dict[str, Any]]:
+    """What is built, by its name."""
+    patches = PROFILES[profile]["patches"] if profile else ()
+    added = [patch["value"] for patch in patches if patch["path"] == ARTIFACTS]
+    return {artifact["image"]: artifact for artifact in [*ALWAYS, *added]}
+
+
 def values_of(profile: str) -> dict[str, str]:
-    """What helm is told, as Skaffold would fill it in; raises on a patch that is not for the release's values."""
-    told = {name: IMAGE_VARIABLES.sub(_filled, text) for name, text in RELEASE["setValueTemplates"].items()}
+    """What helm is told, as Skaffold would fill it in; raises on a patch that is for something else."""
+    templates, said = dict(RELEASE["setValueTemplates"]), dict[str, str]()
     for patch in PROFILES[profile]["patches"] if profile else ():
-        assert (patch["op"], patch["path"]) == ("add", "/deploy/helm/releases/0/setValues")
-        told |= {name: json.dumps(value).strip('"') for name, value in patch["value"].items()}
-    return told
+        assert patch["op"] == "add"
+        path, value = patch["path"], patch["value"]
+        assert path in (ARTIFACTS, VALUES) or path.startswith(TEMPLATES)
+        if path == VALUES:
+            said |= {name: json.dumps(each).strip('"') for name, each in value.items()}
+        elif path != ARTIFACTS:
+            templates[path.removeprefix(TEMPLATES)] = value
+    built = images_of(profile)
 
+    def filled(found: re.Match[str]) -> str:
+        image = found[2].replace("_", "-")
+        assert image in built
+        return image if found[1] == "REPO" else "built"
 
-def _filled(found: re.Match[str]) -> str:
-    image = found[2].replace("_", "-")
-    assert image in IMAGES
-    return image if found[1] == "REPO" else "built"
+    return {**{name: IMAGE_VARIABLES.sub(filled, text) for name, text in templates.items()}, **said}
 
 
 def rendered(profile: str) -> list[dict[str, Any]]:
@@ -48,18 +66,19 @@ def rendered(profile: str) -> list[dict[str, Any]]:
 
 
 def test_every_image_is_a_target_of_the_dockerfile() -> None:
-    built = {name: artifact["docker"] for name, artifact in IMAGES.items()}
+    images = images_of("analytics")
+    built = {name: artifact["docker"] for name, artifact in images.items()}
     assert built == {
         f"penstock-{target}": {"dockerfile": "Dockerfile", "target": target} for target in targets()
     }
-    assert all((ROOT / artifact["context"]).samefile(ROOT) for artifact in IMAGES.values())
+    assert all((ROOT / artifact["context"]).samefile(ROOT) for artifact in images.values())
 
 
 @pytest.mark.parametrize("profile", ["", *PROFILES])
 def test_the_pods_of_every_profile_run_what_was_built(profile: str) -> None:
     text = json.dumps(rendered(profile))
     used = set(re.findall(r'"image": "(penstock-[^"]*)"', text))
-    assert used == {f"{name}:built" for name in IMAGES}
+    assert used == {f"{name}:built" for name in images_of(profile)}
 
 
 def test_the_ports_that_are_forwarded_are_those_of_services() -> None:

@@ -1,9 +1,9 @@
 #!/bin/sh
-# install.sh REQUIREMENTS | WHEEL: put packages into /opt/penstock, by a pip that stays behind with what nobody runs.
+# install.sh REQUIREMENTS | WHEEL ...: put packages into /opt/penstock, by a pip that stays behind with what nobody runs.
 set -eu
 pip() { /pip/bin/pip --python /opt/penstock/bin/python install --no-compile "$@"; }
 case $1 in
-  *.whl) pip --no-deps --no-index "$1" ;;
+  *.whl) pip --no-deps --no-index "$@" ;;
   *)     pip --require-hashes --only-binary :all: -r "$1" ;;
 esac
 find /opt/penstock -depth -type d \( -name tests -o -name test \) -exec rm -r {} +

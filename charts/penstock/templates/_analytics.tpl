@@ -1,39 +1,110 @@
-{{/* The analytics driver: spark-submit in client mode, with threads of its own for executors unless told otherwise. */}}
+{{/* The analytics job: a pod that is Spark's driver, with threads of its own for executors unless told otherwise. */}}
 
 {{- define "penstock.analytics.name" -}}
 {{ include "penstock.fullname" . }}-analytics
 {{- end }}
 
-{{/* Settings of Spark, by name. JSON. */}}
+{{/* Where the job writes: a URL, or the folder at which the claim is mounted. */}}
+{{- define "penstock.analytics.output" -}}
+{{ .Values.analytics.output.url | default "/output" }}
+{{- end }}
+
+{{- define "penstock.analytics.claim" -}}
+{{ .Values.analytics.output.existingClaim | default (include "penstock.analytics.name" .) }}
+{{- end }}
+
+{{/* Spark's, of the container's limit: the rest is for what is beside its heap, and for Python. */}}
+{{- define "penstock.analytics.driverMemory" -}}
+{{- $own := .Values.analytics -}}
+{{- $limit := ($own.resources.limits | default dict).memory -}}
+{{- if $own.driverMemory -}}
+{{ $own.driverMemory }}
+{{- else if $limit -}}
+{{ divf (include "penstock.bytes" (include "penstock.text" $limit) | float64) 2097152.0 | floor | int64 }}m
+{{- else -}}
+2g
+{{- end -}}
+{{- end }}
+
+{{- define "penstock.analytics.hasPods" -}}
+{{- or .Values.analytics.executors.enabled (eq .Values.analytics.mode "scheduledSparkApplication") | toJson -}}
+{{- end }}
+
+{{/* Settings of Spark, by name. JSON. A driver that makes pods of executors needs rights for pods, and for nothing else. */}}
 {{- define "penstock.analytics.conf" -}}
 {{- $own := .Values.analytics -}}
-{{- $conf := dict "spark.ui.enabled" "false" -}}
+{{- $conf := dict -}}
+{{- if eq (include "penstock.analytics.hasPods" .) "true" -}}
+{{- include "penstock.overlay" (list $conf (dict
+  "spark.kubernetes.driver.service.deleteOnTermination" "false"
+  "spark.kubernetes.driver.ownPersistentVolumeClaim" "false"
+  "spark.kubernetes.driver.reusePersistentVolumeClaim" "false"
+  "spark.kubernetes.executor.disableConfigMap" "true"
+  "spark.driver.port" "7078"
+  "spark.blockManager.port" "7079")) -}}
+{{- end -}}
+{{- if eq $own.mode "cronjob" }}{{ include "penstock.overlay" (list $conf (include "penstock.analytics.clientConf" . | fromJson)) }}{{ end -}}
+{{- include "penstock.overlay" (list $conf $own.sparkConf) -}}
+{{- toJson $conf -}}
+{{- end }}
+
+{{/* Of a driver that starts executors itself: where they find it, and what they are. JSON. */}}
+{{- define "penstock.analytics.clientConf" -}}
+{{- $own := .Values.analytics -}}
+{{- $conf := dict -}}
 {{- if $own.executors.enabled -}}
-{{- $name := include "penstock.analytics.name" . -}}
 {{- include "penstock.overlay" (list $conf (dict
   "spark.kubernetes.namespace" .Release.Namespace
   "spark.kubernetes.container.image" (include "penstock.image" (list . $own.image))
-  "spark.kubernetes.authenticate.serviceAccountName" $name
+  "spark.kubernetes.container.image.pullPolicy" $own.image.pullPolicy
   "spark.kubernetes.authenticate.caCertFile" "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
   "spark.kubernetes.authenticate.oauthTokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token"
   "spark.kubernetes.driver.pod.name" "$(POD_NAME)"
-  "spark.kubernetes.executor.podNamePrefix" "$(POD_NAME)"
   "spark.kubernetes.executor.podTemplateFile" "/etc/penstock/executor.yaml"
-  "spark.driver.host" (printf "%s.%s.svc.%s" $name .Release.Namespace .Values.clusterDomain)
-  "spark.driver.bindAddress" "0.0.0.0"
-  "spark.driver.port" "7078"
-  "spark.blockManager.port" "7079"
+  "spark.kubernetes.executor.podTemplateContainerName" "executor"
+  "spark.driver.host" "$(POD_IP)"
+  "spark.driver.bindAddress" "$(POD_IP)"
   "spark.executor.instances" (include "penstock.text" $own.executors.instances)
   "spark.executor.cores" (include "penstock.text" $own.executors.cores)
-  "spark.executor.memory" $own.executors.memory)) -}}
+  "spark.executor.memory" $own.executors.memory
+  "spark.executor.memoryOverhead" $own.executors.memoryOverhead)) -}}
+{{- with $own.executors.cpuRequest }}{{ $_ := set $conf "spark.kubernetes.executor.request.cores" (include "penstock.text" .) }}{{ end -}}
 {{- end -}}
-{{- include "penstock.overlay" (list $conf $own.sparkConf) -}}
 {{- toJson $conf -}}
+{{- end }}
+
+{{/* Flags of the job. What is said of it may have `$` in it, which would be a variable's. */}}
+{{- define "penstock.analytics.flags" -}}
+{{- $own := .Values.analytics -}}
+{{- $job := $own.job -}}
+- --output={{ include "penstock.analytics.output" . }}
+- --run-id=$(RUN_ID)
+- --master={{ ternary "k8s://https://kubernetes.default.svc" "local[*]" (eq (include "penstock.analytics.hasPods" .) "true") }}
+- --driver-memory={{ include "penstock.analytics.driverMemory" . }}
+- {{ printf "--bodies=%s" (include "penstock.text" $job.bodies) | toJson }}
+{{- range $job.redact }}
+- {{ printf "--redact=%s" . | replace "$" "$$" | toJson }}
+{{- end }}
+- --late-hours={{ toJson $job.lateHours }}
+- --retention-days={{ toJson $job.retentionDays }}
+- --week-days={{ toJson $job.weekDays }}
+- --top={{ toJson $job.top }}
+- --objective={{ toJson $job.objective }}
+- --{{ if not $job.failOnDataLoss }}no-{{ end }}fail-on-data-loss
+{{- if eq $own.mode "cronjob" }}
+{{- range $setting, $value := include "penstock.analytics.conf" . | fromJson }}
+- {{ printf "--conf=%s=%s" $setting (include "penstock.text" $value) | toJson }}
+{{- end }}
+{{- end }}
+{{- range $own.arguments }}
+- {{ . | replace "$" "$$" | toJson }}
+{{- end }}
 {{- end }}
 
 {{- define "penstock.analytics.pod" -}}
 {{- $own := .Values.analytics -}}
 restartPolicy: Never
+terminationGracePeriodSeconds: 30
 serviceAccountName: {{ include "penstock.analytics.name" . | toJson }}
 automountServiceAccountToken: {{ $own.executors.enabled | toJson }}
 enableServiceLinks: false
@@ -48,41 +119,41 @@ containers:
   - name: driver
     image: {{ include "penstock.image" (list . $own.image) | toJson }}
     imagePullPolicy: {{ $own.image.pullPolicy | toJson }}
-    command: [spark-submit]
     args:
-      - --master={{ ternary "k8s://https://kubernetes.default.svc" "local[*]" $own.executors.enabled }}
-      - --deploy-mode=client
-      {{- range $setting, $value := include "penstock.analytics.conf" . | fromJson }}
-      - {{ printf "--conf=%s=%s" $setting (include "penstock.text" $value) | toJson }}
-      {{- end }}
-      - {{ $own.application | toJson }}
-      {{- range $own.arguments }}
-      - {{ . | quote }}
-      {{- end }}
+      {{- include "penstock.analytics.flags" . | nindent 6 }}
     {{- include "penstock.containerSecurity" . | nindent 4 }}
     env:
-      {{- include "penstock.analytics.env" . | nindent 6 }}
+      {{- include "penstock.analytics.env" . | trim | nindent 6 }}
+    {{- with $own.extraEnvFrom }}
+    envFrom:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
     resources:
       {{- toYaml $own.resources | nindent 6 }}
     volumeMounts:
       - {name: tmp, mountPath: /tmp}
-      {{- include "penstock.storeMounts" . | nindent 6 }}
+      {{- include "penstock.analytics.mounts" . | nindent 6 }}
       {{- if $own.executors.enabled }}
       - {name: executor, mountPath: /etc/penstock/executor.yaml, subPath: executor.yaml, readOnly: true}
       {{- end }}
 volumes:
   - name: tmp
     emptyDir: {}
-  {{- include "penstock.storeVolumes" . | nindent 2 }}
+  {{- include "penstock.analytics.volumes" . | nindent 2 }}
   {{- if $own.executors.enabled }}
   - name: executor
     configMap: {name: {{ include "penstock.analytics.name" . | toJson }}}
   {{- end }}
 {{- end }}
 
+{{/* A Job has one name for all its attempts, so the second goes on with the run of the first. */}}
 {{- define "penstock.analytics.env" -}}
+- name: RUN_ID
+  valueFrom: {fieldRef: {fieldPath: "metadata.labels['{{ ternary "batch.kubernetes.io/job-name" "sparkoperator.k8s.io/app-name" (eq .Values.analytics.mode "cronjob") }}']"}}
 - name: POD_NAME
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
 - {name: SPARK_LOCAL_DIRS, value: /tmp}
 {{- include "penstock.storeEnv" (list . "edge") }}
 {{- with .Values.analytics.extraEnv }}
@@ -90,28 +161,165 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* Pods of executors: Spark fills in the rest. */}}
+{{/* What driver and executors mount alike: the output has one path for both. */}}
+{{- define "penstock.analytics.mounts" -}}
+{{- $own := .Values.analytics -}}
+{{- if not $own.output.url }}
+- {name: output, mountPath: {{ include "penstock.analytics.output" . }}}
+{{- end }}
+{{- include "penstock.storeMounts" . }}
+{{- with $own.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.analytics.volumes" -}}
+{{- $own := .Values.analytics -}}
+{{- if not $own.output.url }}
+- name: output
+  persistentVolumeClaim: {claimName: {{ include "penstock.analytics.claim" . | toJson }}}
+{{- end }}
+{{- include "penstock.storeVolumes" . }}
+{{- with $own.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Pods of executors: Spark fills in the rest. They get the store's URL from the driver. */}}
 {{- define "penstock.analytics.executor" -}}
+{{- $own := .Values.analytics -}}
 apiVersion: v1
 kind: Pod
 metadata:
   labels:
-    {{- include "penstock.selector" (list . "analytics-executor") | nindent 4 }}
+    {{- include "penstock.podLabels" (list . "analytics-executor" $own.podLabels) | nindent 4 }}
+  {{- with merge (dict) $own.podAnnotations .Values.commonAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 spec:
   automountServiceAccountToken: false
   enableServiceLinks: false
+  {{- with include "penstock.pullSecrets" . | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
   {{- include "penstock.podSecurity" . | nindent 2 }}
+  {{- with include "penstock.placement" $own | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
   containers:
     - name: executor
       {{- include "penstock.containerSecurity" . | nindent 6 }}
+      {{- with $own.extraEnv }}
       env:
-        {{- include "penstock.storeEnv" (list . "edge") | trim | nindent 8 }}
-        - {name: SPARK_LOCAL_DIRS, value: /tmp}
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $own.extraEnvFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       volumeMounts:
-        - {name: tmp, mountPath: /tmp}
-        {{- include "penstock.storeMounts" . | nindent 8 }}
+        # by this name Spark knows where it may write
+        - {name: spark-local-dir-tmp, mountPath: /tmp}
+        {{- include "penstock.analytics.mounts" . | nindent 8 }}
   volumes:
-    - name: tmp
+    - name: spark-local-dir-tmp
       emptyDir: {}
-    {{- include "penstock.storeVolumes" . | nindent 4 }}
+    {{- include "penstock.analytics.volumes" . | nindent 4 }}
+{{- end }}
+
+{{/* Contradictions that the schema cannot see. */}}
+{{- define "penstock.analytics.check" -}}
+{{- $own := .Values.analytics -}}
+{{- $output := $own.output -}}
+{{- if and $output.url $output.existingClaim -}}
+{{- fail "analytics.output: url and existingClaim are two places: leave one out" -}}
+{{- end -}}
+{{- if and (eq (include "penstock.analytics.hasPods" .) "true") (not $output.url) (not $output.existingClaim) (not (has "ReadWriteMany" $output.accessModes)) -}}
+{{- fail "analytics.executors: pods on several nodes write to one output: say analytics.output.url, an existingClaim that is ReadWriteMany, or accessModes=[ReadWriteMany] with a storageClass that has it" -}}
+{{- end -}}
+{{- with ($own.resources.limits | default dict).memory -}}
+{{- $limit := include "penstock.text" . -}}
+{{- $heap := include "penstock.analytics.driverMemory" $ -}}
+{{- $bytes := include "penstock.bytes" (printf "%sb" (lower $heap | trimSuffix "b")) | float64 -}}
+{{- if ge $bytes (include "penstock.bytes" $limit | float64) -}}
+{{- fail (printf "analytics.driverMemory: %s is not less than analytics.resources.limits.memory, %s, of which Python and the rest of Java need a part" $heap $limit) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* What the Spark operator is to make of driver and executors alike: (list $ component). Its webhook puts most of it into pods. */}}
+{{- define "penstock.analytics.sparkPod" -}}
+{{- $root := index . 0 -}}
+{{- $own := $root.Values.analytics -}}
+labels:
+  {{- include "penstock.podLabels" (list $root (index . 1) $own.podLabels) | nindent 2 }}
+{{- with merge (dict) $own.podAnnotations $root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{ include "penstock.podSecurity" $root | replace "securityContext:" "podSecurityContext:" }}
+{{ include "penstock.containerSecurity" $root }}
+{{- with include "penstock.placement" $own | trim }}
+{{ . }}
+{{- end }}
+{{- with $own.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumeMounts:
+  - {name: spark-local-dir-tmp, mountPath: /tmp}
+  {{- include "penstock.analytics.mounts" $root | nindent 2 }}
+{{- end }}
+
+{{- define "penstock.analytics.sparkApplication" -}}
+{{- $own := .Values.analytics -}}
+type: Python
+pythonVersion: "3"
+sparkVersion: 4.3.0
+mode: cluster
+image: {{ include "penstock.image" (list . $own.image) | toJson }}
+imagePullPolicy: {{ $own.image.pullPolicy | toJson }}
+{{- with include "penstock.pullSecrets" . | fromYaml }}
+imagePullSecrets:
+  {{- range .imagePullSecrets }}
+  - {{ .name | toJson }}
+  {{- end }}
+{{- end }}
+mainApplicationFile: local:///opt/penstock/analytics.py
+arguments:
+  {{- include "penstock.analytics.flags" . | nindent 2 }}
+sparkConf:
+  {{- range $setting, $value := include "penstock.analytics.conf" . | fromJson }}
+  {{ $setting | toJson }}: {{ include "penstock.text" $value | toJson }}
+  {{- end }}
+restartPolicy: {type: Never}
+timeToLiveSeconds: {{ $own.ttlSecondsAfterFinished | toJson }}
+volumes:
+  - name: spark-local-dir-tmp
+    emptyDir: {}
+  {{- include "penstock.analytics.volumes" . | nindent 2 }}
+driver:
+  cores: 1
+  memory: {{ include "penstock.analytics.driverMemory" . | toJson }}
+  serviceAccount: {{ include "penstock.analytics.name" . | toJson }}
+  {{- include "penstock.analytics.sparkPod" (list . "analytics") | nindent 2 }}
+  env:
+    {{- include "penstock.analytics.env" . | trim | nindent 4 }}
+executor:
+  instances: {{ $own.executors.instances | toJson }}
+  cores: {{ $own.executors.cores | toJson }}
+  memory: {{ $own.executors.memory | toJson }}
+  memoryOverhead: {{ $own.executors.memoryOverhead | toJson }}
+  {{- include "penstock.analytics.sparkPod" (list . "analytics-executor") | nindent 2 }}
+  {{- with $own.extraEnv }}
+  env:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{- define "penstock.analytics.rules" }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, patch, delete, deletecollection]
 {{- end }}

@@ -1,0 +1,85 @@
+"""`python -m services.analytics.pod`, what the image starts: the job, one of its executors, or a driver of Spark's own.
+
+Spark's scheduler starts executors of the same image with the word `executor`, and says in the environment what they
+are to be. Who submits the job to a cluster (the Spark operator) starts the word `driver` with what `spark-submit`
+takes. Imports nothing that takes time: a container's first process has to know SIGTERM before that.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from services.analytics.ending import TERMINATED
+from services.kit.early import end_at_sigterm
+
+BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
+OPTION = "SPARK_JAVA_OPT_"  # and a number from 0 on
+# flags of the backend by the variables in which Spark says them
+FLAGS = {
+    "--driver-url": "SPARK_DRIVER_URL",
+    "--executor-id": "SPARK_EXECUTOR_ID",
+    "--cores": "SPARK_EXECUTOR_CORES",
+    "--app-id": "SPARK_APPLICATION_ID",
+    "--hostname": "SPARK_EXECUTOR_POD_IP",
+    "--resourceProfileId": "SPARK_RESOURCE_PROFILE_ID",
+    "--podName": "SPARK_EXECUTOR_POD_NAME",
+}
+
+
+def executor(environment: Mapping[str, str]) -> list[str]:
+    """The command of one. Raises KeyError where Spark has not said what it should."""
+    memory = environment["SPARK_EXECUTOR_MEMORY"]
+    flags = [word for flag, name in FLAGS.items() for word in (flag, environment[name])]
+    return [
+        "java",
+        *_options(environment),
+        f"-Xms{memory}",
+        f"-Xmx{memory}",
+        "-cp",
+        f"{_spark() / 'jars'}/*",
+        BACKEND,
+        *flags,
+    ]
+
+
+def driver(words: list[str], environment: Mapping[str, str]) -> list[str]:
+    """The command of one whose pod Spark has made. Raises KeyError where it has not said what it should."""
+    address = environment["SPARK_DRIVER_BIND_ADDRESS"]
+    submit = str(_spark() / "bin" / "spark-submit")
+    return [submit, "--conf", f"spark.driver.bindAddress={address}", "--deploy-mode", "client", *words]
+
+
+def _options(environment: Mapping[str, str]) -> Iterator[str]:
+    number = 0
+    while option := environment.get(f"{OPTION}{number}"):
+        yield option
+        number += 1
+
+
+def _spark() -> Path:
+    """Where it is, found without importing it."""
+    found = find_spec("pyspark")
+    if not found or not found.origin:
+        sys.exit("penstock: PySpark is not installed")
+    return Path(found.origin).parent
+
+
+def main(words: list[str]) -> None:
+    if words and words[0] in ("executor", "driver"):
+        try:
+            command = executor(os.environ) if words[0] == "executor" else driver(words[1:], os.environ)
+        except KeyError as missing:
+            sys.exit(f"penstock: {words[0]}: Spark starts it, and says {missing.args[0]} in the environment")
+        os.execvp(command[0], command)  # Java handles SIGTERM itself
+    end_at_sigterm(TERMINATED)  # until there is a run that can be given up
+    from services.analytics.__main__ import analytics
+
+    analytics(words)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

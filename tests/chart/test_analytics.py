@@ -1,0 +1,203 @@
+"""The analytics job: how its pod, and those of its executors, are told what to do (docs/chart.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from services.analytics.__main__ import analytics
+from services.analytics.settings import Settings, Shape
+from tests.chart.chart import NAME, NAMESPACE, Rendered, Values, nested, render
+from tests.chart.flows import COMPONENT, Flows
+from tests.chart.full import FULL
+from tests.chart.switches import EXECUTORS, EXTERNAL, SHARED
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.namespaces import RESTRICTED
+
+CRONJOB = f"CronJob/{NAME}-analytics"
+ON: Values = nested("analytics.enabled", True)
+SPARK: Values = {
+    "analytics": {"enabled": True, "mode": "scheduledSparkApplication", "output": SHARED},
+}
+
+
+def flags(rendered: Rendered) -> dict[str, Any]:
+    """As the job itself reads them."""
+    words = [word.replace("$$", "$") for word in rendered.container(CRONJOB)["args"]]
+    context = analytics.make_context("analytics", words, auto_envvar_prefix=None)
+    return dict(context.params)
+
+
+def executor(rendered: Rendered) -> Any:
+    return yaml.safe_load(rendered[f"ConfigMap/{NAME}-analytics"]["data"]["executor.yaml"])
+
+
+@pytest.fixture(autouse=True)
+def _a_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:6379")
+
+
+def test_what_is_not_said_is_as_the_job_has_it() -> None:
+    found, shape = flags(render(ON)), Shape()
+    assert (found["bodies"], found["redact"], found["objective"]) == ("none", (), shape.objective)
+    assert (found["late_hours"], found["week_days"], found["top"]) == (48, 7, 50)
+    assert (found["retention_days"], found["fail_on_data_loss"]) == (0, True)
+    assert (found["output"], found["run_id"], found["conf"]) == ("/output", "$(RUN_ID)", ())
+    assert (found["master"], found["driver_memory"]) == ("local[*]", "2048m")  # of 4Gi
+
+
+def test_what_is_said_reaches_the_job() -> None:
+    said = {
+        "bodies": 512,
+        "redact": [r"\d{16}$", "a $(POD_NAME) $$"],
+        "lateHours": 3,
+        "retentionDays": 30,
+        "weekDays": 2,
+        "top": 5,
+        "objective": 0.99,
+        "failOnDataLoss": False,
+    }
+    own = {"job": said, "arguments": ["--clock-slack=60"], "sparkConf": {"spark.local.dir": "/a b"}}
+    found = flags(render(ON, {"analytics": own}))
+    assert (found["bodies"], found["objective"]) == ("512", 0.99)
+    assert found["redact"] == (r"\d{16}$", "a $(POD_NAME) $$")
+    assert (found["late_hours"], found["retention_days"], found["week_days"]) == (3, 30, 2)
+    assert (found["top"], found["fail_on_data_loss"], found["clock_slack"]) == (5, False, 60)
+    assert found["conf"] == ("spark.local.dir=/a b",)
+    Settings(store="", output="", run="r", conf=found["conf"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory"), [("1Gi", "512m"), ("3G", "1430m"), ("2000Mi", "1000m"), (None, "2g")]
+)
+def test_the_heap_is_half_of_the_limit(limit: str | None, memory: str) -> None:
+    rendered = render(ON, nested("analytics.resources.limits", {"memory": limit}))
+    assert flags(rendered)["driver_memory"] == memory
+
+
+def test_all_attempts_of_a_job_are_one_run() -> None:
+    env = {each["name"]: each for each in render(ON).container(CRONJOB)["env"]}
+    path = env["RUN_ID"]["valueFrom"]["fieldRef"]["fieldPath"]
+    assert path == "metadata.labels['batch.kubernetes.io/job-name']"
+
+
+def test_one_job_at_a_time_that_ends_and_is_not_kept() -> None:
+    spec = render(ON)[CRONJOB]["spec"]
+    job = spec["jobTemplate"]["spec"]
+    assert spec["concurrencyPolicy"] == "Forbid"
+    assert (spec["successfulJobsHistoryLimit"], spec["failedJobsHistoryLimit"]) == (3, 3)
+    assert (job["activeDeadlineSeconds"], job["backoffLimit"]) == (3600, 1)
+    assert job["template"]["spec"]["restartPolicy"] == "Never"
+    usage, drained = job["podFailurePolicy"]["rules"]
+    assert (usage["action"], usage["onExitCodes"]["values"]) == ("FailJob", [2])
+    assert drained["action"] == "Ignore"
+
+
+def test_the_store_is_reached_as_edges_reach_it() -> None:
+    tls = nested("externalRedis.tls.existingSecret", "ca")
+    rendered = render(ON, EXECUTORS, EXTERNAL, tls)
+    edge = rendered.container(f"Deployment/{NAME}-tmq")
+    own = rendered.container(CRONJOB)
+    for each in edge["env"]:
+        if each["name"] == "REDIS_URL":
+            assert each in own["env"]
+    (mount,) = [each for each in edge["volumeMounts"] if each["name"] == "store-tls"]
+    assert mount in own["volumeMounts"]
+    assert mount in executor(rendered)["spec"]["containers"][0]["volumeMounts"]
+
+
+# Executors --------------------------------------------------------------------------------------------------
+
+
+def test_a_driver_with_executors_is_found_by_its_pods_address() -> None:
+    """Executors dial the address that it binds: with 0.0.0.0 they would dial themselves."""
+    conf = dict(each.split("=", 1) for each in flags(render(EXECUTORS))["conf"])
+    assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "$(POD_IP)"
+    assert conf["spark.executor.instances"] == "2"
+    assert conf["spark.kubernetes.namespace"] == NAMESPACE
+    assert "spark.kubernetes.executor.request.cores" not in conf
+    assert "spark.kubernetes.executor.request.cores=200m" in flags(render(FULL))["conf"]
+
+
+def test_it_may_make_pods_and_nothing_else() -> None:
+    (rule,) = render(EXECUTORS)[f"Role/{NAME}-analytics"]["rules"]
+    assert rule["resources"] == ["pods"]
+    assert executor(render(EXECUTORS))["spec"]["automountServiceAccountToken"] is False
+
+
+def test_executors_have_the_output_where_the_driver_has_it() -> None:
+    rendered = render(EXECUTORS)
+    driver, own = rendered.pod(CRONJOB), executor(rendered)["spec"]
+    for spec in (driver, own):
+        assert {"name": "output", "mountPath": "/output"} in spec["containers"][0]["volumeMounts"]
+        claim = {"name": "output", "persistentVolumeClaim": {"claimName": f"{NAME}-analytics"}}
+        assert claim in spec["volumes"]
+
+
+def test_a_restricted_namespace_takes_an_executor(cluster: Cluster, new_namespace: Any) -> None:
+    """With what Spark fills in; a claim need not be there for that."""
+    namespace = new_namespace(**RESTRICTED)
+    for values in (EXECUTORS, FULL):
+        made = executor(render(values))
+        made["metadata"]["name"] = "executor"
+        made["spec"]["containers"][0]["image"] = "penstock-analytics:0.1.0"
+        made["spec"].pop("priorityClassName", None)  # of namespaces of the system
+        words = ("create", "--dry-run=server", "--namespace", namespace, "--filename", "-")
+        cluster.kubectl(*words, given=json.dumps(made))
+
+
+def test_who_reaches_whom_of_driver_and_executors() -> None:
+    rendered = render(EXECUTORS)
+    flows = Flows(rendered)
+    driver, own = flows.pods["analytics"], executor(rendered)["metadata"]["labels"]
+    redis, stranger = flows.pods["redis"], {COMPONENT: "else"}
+    assert flows.passes(own, redis, 6379)
+    for port in (7078, 7079):
+        assert flows.passes(own, driver, port), port
+        assert not flows.passes(stranger, driver, port), port
+    for sender in (driver, own):
+        assert flows.passes(sender, own, 7079)
+    assert not flows.passes(stranger, own, 7079)
+    assert not flows.passes(own, None, 6443)
+    alone = Flows(render(ON))
+    assert not alone.passes(own, alone.pods["analytics"], 7078)
+    assert not alone.passes(alone.pods["analytics"], None, 443)
+
+
+def test_they_go_where_the_output_is() -> None:
+    to = [{"ports": [{"port": 9000}], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]
+    rendered = render(EXECUTORS, nested("analytics.networkPolicy.egress", to))
+    flows = Flows(rendered)
+    for labels in (flows.pods["analytics"], executor(rendered)["metadata"]["labels"]):
+        assert flows.passes(labels, None, 9000)
+
+
+# The Spark operator -----------------------------------------------------------------------------------------
+
+
+def test_what_the_spark_operator_needs_is_said() -> None:
+    """Fields of sparkoperator.k8s.io/v1beta2; it has not run here."""
+    rendered = render(SPARK)
+    spec = rendered[f"ScheduledSparkApplication/{NAME}-analytics"]["spec"]
+    template = spec["template"]
+    assert (template["type"], template["mode"], template["restartPolicy"]) == (
+        "Python",
+        "cluster",
+        {"type": "Never"},
+    )
+    assert {"sparkVersion", "driver", "executor"} <= set(template)
+    assert template["mainApplicationFile"] == "local:///opt/penstock/analytics.py"
+    assert "--master=k8s://https://kubernetes.default.svc" in template["arguments"]
+    assert not [each for each in template["arguments"] if each.startswith("--conf")]
+    assert all(isinstance(value, str) for value in template["sparkConf"].values())
+    assert rendered[f"ServiceAccount/{NAME}-analytics"]["automountServiceAccountToken"] is True
+    for part in ("driver", "executor"):
+        pod = template[part]
+        assert pod["podSecurityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["readOnlyRootFilesystem"] is True
+        assert {"name": "output", "mountPath": "/output"} in pod["volumeMounts"]
+    volumes = {each["name"] for each in template["volumes"]}
+    assert {each["name"] for each in template["driver"]["volumeMounts"]} <= volumes

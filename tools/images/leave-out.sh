@@ -1,0 +1,11 @@
+#!/bin/sh
+# leave-out.sh LIST: remove what the list names of the packages in /opt/penstock. A pattern that fits nothing ends it: it is
+# of another version.
+set -eu
+cd "$(/opt/penstock/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+sed 's/ *#.*//; /^$/d' "$1" | while read -r pattern; do
+  # shellcheck disable=SC2086
+  set -- $pattern
+  [ -e "$1" ] || { echo "leave-out.sh: there is no $pattern" >&2; exit 1; }
+  rm -r -- "$@"
+done
