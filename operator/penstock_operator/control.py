@@ -25,6 +25,7 @@ from penstock_operator.peers import ALL, Peers
 from penstock_operator.queues import Queues
 from penstock_operator.redrives import Redrives
 from penstock_operator.removing import Farewell, Removing
+from penstock_operator.reports import Reports
 from penstock_operator.resources import Key, Kind, Resource, is_same
 from penstock_operator.rivals import Claimants
 from penstock_operator.rqprc import Rqprc
@@ -73,6 +74,7 @@ class Control:
         )
         self._retained = Retained(store, self.mirror, partial(self.knows, Kind.QUEUE), self.work.alone)
         self._stranded = Stranded(store, metrics, settings.sweep_s)
+        self._reports = Reports(store, metrics, settings.sweep_s)
         removing = Removing(store, settings.delete_timeout_s)
         self._farewells = Farewells(removing, self._recorder, self.statuses, self.mirror, metrics)
         self._redrives = Redrives(
@@ -101,6 +103,7 @@ class Control:
                 group.create_task(self.store_watch.run())
                 group.create_task(self.work.run())
                 group.create_task(self._stranded.run())
+                group.create_task(self._reports.run())
         finally:
             await self._redrives.close()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from penstock_operator.report_metrics import ReportMetrics
+
 LOOK_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -73,6 +75,8 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        self.report = ReportMetrics()
+        registry.register(self.report)
 
     def render(self) -> bytes:
         return generate_latest(self.registry)

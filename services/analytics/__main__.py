@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from services.analytics.files import OutputError
+from services.analytics.files import Files, OutputError
 from services.analytics.lock import Locked
 from services.analytics.losses import DataLoss
 from services.analytics.options import OptionError
+from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.session import start
 from services.analytics.settings import Settings, SettingsError, Shape
@@ -41,13 +42,14 @@ log = logging.getLogger("services.analytics")
     "--bodies", default="none", show_default=True, help="none, full, or octets of each that are archived"
 )
 @click.option(
-    "--redact", multiple=True, help="Java pattern; what it matches in bodies, errors, notes is not archived"
+    "--redact", multiple=True, help="pattern (RE2); what it matches in bodies, errors, notes is not archived"
 )
 @click.option("--late-hours", type=click.IntRange(0), default=48, show_default=True)
 @click.option("--retention-days", type=click.IntRange(0), default=0, show_default=True, help="0: for ever")
 @click.option("--week-days", type=click.IntRange(1), default=7, show_default=True)
 @click.option("--top", type=click.IntRange(1), default=50, show_default=True)
 @click.option("--objective", type=float, default=0.999, show_default=True)
+@click.option("--report-hours", type=click.IntRange(1, 168), default=24, show_default=True)
 @click.option("--clock-slack", type=click.IntRange(0), default=3600, show_default=True, help="seconds")
 @click.option("--fail-on-data-loss/--no-fail-on-data-loss", default=True, show_default=True)
 @click.option("--master", default="local[*]", show_default=True)
@@ -55,14 +57,15 @@ log = logging.getLogger("services.analytics")
 @click.option("--lock-s", type=click.FloatRange(1), default=120.0, show_default=True)
 @click.option("--patience-s", type=click.FloatRange(0.1), default=30.0, show_default=True)
 def analytics(run_id: str | None, **told: Any) -> None:
-    """Archive samples and dead letters since the last run, and compute what happened.
+    """Archive samples and dead letters since the last run, compute what happened, and report it.
 
-    Exit codes: 0 done, 1 failed, 2 usage or settings, 3 store unavailable, 4 another run is at work.
+    Exit codes: 0 done, 1 failed, 2 usage or settings, 3 the store is away or refuses, 4 another run is at work.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines({}))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    for talkative in ("py4j", "matplotlib"):
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     sys.exit(carried_out(run_id or datetime.now(UTC).strftime("%Y-%m-%dT%H"), told))
 
 
@@ -72,8 +75,8 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         settings = _settings(run_id, told)
         spark = start(settings.master, settings.driver_memory)
         try:
-            _check_patterns(spark, settings.shape.redact)
             summary = run(spark, settings)
+            give(Files(spark, settings.output), settings)
         finally:
             spark.stop()
     except (SettingsError, OptionError) as error:
@@ -82,6 +85,8 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         return _failed(LOCKED, str(error))
     except (StoreUnavailable, NotInitialised) as error:
         return _failed(UNAVAILABLE, f"the store: {error}")
+    except ReportRefused as error:
+        return _failed(UNAVAILABLE, str(error))
     except (OutputError, DataLoss, StoreError) as error:
         return _failed(FAILED, str(error))
     except (PySparkException, Py4JError) as error:
@@ -100,19 +105,12 @@ def _settings(run_id: str, told: dict[str, Any]) -> Settings:
         week_days=told["week_days"],
         top=told["top"],
         objective=told["objective"],
+        report_hours=told["report_hours"],
         clock_slack_s=told["clock_slack"],
         fail_on_loss=told["fail_on_data_loss"],
     )
     names = ("store", "output", "master", "driver_memory", "lock_s", "patience_s")
     return Settings(run=run_id, shape=shape, **{name: told[name] for name in names})
-
-
-def _check_patterns(spark: Any, patterns: tuple[str, ...]) -> None:
-    for each in patterns:
-        try:
-            spark.sparkContext._jvm.java.util.regex.Pattern.compile(each)
-        except Py4JJavaError as error:
-            raise SettingsError(f"redact {each!r}: {error.java_exception.getMessage()}") from None
 
 
 def _told(text: str) -> str:

@@ -1,115 +1,110 @@
-"""Records as the archive keeps them: by day and hour, with what makes them comparable, without what is secret.
+"""What a plan has of one kind, read and written as the archive keeps it, by many tasks side by side.
 
-Rows that cannot be used have no day and hour: they go to the quarantine, with the same columns.
+A task reads its stretches and writes files of its own; which of them count is what it says at its end. So a task that
+is done twice, or was believed dead and goes on, adds nothing. Rows stay Arrow's from the store's answer to the file:
+through Spark's own rows and writers each would cost three times as much.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import pickle
+import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+import pyarrow as pa
+from pyarrow.fs import FileSystem
+from pyspark.sql import SparkSession
 
-from services.analytics.fingerprint import fingerprint, pattern, redacted, redacted_octets
+from services.analytics.finding import open_store, streams
+from services.analytics.hour_files import HourFiles, Staged
+from services.analytics.options import Options
+from services.analytics.pieces import Part, parts, read
 from services.analytics.plan import Plan
-from services.analytics.schema import Kind
+from services.analytics.records import archived
+from services.analytics.schema import Kind, arrow_schema
 from services.analytics.settings import Settings, Shape
 
-EARLIEST_MS = 946_684_800_000  # the year 2000
-ROWS_A_TASK = 250_000  # and so, more or less, in a file of an hour
-TASKS_A_CORE = 8  # at most
-TIME = {Kind.DEAD: "died", Kind.SAMPLES: "at"}  # whose hour it is
-HOUR = ("day", "hour")
-NO_HOUR = "day=__HIVE_DEFAULT_PARTITION__"  # the folder that Spark makes of rows without one
+LEAST_ROWS = 50_000  # of a task, if there are more
+TASKS_A_CORE = 3
+TASK = "number int, part binary"
+STAGED = "hour string, path string, rows bigint"
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
     read: int = 0
     quarantined: int = 0
+    files: tuple[Staged, ...] = ()
 
 
 def archive(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind, target: str) -> Written:
-    """Writes all that the plan has of one kind to `target`, by day and hour."""
-    streams = plan.of(kind)
-    if not streams:
+    """Writes all that the plan has of one kind below `target`, a URL. Raises DataLoss, StoreError."""
+    options = _options(spark, settings, plan, kind)
+    if options is None:
         return Written()
-    rows = by_hour(
-        dead_letters(read(spark, settings, plan, kind), plan.shape)
-        if kind is Kind.DEAD
-        else read(spark, settings, plan, kind),
-        TIME[kind],
-        plan.now_ms + 1000 * plan.shape.clock_slack_s,
-    )
-    seen = Observation()
-    counts = (F.count(F.lit(1)).alias("read"), F.count("problem").alias("quarantined"))
-    tasks = _tasks(spark, sum(abs(each.expected) for each in streams.values()))
-    rows.observe(seen, *counts).coalesce(tasks).write.mode("overwrite").partitionBy(*HOUR).parquet(target)
-    return Written(**seen.get)
+    with open_store(options) as reading:
+        found = parts(reading, options, streams(reading, options))
+    if not found:
+        return Written()
+    tasks = [(number, pickle.dumps(part)) for number, part in enumerate(found)]
+    latest_ms = plan.now_ms + 1000 * plan.shape.clock_slack_s
+    work = Archiving(options, kind, plan.shape, latest_ms, target)
+    rows = spark.createDataFrame(spark.sparkContext.parallelize(tasks, len(tasks)), TASK)
+    told = rows.mapInArrow(work, STAGED).collect()
+    files = sorted((Staged(*row) for row in told), key=lambda each: (each.hour, each.path))
+    quarantined = sum(each.rows for each in files if not each.hour)
+    return Written(sum(each.rows for each in files), quarantined, tuple(files))
 
 
-def read(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind) -> DataFrame:
-    streams = plan.of(kind)
-    return (
-        spark.read.format("redis_stream")
-        .option("url", settings.store)
-        .option("kind", str(kind))
-        .option("start", json.dumps({key: each.start for key, each in streams.items()}))
-        .option("end", json.dumps({key: each.end for key, each in streams.items()}))
-        .option("bodies", plan.shape.read_bodies() if kind is Kind.DEAD else "full")
-        .option("failOnDataLoss", str(settings.shape.fail_on_loss).lower())
-        .option("connectTimeoutS", str(settings.patience_s))
-        .load()
-    )
-
-
-def _tasks(spark: SparkSession, rows: int) -> int:
-    cores = spark.sparkContext.defaultParallelism
-    return max(cores, min(math.ceil(rows / ROWS_A_TASK), TASKS_A_CORE * cores))
-
-
-def dead_letters(rows: DataFrame, shape: Shape) -> DataFrame:
-    """With fingerprint and pattern; texts and bodies redacted, bodies as long as they are to be kept."""
-    body = redacted_octets(F.col("body"), shape.redact)
-    error = redacted(F.col("error"), shape.redact)
-    return rows.withColumns(
+def _options(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind) -> Options | None:
+    """None: the plan has nothing of this kind."""
+    wanted = plan.of(kind)
+    if not wanted:
+        return None
+    expected = sum(abs(each.expected) for each in wanted.values())
+    tasks = TASKS_A_CORE * spark.sparkContext.defaultParallelism
+    return Options.parse(
         {
-            "fingerprint": fingerprint(body),
-            "pattern": pattern(error),
-            "error": error,
-            "note": redacted(F.col("note"), shape.redact),
-            "body": _kept(body, shape.bodies),
-            "raw": _kept_raw(shape),
+            "url": settings.store,
+            "kind": str(kind),
+            "start": json.dumps({key: each.start for key, each in wanted.items()}),
+            "end": json.dumps({key: each.end for key, each in wanted.items()}),
+            "bodies": plan.shape.read_bodies() if kind is Kind.DEAD else "full",
+            "failOnDataLoss": str(settings.shape.fail_on_loss).lower(),
+            "connectTimeoutS": str(settings.patience_s),
+            "rowsPerPartition": str(max(LEAST_ROWS, math.ceil(expected / tasks))),
         }
     )
 
 
-def _kept(body: Column, bodies: str) -> Column:
-    if bodies == "none":
-        return F.lit(None).cast("binary")
-    return body if bodies == "full" else F.substring(body, 1, int(bodies))
+@dataclass(frozen=True)
+class Archiving:
+    """What a task does, wherever it runs."""
 
+    options: Options
+    kind: Kind
+    shape: Shape
+    latest_ms: int
+    target: str
 
-def _kept_raw(shape: Shape) -> Column:
-    """Of what could not be read nobody knows which field has what: all of them are redacted, and the body is none."""
-    raw = F.map_filter("raw", lambda name, _: name != "body") if shape.bodies == "none" else F.col("raw")
-    if not shape.redact:
-        return raw
-    return F.transform_values(raw, lambda _, value: redacted_octets(value, shape.redact))
+    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in tasks:
+            for task in batch.to_pylist():
+                staged = self._carry_out(
+                    f"{task['number']:05d}-{uuid.uuid4().hex}", pickle.loads(task["part"])
+                )
+                yield pa.RecordBatch.from_pylist(
+                    [{"hour": each.hour, "path": each.path, "rows": each.rows} for each in staged],
+                    schema=pa.schema({"hour": pa.string(), "path": pa.string(), "rows": pa.int64()}),
+                )
 
-
-def by_hour(rows: DataFrame, time: str, latest_ms: int) -> DataFrame:
-    """With day (YYYY-MM-DD) and hour (HH) of that column; a clock that cannot be right is a problem of its row."""
-    at = F.col(time)
-    wrong = (at < F.timestamp_millis(F.lit(EARLIEST_MS))) | (at > F.timestamp_millis(F.lit(latest_ms)))
-    said = F.concat(F.lit(f"its clock: {time} is "), at.cast("string"))
-    told = rows.withColumn("problem", F.coalesce(F.col("problem"), F.when(wrong, said)))
-    usable = F.col("problem").isNull()
-    return told.withColumns(
-        {
-            "day": F.when(usable, at.cast("date").cast("string")),
-            "hour": F.when(usable, F.lpad(F.hour(at).cast("string"), 2, "0")),
-        }
-    )
+    def _carry_out(self, name: str, part: Part) -> list[Staged]:
+        files, root = FileSystem.from_uri(self.target)
+        names = arrow_schema(self.kind).names
+        with HourFiles(files, root, self.kind, name) as written:
+            for rows in read(self.options, part, names):
+                written.add(archived(rows, self.kind, self.shape, self.latest_ms))
+        return written.staged

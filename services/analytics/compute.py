@@ -12,18 +12,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from services.analytics.aggregates.changes import changes, figures
 from services.analytics.aggregates.deaths import deaths, failures, origins, redrives
 from services.analytics.aggregates.depths import depths
 from services.analytics.aggregates.samples import HOURS, once
 from services.analytics.aggregates.traffic import edges, traffic
-from services.analytics.archive import TIME
+from services.analytics.archive import Written
 from services.analytics.files import Files
 from services.analytics.plan import Plan
+from services.analytics.records import AT, archive_schema
 from services.analytics.schema import Kind
-from services.analytics.source import spark_schema
 from services.analytics.tables import AGGREGATES, CHANGES, DEATHS, DEPTHS, TRAFFIC, Table
 
 log = logging.getLogger(__name__)
@@ -50,14 +50,6 @@ def hours_below(files: Files, path: str) -> set[str]:
     }
 
 
-def archive_schema(kind: Kind) -> StructType:
-    """Columns of the archive: those of the data source, and what the job adds."""
-    schema = spark_schema(kind)
-    return (
-        schema.add("fingerprint", StringType()).add("pattern", StringType()) if kind is Kind.DEAD else schema
-    )
-
-
 def by_hours(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Rows that are sorted by day and hour, an hour at a time, without these columns."""
     ends = pc.run_end_encode(pc.binary_join_element_wise(rows["day"], rows["hour"], "T").combine_chunks())
@@ -77,42 +69,50 @@ def parquet(rows: pa.Table) -> bytes:
 class Compute:
     """Reads below `archive` and below the run's staging, writes below the run's staging."""
 
-    def __init__(self, spark: SparkSession, files: Files, plan: Plan, staging: str) -> None:
+    def __init__(
+        self, spark: SparkSession, files: Files, plan: Plan, staging: str, written: dict[Kind, Written]
+    ) -> None:
+        """written: what was staged of each kind; paths are below `archive/<kind>` of the staging folder."""
         self._spark = spark
         self._files = files
         self._plan = plan
         self._staging = staging
-        self._roots = {
-            kind: (f"archive/{kind}", f"{staging}/archive/{kind}") for kind in Kind if kind in TIME
-        }
-        self._there = {root: hours_below(files, root) for roots in self._roots.values() for root in roots}
+        self._there = {kind: hours_below(files, f"archive/{kind}") for kind in AT}
+        self._new: dict[Kind, dict[str, list[str]]] = {kind: {} for kind in AT}
+        for kind, each in written.items():
+            for file in each.files:
+                path = f"{staging}/archive/{kind}/{file.path}"
+                self._new[kind].setdefault(file.hour, []).append(path)
+            self._new[kind].pop("", None)  # which nobody counts
         self.hours = self._touched()
 
     def _touched(self) -> list[str]:
         """Hours with new rows, and those after them, whose differences begin there; none that are closed."""
-        new = {hour for _, staged in self._roots.values() for hour in self._there[staged]}
-        known = {hour for hours in self._there.values() for hour in hours}
+        new = {hour for hours in self._new.values() for hour in hours}
+        known = {hour for hours in self._there.values() for hour in hours} | new
         after = {later(hour, 1) for hour in new} & known
         return sorted(hour for hour in new | after if hour >= self._plan.closed)
 
     def rows(self, kind: Kind, hours: Iterable[str]) -> DataFrame:
         """What the archive will have of these hours, with day and hour."""
         paths = [
-            self._files.uri(f"{root}/{hour_path(hour)}")
+            self._files.uri(path)
             for hour in hours
-            for root in self._roots[kind]
-            if hour in self._there[root]
+            for path in (*self._old(kind, hour), *self._new[kind].get(hour, ()))
         ]
-        schema = archive_schema(kind)
+        schema = from_arrow_schema(archive_schema(kind))
         found = (
             self._spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(*paths)
             if paths
             else (self._spark.createDataFrame([], schema))
         )
-        at = F.col(TIME[kind])
+        at = F.col(AT[kind])
         return found.withColumns(
             {"day": at.cast("date").cast("string"), "hour": F.lpad(F.hour(at).cast("string"), 2, "0")}
         )
+
+    def _old(self, kind: Kind, hour: str) -> list[str]:
+        return [f"archive/{kind}/{hour_path(hour)}"] if hour in self._there[kind] else []
 
     def write_all(self) -> None:
         if not self.hours:

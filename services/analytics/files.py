@@ -84,6 +84,14 @@ class Files:
         except ValueError as error:
             raise OutputError(f"{self.uri(path)} is no JSON: {error}") from None
 
+    def read_octets(self, path: str) -> bytes:
+        with _explained(path):
+            stream = self._files.open(self._path(path))
+            try:
+                return bytes(self._io.toByteArray(stream))
+            finally:
+                stream.close()
+
     def write_json(self, path: str, content: Any) -> None:
         """Whole or not at all: whoever reads finds the old content or the new."""
         self._write(path + TEMPORARY, content)

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import hashlib
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from services.analytics.schema import TEXT
 from services.analytics.settings import FINGERPRINTED
 
 # hex numbers of 8 digits and more with what hangs on them by hyphens (UUIDs), and numbers: one symbol for all, as one
-# may look like the other. Possessive: nothing is tried twice.
-VARIABLE = "[0-9a-fA-F]{8,}+(?:-[0-9a-fA-F]{4,}+)*+|[0-9]++"
+# may look like the other
+VARIABLE = "[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*|[0-9]+"
 SYMBOL = "0"
-SPACE = "[ \\t\\n\\x0B\\f\\r]+"
+SPACE = r"[ \t\n\v\f\r]+"
 DIGITS = 16  # of a fingerprint
 PATTERN = 200  # characters of a pattern
-REDACTED = "[redacted]"
 
 
-def normalised(text: Column) -> Column:
-    """Variable parts as one symbol, white space as one blank."""
-    return F.regexp_replace(F.regexp_replace(text, VARIABLE, SYMBOL), SPACE, " ")
+def normalised(values: pa.Array) -> pa.Array:
+    """Variable parts as one symbol, white space as one blank. Of octets each is a character (Latin-1)."""
+    return pc.replace_substring_regex(pc.replace_substring_regex(values, VARIABLE, SYMBOL), SPACE, " ")
 
 
-def fingerprint(body: Column) -> Column:
-    """16 hex digits of SHA-256 of the normalised first 4096 octets; each octet is a character (Latin-1)."""
-    text = F.decode(F.substring(body, 1, FINGERPRINTED), "ISO-8859-1")
-    return F.substring(F.sha2(F.encode(normalised(text), "UTF-8"), 256), 1, DIGITS)
+def fingerprints(bodies: pa.Array) -> pa.Array:
+    """16 hex digits of SHA-256 of the normalised first FINGERPRINTED octets; what is alike is hashed once."""
+    alike = normalised(pc.binary_slice(bodies, 0, FINGERPRINTED)).dictionary_encode()
+    hashes = pa.array([_fingerprint(text) for text in alike.dictionary.to_pylist()], TEXT)
+    return hashes.take(alike.indices)
 
 
-def pattern(error: Column) -> Column:
-    return F.substring(normalised(error), 1, PATTERN)
+def _fingerprint(text: bytes) -> str:
+    return hashlib.sha256(text.decode("latin-1").encode()).hexdigest()[:DIGITS]
 
 
-def redacted(text: Column, patterns: tuple[str, ...]) -> Column:
-    for each in patterns:
-        text = F.regexp_replace(text, each, F.lit(REDACTED))
-    return text
-
-
-def redacted_octets(body: Column, patterns: tuple[str, ...]) -> Column:
-    """As text if it is UTF-8, else octet by octet."""
-    if not patterns:
-        return body
-    as_text = F.encode(redacted(F.decode(body, "UTF-8"), patterns), "UTF-8")
-    as_octets = F.encode(redacted(F.decode(body, "ISO-8859-1"), patterns), "ISO-8859-1")
-    return F.when(F.is_valid_utf8(body.cast("string")), as_text).otherwise(as_octets)
+def patterns(errors: pa.Array) -> pa.Array:
+    return pc.utf8_slice_codeunits(normalised(errors), 0, PATTERN)

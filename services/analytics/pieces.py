@@ -21,44 +21,63 @@ class Malformed(Exception):
 
 
 class Part(InputPartition):
-    """One stretch: nothing but plain values, as it goes to another process."""
+    """Stretches, one or several: nothing but plain values, as it goes to another process."""
 
-    def __init__(self, stretch: Stretch) -> None:
-        super().__init__(stretch)
-        self.stretch = stretch
+    def __init__(self, stretches: list[Stretch]) -> None:
+        super().__init__(stretches)
+        self.stretches = stretches
 
 
 def parts(reading: Reading, options: Options, found: Iterable[Stream]) -> list[Part]:
-    """Stretches of all of them, in order."""
+    """Stretches of all of them, in order. Short ones are read together: a task of its own costs more than they do."""
     cuts = (cut(reading, stream, options.rows_per_partition, options.min_partitions) for stream in found)
-    return [Part(stretch) for stretches in cuts for stretch in stretches]
+    stretches = [stretch for each in cuts for stretch in each]
+    if options.min_partitions > 1:
+        return [Part([stretch]) for stretch in stretches]
+    return [Part(together) for together in _together(stretches, options.rows_per_partition)]
+
+
+def _together(stretches: Iterable[Stretch], rows: int) -> Iterator[list[Stretch]]:
+    """Neighbours, as long as they have no more rows than one is to have."""
+    held, number = list[Stretch](), 0.0
+    for stretch in stretches:
+        if held and number + stretch.rows > rows:
+            yield held
+            held, number = [], 0.0
+        held.append(stretch)
+        number += stretch.rows
+    if held:
+        yield held
 
 
 def read(
     options: Options, partition: InputPartition | None, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """All entries of a stretch; where nothing was planned Spark reads one partition that is None.
+    """All entries of its stretches; where nothing was planned Spark reads one partition that is None.
 
     Raises DataLoss, Malformed, StoreError.
     """
     if isinstance(partition, Part):
-        yield from _batches(options, partition.stretch, names)
+        with open_store(options) as reading:
+            for stretch in partition.stretches:
+                yield from _batches(reading, options, stretch, names)
 
 
-def _batches(options: Options, stretch: Stretch, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    reading: Reading, options: Options, stretch: Stretch, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     stream = stretch.stream
     origin = Origin(stream.kind, stream.key, stream.domain, stream.queue, stream.qid, options.bodies)
-    with open_store(options) as reading:
-        bounds = (stretch.start, stretch.end)
-        for page in reading.pages(stream.key, *bounds, options.page_rows, is_watched=is_told_of(stream.kind)):
-            if why := missed(stretch, page):
-                tell_of_loss(options, why)
-            if not page.entries:
-                return
-            made = batch(origin, page.entries)
-            if options.fail_on_malformed:
-                _refuse_malformed(made)
-            yield made.select(names) if names != made.schema.names else made
+    bounds = (stretch.start, stretch.end)
+    for page in reading.pages(stream.key, *bounds, options.page_rows, is_watched=is_told_of(stream.kind)):
+        if why := missed(stretch, page):
+            tell_of_loss(options, why)
+        if not page.entries:
+            return
+        made = batch(origin, page.entries)
+        if options.fail_on_malformed:
+            _refuse_malformed(made)
+        yield made.select(names) if names != made.schema.names else made
 
 
 def _refuse_malformed(made: pa.RecordBatch) -> None:

@@ -15,13 +15,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from services.analytics import publish
-from services.analytics.archive import NO_HOUR, Written, archive
+from services.analytics.archive import Written, archive
 from services.analytics.compaction import compact, expired
 from services.analytics.compute import Compute
 from services.analytics.files import Files
+from services.analytics.hour_files import folder_of
 from services.analytics.lock import Lock
 from services.analytics.plan import KINDS, Plan, State, freeze, read_state
 from services.analytics.publish import Move, Ready
+from services.analytics.report.output import staged_report
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings
 from services.analytics.tables import AGGREGATES
@@ -48,10 +50,10 @@ class Run:
             with self._step(f"archive_{kind}"):
                 target = self._files.uri(f"{self._staging}/archive/{kind}")
                 written[kind] = archive(self._spark, self._settings, self._plan, kind, target)
-        compute = Compute(self._spark, self._files, self._plan, self._staging)
+        compute = Compute(self._spark, self._files, self._plan, self._staging, written)
         with self._step("aggregates"):
             compute.write_all()
-        moves, removals = self._moves_of_archive(), list[str]()
+        moves, removals = self._moves_of_archive(written), list[str]()
         with self._step("compaction"):
             for kind in KINDS:
                 moves, old = compact(
@@ -62,13 +64,15 @@ class Run:
         state, summary = self._state(moves), self._summary(written, compute.hours)
         first, expired_folders = expired(self._files, self._plan)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
+        with self._step("report"):
+            records = {str(kind): summary[str(kind)] for kind in KINDS}
+            kept += staged_report(self._files, self._plan, self._staging, first, records)
         return Ready(self._plan.run, kept, [*removals, *expired_folders], state, summary)
 
-    def _moves_of_archive(self) -> list[Move]:
+    def _moves_of_archive(self, written: dict[Kind, Written]) -> list[Move]:
+        root = f"{self._staging}/archive"
         return [
-            move
-            for kind in KINDS
-            for move in archive_moves(self._files, self._plan.run, f"{self._staging}/archive", kind)
+            move for kind, each in written.items() for move in archive_moves(self._plan.run, root, kind, each)
         ]
 
     def _moves_of_aggregates(self) -> list[Move]:
@@ -123,15 +127,14 @@ def counts(plan: Plan, kind: Kind, written: Written) -> dict[str, int]:
     }
 
 
-def archive_moves(files: Files, run: str, staged: str, kind: Kind) -> list[Move]:
+def archive_moves(run: str, staged: str, kind: Kind, written: Written) -> list[Move]:
     """Staged files of one kind to their hours, those without one to the quarantine; names tell the run."""
     moves: list[Move] = []
     numbers: dict[str, int] = {}
-    for source in files.walk(f"{staged}/{kind}"):
-        within = source.removeprefix(f"{staged}/{kind}/").rpartition("/")[0]
-        number = numbers[within] = numbers.get(within, -1) + 1
-        target = f"quarantine/run={run}/{kind}" if within.startswith(NO_HOUR) else f"archive/{kind}/{within}"
-        moves.append((source, f"{target}/{run}-{number:04d}.parquet"))
+    for file in written.files:
+        number = numbers[file.hour] = numbers.get(file.hour, -1) + 1
+        folder = f"archive/{kind}/{folder_of(file.hour)}" if file.hour else f"quarantine/run={run}/{kind}"
+        moves.append((f"{staged}/{kind}/{file.path}", f"{folder}/{run}-{number:04d}.parquet"))
     return moves
 
 

@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 
 from services.analytics.source import RedisStream
 
-OPEN_FILES = 64  # that one task writes side by side: one for each hour it meets; more hours are sorted first
 LOCAL = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?")
 
 CONFIG = {
@@ -16,7 +15,6 @@ CONFIG = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.maxConcurrentOutputFileWriters": str(OPEN_FILES),
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # hours are texts of two digits, and stay so

@@ -6,7 +6,8 @@ into halves by time until what is estimated of a half is small enough, and each 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from services.analytics.schema import Kind
 from services.store.reading import BEGINNING, LAST_NUMBER, Reading, next_id
@@ -39,6 +40,7 @@ class Stretch:
     stream: Stream
     start: str
     end: str
+    rows: float = field(default=0.0, compare=False)  # how many entries it has, as estimated
 
 
 def cut(reading: Reading, stream: Stream, rows: int, parts: int) -> list[Stretch]:
@@ -52,11 +54,11 @@ def cut(reading: Reading, stream: Stream, rows: int, parts: int) -> list[Stretch
         return []
     pieces = Pieces(reading, stream.key, parse(state.first), next_id(parse(state.last)), state.length)
     pieces.keep(parse(begin), next_id(parse(last)))
-    bounds = pieces.bounds(rows, parts)
     # right before what is there now: whoever reads it can tell whether that is gone
     start = stream.start if stream.start == BEGINNING else _before(parse(begin))
-    ends = zip([start, *bounds], [*bounds, stream.end], strict=True)
-    return [Stretch(stream, *each) for each in ends]
+    ends, numbers = zip(*pieces.joined(rows, parts), strict=True)
+    bounds = pairwise((start, *ends[:-1], stream.end))
+    return [Stretch(stream, *each, number) for each, number in zip(bounds, numbers, strict=True)]
 
 
 def _behind(start: str) -> str:
@@ -90,15 +92,15 @@ class Pieces:
             piece, _ = self._split(piece, behind)
         self._pieces = [piece]
 
-    def bounds(self, rows: int, parts: int) -> list[str]:
-        """Ids that end a stretch, between them about `rows` entries, or fewer if there are to be more parts."""
+    def joined(self, rows: int, parts: int) -> list[tuple[str, float]]:
+        """Ids that end a stretch, and how many entries it has: about `rows`, or fewer if there are to be more parts."""
         length = self._pieces[0].weight
-        if length <= rows and parts == 1:
-            return []
-        size = max(1.0, min(rows, length / parts))
-        while self._asked < MOST_ASKED and (coarse := self._coarsest(size)) is not None:
-            self._halve(coarse)
-        return self._joined(size)
+        if length > rows or parts > 1:
+            size = max(1.0, min(rows, length / parts))
+            while self._asked < MOST_ASKED and (coarse := self._coarsest(size)) is not None:
+                self._halve(coarse)
+            return self._joined(size)
+        return [("", length)]
 
     def _coarsest(self, size: float) -> int | None:
         """The piece to be halved next: the heaviest, if it is too heavy for its stretch."""
@@ -140,15 +142,15 @@ class Pieces:
         found = self._reading.first_from(self._key, _text(start))
         return parse(found) if found else None
 
-    def _joined(self, size: float) -> list[str]:
+    def _joined(self, size: float) -> list[tuple[str, float]]:
         """Neighbours together until they are a stretch; a stretch ends before the next piece's first entry."""
-        bounds, held = [], 0.0
-        for piece, after in zip(self._pieces, self._pieces[1:], strict=False):
+        found, held = list[tuple[str, float]](), 0.0
+        for piece, after in pairwise(self._pieces):
             held += piece.weight
             if held + after.weight / 2 >= size:
-                bounds.append(_before(after.first))
+                found.append((_before(after.first), held))
                 held = 0.0
-        return bounds
+        return [*found, ("", held + self._pieces[-1].weight)]
 
 
 def _projected(ids: list[Id], first: Id, behind: Id) -> float:

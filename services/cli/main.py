@@ -31,6 +31,7 @@ MODULES = {
     "rqp": "services.cli.rqp",
     "log": "services.cli.log",
     "ring": "services.cli.ring",
+    "report": "services.cli.report",
     "sysv": "services.cli.sysv",
     "config": "services.cli.config",
     "doctor": "services.cli.doctor",

@@ -12,7 +12,7 @@ from services.cli.exits import Exit, Failure
 from services.cli.output import Output
 from services.cli.own_store import OwnStore
 from services.store.probe import Promises
-from services.store.rights import acl_rules
+from services.store.rights import acl_rules, analytics_rules
 
 
 @click.group()
@@ -46,18 +46,25 @@ def init(options: Options, accept_loss: bool, store_server: str | None) -> None:
         output.record(described)
 
 
-@store.command()
-@click.option("--user", default="edge", show_default=True, help="name of the user")
-@plain_command
-def rights(options: Options, user: str) -> None:
-    """Print the ACL line that makes a user for edges, with no more rights than they need.
+RULES = {"edge": acl_rules, "analytics": analytics_rules}
 
-    Give it to redis-cli with a password added, as in `>secret`, and put user and password into the edges' URL.
+
+@store.command()
+@click.option(
+    "--for", "whom", type=click.Choice([*RULES]), default="edge", show_default=True, help="for whom"
+)
+@click.option("--user", default=None, help="name of the user  [as --for]")
+@plain_command
+def rights(options: Options, whom: str, user: str | None) -> None:
+    """Print the ACL line that makes a user for edges, or for the analytics job, with no more rights than they need.
+
+    Give it to redis-cli with a password added, as in `>secret`, and put user and password into the URL.
     """
     output = Output(as_json=options.as_json)
-    output.line(" ".join(["ACL SETUSER", user, *acl_rules()]))
+    name, rules = user or whom, RULES[whom]()
+    output.line(" ".join(["ACL SETUSER", name, *rules]))
     if output.as_json:
-        output.record({"user": user, "rules": acl_rules()})
+        output.record({"user": name, "rules": rules})
 
 
 async def _init(url: str, accept_loss: bool) -> Promises:

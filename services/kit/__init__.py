@@ -10,7 +10,8 @@ From a listener down: `listener` accepts, `gate` decides who may come in; `diall
 its encryption, `budget` the memory all of them may hold. For the session: `parsing` and `inflow` for its input,
 `conversation` and `answers` for its replies, `ending` for its end, `tally` for its figures. From the process down:
 `run` is one process, `workers` several of them, `drain` the way out, `health` the pages, `board` what the workers tell
-the health process. `letters` is how a protocol's files of dead letters reach the command line.
+the health process. `letters` is how a protocol's files of dead letters reach the command line, `words` is how numbers
+are told to people.
 
 It must not know any protocol, the queue store, Redis, or any edge: nothing here may import them.
 """

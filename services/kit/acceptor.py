@@ -19,8 +19,8 @@ EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 Accepted = Callable[[socket.socket, str, int], None]  # the connection, the peer's address and port
 
 
-def bind(host: str, port: int, reuse_port: bool) -> socket.socket:
-    """A bound TCP socket; `::` takes IPv4 too. Raises SettingsError if the address cannot be had."""
+def open_bound(host: str, port: int, reuse_port: bool = False) -> socket.socket:
+    """A bound TCP socket; `::` takes IPv4 too. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -31,10 +31,18 @@ def bind(host: str, port: int, reuse_port: bool) -> socket.socket:
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         sock.bind((host, port))
-    except OSError as error:
+    except OSError:
         sock.close()
-        raise SettingsError([f"cannot listen on {host} port {port}: {error.strerror}"]) from None
+        raise
     return sock
+
+
+def bind(host: str, port: int, reuse_port: bool) -> socket.socket:
+    """The same for a listener. Raises SettingsError if the address cannot be had."""
+    try:
+        return open_bound(host, port, reuse_port)
+    except OSError as error:
+        raise SettingsError([f"cannot listen on {host} port {port}: {error.strerror}"]) from None
 
 
 class Acceptor:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from services.kit.acceptor import open_bound
 from services.kit.edge import Page
 from services.kit.layers import SettingsError
 from services.kit.metrics import CONTENT_TYPE
@@ -50,7 +51,7 @@ class HealthServer:
         await self._runner.setup()
         host, port = self._settings.host, self._settings.port
         try:
-            await web.TCPSite(self._runner, host, port).start()
+            await self._site(host, port).start()
         except OSError as error:
             await self._runner.cleanup()
             raise SettingsError([f"cannot serve health on {host} port {port}: {error.strerror}"]) from None
@@ -58,6 +59,12 @@ class HealthServer:
         fields = {"action": "health_listening", "host": host, "port": port}
         log.info("health and metrics on %s port %d", host, port, extra=fields)
         return host, port
+
+    def _site(self, host: str, port: int) -> web.BaseSite:
+        """Raises OSError. Of names each address is bound; of `::` asyncio would leave out IPv4."""
+        if ":" in host:
+            return web.SockSite(self._runner, open_bound(host, port))
+        return web.TCPSite(self._runner, host, port)
 
     async def close(self) -> None:
         await self._runner.cleanup()

@@ -55,7 +55,7 @@ class StoreSettings(Section):
 class HealthSettings(Section):
     """Where /metrics, /healthz and /readyz are."""
 
-    host: str = Field(default="127.0.0.1", description="address to bind; 0.0.0.0: all")
+    host: str = Field(default="127.0.0.1", description="address to bind; 0.0.0.0: all; :: takes IPv4 too")
     port: int = Field(default=9161, ge=0, le=65535, description="0: any free one, named in the log")
 
 

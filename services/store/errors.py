@@ -27,6 +27,7 @@ StoreError
 ├── BindingsChanged       queues that subscribe to the log have come or gone: look again and ask anew
 ├── NumbersScattered      a neighbour's numbers come in too many pieces to be kept
 ├── DomainMismatch        queues of two domains cannot be changed together
+├── ReportUnknown         the analytics job's report is of another version
 └── StoreFault            the store answered what it never should: a bug, ours or its
 
 The docstring is the default message; `reason` is the stable label of the counter.
@@ -200,6 +201,12 @@ class DomainMismatch(StoreError):
     """queues of different domains cannot be changed in one step"""
 
     reason = "domain_mismatch"
+
+
+class ReportUnknown(StoreError):
+    """the analytics job's report is of a version that this program does not know"""
+
+    reason = "report_unknown"
 
 
 class StoreFault(StoreError):

@@ -148,6 +148,11 @@ class RegistryKeys:
         return self.prefix + "promises"
 
     @property
+    def report(self) -> str:
+        """What the analytics job found last."""
+        return self.prefix + "report"
+
+    @property
     def changes(self) -> str:
         """The channel on which a change of a queue's document is told."""
         return self.prefix + "changes"

@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "analytics.md"
 def test_the_tables_of_columns_are_not_stale() -> None:
     text = PAGE.read_text()
     assert text == reference.page(text), "python -m services.analytics.reference docs/analytics.md"
+    assert reference.FIELDS.search(text)
     assert {found[2] for found in reference.PLACE.finditer(text)} == set(Kind)
 
 

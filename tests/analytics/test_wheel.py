@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from services.analytics.report.page import STYLE, TEMPLATE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -20,6 +22,7 @@ def test_the_data_source_is_where_spark_looks(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "pyspark_redis_stream.py" in names
     assert "services/analytics/source.py" in names
+    assert {f"services/analytics/report/{name}" for name in (TEMPLATE, STYLE)} <= {*names}
 
 
 @pytest.mark.parametrize("name", ["edge", "operator", "local"])

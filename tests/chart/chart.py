@@ -90,12 +90,16 @@ def together(*parts: Values) -> dict[str, Any]:
     return merged
 
 
+# with a cluster to look at, the Job before an uninstall is there by itself
+_AS_INSTALLED: Values = nested("operator.uninstallHook.always", True)
+
+
 def render(
     *values: Values, flags: tuple[str, ...] = (), release: str = RELEASE, namespace: str = NAMESPACE
 ) -> Rendered:
     """Raises Refused."""
-    text = _template(yaml.safe_dump(together(*values)), flags, release, namespace)
-    return Rendered(_index(text, namespace))
+    text = _template(yaml.safe_dump(together(_AS_INSTALLED, *values)), flags, release, namespace)
+    return Rendered(index(text, namespace))
 
 
 @cache
@@ -107,7 +111,7 @@ def _template(values: str, flags: tuple[str, ...], release: str, namespace: str)
     return done.stdout
 
 
-def _index(text: str, own: str) -> dict[str, Object]:
+def index(text: str, own: str) -> dict[str, Object]:
     found: dict[str, Object] = {}
     for each in yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if each is None:

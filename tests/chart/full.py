@@ -43,7 +43,7 @@ FULL: Values = {
         "initContainers": [{**_CONTAINER, "name": "first"}],
         "limits": {"max_input_bytes": 1 << 30},
         "networkPolicy": {"from": _FROM, "peersFrom": _FROM, "egress": [{"to": _FROM}]},
-        "pdb": {"maxUnavailable": None, "minAvailable": "50%"},
+        "pdb": {"minAvailable": "50%"},
         "probes": {"liveness": {"timeoutSeconds": 3}},
     },
     "edges": {

@@ -183,6 +183,7 @@ SWITCHES = (
         "operator.uninstallHook.enabled",
         (f"Job/{NAME}-uninstall", f"ServiceAccount/{NAME}-uninstall", f"Role/{NAME}-uninstall"),
     ),
+    Switch("operator.uninstallHook.always", (f"Job/{NAME}-uninstall",)),
     Switch(
         "operator.serviceAccount.create",
         ("ServiceAccount/seer",),
@@ -261,7 +262,12 @@ SWITCHES = (
     Switch("monitoring.dashboards.enabled", (f"ConfigMap/{NAME}-dashboards",)),
     Switch("console.enabled", (f"Deployment/{NAME}-console", f"Service/{NAME}-console")),
     Switch("console.ingress.enabled", (f"Ingress/{NAME}-console",), beside=CONSOLE),
-    Switch("analytics.enabled", (f"CronJob/{NAME}-analytics", f"ServiceAccount/{NAME}-analytics")),
+    Switch(
+        "analytics.enabled",
+        (f"CronJob/{NAME}-analytics", f"ServiceAccount/{NAME}-analytics"),
+        beside=RULES,
+        has=lambda r: "PenstockAnalyticsStale" in _rules(r),
+    ),
     Switch(
         "analytics.mode",
         (f"ScheduledSparkApplication/{NAME}-analytics",),
@@ -271,8 +277,10 @@ SWITCHES = (
     ),
     Switch(
         "analytics.suspend",
-        beside=ANALYTICS,
-        has=lambda r: r[f"CronJob/{NAME}-analytics"]["spec"]["suspend"],
+        beside=together(ANALYTICS, RULES),
+        has=lambda r: (
+            r[f"CronJob/{NAME}-analytics"]["spec"]["suspend"] and "PenstockAnalyticsStale" not in _rules(r)
+        ),
     ),
     Switch(
         "analytics.executors.enabled",

@@ -24,7 +24,7 @@ RULES = CHART / "files" / "rules" / "alerts.yaml"
 RULES_TEST = Path(__file__).with_name("alerts_test.yaml")
 RUNBOOKS = ROOT / "docs" / "runbooks"
 METRIC = re.compile(r"\bpenstock_[a-z_]+\b(?!=)")
-ON = nested("monitoring.prometheusRule.enabled", True)
+ON = {**nested("monitoring.prometheusRule.enabled", True), "analytics": {"enabled": True}}
 
 
 def alerts(groups: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_the_rules_of_a_release_are_about_its_namespace(tmp_path: Path, own: dic
 def test_each_alert_has_a_runbook_and_each_runbook_an_alert(own: dict[str, Any]) -> None:
     assert {path.stem for path in RUNBOOKS.glob("*.md")} == set(own)
     where = "https://example.org/runbooks/"
-    values = nested("monitoring.prometheusRule", {"enabled": True, "runbookUrl": where})
+    values = {**ON, **nested("monitoring.prometheusRule", {"enabled": True, "runbookUrl": where})}
     for name, rule in alerts(render(values)[f"PrometheusRule/{NAME}"]["spec"]["groups"]).items():
         assert rule["annotations"]["runbook_url"] == f"{where}{name}.md"
         page = (RUNBOOKS / f"{name}.md").read_text()

@@ -43,8 +43,8 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         "60 is less than the 97 seconds",
     ),
     "two bounds of disruption": (
-        nested("edges.tmq.pdb.minAvailable", 1),
-        "edges.tmq.pdb: minAvailable and maxUnavailable are both said: set one of them to null",
+        nested("edges.tmq.pdb", {"minAvailable": 1, "maxUnavailable": 1}),
+        "edges.tmq.pdb: minAvailable and maxUnavailable are both said: leave one of them out",
     ),
     "certificates of clients without a Secret": (
         nested("edges.tmq.tls.clientCA", True),
@@ -170,8 +170,8 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         "edges.rqp.ports.rqp-mca.nodePort: a Service of type ClusterIP has none: set edges.rqp.service.type",
     ),
     "a budget that lets nobody go": (
-        nested("edges.tmq.pdb", {"maxUnavailable": None, "minAvailable": 2}),
-        "edges.tmq.pdb.minAvailable: of 2 pods none could ever be evicted: make it less",
+        nested("edges.tmq.pdb.minAvailable", 2),
+        "edges.tmq.pdb.minAvailable: 2 of 2 pods: none could ever be evicted, and drained nodes would wait for ever",
     ),
     "a StatefulSet whose name is too long": (
         together(
@@ -220,11 +220,29 @@ REFUSALS: dict[str, tuple[Values, str]] = {
     ),
     "a budget of nobody": (
         nested("edges.tmq.pdb.maxUnavailable", 0),
-        "edges.tmq.pdb: no pod could ever be evicted, and drained nodes would wait for ever",
+        "edges.tmq.pdb.maxUnavailable: no pod could ever be evicted, and drained nodes would wait for ever",
     ),
     "a budget of nobody, in per cent": (
-        nested("edges.tmq.pdb", {"maxUnavailable": None, "minAvailable": "100%"}),
-        "edges.tmq.pdb: no pod could ever be evicted",
+        nested("edges.tmq.pdb.minAvailable", "100%"),
+        "edges.tmq.pdb.minAvailable: 100% of 2 pods: none could ever be evicted",
+    ),
+    "a budget of nobody, in per cent that are counted upwards": (
+        nested("edges.tmq.pdb.minAvailable", "51%"),
+        "edges.tmq.pdb.minAvailable: 51% of 2 pods: none could ever be evicted",
+    ),
+    "a budget of nobody once one is there": (
+        nested(
+            "edges.tmq",
+            {
+                "pdb": {"minAvailable": 1},
+                "autoscaling": {"type": "keda", "minReplicas": 0, "keda": {"serverAddress": "http://p"}},
+            },
+        ),
+        "edges.tmq.pdb.minAvailable: 1 of 1 pods",
+    ),
+    "a budget of the only pod": (
+        nested("edges.tmq", {"replicas": 1, "pdb": {"minAvailable": "50%"}}),
+        "edges.tmq.pdb.minAvailable: 50% of 1 pods: none could ever be evicted",
     ),
     "nothing to scale by": (
         nested("edges.tmq.autoscaling", {"type": "hpa", "hpa": {"targetCPUUtilizationPercentage": None}}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,19 +127,6 @@ def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 def test_a_query_of_keda_knows_whose_it_is() -> None:
     scaled = render(nested("edges.rqp.autoscaling", KEDA))[f"ScaledObject/{NAME}-rqp"]["spec"]
     assert scaled["triggers"][0]["metadata"]["query"] == f'sum(depth{{edge="rqp",store="{NAME}"}})'
-
-
-def test_a_chart_around_it_switches_it_on_and_off(tmp_path: Path) -> None:
-    """docs/chart.md, "Install"."""
-    dependency = {"name": "penstock", "version": "0.1.0", "condition": "penstock.enabled"}
-    around = {"apiVersion": "v2", "name": "around", "version": "1.0.0", "dependencies": [dependency]}
-    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(around))
-    (tmp_path / "charts").mkdir()
-    shutil.copytree(CHART, tmp_path / "charts" / "penstock")
-    for enabled in ("true", "false"):
-        command = [find("helm"), "template", "demo", str(tmp_path), "--set", f"penstock.enabled={enabled}"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert (done.returncode, "kind: Deployment" in done.stdout) == (0, enabled == "true"), done.stderr
 
 
 def test_what_is_packed_is_what_is_here(tmp_path: Path) -> None:

@@ -68,6 +68,25 @@ def test_its_commands_were_run(queues: Cluster, names: tuple[str, ...], tmp_path
         run(queues, command, authority)
 
 
+def test_what_is_applied_without_helm_runs_no_hooks(queues: Cluster, tmp_path: Path) -> None:
+    """Section "GitOps": the Job before an uninstall would stop the operator at once, with the flag and without it."""
+    told = commands(sections()["GitOps"])
+    assert len(told) == 5
+    written = tmp_path / "manifests"
+    try:
+        for command in told:
+            run(queues, [str(written) if word == "manifests" else word for word in command], tmp_path)
+        assert queues.items("jobs", NAMESPACE) == queues.items("pods", NAMESPACE) == []
+        assert queues.get("deployment", "penstock-operator", NAMESPACE)["spec"]["replicas"] == 1
+    finally:
+        queues.kubectl("delete", "--ignore-not-found", "--recursive", "--filename", str(written))
+    (template,) = [command for command in told if "--no-hooks" in command]
+    program, *words = [word for word in template if word not in ("--no-hooks", "--output-dir", "manifests")]
+    text = {"helm": queues.helm}[program](*words)
+    kinds = [each["kind"] for each in yaml.safe_load_all(text) if each]
+    assert ("Pod" in kinds, "Job" in kinds) == (True, False)
+
+
 def test_the_commands_of_the_readme_were_run(queues: Cluster, tmp_path: Path) -> None:
     """But for that which builds the images: tests/images/test_push.py; and those of a Queue, which want an operator:
     tests/e2e/test_release.py."""

@@ -40,6 +40,18 @@ async def test_each_page_says_what_it_is_told() -> None:
     await server.close()
 
 
+async def test_one_address_for_all_is_for_both_families() -> None:
+    """docs/chart.md: kubelets ask a pod of two families by the first, whichever that is."""
+    server = HealthServer(HealthSettings(host="::", port=0), Answers(bytes, lambda: None, lambda: None))
+    host, port = await server.start()
+    assert host == "::"
+    async with aiohttp.ClientSession() as session:
+        for address in ("127.0.0.1", "[::1]"):
+            async with session.get(f"http://{address}:{port}/readyz") as response:
+                assert response.status == 200, address
+    await server.close()
+
+
 async def test_an_edge_adds_pages_of_its_own() -> None:
     pages: dict[str, Page] = {}
     told = {"number": 1}

@@ -1,5 +1,6 @@
 """A Cluster: a domain is one shard, and follows its slot when that moves (docs/store.md)."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 from services.store import Outcome, Part, PipeSettings
 from services.store.errors import AckLevelRefused, DomainMismatch
 from services.store.keys import RegistryKeys
+from services.store.reports import read_report, write_report
 from services.store.requests import Pulled, Settlement
+from tests.reports import report
 from tests.servers import PROGRAMS
 from tests.store.desk import Desk, encode, numbered, until
 from tests.store.requesting import Node, request_id
@@ -49,6 +52,17 @@ async def test_domains_live_on_different_shards(cluster: Cluster) -> None:
                 assert (await own.stats(queue))["acked"] == 28
                 assert node.call("EXISTS", queue.keys[0]) == 1
         assert sorted([q.name async for q in desk.store.queues()]) == sorted(q.name for q in queues)
+
+
+async def test_a_report_goes_to_the_shard_of_the_registry(cluster: Cluster) -> None:
+    """By somebody without a loop, from any node; later by whoever has a store."""
+    key = RegistryKeys().report
+    async with Desk(cluster.url) as desk:
+        written = report()
+        assert await asyncio.to_thread(write_report, cluster.url, written.encode(), written.now_ms)
+        assert await read_report(desk.store.registry) == written
+    having = [node for node in cluster.nodes if key.encode() in node.call("KEYS", "*")]
+    assert len(having) == 1
 
 
 async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:

@@ -68,7 +68,7 @@
 {{- range dig "items" list (lookup "apps/v1" "StatefulSet" .Release.Namespace "" | default dict) -}}
 {{- $labels := .metadata.labels | default dict -}}
 {{- $isStore := and (eq (get $labels "app.kubernetes.io/component") "redis") (eq (get $labels "app.kubernetes.io/part-of") "penstock") -}}
-{{- if and $isStore (eq (get $labels "app.kubernetes.io/instance") $.Release.Name) (ne .metadata.name $name) -}}
+{{- if and $isStore (include "penstock.isOwn" (list $ $labels)) (ne .metadata.name $name) -}}
 {{- fail (printf "the release's store is %s, and under the new name %s would be an empty one: leave fullnameOverride and nameOverride as they were, or say fullnameOverride=%s" .metadata.name $name (trimSuffix "-redis" .metadata.name)) -}}
 {{- end -}}
 {{- end -}}

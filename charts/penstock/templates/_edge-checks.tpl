@@ -12,21 +12,12 @@
 {{- if and (ne .edge.terminationGracePeriodSeconds nil) (lt (int .edge.terminationGracePeriodSeconds) $needed) -}}
 {{- fail (printf "%s.terminationGracePeriodSeconds: %v is less than the %d seconds that drain takes: leave it out, or make drain shorter" $where .edge.terminationGracePeriodSeconds $needed) -}}
 {{- end -}}
-{{- $pods := ternary .edge.replicas .edge.autoscaling.minReplicas (eq .edge.autoscaling.type "none") | int -}}
-{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (not (kindIs "string" .edge.pdb.minAvailable)) (gt $pods 0) (ge (int .edge.pdb.minAvailable) $pods) -}}
-{{- fail (printf "%s.pdb.minAvailable: of %d pods none could ever be evicted: make it less" $where $pods) -}}
-{{- end -}}
-{{- if and .edge.pdb.enabled (gt $pods 0) (or (eq (toString .edge.pdb.minAvailable) "100%") (and (eq .edge.pdb.minAvailable nil) (has (toString .edge.pdb.maxUnavailable) (list "0" "0%")))) -}}
-{{- fail (printf "%s.pdb: no pod could ever be evicted, and drained nodes would wait for ever: let one go, or set pdb.enabled=false" $where) -}}
-{{- end -}}
+{{- include "penstock.edge.checkBudget" . -}}
 {{- include "penstock.checkLabels" (list (printf "%s.podLabels" $where) .edge.podLabels) -}}
 {{- include "penstock.checkLabels" (list (printf "%s.service.labels" $where) .edge.service.labels) -}}
 {{- include "penstock.checkEnv" (list $where (include "penstock.edge.env" .)) -}}
 {{- if and (eq .edge.workload "StatefulSet") (gt (len .fullname) 52) -}}
 {{- fail (printf "%s: %s has more than 52 characters, too many for a StatefulSet's pods: make fullnameOverride or the edge's name shorter" $where .fullname) -}}
-{{- end -}}
-{{- if and .edge.pdb.enabled (ne .edge.pdb.minAvailable nil) (ne .edge.pdb.maxUnavailable nil) -}}
-{{- fail (printf "%s.pdb: minAvailable and maxUnavailable are both said: set one of them to null" $where) -}}
 {{- end -}}
 {{- if and (eq .name "ring") (ne .edge.autoscaling.type "none") (ne (toString (dig "ring" "enabled" true .edge.ports)) "false") -}}
 {{- fail (printf "%s.autoscaling: what a node has to send waits under its name, and nobody would send what one left that is scaled away: say replicas; without a node (ports.ring.enabled: false) clients' ports can be scaled" $where) -}}
@@ -59,7 +50,31 @@
 {{- include "penstock.edge.checkService" . -}}
 {{- include "penstock.edge.checkPorts" . -}}
 {{- include "penstock.edge.checkPlaces" . -}}
+{{- include "penstock.edge.checkSettings" . -}}
 {{- include "penstock.edge.checkTls" . -}}
+{{- end }}
+
+{{/* A budget that lets a pod go at any time: the API server counts per cents of pods upwards. */}}
+{{- define "penstock.edge.checkBudget" -}}
+{{- $where := printf "edges.%s.pdb" .name -}}
+{{- $pods := ternary .edge.replicas (max 1 (int .edge.autoscaling.minReplicas)) (eq .edge.autoscaling.type "none") | int -}}
+{{- with .edge.pdb -}}
+{{- if and .enabled (ne .minAvailable nil) (ne .maxUnavailable nil) -}}
+{{- fail (printf "%s: minAvailable and maxUnavailable are both said: leave one of them out" $where) -}}
+{{- end -}}
+{{- if and .enabled $pods -}}
+{{- if ne .minAvailable nil -}}
+{{- $said := toString .minAvailable -}}
+{{- $needed := int $said -}}
+{{- if hasSuffix "%" $said }}{{ $needed = div (add (mul $pods (trimSuffix "%" $said | int)) 99) 100 }}{{ end -}}
+{{- if ge (int $needed) $pods -}}
+{{- fail (printf "%s.minAvailable: %s of %d pods: none could ever be evicted, and drained nodes would wait for ever: make it less, or set pdb.enabled=false" $where $said $pods) -}}
+{{- end -}}
+{{- else if has (toString .maxUnavailable) (list "0" "0%") -}}
+{{- fail (printf "%s.maxUnavailable: no pod could ever be evicted, and drained nodes would wait for ever: let one go, or set pdb.enabled=false" $where) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* A Service that the API server would take, and that leads to what it names. */}}
@@ -96,14 +111,7 @@
 {{- fail (printf "%s.%s: taken out, it would be open all the same: say enabled: false" $where .) -}}
 {{- end -}}
 {{- end -}}
-{{- $settings := .edge.settings -}}
 {{- range $port, $its := $ports -}}
-{{- range $path := list ($its.setting | default "") (printf "listeners.%s.port" ($its.listener | default "")) -}}
-{{- $said := include "penstock.at" (list $settings $path) -}}
-{{- if and (ne $said "null") (ne $said (toJson $its.port)) -}}
-{{- fail (printf "edges.%s.settings.%s: %s.%s says %s: say it there alone" $.name $path $where $port (toJson $its.port)) -}}
-{{- end -}}
-{{- end -}}
 {{- with $its.beside -}}
 {{- if not (hasKey $ports .) -}}{{- fail (printf "%s.%s.beside: there is no port %q" $where $port .) -}}{{- end -}}
 {{- if and (eq (toString $its.enabled) "false") (ne (toString (get $ports .).enabled) "false") -}}
@@ -115,6 +123,45 @@
 {{- range $variable, $value := .edge.env -}}
 {{- if contains "$(PEERS_SERVICE)" (toString $value) -}}
 {{- fail (printf "edges.%s.peersService: env.%s needs it: say that variable otherwise" $.name $variable) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* What the chart writes into an edge's settings is said in one place: what stands there otherwise would be overruled. */}}
+{{- define "penstock.edge.checkSettings" -}}
+{{- $settings := .edge.settings -}}{{- $where := printf "edges.%s" .name -}}
+{{- range $port, $its := .edge.ports -}}
+{{- $open := ne (toString $its.enabled) "false" -}}
+{{- $listener := printf "listeners.%s" ($its.listener | default "") -}}
+{{- $said := dict ($its.setting | default "") $its.port (printf "%s.port" $listener) $its.port ($its.switch | default "") $open -}}
+{{- range $path, $value := $said -}}
+{{- $told := include "penstock.at" (list $settings $path) -}}
+{{- if and (ne $told "null") (ne $told (toJson $value)) -}}
+{{- fail (printf "%s.settings.%s: %s.ports.%s says %s: say it there alone" $where $path $where $port (toJson $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $open (eq (include "penstock.at" (list $settings $listener)) "false") -}}
+{{- fail (printf "%s.settings.%s: it is open by %s.ports.%s: say enabled: false there" $where $listener $where $port) -}}
+{{- end -}}
+{{- $host := include "penstock.at" (list $settings (printf "%s.host" $listener)) -}}
+{{- if and $open (ne $host "null") (ne $host (toJson $.edge.bindAddress)) -}}
+{{- fail (printf "%s.settings.%s.host: the chart has all listeners on bindAddress, %s: leave it out, or say %s.bindAddress" $where $listener $.edge.bindAddress $where) -}}
+{{- end -}}
+{{- end -}}
+{{- if .edge.tls.secretName -}}
+{{- $files := include "penstock.edge.tlsFiles" . | fromJson -}}
+{{- range $listener := .edge.tls.listeners | default (keys ($settings.listeners | default dict)) -}}
+{{- $its := get ($settings.listeners | default dict) $listener -}}
+{{- if and (kindIs "map" $its) (hasKey (ternary $its dict (kindIs "map" $its)) "tls") -}}
+{{- if not (kindIs "map" $its.tls) -}}
+{{- fail (printf "%s.settings.listeners.%s.tls: %s.tls.secretName gives it a certificate: leave it out, or name the others in %s.tls.listeners" $where $listener $where $where) -}}
+{{- end -}}
+{{- range $file, $path := $files -}}
+{{- if and (hasKey $its.tls $file) (ne (toString (get $its.tls $file)) $path) -}}
+{{- fail (printf "%s.settings.listeners.%s.tls.%s: %s.tls says %s: leave one of the two out, or name the others in %s.tls.listeners" $where $listener $file $where $path $where) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

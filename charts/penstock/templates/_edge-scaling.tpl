@@ -24,7 +24,7 @@ spec:
   {{- if ne .edge.pdb.minAvailable nil }}
   minAvailable: {{ .edge.pdb.minAvailable | toJson }}
   {{- else }}
-  maxUnavailable: {{ .edge.pdb.maxUnavailable | toJson }}
+  maxUnavailable: {{ ternary 1 .edge.pdb.maxUnavailable (eq .edge.pdb.maxUnavailable nil) | toJson }}
   {{- end }}
   unhealthyPodEvictionPolicy: {{ .edge.pdb.unhealthyPodEvictionPolicy | toJson }}
   selector:

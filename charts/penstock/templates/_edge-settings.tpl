@@ -37,17 +37,25 @@
 {{- end -}}
 {{- with .edge.tls -}}
 {{- if .secretName -}}
-{{- $tls := dict "certificate" "/etc/penstock/tls/tls.crt" "key" "/etc/penstock/tls/tls.key" -}}
-{{- if .clientCA -}}{{- $_ := set $tls "client_ca" "/etc/penstock/tls/ca.crt" -}}{{- end -}}
+{{- $tls := include "penstock.edge.tlsFiles" $ | fromJson -}}
 {{- range $listener := .listeners | default (keys $listeners) -}}
-{{- if kindIs "map" (get $listeners $listener) -}}
-{{- $_ := set (get $listeners $listener) "tls" $tls -}}
+{{- with get $listeners $listener -}}
+{{- if kindIs "map" . -}}{{/* what else its settings say of TLS holds on: checkSettings */}}
+{{- $_ := set . "tls" (merge (dict) $tls (.tls | default dict)) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if $listeners -}}{{- $_ := set $settings "listeners" $listeners -}}{{- end -}}
 {{- toJson $settings -}}
+{{- end }}
+
+{{/* `tls` of a listener, as far as the Secret says it. JSON. */}}
+{{- define "penstock.edge.tlsFiles" -}}
+{{- $tls := dict "certificate" "/etc/penstock/tls/tls.crt" "key" "/etc/penstock/tls/tls.key" -}}
+{{- if .edge.tls.clientCA -}}{{- $_ := set $tls "client_ca" "/etc/penstock/tls/ca.crt" -}}{{- end -}}
+{{- toJson $tls -}}
 {{- end }}
 
 {{/* Puts a value at 'a.b.c' of a map, which is changed: (list map path value). */}}

@@ -108,7 +108,7 @@ containers:
           seconds: {{ .edge.drain.preStopSleepSeconds | toJson }}
     {{- end }}
     resources:
-      {{- toYaml .edge.resources | nindent 6 }}
+      {{- include "penstock.said" .edge.resources | nindent 6 }}
     volumeMounts:
       {{- include "penstock.edge.mounts" . | nindent 6 }}
   {{- with .edge.extraContainers }}

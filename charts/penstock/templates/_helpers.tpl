@@ -36,6 +36,14 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service | toJson }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | toJson }}
 {{- end }}
 
+{{/* Whether an object of these labels is this very chart's, whatever name it had: (list $ labels). One release may have the chart
+twice, by aliases of a chart around it; an alias is the chart's name then. Empty: it is not. */}}
+{{- define "penstock.isOwn" -}}
+{{- $root := index . 0 -}}{{- $labels := index . 1 | default dict -}}
+{{- $chart := printf "^%s-[0-9]+[.]" $root.Chart.Name -}}
+{{- if and (eq (get $labels "app.kubernetes.io/instance") $root.Release.Name) (regexMatch $chart (get $labels "helm.sh/chart")) }}true{{ end -}}
+{{- end }}
+
 {{/* Labels of pods: no version is among them, as a new one would restart all, Redis too. (list $ component), and labels of their own as a third. */}}
 {{- define "penstock.podLabels" -}}
 {{- $root := index . 0 -}}
@@ -86,14 +94,14 @@ imagePullSecrets:
 {{- $own := dict "runAsNonRoot" true "runAsUser" 10001 "runAsGroup" 10001 "fsGroup" 10001 "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") -}}
 {{- include "penstock.overlay" (list $own (.root | default .).Values.podSecurityContext) -}}
 securityContext:
-  {{- toYaml $own | nindent 2 }}
+  {{- include "penstock.said" $own | nindent 2 }}
 {{- end }}
 
 {{- define "penstock.containerSecurity" -}}
 {{- $own := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "runAsNonRoot" true "capabilities" (dict "drop" (list "ALL")) -}}
 {{- include "penstock.overlay" (list $own (.root | default .).Values.containerSecurityContext) -}}
 securityContext:
-  {{- toYaml $own | nindent 2 }}
+  {{- include "penstock.said" $own | nindent 2 }}
 {{- end }}
 
 {{/* Where pods of a component go: what stands under these names of its values. */}}
@@ -115,14 +123,36 @@ priorityClassName: {{ . | toJson }}
 {{- end }}
 {{- end }}
 
-{{/* Lays one map over another, which is changed, at every depth: (list onto over). Sprig's own takes false for nothing. */}}
+{{/* Lays one map over another, which is changed, at every depth: (list onto over). Sprig's own takes false for nothing. What is
+null is taken away, as Helm itself does it only where the chart has a default in that very place; below `settings` it is a value. */}}
 {{- define "penstock.overlay" -}}
-{{- $onto := index . 0 -}}
+{{- $onto := index . 0 -}}{{- $kept := gt (len .) 2 -}}
 {{- range $key, $value := index . 1 -}}
 {{- if and (kindIs "map" $value) (kindIs "map" (get $onto $key)) -}}
-{{- include "penstock.overlay" (list (get $onto $key) $value) -}}
+{{- $both := list (get $onto $key) $value -}}
+{{- include "penstock.overlay" (ternary (append $both true) $both (or $kept (eq $key "settings"))) -}}
+{{- else if and (kindIs "invalid" $value) (not $kept) -}}
+{{- $_ := unset $onto $key -}}
 {{- else -}}
 {{- $_ := set $onto $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* A map without what is null or "", at every depth. A chart around this one has no other way to take a default out: Helm drops
+nulls of its values.yaml. */}}
+{{- define "penstock.said" -}}
+{{- $said := deepCopy . -}}
+{{- include "penstock.takeOut" $said -}}
+{{- toYaml $said -}}
+{{- end }}
+
+{{- define "penstock.takeOut" -}}
+{{- range $key, $value := . -}}
+{{- if kindIs "map" $value -}}
+{{- include "penstock.takeOut" $value -}}
+{{- else if or (kindIs "invalid" $value) (eq (toString $value) "") -}}
+{{- $_ := unset $ $key -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

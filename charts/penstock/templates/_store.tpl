@@ -91,8 +91,8 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
 {{- $ports | uniq | toJson -}}
 {{- end }}
 
-{{/* Rules of NetworkPolicies by which a pod reaches the store and name servers. */}}
-{{- define "penstock.storeEgress" -}}
+{{/* Rule of NetworkPolicies by which a pod reaches name servers: all do, as the API server is known by a name, too. */}}
+{{- define "penstock.dnsEgress" -}}
 - ports:
     {{- range .Values.networkPolicy.dnsPorts }}
     - {port: {{ . | toJson }}, protocol: UDP}
@@ -102,6 +102,11 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
   to:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+{{- end }}
+
+{{/* Rules of NetworkPolicies by which a pod reaches the store and name servers. */}}
+{{- define "penstock.storeEgress" -}}
+{{ include "penstock.dnsEgress" . }}
 {{- if .Values.redis.enabled }}
 - ports:
     # of the pod, as policies see it, whatever port its Service has

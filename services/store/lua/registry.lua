@@ -97,6 +97,18 @@ FUNCTIONS.ring_node = function(K, A)
   return call('HSET', K[2], A[2], num(now) .. ' ' .. A[3])
 end
 
+local REPORT_AHEAD_MS = 3600000
+
+-- KEYS report; ARGV now(ms) JSON. What the analytics job found at that time by this server's clock: 0 if there is one of a
+-- later time already. One of a time to come, which a wrong clock made, keeps nobody out.
+FUNCTIONS.put_report = function(K, A)
+  begin()
+  local there = tonumber(string.match(call('GET', K[1]) or '', '^%d+') or 0)
+  if there > tonumber(A[1]) and there <= now_ms() + REPORT_AHEAD_MS then return 0 end
+  call('SET', K[1], A[1] .. ' ' .. A[2])
+  return 1
+end
+
 -- KEYS epoch; ARGV old(may be '') new. Compare and set: a new dataset, or a new generation of the same one.
 FUNCTIONS.set_epoch = function(K, A)
   begin()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.store.keys import DomainKeys, RegistryKeys
+from services.store.library import source
 from tests.servers import Server
 
 HOUR_MS = 3_600_000
@@ -34,6 +35,7 @@ class Entries:
     samples: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.server.call("FUNCTION", "LOAD", "REPLACE", source())
         self.server.call("SET", RegistryKeys().epoch, "abc.1")
         self.domain("main")
 

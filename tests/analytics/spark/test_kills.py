@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from services.store.keys import RegistryKeys
 from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
 
 PATIENCE_S = 900.0
@@ -85,3 +86,6 @@ def test_killed_at_random_it_ends_as_if_it_had_not_been(
     one, other = (json.loads((folder / "out/state.json").read_text()) for folder in (whole, killed))
     assert one == other
     assert sorted(path.name for path in (killed / "out/runs/r1").iterdir()) == ["done.json", "plan.json"]
+    latest = (killed / "out/reports/latest.json").read_bytes()
+    assert latest == (killed / "out/reports/r1.json").read_bytes()
+    assert store.server.call("GET", RegistryKeys().report).partition(b" ")[2] == latest

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import redis
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import spark_partition_id
 
 from services.analytics.schema import COLUMNS, Kind
 from services.analytics.source import spark_schema
@@ -39,6 +41,23 @@ def test_it_is_found_and_reads_every_entry_once(spark: SparkSession, server: Ser
     row = frame.where("id = '7-0'").first()
     assert row is not None
     assert (row.stream, row.fields) == (KEY, {"b": b"x"})
+
+
+def test_short_streams_are_read_by_one_task_together(spark: SparkSession, server: Server) -> None:
+    keys = set_up(server, *(f"q{number}" for number in range(9)))
+    for place, key in enumerate(keys.values()):
+        letters = [(f"{1700000000000 + at}-0", LETTER) for at in range(40 if place == 4 else 3)]
+        add(server, letters, key)
+    frame = load(spark, server, kind="dead", rowsPerPartition=15)
+    rows = frame.select("queue", spark_partition_id().alias("part")).collect()
+    assert Counter(row.queue for row in rows) == {f"q{n}": 40 if n == 4 else 3 for n in range(9)}
+    parts = {name: {row.part for row in rows if row.queue == name} for name in keys}
+    assert parts["q0"] == parts["q1"] == parts["q2"] == parts["q3"]
+    assert len(parts["q4"]) in range(2, 7), "a long one is cut"
+    assert max(Counter(row.part for row in rows).values()) <= 20
+    assert parts["q7"] == parts["q8"]
+    apart = load(spark, server, kind="dead", rowsPerPartition=15, minPartitions=2)
+    assert apart.rdd.getNumPartitions() >= 18
 
 
 def test_what_is_added_behind_the_plan_is_not_read(spark: SparkSession, server: Server) -> None:

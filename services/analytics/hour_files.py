@@ -1,0 +1,112 @@
+"""What one task writes: Parquet files of an hour each, several of them open side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
+
+from services.analytics.records import by_hour
+from services.analytics.schema import Kind
+
+SPLIT_ROWS = 20_000  # looked at together, to see which hour each is of
+GROUP_ROWS = 200_000  # of an hour, that are written together
+HELD_OCTETS = 96 << 20  # of all hours that wait; then the largest is written
+OPEN = 64  # files; beyond that, the one that was written to longest ago is closed
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One file."""
+
+    hour: str  # 'YYYY-MM-DDTHH'; '': what cannot be used
+    path: str  # below the folder of all tasks
+    rows: int
+
+
+def folder_of(hour: str) -> str:
+    """Where an hour's files are; '' is for what has none."""
+    return f"day={hour[:10]}/hour={hour[11:]}" if hour else "quarantine"
+
+
+@dataclass(slots=True)
+class _File:
+    path: str
+    writer: pq.ParquetWriter
+    rows: int = 0
+
+
+class HourFiles:
+    """A context manager: only what has ended without an error counts, and nobody looks at the rest."""
+
+    def __init__(self, files: FileSystem, root: str, kind: Kind, task: str) -> None:
+        """task: no other has this name, nor has another attempt of it."""
+        self._files = files
+        self._root = root
+        self._kind = kind
+        self._task = task
+        self._new: list[pa.RecordBatch] = []
+        self._new_rows = 0
+        self._held: defaultdict[str, list[pa.Table]] = defaultdict(list)
+        self._open: dict[str, _File] = {}  # by the hour; the one that was written to last is the last
+        self.staged: list[Staged] = []  # those that are whole
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
+        if kind is None:
+            self._split()
+            for hour in list(self._held):
+                self._write(hour)
+            while self._open:
+                self._close(next(iter(self._open)))
+        self._open.clear()
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._new.append(rows)
+        self._new_rows += len(rows)
+        if self._new_rows >= SPLIT_ROWS or rows.nbytes * len(self._new) > HELD_OCTETS:
+            self._split()
+
+    def _split(self) -> None:
+        if not self._new:
+            return
+        for hour, part in by_hour(pa.Table.from_batches(self._new), self._kind):
+            self._held[hour].append(part)
+            if sum(map(len, self._held[hour])) >= GROUP_ROWS:
+                self._write(hour)
+        self._new, self._new_rows = [], 0
+        sizes = {hour: sum(part.nbytes for part in parts) for hour, parts in self._held.items()}
+        while sum(sizes.values()) > HELD_OCTETS:
+            largest = max(sizes, key=lambda hour: sizes[hour])
+            del sizes[largest]
+            self._write(largest)
+
+    def _write(self, hour: str) -> None:
+        rows = pa.concat_tables(self._held.pop(hour))
+        file = self._open.pop(hour, None) or self._create(hour, rows.schema)
+        self._open[hour] = file
+        file.writer.write_table(rows, row_group_size=GROUP_ROWS)
+        file.rows += len(rows)
+
+    def _create(self, hour: str, schema: pa.Schema) -> _File:
+        if len(self._open) >= OPEN:
+            self._close(next(iter(self._open)))
+        path = f"{folder_of(hour)}/{self._task}-{len(self.staged) + len(self._open)}.parquet"
+        whole = f"{self._root}/{path}"
+        self._files.create_dir(whole.rpartition("/")[0], recursive=True)
+        writer = pq.ParquetWriter(
+            whole, schema, filesystem=self._files, compression="zstd", compression_level=1
+        )
+        return _File(path, writer)
+
+    def _close(self, hour: str) -> None:
+        file = self._open.pop(hour)
+        file.writer.close()
+        self.staged.append(Staged(hour, file.path, file.rows))

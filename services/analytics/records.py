@@ -1,0 +1,76 @@
+"""Records as the archive keeps them: with what makes them comparable, without what is secret, each with its hour."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from services.analytics.fingerprint import fingerprints, patterns
+from services.analytics.redaction import redacted, redacted_fields, redacted_octets
+from services.analytics.schema import OCTETS, TEXT, TIME, Kind, arrow_schema
+from services.analytics.settings import Shape
+
+EARLIEST_MS = 946_684_800_000  # the year 2000
+HOUR = "%Y-%m-%dT%H"
+AT = {Kind.DEAD: "died", Kind.SAMPLES: "at"}  # whose hour it is
+
+
+def archive_schema(kind: Kind) -> pa.Schema:
+    """Columns of the archive: those of the data source, and what the job adds."""
+    schema = arrow_schema(kind)
+    if kind is Kind.DEAD:
+        return schema.append(pa.field("fingerprint", TEXT)).append(pa.field("pattern", TEXT))
+    return schema
+
+
+def archived(rows: pa.RecordBatch, kind: Kind, shape: Shape, latest_ms: int) -> pa.RecordBatch:
+    """With the archive's columns. A clock that cannot be right is a problem of its row."""
+    columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+    columns["problem"] = _problems(columns["problem"], columns[AT[kind]], AT[kind], latest_ms)
+    if kind is Kind.DEAD:
+        columns |= _dead_letters(columns, shape)
+    schema = archive_schema(kind)
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _problems(problem: pa.Array, at: pa.Array, name: str, latest_ms: int) -> pa.Array:
+    bounds = pa.array([EARLIEST_MS * 1000, latest_ms * 1000]).cast(TIME)
+    is_right = pc.and_(pc.greater_equal(at, bounds[0]), pc.less_equal(at, bounds[1]))
+    if pc.all(pc.fill_null(is_right, False)).as_py():
+        return problem
+    text = pc.binary_join_element_wise(f"its clock: {name} is", at.cast(TEXT), " ")
+    return pc.coalesce(problem, pc.if_else(is_right, pa.scalar(None, TEXT), text))
+
+
+def _dead_letters(columns: dict[str, pa.Array], shape: Shape) -> dict[str, pa.Array]:
+    """Their fingerprint and pattern; texts and bodies redacted, bodies as long as they are to be kept."""
+    body = redacted_octets(columns["body"], shape.redact)
+    error = redacted(columns["error"], shape.redact)
+    return {
+        "fingerprint": fingerprints(body),
+        "pattern": patterns(error),
+        "error": error,
+        "note": redacted(columns["note"], shape.redact),
+        "body": _kept(body, shape.bodies),
+        "raw": redacted_fields(columns["raw"], shape.redact, has_bodies=shape.bodies != "none"),
+    }
+
+
+def _kept(body: pa.Array, bodies: str) -> pa.Array:
+    if bodies == "none":
+        return pa.nulls(len(body), OCTETS)
+    return body if bodies == "full" else pc.binary_slice(body, 0, int(bodies))
+
+
+def by_hour(rows: pa.Table, kind: Kind) -> list[tuple[str, pa.Table]]:
+    """('YYYY-MM-DDTHH', its rows) in order, as they came; '' has those with a problem."""
+    is_well = pc.is_null(rows["problem"])
+    hours = pc.if_else(is_well, pc.floor_temporal(rows[AT[kind]], unit="hour"), pa.scalar(None, TIME))
+    found = pc.unique(hours)
+    names = dict(zip(pc.fill_null(pc.strftime(found, HOUR), "").to_pylist(), found, strict=True))
+    if len(names) == 1:
+        return [(name, rows) for name in names]
+    return [
+        (name, rows.filter(pc.equal(hours, names[name]) if name else pc.is_null(hours)))
+        for name in sorted(names)
+    ]

@@ -1,0 +1,64 @@
+"""The report as one page: nothing is fetched, nothing runs, and what strangers wrote is text."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup, escape
+
+from services.analytics.report import plots, words
+from services.analytics.report.period import span_ending
+from services.kit.words import NOTHING, hour, hour_end, moment, number, octets, seconds, share
+from services.store.buckets import PUT_S, WAIT_S
+from services.store.report import Report
+
+TEMPLATE = "page.html.j2"
+STYLE = "page.css"
+
+
+def page(report: Report) -> str:
+    """HTML. The same report gives the same octets."""
+    return _template().render(report=report, plots=_plots(report), style=Markup(_file(STYLE)))
+
+
+def _plots(report: Report) -> dict[str, Markup]:
+    """Of what there is; none of nothing."""
+    span = span_ending(report.period.last, report.period.hours).all() if report.period.last else []
+    hours, found = report.hours, dict[str, str]()
+    if any(each.in_ or each.out for each in hours):
+        found["traffic"] = plots.traffic(hours, span)
+    if any(each.refused or each.dead for each in hours):
+        found["trouble"] = plots.trouble(hours, span)
+    if any(report.deaths.age.counts):
+        title = "Dead letters by their time from put to death"
+        found["age"] = plots.histogram("age", title, report.deaths.age, WAIT_S, of_deaths=True)
+    if any(report.put.counts):
+        title = "Messages by the time from request to durable answer"
+        found["put"] = plots.histogram("put", title, report.put, PUT_S)
+    if any(report.wait.counts):
+        found["wait"] = plots.histogram(
+            "wait", "Messages by their age when first given out", report.wait, WAIT_S
+        )
+    return {name: Markup(svg) for name, svg in found.items()}
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    for say in (number, share, seconds, octets, hour, hour_end, moment):
+        environment.filters[say.__name__] = say
+    environment.filters["shown"] = shown
+    return environment.from_string(_file(TEMPLATE))
+
+
+def shown(text: str) -> Markup:
+    """A stranger's text, which has its own direction and turns nothing else round."""
+    return Markup("<bdi>{}</bdi>").format(words.visible(text)) if text else escape(NOTHING)
+
+
+def _file(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")

@@ -1,0 +1,78 @@
+"""What the report says of queues one by one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from services.analytics.report.shortening import QUEUE, Shortening
+from services.analytics.report.sums import Row, grouped, merged, most, quantile
+from services.store.buckets import PUT_S, WAIT_S
+from services.store.report import Budget, QueueBudget, QueueFigures
+
+COUNTED = {"in": "sum", "out": "sum", "refused_all": "sum"}  # of traffic
+DIED = {"count": "sum"}  # of deaths
+STOOD = {"len_max": "max", "oldest_ms_max": "max"}  # of depths
+NAMES = {"refused_all": "refused", "count": "dead"}  # columns as the report calls them
+
+
+def nothing() -> Row:
+    """Of something that no table tells of."""
+    return {**dict.fromkeys(("in", "out", "refused", "dead"), 0), **dict.fromkeys(STOOD)}
+
+
+def renamed(row: Row) -> Row:
+    return {NAMES.get(name, name): value for name, value in row.items()}
+
+
+def spent(accepted: int, refused: int, objective: float) -> Row:
+    """Of an error budget."""
+    asked = accepted + refused
+    return {
+        "asked": asked,
+        "refused": refused,
+        "availability": accepted / asked if asked else None,
+        "used": refused / asked / (1 - objective) if asked else None,
+    }
+
+
+class Queues:
+    """All that any table tells of."""
+
+    def __init__(self, traffic: pa.Table, deaths: pa.Table, depths: pa.Table) -> None:
+        self._traffic = traffic
+        found: dict[tuple[str, str], Row] = {}
+        for rows, columns in ((traffic, COUNTED), (deaths, DIED), (depths, STOOD)):
+            for row in grouped(rows, QUEUE, **columns):
+                found.setdefault((row["domain"], row["queue"]), nothing()).update(renamed(row))
+        self.rows = list(found.values())
+
+    def budget(self, objective: float, short: Shortening) -> Budget:
+        """Of all, and of those that have used some of it."""
+        asked = [{**row, **spent(row["in"], row["refused"], objective)} for row in self.rows]
+        worst = most([row for row in asked if row["refused"]], QUEUE, "used", "refused")
+        return Budget(
+            objective=objective,
+            queues=tuple(QueueBudget.model_validate(row) for row in short.first("budget.queues", worst)),
+            **spent(self._sum("in"), self._sum("refused"), objective),
+        )
+
+    def _sum(self, name: str) -> int:
+        return sum(row[name] for row in self.rows)
+
+    def top(self, short: Shortening) -> tuple[QueueFigures, ...]:
+        ordered = most(self.rows, QUEUE, "dead", "refused", "in", "out")
+        times = [self._times(row) for row in ordered[: short.top]]
+        rows = short.first("queues", ordered)
+        return tuple(
+            QueueFigures.model_validate({**row, **its}) for row, its in zip(rows, times, strict=True)
+        )
+
+    def _times(self, queue: Row) -> Row:
+        own = [pc.equal(self._traffic[key], queue[key]) for key in QUEUE]
+        rows = self._traffic.filter(pc.and_(*own))
+        put, wait = merged(rows, "put"), merged(rows, "wait")
+        return {
+            **{f"put_p{percent}": quantile(put, PUT_S, percent / 100) for percent in (50, 99)},
+            **{f"wait_p{percent}": quantile(wait, WAIT_S, percent / 100) for percent in (50, 99)},
+        }

@@ -1,0 +1,44 @@
+"""Where the report of the analytics job lies in the store: how it gets there, and how it is read."""
+
+from __future__ import annotations
+
+from redis.exceptions import ResponseError
+
+from services.store.errors import StoreFault
+from services.store.keys import RegistryKeys
+from services.store.line import Line
+from services.store.link import explain
+from services.store.registry import Registry
+from services.store.report import MOST_OCTETS, Report, decode
+
+FUNCTION = "ps1_put_report"
+TIME_OCTETS = 32  # before the report: when it was planned
+
+
+def write_report(
+    url: str, report: bytes, now_ms: int, *, reply_timeout_s: float = 30.0, patience_s: float = 30.0
+) -> bool:
+    """False: a newer one is there. For somebody who has no loop of his own.
+
+    now_ms: of the report, by which newer and older are told apart. Raises StoreUnavailable also for a store that takes
+    no writes, StoreFault for one that cannot do it, ValueError for a URL that is none.
+    """
+    key = RegistryKeys().report
+    line = Line(url, reply_timeout_s, patience_s)
+    try:
+        (reply,) = line.ask(key, ("FCALL", FUNCTION, 1, key, now_ms, report))
+    except ResponseError as error:
+        raise explain(error) from error
+    finally:
+        line.close()
+    return bool(reply)
+
+
+async def read_report(registry: Registry) -> Report | None:
+    """None: there is none yet. Raises ReportUnknown, StoreFault, StoreUnavailable."""
+    found = await registry.link.call("GET", registry.keys.report)
+    if found is None:
+        return None
+    if len(found) > MOST_OCTETS + TIME_OCTETS:
+        raise StoreFault(f"the report in the store has {len(found)} octets: none of ours has so many")
+    return decode(found.partition(b" ")[2])

@@ -1,0 +1,141 @@
+"""The page in a real browser: by day and night, wide and narrow, with the worst that anybody may have written."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.analytics.report.figures import make
+from services.analytics.report.page import page
+from tests.analytics.report.rows import HOSTILE, some, tables
+from tests.analytics.report.test_figures import OF
+from tests.browser import Browser, browser
+from tests.reports import report
+
+PICTURES = os.environ.get("PENSTOCK_TEST_PICTURES")  # a folder: what was seen is left there
+PAGES = {
+    "usual": lambda: report(),
+    "hostile": lambda: make(tables(some(random.Random(7), 24, HOSTILE), 24), OF),
+    "week": lambda: make(tables(some(random.Random(8), 168, ("orders", "bills")), 168), OF),
+    "empty": lambda: make(tables({}, 24), OF),
+}
+NARROW, WIDE = 400, 1280
+
+# Every text that is seen, with the contrast to what is behind it (WCAG 2.1, 1.4.3).
+CONTRASTS = """
+(() => {
+  const parse = text => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const behind = node => {
+    for (let at = node; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !node.getClientRects().length) continue;
+    const style = getComputedStyle(node);
+    const colour = node.namespaceURI.endsWith('svg') ? style.fill : style.color;
+    const both = [light(parse(colour)), light(behind(node))].sort((a, b) => b - a);
+    found.push([(both[0] + .05) / (both[1] + .05), walker.currentNode.data.trim().slice(0, 40)]);
+  }
+  return found;
+})()
+"""
+# Of each table: what it is called, and whether each cell has a head.
+TABLES = """
+[...document.querySelectorAll('table')].map(table => ({
+  caption: table.caption ? table.caption.textContent : '',
+  heads: table.querySelectorAll('thead th[scope=col]').length,
+  cells: [...table.tBodies[0].rows].map(row => row.cells.length),
+}))
+"""
+
+
+@pytest.fixture
+async def tab(tmp_path: Path) -> AsyncIterator[Browser]:
+    folder = tmp_path / "browser"
+    folder.mkdir()
+    async with browser(folder) as tab:
+        yield tab
+
+
+@cache
+def written(name: str) -> str:
+    return page(PAGES[name]())
+
+
+async def shown(tab: Browser, folder: Path, name: str) -> str:
+    path = folder / f"{name}.html"
+    path.write_text(written(name))
+    await tab.open(path.as_uri())
+    return path.as_uri()
+
+
+def keep(name: str, picture: bytes) -> None:
+    (Path(PICTURES or ".") / f"{name}.png").write_bytes(picture)
+
+
+@pytest.mark.parametrize("name", list(PAGES))
+async def test_it_is_whole_quiet_and_fits(tab: Browser, tmp_path: Path, name: str) -> None:
+    for scheme in ("light", "dark"):
+        for width in (NARROW, WIDE):
+            await tab.look(width=width, scheme=scheme)
+            address = await shown(tab, tmp_path, name)
+            assert [each for each in tab.requests if each != "data:,"] == [address]
+            assert tab.complaints == []
+            assert await tab.value("document.documentElement.scrollWidth") <= width
+            assert await tab.value("document.scripts.length + document.images.length") == 0
+            assert await tab.value("typeof hit") == "undefined"
+            if PICTURES:
+                keep(f"{name}-{scheme}-{width}", await tab.picture())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_text_can_be_told_from_what_is_behind_it(
+    tab: Browser, tmp_path: Path, scheme: str
+) -> None:
+    for name in ("usual", "hostile"):
+        await tab.look(width=WIDE, scheme=scheme)
+        await shown(tab, tmp_path, name)
+        found = await tab.value(CONTRASTS)
+        assert len(found) > 50
+        assert [each for each in found if each[0] < 4.5] == []
+    paper = await tab.value("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+
+
+async def test_tables_and_plots_say_what_they_are(tab: Browser, tmp_path: Path) -> None:
+    for width in (NARROW, WIDE):
+        await tab.look(width=width)
+        await shown(tab, tmp_path, "usual")
+        found: list[dict[str, Any]] = await tab.value(TABLES)
+        assert len(found) > 8
+        assert all(each["caption"] and set(each["cells"]) == {each["heads"]} for each in found)
+        plots = await tab.value(
+            "[...document.querySelectorAll('figure')].map(f => [f.querySelector('svg[role=img]').ariaLabel,"
+            " f.querySelector('figcaption').textContent.trim(), f.getBoundingClientRect().width])"
+        )
+        assert len(plots) == 5
+        assert all(label and caption and 300 < size <= width for label, caption, size in plots)
+
+
+async def test_a_row_is_a_block_with_its_heads_where_it_is_narrow(tab: Browser, tmp_path: Path) -> None:
+    await tab.look(width=NARROW)
+    await shown(tab, tmp_path, "usual")
+    cell = "document.querySelector('section[aria-labelledby=queues] tbody td:nth-child(3)')"
+    assert await tab.value(f"getComputedStyle({cell}, '::before').content") == '"Dead"'
+    await tab.look(width=WIDE)
+    assert await tab.value(f"getComputedStyle({cell}, '::before').content") == "none"

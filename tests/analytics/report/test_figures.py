@@ -1,0 +1,217 @@
+"""The report's document against sums in plain Python over the same rows."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from services.analytics.report.figures import Of, make
+from services.analytics.report.period import span_of
+from services.store.report import MOST_OCTETS, Report, decode
+from tests.analytics.report.rows import HOSTILE, Rows, hour, some, tables
+from tests.analytics.spark import expected
+
+HOURS = 5
+OF = Of(
+    "r1",
+    1_764_000_000_000,
+    0.99,
+    {
+        "dead": {"read": 5, "archived": 4, "quarantined": 1, "gone": 2},
+        "samples": {"read": 7, "archived": 7, "quarantined": 0, "lost": 3},
+    },
+)
+NAMES = ("a", "b", "c d")
+Key = Callable[[dict[str, Any]], Any]
+
+
+def of(rows: Rows, table: str) -> list[dict[str, Any]]:
+    return [row for each in rows.values() for row in each[table]]
+
+
+def by(rows: list[dict[str, Any]], key: Key, value: str) -> dict[Any, int]:
+    found: Counter[Any] = Counter()
+    for row in rows:
+        found[key(row)] += row[value]
+    return found
+
+
+def queue(row: dict[str, Any]) -> tuple[str, str]:
+    return row["domain"], row["queue"]
+
+
+def summed(lists: list[list[int]]) -> list[int]:
+    return [sum(column) for column in zip(*lists, strict=True)]
+
+
+@pytest.fixture
+def rows(chance: random.Random) -> Rows:
+    return some(chance, HOURS, NAMES)
+
+
+@pytest.fixture
+def found(rows: Rows) -> Report:
+    return make(tables(rows, HOURS), OF)
+
+
+def test_totals_are_the_sums_of_all_rows(rows: Rows, found: Report) -> None:
+    traffic, deaths = of(rows, "traffic"), of(rows, "deaths")
+    for name in ("in_octets", "out", "out_octets", "acked", "returned"):
+        assert getattr(found.totals, name) == sum(row[name] for row in traffic)
+    assert found.totals.in_ == sum(row["in"] for row in traffic)
+    assert found.totals.refused == 4 * len(traffic)
+    assert found.totals.dead == sum(row["count"] for row in deaths)
+    assert found.totals.dead_octets == sum(row["octets"] for row in deaths)
+    assert found.totals.added == sum(row["added"] for row in of(rows, "depths"))
+    assert found.totals.died == sum(row["dead_all"] for row in of(rows, "depths"))
+    assert found.totals.queues == len({queue(row) for row in traffic})
+    assert [(each.name, each.count) for each in found.refused] == [
+        ("a", 3 * len(traffic)),
+        ("full", len(traffic)),
+    ]
+
+
+def test_hours_are_told_one_by_one(rows: Rows, found: Report) -> None:
+    assert [each.hour for each in found.hours] == [hour(back) for back in reversed(range(HOURS))]
+    for each in found.hours:
+        own = rows[each.hour]
+        assert each.in_ == sum(row["in"] for row in own["traffic"])
+        assert each.dead == sum(row["count"] for row in own["deaths"])
+        assert each.refused == sum(row["refused_all"] for row in own["traffic"])
+
+
+def test_queues_stand_in_the_order_of_their_deaths(rows: Rows, found: Report) -> None:
+    dead = by(of(rows, "deaths"), queue, "count")
+    assert [(each.domain, each.queue) for each in found.queues] == sorted(
+        dead, key=lambda key: (-dead[key], key)
+    )
+    for each in found.queues:
+        name = each.domain, each.queue
+        own = [row for row in of(rows, "traffic") if queue(row) == name]
+        put, wait = (summed([row[column] for row in own]) for column in ("put", "wait"))
+        assert each.dead == dead[name]
+        assert (each.in_, each.out) == (sum(row["in"] for row in own), sum(row["out"] for row in own))
+        assert each.put_p50 == pytest.approx(expected.quantile(put, expected.PUT, 0.5))
+        assert each.put_p99 == pytest.approx(expected.quantile(put, expected.PUT, 0.99))
+        assert each.wait_p50 == pytest.approx(expected.quantile(wait, expected.WAIT, 0.5))
+        assert each.wait_p99 == pytest.approx(expected.quantile(wait, expected.WAIT, 0.99))
+        assert each.len_max == max(row["len_max"] for row in of(rows, "depths") if queue(row) == name)
+
+
+def test_the_error_budget_is_what_the_objective_leaves(rows: Rows, found: Report) -> None:
+    traffic = of(rows, "traffic")
+    accepted, refused = by(traffic, queue, "in"), by(traffic, queue, "refused_all")
+    used = {name: refused[name] / (refused[name] + accepted[name]) / 0.01 for name in refused}
+    assert [(each.domain, each.queue) for each in found.budget.queues] == sorted(
+        used, key=lambda name: (-used[name], name)
+    )
+    for each in found.budget.queues:
+        assert each.used == pytest.approx(used[each.domain, each.queue])
+    everything = sum(refused.values()) / (sum(refused.values()) + sum(accepted.values()))
+    assert found.budget.availability == pytest.approx(1 - everything)
+    assert found.budget.used == pytest.approx(everything / 0.01)
+
+
+def test_deaths_are_told_by_reason_edge_and_origin(rows: Rows, found: Report) -> None:
+    deaths = of(rows, "deaths")
+    for shown, key, table in (
+        (found.deaths.by_reason, "reason", "deaths"),
+        (found.deaths.by_edge, "edge", "deaths"),
+        (found.deaths.by_origin, "origin", "origins"),
+    ):
+        wanted = by(of(rows, table), lambda row, key=key: row[key], "count")  # type: ignore[misc]
+        assert [(each.name, each.count) for each in shown] == sorted(
+            wanted.items(), key=lambda pair: (-pair[1], pair[0])
+        )
+    age = summed([row["age"] for row in deaths])
+    assert list(found.deaths.age.counts) == age
+    for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
+        assert getattr(found.deaths.age, name) == pytest.approx(expected.quantile(age, expected.WAIT, share))
+
+
+def test_failures_of_all_hours_are_one(rows: Rows, found: Report) -> None:
+    key = lambda row: tuple(row[name] for name in ("domain", "queue", "reason", "pattern", "fingerprint"))  # noqa: E731
+    wanted = by(of(rows, "failures"), key, "count")
+    order = sorted(wanted, key=lambda name: (-wanted[name], name))[:20]
+    assert [
+        (each.domain, each.queue, each.reason, each.pattern, each.fingerprint) for each in found.failures
+    ] == order
+    for each, name in zip(found.failures, order, strict=True):
+        own = [row for row in of(rows, "failures") if key(row) == name]
+        oldest = min(own, key=lambda row: row["first"])
+        assert each.count == wanted[name]
+        assert each.first_ms == oldest["first"].timestamp() * 1000
+        assert each.last_ms == max(row["last"] for row in own).timestamp() * 1000
+        assert (each.example_id, each.example) == (oldest["example_id"], oldest["example"])
+
+
+def test_redrives_changes_edges_and_records(rows: Rows, found: Report) -> None:
+    redrives, edges = of(rows, "redrives"), of(rows, "edges")
+    redriven, again = (sum(row[name] for row in redrives) for name in ("redriven", "died_again"))
+    assert (found.redrives.redriven, found.redrives.died_again) == (redriven, again)
+    assert found.redrives.success == pytest.approx(1 - min(1.0, again / redriven))
+    assert found.changes.count == len(of(rows, "changes"))
+    assert [abs(each.z) for each in found.changes.top] == sorted(
+        (abs(row["z"]) for row in of(rows, "changes")), reverse=True
+    )
+    for each in found.edges:
+        own = [row for row in edges if row["edge"] == each.edge]
+        assert each.opened == sum(row["opened"] for row in own)
+        assert each.connections_max == max(row["connections_max"] for row in own)
+        assert each.refused[0].count == sum(row["refused"]["busy"] for row in own)
+    assert found.records.model_dump() == OF.records
+
+
+def test_only_the_last_hours_count(chance: random.Random) -> None:
+    rows = some(chance, 30, NAMES)
+    found = make(tables(rows, 24), OF)
+    recent = [row for back in range(24) for row in rows[hour(back)]["traffic"]]
+    assert found.totals.in_ == sum(row["in"] for row in recent)
+    assert (found.period.first, found.period.last) == (hour(23), hour(0))
+    assert found.period.known == 24
+
+
+def test_a_period_ends_with_the_newest_hour_whatever_is_missing() -> None:
+    span = span_of({hour(0), hour(3), hour(9)}, 5)
+    assert (span.first, span.last, span.known) == (hour(4), hour(0), (hour(3), hour(0)))
+    assert span.all() == [hour(back) for back in (4, 3, 2, 1, 0)]
+    assert span_of(set(), 5).all() == []
+
+
+def test_without_tables_there_is_a_report_of_nothing() -> None:
+    found = make(tables({}, 24), OF)
+    assert (found.totals.in_, found.totals.dead, found.queues, found.hours) == (0, 0, (), ())
+    assert (found.budget.used, found.redrives.success, found.put.p99) == (None, None, None)
+    assert decode(found.encode()) == found
+
+
+def test_it_has_a_bound_whatever_the_names(chance: random.Random) -> None:
+    """The widest names in every place, in very many rows: lists get shorter, and say how much is left out."""
+    names = tuple(f"{number:02d}" + "\U0001f480\x00" * 400 for number in range(40))
+    rows = some(chance, 2, names)
+    found = make(tables(rows, 168), OF)
+    assert len(found.encode()) <= MOST_OCTETS
+    assert len(found.queues) < 20
+    queues = {queue(row) for row in of(rows, "traffic")}
+    assert found.left_out["queues"] + len(found.queues) == len(queues)
+    assert all(len(each.queue) == 100 and each.queue.endswith("…") for each in found.queues)
+    assert found.totals.dead == sum(row["count"] for row in of(rows, "deaths"))
+
+
+def test_hostile_names_are_kept_as_they_are(chance: random.Random) -> None:
+    found = make(tables(some(chance, 1, HOSTILE), 24), OF)
+    told = json.loads(found.encode())
+    assert {each["queue"] for each in told["queues"]} >= {each for each in HOSTILE if len(each) <= 100}
+
+
+def test_the_same_tables_give_the_same_octets(rows: Rows, chance: random.Random) -> None:
+    shuffled = {
+        name: {table: chance.sample(some, len(some)) for table, some in own.items()}
+        for name, own in rows.items()
+    }
+    assert make(tables(rows, HOURS), OF).encode() == make(tables(shuffled, HOURS), OF).encode()

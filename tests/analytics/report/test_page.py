@@ -1,0 +1,146 @@
+"""The page as text: escaped, alike each time, and of the report alone."""
+
+from __future__ import annotations
+
+import random
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+
+from services.analytics.report import words
+from services.analytics.report.figures import make
+from services.analytics.report.page import page
+from services.analytics.tables import AGGREGATES
+from services.store.report import Report
+from tests.analytics.report.rows import HOSTILE, some, tables
+from tests.analytics.report.test_figures import OF
+from tests.reports import document, report
+
+ALLOWED = {"data:,", "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+class Reader(HTMLParser):
+    """What is in it, by the standard library's parser."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.said: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Report:
+    return make(tables(some(random.Random(7), 3, HOSTILE), 24), OF)
+
+
+def test_what_strangers_wrote_is_text(hostile: Report) -> None:
+    text = page(hostile)
+    read = Reader(text)
+    assert {tag for tag, _ in read.tags} & {"script", "img", "iframe", "object", "form", "a"} == set()
+    assert not any(name.startswith("on") for _, attributes in read.tags for name in attributes)
+    for name in HOSTILE:
+        assert words.visible(name[:99]) in "".join(read.said)
+    assert "49" not in re.findall(r"\{\{ (.*?) \}\}", text)
+    assert re.search(r"[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", text) is None
+
+
+def spoilt(value: Any) -> Any:
+    """With every text in it, wherever it comes from."""
+    match value:
+        case str():
+            return HOSTILE[1]
+        case dict():
+            return {name: spoilt(each) for name, each in value.items()}
+        case list() | tuple():
+            return [spoilt(each) for each in value]
+    return value
+
+
+def test_no_field_of_a_report_is_more_than_text() -> None:
+    told = document()
+    kept = {name: told[name] for name in ("period", "hours")}
+    (change,) = told["changes"]["top"]
+    changes = {"count": 1, "top": [{**spoilt(change), "hour": change["hour"]}]}
+    read = Reader(page(Report.model_validate({**spoilt(told), **kept, "changes": changes})))
+    assert not any(name.startswith("on") for _, attributes in read.tags for name in attributes)
+    assert "img" not in {tag for tag, _ in read.tags}
+    assert "".join(read.said).count(HOSTILE[1]) > 20
+
+
+def test_nothing_leads_out_of_it(hostile: Report) -> None:
+    for text in (page(hostile), page(report())):
+        targets = {
+            value
+            for _, attributes in Reader(text).tags
+            for name, value in attributes.items()
+            if name in ("src", "href", "action", "xlink:href", "xmlns", "xmlns:xlink") and value
+        }
+        assert {each for each in targets if not each.startswith("#")} <= ALLOWED
+        assert set(re.findall(r"url\((.)", text)) <= {"#"}
+        assert "@import" not in text
+
+
+def test_names_of_parts_are_there_once(hostile: Report) -> None:
+    ids = [attributes["id"] for _, attributes in Reader(page(hostile)).tags if "id" in attributes]
+    assert len(ids) == len(set(ids)) > 20
+    wanted = re.findall(r'(?:url\(#|href="#|aria-labelledby=")([^)"]+)', page(hostile))
+    assert set(wanted) <= set(ids)
+
+
+def test_the_same_report_gives_the_same_octets_whatever_others_set() -> None:
+    first = page(report())
+    with mpl.rc_context({"svg.hashsalt": None, "font.size": 30, "axes.grid": False}):
+        assert page(report()) == first
+    assert "20" + "26-" not in first  # no date of today
+
+
+def test_numbers_are_those_of_the_report() -> None:
+    said = re.sub(r"\s+", " ", " ".join(Reader(page(report())).said))
+    for wanted in (
+        "2025-11-23 17:00 to 2025-11-24 17:00 UTC",
+        "24 hours, 2 of them with records",
+        "1,200 337.6 KiB",
+        "the budget is spent",
+        "497.5 % objective 99.9 %",
+        "trimmed before the run read them: 5,",
+        "in the quarantine with the reason: 2.",
+        "timeout after 0 ms",
+        "3 more are not shown",
+        "timeout after 0 ms as: timeout after 30 ms",
+        "2 ms, 40 ms 100 ms, 7.5 s 90",
+        "206 200 - - -",
+    ):
+        assert wanted in said, wanted
+
+
+@pytest.mark.parametrize("kept", [each.name for each in AGGREGATES])
+def test_there_is_a_page_of_any_one_table(kept: str, chance: random.Random) -> None:
+    """Only samples, only dead letters: what is not known leaves no hole."""
+    rows = {
+        name: {table: own for table, own in each.items() if table == kept}
+        for name, each in some(chance, 2, ("a", "b")).items()
+    }
+    read = Reader(page(make(tables(rows, 24), OF)))
+    assert "What the run has read" in "".join(read.said)
+    assert "There is nothing yet" not in "".join(read.said)
+    assert "None" not in "".join(read.said)
+
+
+def test_a_report_of_nothing_says_so() -> None:
+    text = page(make(tables({}, 24), OF))
+    assert "There is nothing yet" in text
+    assert "<svg" not in text
+
+
+def test_an_axis_has_short_numbers() -> None:
+    assert [words.count(each) for each in (0, 900, 1500, 2e6)] == ["0", "900", "1.5 k", "2 M"]

@@ -1,0 +1,50 @@
+"""What takes a default out: null, and "" where a chart around this one says it, of whose nulls Helm keeps none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.chart.around import Around
+from tests.chart.chart import NAME, nested, render
+from tests.chart.switches import TMQ
+
+
+def test_null_takes_out_what_all_edges_have() -> None:
+    limits = nested("edges.tmq.resources.limits", {"memory": None, "cpu": 500000000})
+    rendered = render(limits)
+    assert rendered.container(TMQ)["resources"] == {
+        "requests": {"cpu": "50m", "memory": "128Mi"},
+        "limits": {"cpu": 500000000},
+    }
+    affinity = {"edgeDefaults": {"affinity": {"podAffinity": {"a": "b"}, "nodeAffinity": {"c": "d"}}}}
+    rendered = render(affinity, nested("edges.tmq.affinity.podAffinity", None))
+    assert rendered.pod(TMQ)["affinity"] == {"nodeAffinity": {"c": "d"}}
+
+
+def test_null_is_a_value_in_settings() -> None:
+    rendered = render(nested("edges.tmq.settings.create.max_length", None))
+    assert rendered.file("tmq")["edges"]["tmq"]["create"] == {"max_length": None}
+
+
+def test_a_chart_around_it_takes_out_what_openshift_does_not_want(tmp_path: Path) -> None:
+    """values.yaml: no user and no group of ours; and a budget in place of the chart's own."""
+    ids = ("runAsUser", "runAsGroup", "fsGroup")
+    around = Around(
+        tmp_path,
+        {
+            "penstock": {
+                "podSecurityContext": dict.fromkeys(ids, ""),
+                "redis": {"resources": {"limits": {"memory": ""}}},
+                "edgeDefaults": {"pdb": {"minAvailable": 1}},
+            }
+        },
+    )
+    rendered = around.render()
+    pods = [pod["spec"]["securityContext"] for _, pod in rendered.pods()]
+    assert len(pods) > 5
+    assert [context for context in pods if set(ids) & set(context)] == []
+    assert all(context["runAsNonRoot"] for context in pods)
+    assert rendered.container(f"StatefulSet/{NAME}-redis")["resources"]["limits"] == {}
+    budget = rendered[f"PodDisruptionBudget/{NAME}-tmq"]["spec"]
+    assert (budget["minAvailable"], "maxUnavailable" in budget) == (1, False)
+    assert render()[f"PodDisruptionBudget/{NAME}-tmq"]["spec"]["maxUnavailable"] == 1

@@ -1,0 +1,101 @@
+"""penstock report (docs/cli.md): what the analytics job found last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from services.store import Store
+from services.store.keys import RegistryKeys
+from services.store.report import Report
+from tests.cli.shell import Shell
+from tests.reports import document, report
+
+KEY = RegistryKeys().report
+
+
+def write(shell: Shell, value: str | bytes) -> None:
+    async def put(store: Store) -> None:
+        await store.registry.link.call("SET", KEY, value)
+
+    shell.with_store(put)
+
+
+def give(shell: Shell, one: Report) -> None:
+    write(shell, b"%d " % one.now_ms + one.encode())
+
+
+@pytest.fixture
+def clear(shell: Shell) -> Iterator[Shell]:
+    yield shell
+
+    async def remove(store: Store) -> None:
+        await store.registry.link.call("DEL", KEY)
+
+    shell.with_store(remove)
+
+
+def test_there_is_none_yet(clear: Shell) -> None:
+    assert clear.fails("report", code=4) == "not_found: no report yet: run the analytics job"
+    told = json.loads(clear.run("report", "--json", code=4).err)
+    assert (told["error"], told["exit"]) == ("not_found", 4)
+
+
+def test_programs_get_all_of_it(clear: Shell) -> None:
+    give(clear, report())
+    assert clear.run("report", "--json").object == json.loads(json.dumps(document()))
+
+
+def test_people_get_figures_and_tables(clear: Shell) -> None:
+    give(clear, report())
+    lines = clear.run("report").text.splitlines()
+    assert lines[0].startswith(
+        "2025-11-23 17:00 to 2025-11-24 17:00 UTC (24 hours, 2 with records); run 2025-11-24T16, "
+    )
+    said = [" ".join(line.split()) for line in lines]
+    for wanted in (
+        "put in 1,200, 337.6 KiB",
+        "refused 6: queue_full 6",
+        "error budget used 497.5 % of what the objective leaves, 99.9 %",
+        "dead letters 12: attempts 9, expired 3",
+        "died, as queues count 14",
+        "time to death half 3 ms, 90 % 20 ms, 99 % 600 ms",
+        "redriven 8, died again 2, helped 75 %",
+        "read by the run 13 dead letters, 720 samples; quarantined 2, samples lost 5",
+        "orders attempts timeout after 0 ms 9 2025-11-24 15:59:00 1763990000000-0",
+        "orders main 12 6 994 900 40 ms 7.5 s",
+        "idle main 0 0 206 200 - -",
+        "orders main 1,000 6 99.4 % 600 %",
+        "2025-11-24 16:00 orders deaths up 10 1",
+        "tmq 10.0.0.1 12",
+        "tmq 2 30 44 488.3 KiB 439.5 KiB busy 1",
+    ):
+        assert wanted in said, (wanted, said)
+
+
+def test_a_report_of_nothing_says_so(clear: Shell) -> None:
+    give(clear, report(period={"first": "", "last": "", "hours": 24, "known": 0}, queues=[], edges=[]))
+    assert "there is nothing yet" in clear.run("report").text.splitlines()[0]
+
+
+def test_what_strangers_wrote_is_no_order_to_a_terminal(clear: Shell) -> None:
+    (first, *_) = document()["failures"]
+    give(clear, report(failures=[{**first, "queue": "\x1b[31mred\u202e", "pattern": "a\nb"}]))
+    text = clear.run("report").text
+    assert "\\x1b[31mred\\u202e" in text
+    assert "a\\x0ab" in text
+
+
+def test_another_version_is_refused(clear: Shell) -> None:
+    write(clear, "1 " + json.dumps({**document(), "version": 2}))
+    for how in ((), ("--json",)):
+        said = clear.run("report", *how, code=1).err
+        assert "report_unknown" in said
+        assert "of version 2, and this program knows 1" in said
+
+
+def test_what_is_no_report_is_a_fault_of_the_store(clear: Shell) -> None:
+    write(clear, "nonsense")
+    assert clear.fails("report", code=1).startswith("store_fault: the report in the store cannot be read")
