@@ -13,6 +13,8 @@ from typing import Any
 
 MAX_MESSAGE = 2000  # characters
 
+NOTHING = {"depth": 0, "inFlight": 0, "dead": 0}  # counts of a Queue that has no queue
+
 Status = dict[str, Any]
 
 

@@ -26,7 +26,7 @@ from penstock_operator.queues import Queues
 from penstock_operator.redrives import Redrives
 from penstock_operator.removing import Farewell, Removing
 from penstock_operator.reports import Reports
-from penstock_operator.resources import Key, Kind, Resource
+from penstock_operator.resources import Key, Kind, Resource, is_same
 from penstock_operator.rivals import Claimants
 from penstock_operator.rqprc import Rqprc
 from penstock_operator.settings import OperatorSettings
@@ -170,10 +170,7 @@ class Control:
 
     def _claim(self, resource: Resource) -> None:
         declared = self._claimants.get(resource.key)
-        if declared is None or (declared.resource.uid, declared.resource.generation) != (
-            resource.uid,
-            resource.generation,
-        ):
+        if declared is None or not is_same(declared.resource, resource):
             touched = self._claimants.put(resource.key, read_queue(resource))
             self._after.setdefault(resource.key, set()).update(touched)
 
@@ -235,7 +232,7 @@ class Control:
             return ""
         self._add(self._after.pop(resource.key, set()))
         newest = self.mirror.get(resource.key)
-        if newest is not None and (newest.uid, newest.generation) == (resource.uid, resource.generation):
+        if newest is not None and is_same(newest, resource):
             if "depth" in verdict.counts:
                 self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
             await self.statuses.settle(newest, verdict)  # else it is looked at again, as another one

@@ -13,6 +13,10 @@ from services.store.peer import PeerDocument, PeerSpec
 from services.store.queues import OF_A_RESOURCE
 from services.store.spec import WATCHED, DeletionPolicy, QueueDocument, QueueSpec
 
+UNKNOWN = (
+    "this operator does not know the field: leave it out; if nobody wrote it, the definitions (CRDs) are of another "
+    "version than the operator: upgrade the older of them"
+)
 FINALIZER = f"{API_VERSION.partition('/')[0]}/store"
 
 
@@ -90,5 +94,8 @@ def _document(resource: Resource) -> dict[str, Any]:
 
 
 def _faults(error: ValidationError) -> str:
-    faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    faults = (
+        f"{'.'.join(map(str, each['loc']))}: {UNKNOWN if each['type'] == 'extra_forbidden' else each['msg']}"
+        for each in error.errors()
+    )
     return "; ".join(fault.replace("Value error, ", "").removeprefix(": ") for fault in faults)

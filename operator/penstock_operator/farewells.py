@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from penstock_operator.api import ApiError
-from penstock_operator.conditions import Ready, Reason, Verdict, condition
+from penstock_operator.conditions import NOTHING, Ready, Reason, Verdict, condition
 from penstock_operator.declared import FINALIZER, is_removed_with_its_resource, read_queue
 from penstock_operator.events import Recorder
 from penstock_operator.metrics import Metrics
@@ -15,8 +15,6 @@ from penstock_operator.resources import Resource
 from penstock_operator.statuses import Statuses
 
 log = logging.getLogger(__name__)
-
-NOTHING = {"depth": 0, "inFlight": 0, "dead": 0}
 
 
 class Farewells:

@@ -51,6 +51,7 @@ class Mirror:
         """
         listed = {resource.key: resource for resource in found}
         for resource in listed.values():
+            self._forget_what_is_later(resource, since)
             self.is_there(resource)
         lost = [
             resource
@@ -62,6 +63,13 @@ class Mirror:
             self.is_gone(resource)
         self._gone = {uid: at for uid, at in self._gone.items() if at > since - FORGET_S}
         return lost
+
+    def _forget_what_is_later(self, listed: Resource, since: float) -> None:
+        """Versions go back only where a backup of the cluster was restored: what was told before that never was."""
+        if self._gone.get(listed.uid, since) < since:
+            del self._gone[listed.uid]
+        if self._told.get(listed.key, since) < since and self._is_older(listed):
+            del self._known[listed.key], self._told[listed.key]
 
     def _is_older(self, resource: Resource) -> bool:
         """Also than another one of its name: who has the name later has the higher version."""

@@ -6,9 +6,10 @@ Nothing is remembered between two looks: whatever happened to the store meanwhil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
-from penstock_operator.conditions import Ready, Reason, Verdict
+from penstock_operator.conditions import NOTHING, Ready, Reason, Verdict
 from penstock_operator.declared import DeclaredQueue, owner_of, owning_key
 from penstock_operator.resources import Key
 from penstock_operator.rivals import Claimants, wants
@@ -69,11 +70,22 @@ class Queues:
         None if it is another one meanwhile, or if its peers are not known yet: it is looked at again then.
         """
         if declared.spec is None:
-            return Verdict(Ready.NO, Reason.INVALID, declared.fault)
+            return await self._counted(declared, Verdict(Ready.NO, Reason.INVALID, declared.fault))
         try:
-            return await self._look(declared, declared.spec)
+            verdict = await self._look(declared, declared.spec)
         except StoreError as error:
-            return refused(error)
+            verdict = refused(error)
+        return verdict if verdict is None or verdict.counts else await self._counted(declared, verdict)
+
+    async def _counted(self, declared: DeclaredQueue, verdict: Verdict) -> Verdict:
+        """With what is in its queue, if it has one and the store can be asked."""
+        try:
+            found = await self._find(declared.name)
+            if found is None or found.owner != owner_of(declared.resource.key):
+                return replace(verdict, counts=NOTHING)
+            return replace(verdict, counts=_counts(await self._store.stats(found)))
+        except StoreError:
+            return verdict
 
     async def _look(self, declared: DeclaredQueue, spec: QueueSpec) -> Verdict | None:
         found = await self._find(declared.name)
@@ -136,11 +148,7 @@ class Queues:
             self._again(key)
 
     def _verdict(self, queue: Queue, spec: QueueSpec, stats: dict[str, Any]) -> Verdict | None:
-        counts = {
-            "depth": stats["ready"] + stats["in_flight"],
-            "inFlight": stats["in_flight"],
-            "dead": stats["dead_letters"],
-        }
+        counts = _counts(stats)
         if queue.unkept:
             text = f"ackLevel {spec.ack_level} is more than the store was last found to keep: see its persistence"
             return Verdict(Ready.NO, Reason.ACK_LEVEL_REFUSED, text, counts)
@@ -152,6 +160,14 @@ class Queues:
         if spec.paused:
             return Verdict(Ready.YES, Reason.PAUSED, "paused: nothing is put in or given out", counts)
         return Verdict(Ready.YES, Reason.DECLARED, stats["condition"] or "as it is declared", counts)
+
+
+def _counts(stats: dict[str, Any]) -> dict[str, int]:
+    return {
+        "depth": stats["ready"] + stats["in_flight"],
+        "inFlight": stats["in_flight"],
+        "dead": stats["dead_letters"],
+    }
 
 
 def _lost(declared: DeclaredQueue, lost: dict[str, Key]) -> str:

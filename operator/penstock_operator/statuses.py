@@ -27,6 +27,8 @@ TURNS_S = 10.0  # between two writings that one runs again or waits, and nothing
 BETWEEN_S = 60.0  # between two events about that
 ON_ITS_WAY = (Reason.RUNNING, Reason.PENDING)
 
+Said = tuple[str | None, str | None]  # status and reason of Ready; None before the first
+
 GONE = (404, 409)  # it is gone, or another one has its name: nobody is left to be told
 
 
@@ -48,6 +50,9 @@ class Statuses:
         self._turned: dict[Key, float] = {}  # when it was written that it runs again, or waits
         self._turns_told: dict[Key, float] = {}  # when an event said so
         self._reasons: dict[Key, str] = {}
+        self._known: dict[
+            Key, tuple[str, Said]
+        ] = {}  # uid, and what was said before the store could not be asked
 
     async def settle(
         self, resource: Resource, verdict: Verdict, counts_s: float = COUNTS_S, *, quiet: bool = False
@@ -69,6 +74,8 @@ class Statuses:
             if error.status not in GONE or isinstance(error, Contended):
                 raise
             return
+        if verdict.ready is Ready.UNKNOWN and _said(resource)[0] != Ready.UNKNOWN:
+            self._known[resource.key] = (resource.uid, _said(resource))
         self._written[resource.key] = now
         if turns and says:
             self._turned[resource.key] = now
@@ -79,9 +86,7 @@ class Statuses:
 
     async def _tell(self, resource: Resource, verdict: Verdict) -> None:
         """An event where the verdict is another one. Of a store that is away the log tells once, not each resource."""
-        before = condition(resource.status)
-        was, why = before.get("status"), before.get("reason")
-        if Ready.UNKNOWN in (was, verdict.ready) or (was, why) == (verdict.ready, verdict.reason):
+        if verdict.ready is Ready.UNKNOWN or not self._is_news(resource, verdict):
             return
         if _turns(resource, verdict):
             now = self._clock()
@@ -93,6 +98,15 @@ class Statuses:
         severity = Severity.NORMAL if well else Severity.WARNING
         await self._recorder.tell(resource, severity, verdict.reason, verdict.message)
 
+    def _is_news(self, resource: Resource, verdict: Verdict) -> bool:
+        """Against what was said when the store could last be asked; if nobody here knows that, what is well is not."""
+        was = _said(resource)
+        if was[0] == Ready.UNKNOWN:
+            uid, was = self._known.pop(resource.key, ("", was))
+            if uid != resource.uid:
+                return verdict.ready is not Ready.YES
+        return was != (verdict.ready, verdict.reason)
+
     def note(self, key: Key, reason: str) -> None:
         """What its status says already."""
         self._reasons[key] = reason
@@ -102,6 +116,7 @@ class Statuses:
         self._turned.pop(key, None)
         self._turns_told.pop(key, None)
         self._reasons.pop(key, None)
+        self._known.pop(key, None)
 
     def reason(self, key: Key) -> str:
         """Of the last verdict; '' before the first."""
@@ -119,6 +134,11 @@ class Statuses:
 
 def _is_on_its_way(key: Key, reason: object) -> bool:
     return key.kind is Kind.REDRIVE and reason in ON_ITS_WAY
+
+
+def _said(resource: Resource) -> Said:
+    before = condition(resource.status)
+    return before.get("status"), before.get("reason")
 
 
 def _turns(resource: Resource, verdict: Verdict) -> bool:

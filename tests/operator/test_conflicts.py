@@ -133,6 +133,22 @@ def test_who_lost_one_number_keeps_none(operator: OperatorProgram, seen: Seen, k
     assert (number(keeper, "new"), number(keeper, "third")) == (None, 18)
 
 
+def test_what_is_in_a_queue_without_its_number_is_counted(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
+) -> None:
+    """Scaling goes by it. One that never had a queue has none."""
+    operator = new_operator(sweep_s=1).ready()
+    two_with_numbers(seen)
+    seen.apply(mca("new", 17), mca("third", 17))
+    for name in ("new", "third"):
+        seen.becomes("queue", name, "False", "Conflict")
+    keeper.put("new", b"one", b"two", b"three")
+    depth = f'penstock_operator_queue_depth{{name="%s",namespace="{seen.namespace}"}} %s'
+    eventually(lambda: depth % ("new", 3.0) in operator.page("metrics")[1])
+    assert depth % ("third", 0.0) in operator.page("metrics")[1]
+    eventually(lambda: seen.get("queue", "new")["status"].get("depth") == 3)
+
+
 def test_two_that_lead_to_one_number_of_a_peer(operator: OperatorProgram, seen: Seen) -> None:
     seen.apply(peer("shop"), peer("depot"))
     seen.apply(queue("all", remote={"protocol": "rqp-mca", "queueId": 7}))

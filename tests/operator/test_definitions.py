@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tests.servers import Server, eventually
 MISSING = (
     "nobody has defined queues, peers, redrives of penstock.dev/v1alpha1: apply the CRDs (crds.enabled)\n"
 )
-NewProgram = Callable[[], OperatorProgram]
+NewProgram = Callable[..., OperatorProgram]
 
 
 def define(cluster: Cluster) -> None:
@@ -44,8 +45,8 @@ def new_program(undefined: Cluster, namespace: str, store: Server, tmp_path: Pat
     """Operators that may end by themselves."""
     made: list[OperatorProgram] = []
 
-    def start() -> OperatorProgram:
-        made.append(OperatorProgram(undefined, store.url, tmp_path, namespaces=namespace))
+    def start(**settings: object) -> OperatorProgram:
+        made.append(OperatorProgram(undefined, store.url, tmp_path, namespaces=namespace, **settings))
         return made[-1].start()
 
     yield start
@@ -96,6 +97,33 @@ def test_it_ends_with_a_failure_when_they_go(
     seen.becomes("queue", "orders", "True", "Declared")
     seen.delete("queue", "orders", "--timeout=30s")
     assert keeper.find("orders") is None
+
+
+def test_definitions_of_another_version(
+    new_program: NewProgram, undefined: Cluster, namespace: str, keeper: Keeper
+) -> None:
+    """They fill in a field that the operator does not know. When they are put back it needs no restart."""
+    define(undefined)
+    field = {"type": "string", "default": "x"}
+    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/newField"
+    patch = json.dumps([{"op": "add", "path": path, "value": field}])
+    undefined.kubectl("patch", "crd", "queues.penstock.dev", "--type=json", "--patch", patch)
+    seen = Seen(undefined, namespace)
+
+    def is_filled_in() -> bool:
+        seen.apply(queue("orders", maxLength=5))
+        return "newField" in seen.get("queue", "orders")["spec"]
+
+    eventually(is_filled_in)
+    new_program(sweep_s=1).ready()
+    found = seen.becomes("queue", "orders", "False", "Invalid")
+    assert found["message"] == (
+        "spec.newField: this operator does not know the field: leave it out; if nobody wrote it, the definitions "
+        "(CRDs) are of another version than the operator: upgrade the older of them"
+    )
+    back = json.dumps([{"op": "remove", "path": path}])
+    undefined.kubectl("patch", "crd", "queues.penstock.dev", "--type=json", "--patch", back)
+    seen.becomes("queue", "orders", "True", "Declared")
 
 
 async def test_what_nobody_defined_is_said(undefined: Cluster) -> None:

@@ -17,6 +17,7 @@ from tests.operator.conftest import NewOperator
 from tests.operator.documents import Seen, peer, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.test_conflicts import a_second_later
 from tests.servers import Server, eventually
 from tests.stores import chance
 
@@ -45,6 +46,31 @@ def test_a_store_that_is_away_and_comes_back(
     assert operator.page("readyz")[0] == 200
     assert seen.events("orders") == ["Declared"]  # the log tells of the store, once
     assert len(operator.events("store_down")) == 1
+
+
+def test_what_changed_while_the_store_was_away_has_its_event(
+    operator: OperatorProgram, seen: Seen, store: Server
+) -> None:
+    """What was made meanwhile, too; not what is as it was."""
+    numbered = {"bindings": {"rqpMca": {"queueId": 7}}}
+    seen.apply(queue("orders", **numbered))
+    seen.becomes("queue", "orders", "True", "Declared")
+    a_second_later(seen, "queue", "orders")
+    seen.apply(queue("late"))
+    seen.becomes("queue", "late", "True", "Declared")
+    store.kill9()
+    for name in ("orders", "late"):
+        seen.becomes("queue", name, "Unknown", "StoreUnavailable")
+    seen.apply(queue("late", **numbered), queue("new"))
+    for name in ("late", "new"):
+        seen.becomes("queue", name, "Unknown", "StoreUnavailable")
+    store.start()
+    seen.becomes("queue", "late", "False", "Conflict")
+    for name in ("orders", "new"):
+        seen.becomes("queue", name, "True", "Declared")
+    eventually(lambda: seen.events("late") == ["Declared", "Conflict"])
+    eventually(lambda: seen.events("new") == ["Declared"])
+    assert seen.events("orders") == ["Declared"]
 
 
 def test_a_domain_that_lost_its_data_alone(

@@ -75,3 +75,25 @@ def test_a_late_word_of_an_older_one_of_the_name() -> None:
     mirror.is_there(at(7))
     mirror.is_gone(at(8))
     assert [each.uid for each in mirror] == ["new"]
+
+
+def test_versions_that_went_back() -> None:
+    """As those of a cluster whose etcd was restored: a list that began afterwards is true."""
+    mirror = Mirror(clock := Clock())
+    mirror.is_there(at(9, status={"depth": 1}))
+    since = clock()
+    assert mirror.is_all(Kind.QUEUE, "shop", [at(3)], since) == []
+    (known,) = mirror
+    assert (known.version, known.status) == (3, {})
+    mirror.is_there(at(4))
+    (known,) = mirror
+    assert known.version == 4
+
+
+def test_one_that_a_restored_cluster_has_again() -> None:
+    mirror = Mirror(clock := Clock())
+    mirror.is_there(at(5))
+    mirror.is_gone(at(6))
+    mirror.is_all(Kind.QUEUE, "shop", [at(3)], clock())
+    (known,) = mirror
+    assert known.version == 3
