@@ -25,6 +25,7 @@ RULES_TEST = Path(__file__).with_name("alerts_test.yaml")
 RUNBOOKS = ROOT / "docs" / "runbooks"
 METRIC = re.compile(r"\bpenstock_[a-z_]+\b(?!=)")
 ON = {**nested("monitoring.prometheusRule.enabled", True), "analytics": {"enabled": True}}
+OF_THE_RELEASE = f'namespace="shop",pod=~"{NAME}-(pubsub|ring|rqp|tmq|operator)-.+"'
 
 
 def alerts(groups: Any) -> dict[str, Any]:
@@ -64,15 +65,15 @@ def test_alerts_sound_where_they_must_and_nowhere_else(tmp_path: Path, own: dict
     assert {each["alertname"] for each in tests if not each["exp_alerts"]} == set(own)
 
 
-def test_the_rules_of_a_release_are_about_its_namespace(tmp_path: Path, own: dict[str, Any]) -> None:
+def test_the_rules_of_a_release_are_about_its_pods(tmp_path: Path, own: dict[str, Any]) -> None:
     groups = render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
     rendered = alerts(groups)
     assert rendered.keys() == own.keys()
     for name, rule in rendered.items():
-        expr = own[name]["expr"].replace('namespace!=""', 'namespace="shop"')
+        expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)
         edges = ("pubsub", "ring", "rqp", "tmq") if 'edge!=""' in expr else ("",)
         assert rule["expr"] == " or ".join(expr.replace('edge!=""', f'edge="{edge}"') for edge in edges)
-        assert rule["expr"].count("{") == rule["expr"].count('{namespace="shop"')
+        assert rule["expr"].count("{") == rule["expr"].count("{" + OF_THE_RELEASE)
         assert rule["annotations"] == own[name]["annotations"]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
     assert f"{len(own)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yaml"))
@@ -187,11 +188,35 @@ def test_an_edge_that_is_gone_is_told_though_others_are_there(tmp_path: Path) ->
         },
     }
     series = [
-        {"series": f'penstock_ready{{namespace="{where}",edge="{edge}",pod="p-0"}}', "values": "1x30"}
-        for where, edge in (("shop", "pubsub"), ("yard", "tmq"))
+        {"series": f'penstock_ready{{namespace="{where}",edge="{edge}",pod="{pod}"}}', "values": "1x30"}
+        for where, edge, pod in (
+            ("shop", "pubsub", f"{NAME}-pubsub-0"),
+            ("yard", "tmq", f"{NAME}-tmq-0"),
+            ("shop", "tmq", "west-penstock-tmq-0"),  # another release in the same namespace
+        )
     ]
     asked = [{"eval_time": "17m", "alertname": "PenstockEdgesGone", "exp_alerts": [told]}]
     test = {"interval": "1m", "input_series": series, "alert_rule_test": asked}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [test]}))
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
+
+
+def test_an_operator_is_missed_though_another_release_of_the_namespace_has_one(tmp_path: Path) -> None:
+    """And its faults are told by that release alone."""
+    rule = render(ON)[f"PrometheusRule/{NAME}"]["spec"]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rule))
+    series = 'penstock_operator_store_up{namespace="shop",pod="west-penstock-operator-0"}'
+    annotations = alerts(rule["groups"])["PenstockOperatorGone"]["annotations"]
+    gone = {"exp_labels": {"namespace": "shop", "severity": "warning"}, "exp_annotations": annotations}
+    asked = [
+        {"eval_time": "27m", "alertname": "PenstockOperatorGone", "exp_alerts": [gone]},
+        {"eval_time": "27m", "alertname": "PenstockOperatorStoreDown", "exp_alerts": []},
+    ]
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": series, "values": "0x60"}],
+        "alert_rule_test": asked,
+    }
     (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [test]}))
     assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
 
