@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -91,15 +92,15 @@ def new_namespace(cluster: Cluster) -> Iterator[NewNamespace]:
     def make(**labels: str) -> str:
         name = f"e2e-{secrets.token_hex(4)}"
         metadata = {"name": name, "labels": labels}
+        made.append(name)  # it may be there before kubectl says so
         cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
-        made.append(name)
         # made by a controller; without it no pod is admitted
         eventually(lambda: "default" in cluster.kubectl("get", "serviceaccounts", "-o", "name", "-n", name))
         return name
 
     yield make
     for name in made:
-        cluster.kubectl("delete", "namespace", name, f"--timeout={GONE_S}s")
+        cluster.kubectl("delete", "namespace", name, f"--timeout={GONE_S}s", "--ignore-not-found")
 
 
 @pytest.fixture
@@ -114,6 +115,20 @@ def _or_fail(make: Callable[[], T]) -> T:
         return make()
     except NotBuilt as error:
         pytest.fail(str(error), pytrace=False)
+
+
+# what ends it
+
+
+def pytest_configure() -> None:
+    """SIGTERM ends a run as Ctrl-C does, so that what it made on somebody's cluster goes."""
+    signal.signal(signal.SIGTERM, _end_once)
+
+
+def _end_once(*_: object) -> None:
+    """`timeout` and make each send one: those after the first would break off what takes things away."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 # what cannot run on it
