@@ -1,6 +1,7 @@
 # The images of Penstock, one target each: edge, operator, analytics. `make images` builds them.
 #
-# BASE is any image with Python 3.11 or newer as `python3`, its `venv` module, and glibc; with a digest it is always the same.
+# BASE is any image with Python 3.11 or newer as `python3`, its `venv` module, glibc, and the programs `groupadd`, `useradd` and
+# `find`; with a digest it is always the same.
 ARG BASE=docker.io/library/python:3.11.14-slim-bookworm
 
 # A pip of its own puts packages into environments that have none.
@@ -33,7 +34,8 @@ FROM pip AS operator-environment
 COPY requirements/operator.txt /requirements/
 RUN install.sh /requirements/operator.txt
 COPY --from=wheel /wheels /wheels
-RUN install.sh /wheels/*.whl
+# what the command line imports is not there
+RUN install.sh /wheels/*.whl && rm /opt/penstock/bin/penstock
 
 # Spark is published as a source only, of which a wheel is made; and most of it is for what the job never does.
 FROM pip AS analytics-environment

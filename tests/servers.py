@@ -33,18 +33,23 @@ PROGRAMS = {"valkey": "", "redis": "redis-server"}  # as EmbeddedSettings.server
 _given: set[int] = set()
 
 
-def eventually(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """Waits until it is true and returns what was true; faults of a server on its way up are waited out."""
+def eventually(
+    condition: Callable[[], Any], patience_s: float = PATIENCE_S, until: Callable[[Any], bool] = bool
+) -> Any:
+    """Waits until it is true and returns what was true; faults of a server on its way up are waited out.
+
+    `until` says what is true of what `condition` returns. Raises AssertionError with what was seen last.
+    """
     end = time.monotonic() + patience_s
-    problem: Exception | None = None
+    seen: Any = None
     while True:
         try:
-            if value := condition():
-                return value
+            if until(seen := condition()):
+                return seen
         except (RedisError, OSError) as error:
-            problem = error
+            seen = error
         if time.monotonic() > end:
-            raise AssertionError(f"it never came true: {problem}")
+            raise AssertionError(f"it never came true: {seen}")
         time.sleep(0.01)
 
 

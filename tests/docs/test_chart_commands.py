@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.chart.chart import Rendered, nested, render, together
+from tests.chart.chart import NAME, Rendered, nested, render, together
 from tests.chart.release import Release
 from tests.chart.test_redis import ADMIN, EDGE, Pod
 from tests.docs.test_chart_page import ROOT, commands, sections
@@ -114,6 +114,21 @@ def _programs(pod: Pod) -> Path:
 def test_runbooks_say_where_their_commands_run(page: Path) -> None:
     text = page.read_text()
     assert bool(COMMAND.search(text)) == ("(../chart.md#commands-in-a-cluster)" in text)
+
+
+@pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
+def test_runbooks_name_objects_that_are_there(page: Path) -> None:
+    text = page.read_text()
+    there = {place.partition("/")[2] for place in render().objects}
+    assert {f"{NAME}-{rest}" for rest in re.findall(r"<name>-([a-z-]+)", text)} <= there
+    assert not re.search(r"(<release>|\bNAME|\bRELEASE)-", text)
+
+
+@pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
+def test_runbooks_ask_by_curl_only_from_outside(page: Path) -> None:
+    """No image has it (tests/images/test_content.py)."""
+    for line in page.read_text().splitlines():
+        assert "curl " not in line or ("kubectl port-forward" in line and "curl http://127.0.0.1:" in line)
 
 
 def test_every_command_is_one_of_the_section() -> None:

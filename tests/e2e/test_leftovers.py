@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -22,9 +21,7 @@ from tests.e2e.pods import pod
 from tests.program import ROOT
 from tests.servers import eventually
 
-pytestmark = pytest.mark.skipif(
-    bool(os.environ.get("KUBECONFIG")), reason="KUBECONFIG: the cluster is somebody's own"
-)
+pytestmark = pytest.mark.own_node
 COMMAND = [sys.executable, "-m", "tests.e2e"]
 END_S = 60.0
 

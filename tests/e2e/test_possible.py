@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 
 import pytest
 
 from tests.program import ROOT
 
-pytestmark = pytest.mark.skipif(
-    bool(os.environ.get("KUBECONFIG")), reason="KUBECONFIG: the cluster is somebody's own"
-)
+pytestmark = pytest.mark.own_node
 POSSIBLE = str(ROOT / "tools" / "node-possible")
 ALONE = ["unshare", "--mount", "--propagation", "private", "sh", "-euc"]
 READ_ONLY = (

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.docs.bench import commands
+from tests.e2e.diagnosis import diagnosis
 from tests.e2e.disturbing import (
     evict,
     evicted,
@@ -43,7 +44,6 @@ __all__ = ["chance", "definitions"]
 LOADED = EDGES  # each answers a message when it is safe
 DELETING_S = 20.0
 FEWEST_KILLED = 4  # in that time, however busy the machine is
-RING_S = 60.0
 FOLLOW_S = 60.0  # mostly 2; nobody looks at a peer that has failed again before
 NAMESPACE_S = 120
 
@@ -106,11 +106,14 @@ def test_helm_test(release: Release) -> None:
 
 def test_its_nodes_are_one_ring(release: Release) -> None:
     with step("a ring of 2"):
-        wait_one_ring(release, 2)
+        release.wait_one_ring(2)
 
 
-def wait_one_ring(release: Release, number: int) -> None:
-    eventually(lambda: (found := release.ring()).is_whole and len(found) == number, RING_S)
+def test_a_failure_tells_of_rings(release: Release, cluster: Cluster) -> None:
+    """As each of their pods sees them: all are ready, also while there are two."""
+    told = diagnosis(cluster)
+    for pod in release.pods("ring"):
+        assert f"{pod['metadata']['name']}, penstock ring status:\ngroup 1: a ring of 2" in told
 
 
 def test_edges_follow_queues_and_peers_in_the_same_processes(release: Release) -> None:
@@ -207,7 +210,7 @@ def test_an_upgrade_under_load_loses_nothing(release: Release) -> None:
         target = "operator" if component == "operator" else "edge"
         assert images == {release.images.of(target, release.images.next_tag)}, component
     release.wait_ready("queues,peers")
-    wait_one_ring(release, 3)
+    release.wait_one_ring(3)
 
 
 def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
@@ -229,7 +232,7 @@ def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
     check(told, pause_s=30, breaks=20)
     with step("every pod ready after that"):
         eventually(lambda: all(map(is_ready, release.pods())), 90)
-    wait_one_ring(release, 3)
+    release.wait_one_ring(3)
 
 
 def test_the_store_killed_and_its_pod_deleted_under_load_lose_nothing(

@@ -75,6 +75,12 @@ def test_nothing_that_builds_is_in_it(images: Images, target: str) -> None:
     }
 
 
+def test_only_the_edge_has_the_command_line(images: Images, target: str) -> None:
+    """The operator's lacks what it imports."""
+    found = once(images.of(target), ["sh", "-c", "command -v penstock; true"])
+    assert found == ("/opt/penstock/bin/penstock\n" if target == "edge" else "")
+
+
 def test_bytecode_is_the_same_for_the_same_sources(images: Images, target: str) -> None:
     assert once(images.of(target), ["python", "-c", FLAGS], "--user=0") == "{1}\n"
 

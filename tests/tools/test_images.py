@@ -111,6 +111,24 @@ def test_the_base_of_the_dockerfile_has_a_whole_version() -> None:
     assert re.fullmatch(r"\S+:3\.\d+\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", named)
 
 
+def test_what_a_base_must_have_is_said() -> None:
+    """Of what is run on it, in stages that begin with it; `rm` and a shell are everywhere."""
+    stages = re.split(r"^FROM ", DOCKERFILE.read_text(), flags=re.MULTILINE)
+    runs = [
+        run
+        for stage in stages
+        if stage.startswith("${BASE}")
+        for run in re.findall(r"^RUN ((?:.*\\\n)*.*)", stage, re.M)
+    ]
+    words = {part.split()[0] for run in runs for part in re.split(r" && ", run)}
+    needed = {word for word in words if not word.startswith("/")} - {"rm"}
+    assert needed >= {"groupadd", "useradd", "find", "python3"}
+    page = (ROOT / "docs" / "images.md").read_text()
+    (said,) = re.findall(r"^A base has .*?\n\n", page, re.MULTILINE | re.DOTALL)
+    for text in (said, DOCKERFILE.read_text().partition("ARG BASE")[0]):
+        assert not {word for word in needed if f"`{word}`" not in text}
+
+
 def test_the_dockerfile_by_itself_knows_the_version() -> None:
     """`docker build` and skaffold do not tell it."""
     assert f"\nARG VERSION={version()}\n" in DOCKERFILE.read_text("utf-8")

@@ -1,0 +1,45 @@
+"""A run that is told to end leaves nothing on somebody's cluster (CONTRIBUTING.md, "End to end")."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+from tests.e2e.images import Images
+from tests.kubernetes.cluster import Cluster
+from tests.program import ROOT
+from tests.servers import eventually
+
+TEST = "test_a_pods_log_is_read"  # waits for pods in a namespace of its own
+END_S = 120.0
+
+
+def namespaces(cluster: Cluster) -> set[str]:
+    names = {each["metadata"]["name"] for each in cluster.items("namespaces")}
+    return {name for name in names if name.startswith("e2e-")}
+
+
+def test_one_that_is_told_to_end_takes_its_namespaces_away(cluster: Cluster, images: Images) -> None:
+    """By the signal that `timeout` sends: to all of `make e2e`, and not only once."""
+    before = namespaces(cluster)
+    given = {
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "PENSTOCK_E2E_IMAGES": images.prefix,
+        "PENSTOCK_E2E_REDIS": images.redis,
+        "JUNIT": "",
+        "PYTEST_ADDOPTS": f"-k {TEST} -p no:cacheprovider",
+    }
+    command = [str(ROOT / "tools" / "e2e"), sys.executable]
+    with subprocess.Popen(command, env={**os.environ, **given}, start_new_session=True) as process:
+        try:
+            eventually(lambda: namespaces(cluster) - before)
+            assert process.poll() is None
+            for _ in range(2):
+                os.killpg(process.pid, signal.SIGTERM)
+            assert process.wait(END_S) == 128 + signal.SIGTERM
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    assert namespaces(cluster) == before
