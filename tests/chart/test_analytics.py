@@ -67,7 +67,7 @@ def test_what_is_said_reaches_the_job() -> None:
     assert (found["late_hours"], found["retention_days"], found["week_days"]) == (3, 30, 2)
     assert (found["top"], found["fail_on_data_loss"], found["clock_slack"]) == (5, False, 60)
     assert found["conf"] == ("spark.local.dir=/a b",)
-    Settings(store="", output="", run="r", conf=found["conf"])
+    Settings(store="redis://127.0.0.1", output="", run="r", conf=found["conf"])
 
 
 @pytest.mark.parametrize(
