@@ -2,7 +2,7 @@
 
 A task reads its stretches and writes files of its own; which of them count is what it says at its end. So a task that
 is done twice, or was believed dead and goes on, adds nothing. Rows stay Arrow's from the store's answer to the file:
-through Spark's own rows and writers each would cost three times as much.
+through Spark's own rows and writers each costs several times as much.
 """
 
 from __future__ import annotations
