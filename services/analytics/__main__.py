@@ -13,10 +13,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from services.analytics.ending import TERMINATED, Ending
-from services.analytics.files import Files, OutputError
+from services.analytics.files import Files
 from services.analytics.lock import Locked
 from services.analytics.losses import DataLoss
 from services.analytics.options import OptionError
+from services.analytics.places import OutputError
 from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.session import start
@@ -81,7 +82,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         ending = Ending(spark)
         try:
             summary = run(spark, settings)
-            give(Files(spark, settings.output), settings)
+            give(Files(settings.output), settings)
         finally:
             spark.stop()
     except (SettingsError, OptionError) as error:

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyarrow.fs import FileSystem
 from pyspark.sql import SparkSession
 
 from services.analytics.finding import open_store, streams
 from services.analytics.hour_files import HourFiles, Staged
 from services.analytics.options import Options
 from services.analytics.pieces import Part, parts, read
+from services.analytics.places import opened
 from services.analytics.plan import Plan
 from services.analytics.records import archived
 from services.analytics.schema import Kind, arrow_schema
@@ -40,8 +40,8 @@ class Written:
     files: tuple[Staged, ...] = ()
 
 
-def archive(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind, target: str) -> Written:
-    """Writes all that the plan has of one kind below `target`, a URL. Raises DataLoss, StoreError."""
+def archive(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind, folder: str) -> Written:
+    """Writes all that the plan has of one kind below a folder of the output. Raises DataLoss, StoreError."""
     options = _options(spark, settings, plan, kind)
     if options is None:
         return Written()
@@ -51,7 +51,7 @@ def archive(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind, tar
         return Written()
     tasks = [(number, pickle.dumps(part)) for number, part in enumerate(found)]
     latest_ms = plan.now_ms + 1000 * plan.shape.clock_slack_s
-    work = Archiving(options, kind, plan.shape, latest_ms, target)
+    work = Archiving(options, kind, plan.shape, latest_ms, settings.output, folder)
     rows = spark.createDataFrame(spark.sparkContext.parallelize(tasks, len(tasks)), TASK)
     told = rows.mapInArrow(work, STAGED).collect()
     files = sorted((Staged(*row) for row in told), key=lambda each: (each.hour, each.path))
@@ -88,7 +88,8 @@ class Archiving:
     kind: Kind
     shape: Shape
     latest_ms: int
-    target: str
+    output: str
+    folder: str
 
     def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in tasks:
@@ -102,9 +103,9 @@ class Archiving:
                 )
 
     def _carry_out(self, name: str, part: Part) -> list[Staged]:
-        files, root = FileSystem.from_uri(self.target)
+        files, root = opened(self.output)
         names = arrow_schema(self.kind).names
-        with HourFiles(files, root, self.kind, name) as written:
+        with HourFiles(files, f"{root}/{self.folder}", self.kind, name) as written:
             for rows in read(self.options, part, names):
                 written.add(archived(rows, self.kind, self.shape, self.latest_ms))
         return written.staged

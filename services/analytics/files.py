@@ -1,25 +1,26 @@
-"""The output folder, wherever it is: a local path, HDFS, s3a. Paths are relative to it, with `/` between their parts.
+"""The output folder, wherever it is: on this machine, or S3. Paths are relative to it, with `/` between their parts.
 
-All of it goes by Hadoop's FileSystem in the JVM, which Spark writes with, too: so there is one set of file systems and
-of credentials.
+All of it goes by Arrow's file systems, as what the tasks write does: so there is one set of them and of credentials,
+and nothing of it needs Java.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyarrow.fs import FileSelector, FileType, LocalFileSystem
+
+from services.analytics.places import OutputError, in_one_line, make_folder_of, opened, shown
 
 TEMPORARY = ".writing"  # behind the name of a file that is not whole yet
-
-
-class OutputError(Exception):
-    """The output cannot be read or written; the text says why."""
+SETTLERS = 8  # files at a time that are brought to the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,40 +30,29 @@ class Found:
     octets: int
 
 
-def as_uri(output: str) -> str:
-    """A plain path is one of this machine."""
-    return output.rstrip("/") if "://" in output else Path(output).absolute().as_uri()
-
-
 class Files:
     """Raises OutputError from every method."""
 
-    def __init__(self, spark: SparkSession, output: str) -> None:
-        self.root = as_uri(output)
-        context: Any = spark.sparkContext
-        self._hadoop = context._jvm.org.apache.hadoop.fs
-        self._io = context._jvm.org.apache.commons.io.IOUtils
-        with _explained(self.root):
-            self._files = self._path("").getFileSystem(context._jsc.hadoopConfiguration())
+    def __init__(self, output: str) -> None:
+        self.output = output
+        self._url = shown(output)
+        self._files, self._root = opened(output)
+        self._is_local = isinstance(self._files, LocalFileSystem)
 
     def uri(self, path: str) -> str:
-        return f"{self.root}/{path}" if path else self.root
+        """For people, and for Spark."""
+        return f"{self._url}/{path}" if path else self._url
 
     def exists(self, path: str) -> bool:
         with _explained(path):
-            return bool(self._files.exists(self._path(path)))
+            return bool(self._files.get_file_info(self._path(path)).type != FileType.NotFound)
 
     def list(self, path: str) -> list[Found]:
         """What is in a folder, by name; nothing if there is no such folder."""
         with _explained(path):
-            there = self._path(path)
-            if not self._files.exists(there):
-                return []
-            found = [
-                Found(s.getPath().getName(), s.isDirectory(), s.getLen())
-                for s in self._files.listStatus(there)
-            ]
-        return sorted(found, key=lambda each: each.name)
+            found = self._files.get_file_info(FileSelector(self._path(path), allow_not_found=True))
+        listed = [Found(each.base_name, each.type == FileType.Directory, each.size or 0) for each in found]
+        return sorted(listed, key=lambda each: each.name)
 
     def walk(self, path: str) -> Iterator[str]:
         """All files below a folder, by path; those that begin with `_` or `.` are nobody's data."""
@@ -73,29 +63,21 @@ class Files:
                 yield f"{path}/{each.name}"
 
     def read_json(self, path: str) -> Any:
-        with _explained(path):
-            stream = self._files.open(self._path(path))
-            try:
-                text = self._io.toString(stream, "UTF-8")
-            finally:
-                stream.close()
         try:
-            return json.loads(text)
+            return json.loads(self.read_octets(path))
         except ValueError as error:
             raise OutputError(f"{self.uri(path)} is no JSON: {error}") from None
 
     def read_octets(self, path: str) -> bytes:
-        with _explained(path):
-            stream = self._files.open(self._path(path))
-            try:
-                return bytes(self._io.toByteArray(stream))
-            finally:
-                stream.close()
+        with _explained(path), self._files.open_input_file(self._path(path)) as stream:
+            return bytes(stream.read())
 
     def write_json(self, path: str, content: Any) -> None:
-        """Whole or not at all: whoever reads finds the old content or the new."""
+        """Whole or not at all: whoever reads finds the old content or the new, also after a power cut."""
         self._write(path + TEMPORARY, content)
+        self.settle([path + TEMPORARY])
         self.move(path + TEMPORARY, path)
+        self.settle([path.rpartition("/")[0]])
 
     def create_json(self, path: str, content: Any) -> bool:
         """Whether it was there not yet, and now is."""
@@ -104,10 +86,24 @@ class Files:
         mine = f"{path}.{content['owner']}"
         self._write(mine, content)
         try:
-            with _explained(path):
-                return not self.exists(path) and bool(self._files.rename(self._path(mine), self._path(path)))
+            return self._is_first(mine, path)
         finally:
             self.delete(mine)
+
+    def _is_first(self, mine: str, path: str) -> bool:
+        """Of all who try at once, where links are known; elsewhere a moment is left in which two may be."""
+        if self._is_local:
+            try:
+                os.link(self._path(mine), self._path(path))
+                return True
+            except FileExistsError:
+                return False
+            except OSError:
+                pass  # not every file system has links
+        if self.exists(path):
+            return False
+        self.move(mine, path)
+        return True
 
     def move(self, source: str, target: str) -> None:
         """In place of what is there. A move that was done before is not done again."""
@@ -115,47 +111,60 @@ class Files:
             if not self.exists(target):
                 raise OutputError(f"{self.uri(source)} is to be moved, and is gone: somebody else removed it")
             return
+        self._make_folder_of(target)
         with _explained(target):
-            there = self._path(target)
-            self._files.mkdirs(there.getParent())
-            if self._files.rename(self._path(source), there):
-                return
-            self._files.delete(there, False)  # some file systems do not rename onto what is there
-            if not self._files.rename(self._path(source), there):
-                raise OutputError(f"{self.uri(source)} cannot be renamed to {self.uri(target)}")
+            self._files.move(self._path(source), self._path(target))
 
     def delete(self, path: str) -> None:
         """A file, or a folder with everything in it; it may be gone already."""
         with _explained(path):
-            self._files.delete(self._path(path), True)
+            try:
+                if self._files.get_file_info(self._path(path)).type == FileType.Directory:
+                    self._files.delete_dir(self._path(path))
+                else:
+                    self._files.delete_file(self._path(path))
+            except FileNotFoundError:
+                pass
+
+    def settle(self, paths: Iterable[str]) -> None:
+        """Files and folders, so that they outlive a power cut. What a store of objects has taken, it has."""
+        if self._is_local:
+            with ThreadPoolExecutor(SETTLERS) as settlers:
+                for _ in settlers.map(self._settle, dict.fromkeys(paths)):
+                    pass
+
+    def _settle(self, path: str) -> None:
+        with _explained(path):
+            try:
+                opened = os.open(self._path(path), os.O_RDONLY)
+            except FileNotFoundError:
+                return  # moved before, by the run that this one goes on with
+            try:
+                os.fsync(opened)
+            finally:
+                os.close(opened)
 
     def _write(self, path: str, content: Any) -> None:
         self.write_octets(path, json.dumps(content, indent=1, sort_keys=True).encode())
 
     def write_octets(self, path: str, content: bytes) -> None:
         """In place of what is there; not at once: for what nobody looks at yet."""
+        self._make_folder_of(path)
+        with _explained(path), self._files.open_output_stream(self._path(path)) as stream:
+            stream.write(content)
+
+    def _make_folder_of(self, path: str) -> None:
         with _explained(path):
-            there = self._path(path)
-            self._files.mkdirs(there.getParent())
-            stream = self._files.create(there, True)
-            try:
-                stream.write(bytearray(content))
-            finally:
-                stream.close()
+            make_folder_of(self._files, self._path(path))
 
-    def _path(self, path: str) -> Any:
-        return self._hadoop.Path(self.uri(path))
+    def _path(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
 
 
-class _explained:
-    """What Java said of a path, in one line."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, Py4JJavaError):
-            raise OutputError(f"output {self._path or 'folder'}: {error.java_exception.toString()}") from None
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """What was wrong with a path, in one line."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise OutputError(f"output {path or 'folder'}: {in_one_line(error)}") from error

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
+from services.analytics.places import make_folder_of
 from services.analytics.records import by_hour
 from services.analytics.schema import Kind
 
@@ -100,7 +101,7 @@ class HourFiles:
             self._close(next(iter(self._open)))
         path = f"{folder_of(hour)}/{self._task}-{len(self.staged) + len(self._open)}.parquet"
         whole = f"{self._root}/{path}"
-        self._files.create_dir(whole.rpartition("/")[0], recursive=True)
+        make_folder_of(self._files, whole)
         writer = pq.ParquetWriter(
             whole, schema, filesystem=self._files, compression="zstd", compression_level=1
         )

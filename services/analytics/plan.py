@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from services.analytics.files import Files, OutputError
+from services.analytics.files import Files
 from services.analytics.finding import known_streams, open_store
 from services.analytics.losses import DataLoss
 from services.analytics.options import Options
+from services.analytics.places import OutputError
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings, Shape
 from services.store.reading import BEGINNING, parse_id

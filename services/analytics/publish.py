@@ -6,7 +6,9 @@ from its beginning, however often it was begun.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from services.analytics.files import Files
@@ -58,8 +60,10 @@ class Ready:
 
 
 def publish(files: Files, ready: Ready, lock: Lock) -> None:
-    """Writes the list and carries it out."""
+    """Writes the list and carries it out. Before the list is there, all that it names is on the disk."""
     lock.check()
+    files.settle(source for source, _ in ready.moves)
+    files.settle(_folders(source for source, _ in ready.moves))
     files.write_json(ready_file(ready.run), ready.to_json())
     roll_forward(files, ready, lock)
 
@@ -70,11 +74,17 @@ def roll_forward(files: Files, ready: Ready, lock: Lock) -> None:
         files.move(source, target)
     for path in ready.removals:
         files.delete(path)
+    files.settle(_folders(target for _, target in ready.moves))
     lock.check()
     files.write_json(STATE, ready.state.to_json())
     files.write_json(done_file(ready.run), ready.done)
     files.delete(staging(ready.run))
     files.delete(ready_file(ready.run))
+
+
+def _folders(paths: Iterable[str]) -> list[str]:
+    """Those in which the paths are, and those in which these are."""
+    return sorted({str(folder) for path in paths for folder in PurePosixPath(path).parents})
 
 
 def unfinished(files: Files) -> list[str]:

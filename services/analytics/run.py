@@ -48,8 +48,8 @@ class Run:
         written = {}
         for kind in KINDS:
             with self._step(f"archive_{kind}"):
-                target = self._files.uri(f"{self._staging}/archive/{kind}")
-                written[kind] = archive(self._spark, self._settings, self._plan, kind, target)
+                folder = f"{self._staging}/archive/{kind}"
+                written[kind] = archive(self._spark, self._settings, self._plan, kind, folder)
         compute = Compute(self._spark, self._files, self._plan, self._staging, written)
         with self._step("aggregates"):
             compute.write_all()
@@ -146,7 +146,7 @@ def hour_of(path: str) -> str:
 
 def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
     """The summary of the run. Raises Locked, OutputError, DataLoss, StoreError."""
-    files = Files(spark, settings.output)
+    files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
         for left in publish.unfinished(files):
             log.warning(

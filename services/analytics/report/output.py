@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 
-from services.analytics.files import Files, OutputError
+from services.analytics.files import Files
+from services.analytics.places import OutputError
 from services.analytics.plan import Plan
 from services.analytics.publish import Move
 from services.analytics.report.figures import Of, make

@@ -140,7 +140,7 @@ def test_bodies_are_kept_as_wanted(
 
 
 def test_two_runs_do_not_work_in_one_output(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
-    with Lock(Files(spark, str(tmp_path)), 1), pytest.raises(Locked, match="another run is at work"):
+    with Lock(Files(str(tmp_path)), 1), pytest.raises(Locked, match="another run is at work"):
         run(spark, settings(store.server, tmp_path))
     assert run(spark, settings(store.server, tmp_path))["run"] == "r1"
 

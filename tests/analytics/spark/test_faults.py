@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from services.analytics.files import OutputError
 from services.analytics.losses import DataLoss
+from services.analytics.places import OutputError
 from services.analytics.run import run
 from services.analytics.settings import Settings, SettingsError
 from services.analytics.tables import DEATHS

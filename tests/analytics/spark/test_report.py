@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from services.analytics.files import Files, OutputError
+from services.analytics.files import Files
+from services.analytics.places import OutputError
 from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.settings import Settings, SettingsError, Shape
@@ -144,9 +145,9 @@ def test_the_store_gets_it_and_keeps_a_newer_one(spark: SparkSession, store: Ent
     store.letter("a", store.now_ms())
     for name in ("r1", "r2"):
         run(spark, settings(store, tmp_path / name, name))
-        give(Files(spark, str(tmp_path / name)), settings(store, tmp_path / name))
+        give(Files(str(tmp_path / name)), settings(store, tmp_path / name))
     assert in_store(store) == json.loads(published(tmp_path / "r2")["r2.json"])
-    give(Files(spark, str(tmp_path / "r1")), settings(store, tmp_path / "r1"))  # of another output, and older
+    give(Files(str(tmp_path / "r1")), settings(store, tmp_path / "r1"))  # of another output, and older
     assert in_store(store)["run"] == "r2"
 
 
@@ -154,7 +155,7 @@ def test_a_store_that_does_not_take_it_gets_it_the_next_time(
     spark: SparkSession, store: Entries, tmp_path: Path
 ) -> None:
     store.letter("a", store.now_ms())
-    files, how = Files(spark, str(tmp_path)), settings(store, tmp_path)
+    files, how = Files(str(tmp_path)), settings(store, tmp_path)
     run(spark, how)
     for wrong in (
         lambda: store.server.configured(maxmemory="1"),
@@ -171,12 +172,12 @@ def test_a_store_that_does_not_take_it_gets_it_the_next_time(
 
 
 def test_a_report_that_somebody_spoilt_is_told(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
-    give(Files(spark, str(tmp_path)), settings(store, tmp_path))  # there is none: an output of before
+    give(Files(str(tmp_path)), settings(store, tmp_path))  # there is none: an output of before
     (tmp_path / "reports").mkdir()
     for text in ("", "[]", "{}", '{"run": "r1", "now_ms": "soon"}'):
         (tmp_path / "reports/latest.json").write_text(text)
         with pytest.raises(OutputError, match="is no report"):
-            give(Files(spark, str(tmp_path)), settings(store, tmp_path))
+            give(Files(str(tmp_path)), settings(store, tmp_path))
 
 
 def test_the_jobs_own_user_may_do_all_of_it(
@@ -191,7 +192,7 @@ def test_the_jobs_own_user_may_do_all_of_it(
             settings(store, tmp_path), store=f"redis://analytics:secret@127.0.0.1:{store.server.port}"
         )
         run(spark, how)
-        give(Files(spark, str(tmp_path)), how)
+        give(Files(str(tmp_path)), how)
     finally:
         store.server.call("ACL", "DELUSER", "analytics")
     assert in_store(store)["totals"]["dead"] == 20
