@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -26,11 +24,11 @@ from services.analytics.plan import Plan
 from services.analytics.records import archived
 from services.analytics.schema import Kind, arrow_schema
 from services.analytics.settings import Settings, Shape
+from services.analytics.tasks import carried_out
 
 LEAST_ROWS = 50_000  # of a task, if there are more
 TASKS_A_CORE = 3
-TASK = "number int, part binary"
-STAGED = "hour string, path string, rows bigint"
+STAGED = {"hour": pa.string(), "path": pa.string(), "rows": pa.int64()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +47,10 @@ def archive(spark: SparkSession, settings: Settings, plan: Plan, kind: Kind, fol
         found = parts(reading, options, streams(reading, options))
     if not found:
         return Written()
-    tasks = [(number, pickle.dumps(part)) for number, part in enumerate(found)]
     latest_ms = plan.now_ms + 1000 * plan.shape.clock_slack_s
     work = Archiving(options, kind, plan.shape, latest_ms, settings.output, folder)
-    rows = spark.createDataFrame(spark.sparkContext.parallelize(tasks, len(tasks)), TASK)
-    told = rows.mapInArrow(work, STAGED).collect()
-    files = sorted((Staged(*row) for row in told), key=lambda each: (each.hour, each.path))
+    told = [Staged(**each) for each in carried_out(spark, found, work, STAGED)]
+    files = sorted(told, key=lambda each: (each.hour, each.path))
     quarantined = sum(each.rows for each in files if not each.hour)
     return Written(sum(each.rows for each in files), quarantined, tuple(files))
 
@@ -91,21 +87,10 @@ class Archiving:
     output: str
     folder: str
 
-    def __call__(self, tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in tasks:
-            for task in batch.to_pylist():
-                staged = self._carry_out(
-                    f"{task['number']:05d}-{uuid.uuid4().hex}", pickle.loads(task["part"])
-                )
-                yield pa.RecordBatch.from_pylist(
-                    [{"hour": each.hour, "path": each.path, "rows": each.rows} for each in staged],
-                    schema=pa.schema({"hour": pa.string(), "path": pa.string(), "rows": pa.int64()}),
-                )
-
-    def _carry_out(self, name: str, part: Part) -> list[Staged]:
+    def __call__(self, name: str, part: Part) -> list[dict[str, Any]]:
         files, root = opened(self.output)
         names = arrow_schema(self.kind).names
         with HourFiles(files, f"{root}/{self.folder}", self.kind, name) as written:
             for rows in read(self.options, part, names):
                 written.add(archived(rows, self.kind, self.shape, self.latest_ms))
-        return written.staged
+        return [asdict(each) for each in written.staged]

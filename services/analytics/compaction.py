@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
 from pyspark.sql import SparkSession
 
-from services.analytics.aggregates.samples import HOURS, id_order
-from services.analytics.compute import Compute, hours_below, later
+from services.analytics.compute import Compute
 from services.analytics.files import Files
+from services.analytics.hours import hour_path, hours_below, later
+from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
 from services.analytics.publish import RUNS, Move, done_file
+from services.analytics.records import archive_schema
 from services.analytics.schema import Kind
 from services.analytics.tables import AGGREGATES
+from services.analytics.tasks import carried_out
 
 MANY = 8  # files of an hour that may stay as they are
 ROWS_A_FILE = 2_000_000
+HELD_ROWS = 200_000  # written together
+HELD_OCTETS = 64 << 20
 HOUR_MS = 3_600_000
+TOLD = {"hour": pa.string(), "path": pa.string()}
 
 
 def crowded(moves: list[Move], there: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -41,24 +52,84 @@ def compact(
     of_kind = [move for move in moves if move[1].startswith(f"archive/{kind}/")]
     folders = {target.rpartition("/")[0] for _, target in of_kind}
     full = crowded(of_kind, {folder: list(files.walk(folder)) for folder in folders})
-    if not full:
-        return moves, []
-    target = f"{staging}/compact/{kind}"
     hours = [path.removeprefix(f"archive/{kind}/day=").replace("/hour=", "T") for path in full]
-    rows = compute.rows(kind, hours).repartition(*HOURS).sortWithinPartitions(*HOURS, "stream", id_order())
-    writer = rows.write.mode("overwrite").option("maxRecordsPerFile", ROWS_A_FILE)
-    writer.partitionBy(*HOURS).parquet(files.uri(target))
+    parts = [Joined(kind, hour, tuple(compute.paths(kind, hour))) for hour in hours]
+    told = carried_out(spark, parts, Joining(files.output, f"{staging}/compact/{kind}"), TOLD)
     kept = [move for move in moves if move[1].rpartition("/")[0] not in full]
-    return [*kept, *_moves(files, plan.run, target, kind)], [path for old in full.values() for path in old]
+    return [*kept, *_moves(told, plan.run, kind)], [path for old in full.values() for path in old]
 
 
-def _moves(files: Files, run: str, staged: str, kind: Kind) -> list[Move]:
+def _moves(told: list[dict[str, Any]], run: str, kind: Kind) -> list[Move]:
     found, numbers = [], dict[str, int]()
-    for source in files.walk(staged):
-        within = source.removeprefix(f"{staged}/").rpartition("/")[0]
-        number = numbers[within] = numbers.get(within, -1) + 1
-        found.append((source, f"archive/{kind}/{within}/{run}-c{number:04d}.parquet"))
+    for each in sorted(told, key=lambda each: (each["hour"], each["path"])):
+        number = numbers[each["hour"]] = numbers.get(each["hour"], -1) + 1
+        found.append((each["path"], f"archive/{kind}/{hour_path(each['hour'])}/{run}-c{number:04d}.parquet"))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """An hour's files, by paths below the output."""
+
+    kind: Kind
+    hour: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """What a task does: the rows one file after the other, as they stand, in larger files and groups."""
+
+    output: str
+    folder: str
+
+    def __call__(self, name: str, part: Joined) -> list[dict[str, Any]]:
+        files, root = opened(self.output)
+        written = _Written(files, f"{root}/{self.folder}/{name}", part.kind)
+        for path in part.files:
+            with files.open_input_file(f"{root}/{path}") as source:
+                for rows in pq.ParquetFile(source).iter_batches(HELD_ROWS // 10, use_threads=False):
+                    written.add(rows)
+        return [{"hour": part.hour, "path": path.removeprefix(f"{root}/")} for path in written.close()]
+
+
+class _Written:
+    def __init__(self, files: FileSystem, name: str, kind: Kind) -> None:
+        self._files = files
+        self._name = name
+        self._schema = archive_schema(kind)
+        self._held: list[pa.RecordBatch] = []
+        self._writer: pq.ParquetWriter | None = None
+        self._rows = 0  # in the file that is open
+        self._paths: list[str] = []
+        make_folder_of(files, name)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._held.append(rows.cast(self._schema))
+        if sum(map(len, self._held)) >= HELD_ROWS or sum(each.nbytes for each in self._held) >= HELD_OCTETS:
+            self._write()
+
+    def close(self) -> list[str]:
+        self._write()
+        self._end()
+        return self._paths
+
+    def _write(self) -> None:
+        rows, self._held = pa.Table.from_batches(self._held, self._schema), []
+        if self._writer is None:
+            self._paths.append(f"{self._name}-{len(self._paths):04d}.parquet")
+            self._writer = pq.ParquetWriter(
+                self._paths[-1], self._schema, filesystem=self._files, compression="zstd"
+            )
+        self._writer.write_table(rows)
+        self._rows += len(rows)
+        if self._rows >= ROWS_A_FILE:
+            self._end()
+
+    def _end(self) -> None:
+        if self._writer:
+            self._writer.close()
+        self._writer, self._rows = None, 0
 
 
 def expired(files: Files, plan: Plan) -> tuple[str, list[str]]:
@@ -72,7 +143,7 @@ def expired(files: Files, plan: Plan) -> tuple[str, list[str]]:
         *(f"aggregates/{t.name}" for t in AGGREGATES),
     ]
     old = [
-        f"{root}/day={hour[:10]}/hour={hour[11:]}"
+        f"{root}/{hour_path(hour)}"
         for root in roots
         for hour in sorted(hours_below(files, root))
         if hour < first

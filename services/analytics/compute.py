@@ -3,67 +3,45 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import SparkSession
 
 from services.analytics.aggregates.changes import changes, figures
-from services.analytics.aggregates.deaths import deaths, failures, origins, redrives
-from services.analytics.aggregates.depths import depths
-from services.analytics.aggregates.samples import HOURS, once
-from services.analytics.aggregates.traffic import edges, traffic
+from services.analytics.aggregates.depths import redrives
+from services.analytics.aggregates.hour import Share, tables
 from services.analytics.archive import Written
 from services.analytics.files import Files
+from services.analytics.hours import hour_path, hours_below, later
+from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
-from services.analytics.records import AT, archive_schema
+from services.analytics.records import AT
 from services.analytics.schema import Kind
-from services.analytics.tables import AGGREGATES, CHANGES, DEATHS, DEPTHS, TRAFFIC, Table
+from services.analytics.settings import Shape
+from services.analytics.table_files import (
+    HOUR,
+    READERS,
+    in_order,
+    parquet,
+    parse,
+    read_hours,
+    table_path,
+)
+from services.analytics.tables import AGGREGATES, CHANGES, DEATHS, DEPTHS, REDRIVES, TRAFFIC, Table
+from services.analytics.tasks import carried_out
 
 log = logging.getLogger(__name__)
-FORMAT = "%Y-%m-%dT%H"
-
-
-def later(hour: str, by: int) -> str:
-    """The hour so many hours later."""
-    return (datetime.strptime(hour, FORMAT) + timedelta(hours=by)).strftime(FORMAT)
-
-
-def hour_path(hour: str) -> str:
-    day, _, number = hour.partition("T")
-    return f"day={day}/hour={number}"
-
-
-def hours_below(files: Files, path: str) -> set[str]:
-    """Which hours a folder has."""
-    return {
-        f"{day.name.removeprefix('day=')}T{hour.name.removeprefix('hour=')}"
-        for day in files.list(path)
-        if day.name.startswith("day=2") or day.name.startswith("day=1")
-        for hour in files.list(f"{path}/{day.name}")
-    }
-
-
-def by_hours(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Rows that are sorted by day and hour, an hour at a time, without these columns."""
-    ends = pc.run_end_encode(pc.binary_join_element_wise(rows["day"], rows["hour"], "T").combine_chunks())
-    begin, values = 0, rows.drop_columns(["day", "hour"])
-    for hour, end in zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True):
-        yield hour, values.slice(begin, end - begin)
-        begin = end
-
-
-def parquet(rows: pa.Table) -> bytes:
-    """The file as octets. Nothing in it tells of a time or a process."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows.replace_schema_metadata(), sink, compression="zstd")
-    return bytes(sink.getvalue())
+LEAST_ROWS, MOST_ROWS = 500_000, 4_000_000  # of an hour and kind that one task looks at
+BY_NAME = {table.name: table for table in AGGREGATES}
+TOLD = {"table": pa.string(), "hour": pa.string(), "path": pa.string()}
 
 
 class Compute:
@@ -79,10 +57,12 @@ class Compute:
         self._staging = staging
         self._there = {kind: hours_below(files, f"archive/{kind}") for kind in AT}
         self._new: dict[Kind, dict[str, list[str]]] = {kind: {} for kind in AT}
+        self._rows: dict[str, int] = {}  # of files whose number of rows is known
         for kind, each in written.items():
             for file in each.files:
                 path = f"{staging}/archive/{kind}/{file.path}"
                 self._new[kind].setdefault(file.hour, []).append(path)
+                self._rows[path] = file.rows
             self._new[kind].pop("", None)  # which nobody counts
         self.hours = self._touched()
 
@@ -93,86 +73,124 @@ class Compute:
         after = {later(hour, 1) for hour in new} & known
         return sorted(hour for hour in new | after if hour >= self._plan.closed)
 
-    def rows(self, kind: Kind, hours: Iterable[str]) -> DataFrame:
-        """What the archive will have of these hours, with day and hour."""
-        paths = [
-            self._files.uri(path)
-            for hour in hours
-            for path in (*self._old(kind, hour), *self._new[kind].get(hour, ()))
-        ]
-        schema = from_arrow_schema(archive_schema(kind))
-        found = (
-            self._spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(*paths)
-            if paths
-            else (self._spark.createDataFrame([], schema))
-        )
-        at = F.col(AT[kind])
-        return found.withColumns(
-            {"day": at.cast("date").cast("string"), "hour": F.lpad(F.hour(at).cast("string"), 2, "0")}
-        )
-
-    def _old(self, kind: Kind, hour: str) -> list[str]:
-        return [f"archive/{kind}/{hour_path(hour)}"] if hour in self._there[kind] else []
+    def paths(self, kind: Kind, hour: str) -> list[str]:
+        """Files of what the archive will have of an hour, those that are there first."""
+        folder = f"archive/{kind}/{hour_path(hour)}"
+        old = [*self._files.walk(folder)] if hour in self._there[kind] else []
+        return [*old, *sorted(self._new[kind].get(hour, ()))]
 
     def write_all(self) -> None:
+        with self._timed("of hours"):
+            shares = self._shares()
+            work = _Work(self._files.output, f"{self._staging}/parts", self._plan.shape)
+            self._collect(carried_out(self._spark, shares, work, TOLD))
+        with self._timed("redrives"):
+            self._write_redrives()
+        with self._timed("changes"):
+            self._write_changes()
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        begin = time.monotonic()
+        yield
+        seconds = round(time.monotonic() - begin, 3)
+        log.info("tables computed", extra={"action": "tables", "tables": name, "seconds": seconds})
+
+    def _shares(self) -> list[Share]:
+        """The largest first: the last task is not to be a long one."""
+        found = {(kind, hour): self.paths(kind, hour) for kind in AT for hour in self.hours}
+        rows = self._numbers_of_rows([path for paths in found.values() for path in paths])
+        sizes = {key: sum(rows[path] for path in paths) for key, paths in found.items()}
+        tasks = 2 * self._spark.sparkContext.defaultParallelism
+        size = min(max(sum(sizes.values()) // tasks, LEAST_ROWS), MOST_ROWS)
+        shares = []
+        for (kind, hour), paths in sorted(found.items(), key=lambda each: -sizes[each[0]]):
+            before = tuple(self.paths(kind, later(hour, -1))) if kind is Kind.SAMPLES else ()
+            number = math.ceil(sizes[kind, hour] / size)
+            shares += [Share(kind, hour, tuple(paths), before, at, number) for at in range(number)]
+        return shares
+
+    def _numbers_of_rows(self, paths: list[str]) -> dict[str, int]:
+        files, root = opened(self._files.output)
+        with ThreadPoolExecutor(READERS) as readers:
+            unknown = [path for path in paths if path not in self._rows]
+            numbers = readers.map(
+                lambda path: pq.read_metadata(f"{root}/{path}", filesystem=files).num_rows, unknown
+            )
+            return self._rows | dict(zip(unknown, numbers, strict=True))
+
+    def _collect(self, told: list[dict[str, Any]]) -> None:
+        """Each hour's parts of a table as its one file."""
+        parts = defaultdict(list)
+        for each in told:
+            parts[each["table"], each["hour"]].append(each["path"])
+        with ThreadPoolExecutor(READERS) as writers:
+            for _ in writers.map(self._together, parts, parts.values()):
+                pass
+
+    def _together(self, key: tuple[str, str], paths: list[str]) -> None:
+        table, hour = BY_NAME[key[0]], key[1]
+        if len(paths) == 1:
+            self._files.move(paths[0], self._staged(table, hour))
+        else:
+            rows = [parse(self._files.read_octets(path), table, hour) for path in paths]
+            self._write(table, hour, pa.concat_tables(rows))
+
+    def _write(self, table: Table, hour: str, rows: pa.Table) -> None:
+        self._files.write_octets(self._staged(table, hour), parquet(in_order(rows, table)))
+
+    def _staged(self, table: Table, hour: str) -> str:
+        return f"{self._staging}/aggregates/{table_path(table, hour)}"
+
+    def _write_redrives(self) -> None:
+        both = (self._of_hours(DEATHS, self.hours), self._of_hours(DEPTHS, self.hours))
+        for hour in self.hours:
+            rows = redrives(*(table.filter(pa.compute.equal(table[HOUR], hour)) for table in both))
+            if len(rows):
+                self._write(REDRIVES, hour, rows)
+
+    def _write_changes(self) -> None:
+        """Against what is published of the week before the first hour, and what this run staged."""
         if not self.hours:
             return
-        before = sorted({*self.hours, *(later(hour, -1) for hour in self.hours)})
-        samples, dead = once(self.rows(Kind.SAMPLES, self.hours)), self.rows(Kind.DEAD, self.hours)
-        looks = self._only_touched(depths(self.rows(Kind.SAMPLES, before)))
-        shape = self._plan.shape
-        self._write(TRAFFIC, traffic(samples, shape.objective))
-        self._write(DEPTHS, looks)
-        self._write(DEATHS, deaths(dead))
-        found = {
-            "edges": edges(samples),
-            "origins": origins(dead, shape.top),
-            "failures": failures(dead, shape.top),
-            "redrives": redrives(dead, self._staged(DEPTHS)),
+        first, last = later(self.hours[0], -24 * self._plan.shape.week_days), self.hours[-1]
+        roots = [f"aggregates/{table.name}" for table in (TRAFFIC, DEPTHS, DEATHS)]
+        known = {hour for root in roots for hour in hours_below(self._files, root) if first <= hour <= last}
+        hours = sorted(known | {*self.hours})
+        found = figures(*(self._of_hours(table, hours) for table in (TRAFFIC, DEPTHS, DEATHS)))
+        for hour, rows in changes(found, self.hours, self._plan.shape.week_days):
+            self._write(CHANGES, hour, rows)
+
+    def _of_hours(self, table: Table, hours: list[str]) -> pa.Table:
+        """Rows with the column HOUR: what this run staged of an hour, else what is published."""
+        staged, published = f"{self._staging}/aggregates", "aggregates"
+        there = {root: hours_below(self._files, f"{root}/{table.name}") for root in (staged, published)}
+        places = {
+            hour: root
+            for root in (published, staged)
+            for hour in hours
+            if hour in there[root] and (root == staged or hour not in self.hours)
         }
-        for table in AGGREGATES:
-            if table.name in found:
-                self._write(table, found[table.name])
-        known = figures(*(self._of_week(table) for table in (TRAFFIC, DEPTHS, DEATHS)))
-        self._write(CHANGES, changes(known, self.hours, shape.week_days))
+        return read_hours(self._files, table, places)
 
-    def _only_touched(self, rows: DataFrame) -> DataFrame:
-        return rows.filter(F.concat_ws("T", *HOURS).isin(self.hours))
 
-    def _write(self, table: Table, rows: DataFrame) -> None:
-        """One file for each hour, its rows sorted: the same rows give the same octets.
+class _Work:
+    """Of each share the tables, a file each."""
 
-        The tables are small, and Arrow writes them: what Spark writes tells of its columns in an order that differs
-        from one JVM to the next.
-        """
-        begin = time.monotonic()
-        typed = rows.select(*[F.col(each.name).cast(each.type) for each in table.columns])
-        found = typed.sort(*table.key_names()).toArrow()
-        for hour, part in by_hours(found):
-            path = f"{self._folder(table)}/{hour_path(hour)}/{table.name}.parquet"
-            self._files.write_octets(path, parquet(part))
-        seconds = round(time.monotonic() - begin, 3)
-        log.info("table computed", extra={"action": "table", "table": table.name, "seconds": seconds})
+    def __init__(self, output: str, folder: str, shape: Shape) -> None:
+        self._output = output
+        self._folder = folder
+        self._shape = shape
 
-    def _folder(self, table: Table) -> str:
-        return f"{self._staging}/aggregates/{table.name}"
-
-    def _staged(self, table: Table) -> DataFrame:
-        if not self._files.exists(self._folder(table)):
-            return self._spark.createDataFrame([], table.schema())
-        return self._spark.read.schema(table.schema()).parquet(self._files.uri(self._folder(table)))
-
-    def _of_week(self, table: Table) -> DataFrame:
-        """What is published of the week before the first hour, and what this run staged."""
-        first = later(self.hours[0], -24 * self._plan.shape.week_days)
-        root = f"aggregates/{table.name}"
-        hours = [
-            hour
-            for hour in sorted(hours_below(self._files, root))
-            if first <= hour < self.hours[-1] and hour not in self.hours
-        ]
-        if not hours:
-            return self._staged(table)
-        paths = [self._files.uri(f"{root}/{hour_path(hour)}") for hour in hours]
-        reader = self._spark.read.schema(table.schema()).option("basePath", self._files.uri(root))
-        return reader.parquet(*paths).unionByName(self._staged(table))
+    def __call__(self, name: str, share: Share) -> list[dict[str, Any]]:
+        files, root = opened(self._output)
+        told = []
+        for of, rows in tables(files, root, share, self._shape).items():
+            if not len(rows):
+                continue
+            path = f"{self._folder}/{name}-{of}.parquet"
+            make_folder_of(files, f"{root}/{path}")
+            with files.open_output_stream(f"{root}/{path}") as written:
+                written.write(parquet(in_order(rows, BY_NAME[of])))
+            told.append({"table": of, "hour": share.hour, "path": path})
+        return told

@@ -1,4 +1,5 @@
-"""Tables of what happened, each from the archived rows of its hours: pure functions of data frames.
+"""Tables of what happened, each from the archived rows of one hour, as Arrow has them: nothing here knows of Spark.
 
-Sums are whole numbers, everything else is computed from them by one expression: so the same rows give the same octets.
+Rows come in chunks, of any files in any order; what is kept of a chunk is small. Sums are whole numbers, everything
+else is computed from them by one expression at the end: so the same rows give the same octets, however they came.
 """

@@ -5,101 +5,109 @@ Median and median distance stand for mean and deviation: one bad day in the week
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from services.analytics.aggregates.samples import HOURS
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from services.analytics.aggregates.grouping import Numbers, codes
+from services.analytics.hours import later
+from services.analytics.table_files import HOUR
 
 LEAST_HOURS = 24  # of history
 LEAST_COUNT = 20  # messages, in the hour or as the median: fewer are chance
 SUDDEN = 6.0  # spreads from the median
 NORMAL = 1.4826  # from the median distance to the standard deviation
-OF_METRIC = ["domain", "queue", "metric"]
+OF_QUEUE = ["domain", "queue"]
 COUNTS = ("in", "out", "refused", "deaths")  # an hour that has no row of them has 0
-HOUR_S = 3600
+MESSAGES = (*COUNTS, "len_max")
 
 
-def figures(traffic: DataFrame, depths: DataFrame, deaths: DataFrame) -> DataFrame:
-    """day, hour, domain, queue, metric, value; from the tables of these names."""
-    keys = [*HOURS, "domain", "queue"]
-    of_traffic = traffic.groupBy(*keys).agg(
-        F.sum("in").cast("double").alias("in"),
-        F.sum("out").cast("double").alias("out"),
-        F.sum("refused_all").cast("double").alias("refused"),
-        F.max("put_p99").alias("put_p99"),
-        F.max("wait_p99").alias("wait_p99"),
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one metric; not known: NaN."""
+
+    queues: pa.Table  # domain, queue
+    values: Numbers  # queues x hours, as floats
+
+
+def figures(traffic: pa.Table, depths: pa.Table, deaths: pa.Table) -> tuple[list[str], dict[str, Figures]]:
+    """The hours of which anything is known, and the figures by metric; from the tables, with the column HOUR."""
+    keys = [HOUR, *OF_QUEUE]
+    sums = [("in", "sum"), ("out", "sum"), ("refused_all", "sum"), ("put_p99", "max"), ("wait_p99", "max")]
+    of_traffic = traffic.group_by(keys, use_threads=False).aggregate(sums)
+    of_deaths = deaths.group_by(keys, use_threads=False).aggregate([("count", "sum")])
+    columns = {
+        **dict.fromkeys(("in", "out", "refused_all"), (of_traffic, "{}_sum")),
+        **dict.fromkeys(("put_p99", "wait_p99"), (of_traffic, "{}_max")),
+        "count": (of_deaths, "{}_sum"),
+        "len_max": (depths, "{}"),
+    }
+    hours = sorted({hour for rows in (traffic, depths, deaths) for hour in pc.unique(rows[HOUR]).to_pylist()})
+    called = {"refused_all": "refused", "count": "deaths"}
+    return hours, {
+        called.get(name, name): _placed(rows, rows[column.format(name)], hours)
+        for name, (rows, column) in columns.items()
+    }
+
+
+def _placed(rows: pa.Table, values: pa.ChunkedArray, hours: list[str]) -> Figures:
+    known = pc.is_valid(values)
+    rows, values = rows.filter(known), values.filter(known)
+    names, first, of_row = np.unique(
+        codes(*(rows[name] for name in OF_QUEUE)), return_index=True, return_inverse=True
     )
-    of_deaths = deaths.groupBy(*keys).agg(F.sum("count").cast("double").alias("deaths"))
-    of_depths = depths.select(*keys, F.col("len_max").cast("double").alias("len_max"))
-    return _long(of_traffic, keys).unionByName(_long(of_deaths, keys)).unionByName(_long(of_depths, keys))
+    placed = np.full((len(names), len(hours)), np.nan)
+    at = pc.index_in(rows[HOUR], value_set=pa.array(hours, pa.string())).to_numpy()
+    placed[of_row, at] = values.to_numpy()
+    return Figures(rows.select(OF_QUEUE).take(pa.array(first)), placed)
 
 
-def _long(rows: DataFrame, keys: list[str]) -> DataFrame:
-    names = [name for name in rows.columns if name not in keys]
-    return rows.unpivot([*keys], [*names], "metric", "value").filter("value is not null")
+def changes(
+    known: tuple[Sequence[str], dict[str, Figures]], hours: Iterable[str], week_days: int
+) -> Iterator[tuple[str, pa.Table]]:
+    """Of each of the hours what is otherwise, if anything is. known: of the week before them, too."""
+    there, metrics = known
+    for hour in hours:
+        first = later(hour, -24 * week_days)
+        week = [at for at, each in enumerate(there) if first <= each < hour]
+        if hour in there and len(week) >= LEAST_HOURS:
+            at = there.index(hour)
+            found = [_judged(name, each, week, at) for name, each in metrics.items()]
+            rows = pa.concat_tables(found)
+            if len(rows):
+                yield hour, rows
 
 
-def changes(known: DataFrame, hours: list[str], week_days: int) -> DataFrame:
-    """known: figures of the week and of the hours that are asked for ('YYYY-MM-DDTHH')."""
-    at = F.unix_timestamp(F.concat_ws(" ", "day", "hour"), "yyyy-MM-dd HH")
-    timed = known.withColumn("at", at).cache()
-    wanted = timed.filter(F.concat_ws("T", "day", "hour").isin(hours))
-    week = week_days * 24 * HOUR_S
-    all_hours = timed.select("at").distinct()
-    asked = wanted.select("at").distinct()
-    in_week = (F.col("past") < F.col("at")) & (F.col("past") >= F.col("at") - week)
-    past = all_hours.withColumnRenamed("at", "past")
-    lengths = asked.join(F.broadcast(past), in_week).groupBy("at").agg(F.count("*").alias("week_hours"))
-    enough = lengths.filter(F.col("week_hours") >= LEAST_HOURS)
-    series = timed.select(*OF_METRIC).distinct().join(F.broadcast(enough))
-    history = timed.select(*OF_METRIC, F.col("at").alias("past"), F.col("value").alias("then"))
-    values = (
-        series.join(history, OF_METRIC)
-        .filter(in_week)
-        .groupBy(*OF_METRIC, "at", "week_hours")
-        .agg(F.sort_array(F.collect_list("then")).alias("values"))
-    )
-    values = series.join(values, [*OF_METRIC, "at", "week_hours"], "left")
-    now = wanted.select(*OF_METRIC, "at", "value")
-    return _judged(values.join(now, [*OF_METRIC, "at"], "left"))
-
-
-def _judged(rows: DataFrame) -> DataFrame:
-    none = F.array().cast("array<double>")
-    there = F.coalesce("values", none)
-    missing = F.greatest(F.col("week_hours") - F.size(there), F.lit(0)).cast("int")
-    is_count = F.col("metric").isin(*COUNTS)
-    filled = F.when(is_count, F.concat(F.array_repeat(F.lit(0.0), missing), there)).otherwise(there)
-    rows = rows.withColumns(
-        {
-            "values": filled,
-            "value": F.when(is_count, F.coalesce("value", F.lit(0.0))).otherwise(F.col("value")),
-        }
-    )
-    rows = rows.filter("value is not null").filter(F.size("values") >= LEAST_HOURS)
-    rows = rows.withColumn("week_median", _median(F.col("values")))
-    distances = F.transform("values", lambda each: F.abs(each - F.col("week_median")))
-    rows = rows.withColumn("week_spread", _median(F.array_sort(distances)) * NORMAL)
+def _judged(metric: str, figures: Figures, week: list[int], at: int) -> pa.Table:
+    values, value = np.sort(figures.values[:, week], axis=1), figures.values[:, at]  # NaN comes last
+    if metric in COUNTS:
+        values, value = np.sort(np.nan_to_num(values), axis=1), np.nan_to_num(value)
+    median = _median(values)
+    spread = _median(np.sort(np.abs(values - median[:, None]), axis=1)) * NORMAL
     # chance alone moves a count by its root; a latency or a length by a tenth means nothing
-    floor = F.when(is_count, F.greatest(F.sqrt("week_median"), F.lit(1.0))).otherwise(
-        F.greatest(F.col("week_median") / 10, F.lit(0.001))
-    )
-    rows = rows.withColumn("z", (F.col("value") - F.col("week_median")) / F.greatest("week_spread", floor))
-    is_much = ~is_count | (F.greatest("value", "week_median") >= LEAST_COUNT)
-    is_much = is_much & ((F.col("metric") != "len_max") | (F.greatest("value", "week_median") >= LEAST_COUNT))
-    verdict = F.when(F.col("z") >= SUDDEN, "up").when(F.col("z") <= -SUDDEN, "down")
-    time = F.timestamp_seconds("at")
-    return rows.withColumns(
+    floor = np.maximum(np.sqrt(median), 1.0) if metric in COUNTS else np.maximum(median / 10, 0.001)
+    z = (value - median) / np.maximum(spread, floor)
+    is_much = (np.fmax(value, median) >= LEAST_COUNT) | (metric not in MESSAGES)
+    is_known = (~np.isnan(values)).sum(axis=1) >= LEAST_HOURS
+    kept = np.flatnonzero(is_known & is_much & (np.abs(z) >= SUDDEN))
+    columns = {"value": value, "week_median": median, "week_spread": spread, "z": z}
+    return pa.table(
         {
-            "day": F.date_format(time, "yyyy-MM-dd"),
-            "hour": F.date_format(time, "HH"),
-            "verdict": F.when(is_much, verdict),
+            **{name: figures.queues[name].take(pa.array(kept)) for name in OF_QUEUE},
+            "metric": pa.array([metric] * len(kept), pa.string()),
+            **{name: column[kept] for name, column in columns.items()},
+            "week_hours": pa.array([len(week)] * len(kept), pa.int64()),
+            "verdict": pa.array(["up" if each > 0 else "down" for each in z[kept]], pa.string()),
         }
-    ).filter("verdict is not null")
+    )
 
 
-def _median(ordered: Column) -> Column:
-    """Of a sorted list; of an even number, the mean of the two in the middle."""
-    size = F.size(ordered)
-    lower, upper = F.floor((size - 1) / 2).cast("int"), F.floor(size / 2).cast("int")
-    return (F.get(ordered, lower) + F.get(ordered, upper)) / 2
+def _median(ordered: Numbers) -> Numbers:
+    """Of each row, sorted, without NaN; of an even number, the mean of the two in the middle. None: NaN."""
+    rows, size = np.arange(len(ordered)), (~np.isnan(ordered)).sum(axis=1)
+    lower, upper = np.maximum(size - 1, 0) // 2, np.minimum(size // 2, ordered.shape[1] - 1)
+    found: Numbers = (ordered[rows, lower] + ordered[rows, upper]) / 2
+    return found

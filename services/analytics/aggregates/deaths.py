@@ -1,81 +1,134 @@
-"""Tables deaths, origins, failures and redrives."""
+"""Tables deaths, origins and failures."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from services.analytics.aggregates.samples import HOURS
-from services.analytics.histograms import counted, quantile
-from services.analytics.tables import AGE_S, DEATHS, FAILURES, ORIGINS, QUANTILES, REDRIVES
+from services.analytics.aggregates import histograms
+from services.analytics.aggregates.grouping import (
+    Grouped,
+    Numbers,
+    Parts,
+    codes,
+    ids,
+    in_order,
+    numbers,
+    plainly,
+)
+from services.analytics.aggregates.traffic import with_histogram
+from services.analytics.tables import AGE_S, DEATHS, FAILURES, ORIGINS
 
-OF_QUEUE = [*HOURS, "domain", "queue"]
-NUMBER_BITS = 20  # of an id as one whole number: its ms before them; good until the year 2248
+OF_QUEUE = ["domain", "queue"]
 EXAMPLE = 200  # characters
+KEYS = [each.name for each in FAILURES.keys]  # of failures
+OF_FIRST = ["id", "stream", "example"]  # columns
+AGES = [histograms.of("age", at) for at in range(len(AGE_S) + 1)]
 
 
-def deaths(dead: DataFrame) -> DataFrame:
-    age = (F.unix_millis("died") - F.unix_millis("enqueued")) / 1000
-    found = dead.groupBy(*DEATHS.key_names()).agg(
-        F.count("*").alias("count"),
-        F.sum("size").alias("octets"),
-        counted(age, AGE_S).alias("age"),
-        (F.sum("acquired") / F.count("*")).alias("acquired_mean"),
-        F.count_if(F.col("redriven") > 0).alias("redriven"),
-    )
-    return found.withColumns(
-        {f"age_{at}": quantile(F.col("age"), AGE_S, share) for at, share in QUANTILES.items()}
-    )
+class Deaths:
+    def __init__(self) -> None:
+        self._keys = [each.name for each in DEATHS.keys]
+        self._ages = Grouped([*self._keys, "bucket"], {"count": "sum"})
+        self._sums = Grouped(self._keys, dict.fromkeys(("count", "octets", "acquired", "redriven"), "sum"))
+
+    def add(self, rows: pa.Table) -> None:
+        ones = pa.array(np.ones(len(rows), np.int64))
+        keys = {key: rows[key] for key in self._keys}
+        was_back = pc.greater(rows["redriven"], 0).cast(pa.int64())
+        of = {"count": ones, "octets": rows["size"], "acquired": rows["acquired"].cast(pa.int64())}
+        self._sums.add(pa.table({**keys, **of, "redriven": was_back}))
+        age_s = (_ms(rows["died"]) - _ms(rows["enqueued"])) / 1000
+        self._ages.add(pa.table({**keys, "bucket": pa.array(histograms.bucket(age_s, AGE_S)), "count": ones}))
+
+    def result(self) -> pa.Table:
+        found = self._sums.result()
+        found = with_histogram(found, "age", self._counts(found), AGE_S)
+        return found.append_column(
+            "acquired_mean", pc.divide(_float(found["acquired"]), _float(found["count"]))
+        )
+
+    def _counts(self, of: pa.Table) -> Numbers:
+        """A histogram for each row."""
+        ages = self._ages.result()
+        both = pa.concat_tables([of.select(self._keys), ages.select(self._keys)])
+        found = codes(*both.columns)
+        order = np.argsort(found[: len(of)])
+        rows = order[np.searchsorted(found[: len(of)], found[len(of) :], sorter=order)]
+        counts: Numbers = np.zeros((len(of), len(AGES)), np.int64)
+        np.add.at(counts, (rows, ages["bucket"].to_numpy()), ages["count"].to_numpy())
+        return counts
 
 
-def origins(dead: DataFrame, top: int) -> DataFrame:
-    return _most_frequent(
-        dead.groupBy(*ORIGINS.key_names()).agg(F.count("*").alias("count")), top, ["origin"]
-    )
+def _ms(time: pa.ChunkedArray) -> Numbers:
+    return numbers(time.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()))
 
 
-def failures(dead: DataFrame, top: int) -> DataFrame:
-    """What is looked for in a second pass is only the examples of the most frequent."""
-    place = _place()
-    counts = dead.groupBy(*FAILURES.key_names()).agg(
-        F.count("*").alias("count"),
-        F.min("died").alias("first"),
-        F.max("died").alias("last"),
-        F.min(place).alias("place"),
-    )
-    most = _most_frequent(counts, top, ["reason", "pattern", "fingerprint"])
-    named = most.withColumn("example_id", _id_of(F.col("place"))).drop("place")
-    example = F.substring("error", 1, EXAMPLE).alias("example")
-    examples = dead.select(*OF_QUEUE, F.col("id").alias("example_id"), example)
-    wanted = F.broadcast(named.select(*OF_QUEUE, "example_id"))
-    found = examples.join(wanted, [*OF_QUEUE, "example_id"], "left_semi").dropDuplicates(
-        [*OF_QUEUE, "example_id"]
-    )
-    return named.join(found, [*OF_QUEUE, "example_id"], "left")
+def _float(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.float64())
 
 
-def _place() -> Column:
-    parts = F.split("id", "-")
-    number = F.least(parts[1].cast("decimal(20,0)"), F.lit((1 << NUMBER_BITS) - 1)).cast("bigint")
-    return F.shiftleft(parts[0].cast("bigint"), NUMBER_BITS) + number
+class Origins:
+    def __init__(self) -> None:
+        self._counts = Grouped([each.name for each in ORIGINS.keys], {"count": "sum"})
+
+    def add(self, rows: pa.Table) -> None:
+        keys = {each.name: rows[each.name] for each in ORIGINS.keys}
+        self._counts.add(pa.table({**keys, "count": np.ones(len(rows), np.int64)}))
+
+    def result(self, top: int) -> pa.Table:
+        return most_frequent(self._counts.result(), top, ["origin"])
 
 
-def _id_of(place: Column) -> Column:
-    ms, number = F.shiftright(place, NUMBER_BITS), place.bitwiseAND(F.lit((1 << NUMBER_BITS) - 1))
-    return F.concat_ws("-", ms.cast("string"), number.cast("string"))
+class Failures:
+    """Of each group of alike ones also the first: by ms and number of the id, then by the stream."""
+
+    def __init__(self) -> None:
+        self._parts = Parts(self._together)
+
+    def add(self, rows: pa.Table) -> None:
+        died, texts = rows["died"], plainly(rows["error"])
+        keys = {key: rows[key] for key in KEYS}
+        first = {
+            "id": rows["id"],
+            "stream": rows["stream"],
+            "example": pc.utf8_slice_codeunits(texts, 0, EXAMPLE),
+        }
+        count = np.ones(len(rows), np.int64)
+        self._parts.add(pa.table({**keys, "count": count, "first": died, "last": died, **first}))
+
+    def result(self, top: int) -> pa.Table:
+        found = most_frequent(self._parts.result(), top, ["reason", "pattern", "fingerprint"])
+        return found.rename_columns({"id": "example_id"})
+
+    def _together(self, rows: pa.Table) -> pa.Table:
+        """One row of each group, with the first one's id, stream and example."""
+        order = in_order(*ids(rows["id"]), _places(plainly(rows["stream"])))
+        rank = np.empty(len(rows), np.int64)
+        rank[order] = np.arange(len(rows))
+        how = {"count": "sum", "first": "min", "last": "max", "rank": "min"}
+        groups = Grouped(KEYS, how)
+        groups.add(rows.append_column("rank", pa.array(rank)))
+        found = groups.result()
+        firsts = rows.select(OF_FIRST).take(pa.array(order[found["rank"].to_numpy()]))
+        found = found.drop_columns("rank")
+        for name in OF_FIRST:
+            found = found.append_column(name, plainly(firsts[name]))
+        return found
 
 
-def _most_frequent(counts: DataFrame, top: int, then: list[str]) -> DataFrame:
-    """Of each queue and hour so many rows; those that are as frequent by their names."""
-    order = Window.partitionBy(*OF_QUEUE).orderBy(F.desc("count"), *then)
-    return counts.withColumn("rank", F.row_number().over(order)).filter(F.col("rank") <= top).drop("rank")
+def _places(words: pa.ChunkedArray) -> Numbers:
+    """Which each word is of them all, sorted."""
+    return numbers(pc.index_in(words, value_set=pc.unique(words).sort()))
 
 
-def redrives(dead: DataFrame, depths: DataFrame) -> DataFrame:
-    """depths: the table."""
-    keys = REDRIVES.key_names()
-    back = depths.filter("redriven > 0").select(*keys, "redriven")
-    again = dead.filter("redriven > 0").groupBy(*keys).agg(F.count("*").alias("died_again"))
-    both = back.join(again, keys, "full").fillna(0, ["redriven", "died_again"])
-    failed = F.least(F.col("died_again") / F.col("redriven"), F.lit(1.0))
-    return both.withColumn("success", F.when(F.col("redriven") > 0, 1 - failed))
+def most_frequent(counts: pa.Table, top: int, then: list[str]) -> pa.Table:
+    """Of each queue so many rows; those that are as frequent by their names."""
+    order = [(name, "ascending") for name in OF_QUEUE]
+    ordered = counts.sort_by([*order, ("count", "descending"), *((name, "ascending") for name in then)])
+    queues = codes(*(ordered[name] for name in OF_QUEUE))
+    begins = np.flatnonzero(np.r_[True, queues[1:] != queues[:-1]]) if len(queues) else np.empty(0, np.int64)
+    lengths = np.diff(np.r_[begins, len(queues)])
+    rank = np.arange(len(queues)) - np.repeat(begins, lengths)
+    return ordered.filter(pa.array(rank < top))

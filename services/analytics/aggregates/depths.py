@@ -1,82 +1,105 @@
-"""Table depths: how queues stood, and by how much their counters rose from one look to the next."""
+"""Tables depths and redrives: how queues stood, and by how much their counters rose from one look to the next."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from services.analytics.aggregates.samples import HOURS, id_order
-from services.analytics.tables import COUNTERS, DEPTHS
+from services.analytics.aggregates.grouping import Grouped, Numbers, codes, ids, in_order, numbers, plainly
+from services.analytics.tables import COUNTERS, REDRIVES
 
 NEW_AFTER_MS = 600_000  # every queue is looked at each 5 minutes: one that comes later than twice that is new
-HOUR_MS = 3_600_000
+OF_QUEUE = ["domain", "queue"]
+STATES = ("len", "leased", "oldest_ms", "dead")
+NEVER = np.iinfo(np.int64).max
 
 
-def depths(samples: DataFrame) -> DataFrame:
-    """Of all hours that it is given. For exact differences it needs the hour before, too.
+class Depths:
+    """Of an hour's samples of the kind `depth`; for exact differences it is given those of the hour before, too.
 
     A queue's first look counts from 0 if the queue was made since (another id than before, or others were looked at
     long before it), else it is where counting begins. A counter that fell counts nothing at that look.
     """
-    looks = samples.filter("kind = 'depth'").select(
-        *HOURS,
-        "domain",
-        "queue",
-        "qid",
-        "len",
-        "leased",
-        "oldest_ms",
-        "dead",
-        *COUNTERS,
-        id_order().alias("place"),
-    )
-    rises = looks.withColumn("hours", F.floor(F.col("place.ms") / HOUR_MS)).join(
-        F.broadcast(_first_looks(looks)), ["domain", "hours"], "left"
-    )
-    risen = _risen(rises)
-    last = F.max_by("dead", "place")
-    return risen.groupBy(*DEPTHS.key_names()).agg(
-        F.count("*").alias("samples"),
-        F.min("len").alias("len_min"),
-        (F.sum("len") / F.count("len")).alias("len_mean"),
-        F.max("len").alias("len_max"),
-        F.max("leased").alias("leased_max"),
-        F.max("oldest_ms").alias("oldest_ms_max"),
-        last.alias("dead_last"),
-        F.count_if("fell").alias("resets"),
-        *[F.sum(f"more_{name}").alias(name) for name in COUNTERS],
-    )
+
+    def __init__(self) -> None:
+        self._before: list[pa.Table] = []
+        self._now: list[pa.Table] = []
+        self._since = Grouped(["domain"], {"ms": "min"})
+
+    def look(self, rows: pa.Table) -> None:
+        """At those of all queues of both hours: when looks began in a domain."""
+        self._since.add(pa.table({"domain": rows["domain"], "ms": ids(rows["id"])[0]}))
+
+    def add(self, rows: pa.Table, *, is_before: bool) -> None:
+        """Those of the queues that the table is to have."""
+        ms, number = ids(rows["id"])
+        kept = pa.table(
+            {
+                **{name: rows[name] for name in (*OF_QUEUE, "qid", *STATES, *COUNTERS)},
+                "ms": ms,
+                "number": number,
+            }
+        )
+        (self._before if is_before else self._now).append(kept)
+
+    def result(self) -> pa.Table:
+        looks = pa.concat_tables([*self._before, *self._now]).unify_dictionaries().combine_chunks()
+        queues = codes(*(looks[name] for name in OF_QUEUE))
+        order = in_order(queues, looks["ms"].to_numpy(), looks["number"].to_numpy())
+        is_now = np.arange(len(looks)) >= sum(map(len, self._before))
+        risen = _Rises(looks.take(pa.array(order)), queues[order], self._since.result()).table()
+        return _summed(risen.filter(pa.array(is_now[order])))
 
 
-def _first_looks(looks: DataFrame) -> DataFrame:
-    """domain, hours, since: when looks began in this hour or the one before."""
-    begun = looks.groupBy("domain", F.floor(F.col("place.ms") / HOUR_MS).alias("hours")).agg(
-        F.min("place.ms").alias("since")
-    )
-    later = begun.select("domain", (F.col("hours") + 1).alias("hours"), F.col("since"))
-    return begun.unionByName(later).groupBy("domain", "hours").agg(F.min("since").alias("since"))
+class _Rises:
+    """looks: those of a queue side by side, in order."""
+
+    def __init__(self, looks: pa.Table, queues: Numbers, since: pa.Table) -> None:
+        self._looks = looks
+        self._has_before = np.r_[False, queues[1:] == queues[:-1]][: len(looks)]
+        qid = codes(looks["qid"])
+        is_of_one_life = self._has_before & (qid == np.r_[qid[:1], qid[:-1]])
+        begun = dict(zip(since["domain"].to_pylist(), since["ms"].to_pylist(), strict=True))
+        began = np.array([begun[each] for each in plainly(looks["domain"]).to_pylist()], np.int64)
+        is_late = looks["ms"].to_numpy() - began > NEW_AFTER_MS
+        self._is_same = is_of_one_life
+        self._is_new = np.where(self._has_before, ~is_of_one_life, is_late)
+
+    def table(self) -> pa.Table:
+        risen, fell = self._looks, np.zeros(len(self._looks), bool)
+        for name in COUNTERS:
+            now = numbers(self._looks[name])
+            rise = now - np.r_[now[:1], now[:-1]]
+            fell |= self._is_same & (rise < 0)
+            more = np.where(self._is_same, np.maximum(rise, 0), np.where(self._is_new, now, 0))
+            risen = risen.append_column(f"more_{name}", pa.array(more.astype(np.int64)))
+        return risen.append_column("fell", pa.array(fell.astype(np.int64)))
 
 
-def _risen(looks: DataFrame) -> DataFrame:
-    order = Window.partitionBy("domain", "queue").orderBy("place")
-    before = F.lag(F.struct("qid", "hours", *COUNTERS)).over(order)
-    known = looks.withColumn("before", before)
-    is_near = F.col("before").isNotNull() & (F.col("hours") - F.col("before.hours") <= 1)
-    is_same = is_near & (F.col("before.qid") == F.col("qid"))
-    is_new = (is_near & (F.col("before.qid") != F.col("qid"))) | (
-        ~is_near & (F.col("place.ms") - F.col("since") > NEW_AFTER_MS)
+def _summed(looks: pa.Table) -> pa.Table:
+    more = [f"more_{name}" for name in COUNTERS]
+    found = looks.group_by(OF_QUEUE, use_threads=False).aggregate(
+        [
+            *(([], "count_all"), ("len", "min"), ("len", "mean"), ("len", "max"), ("leased", "max")),
+            *(("oldest_ms", "max"), ("dead", "last"), ("fell", "sum")),
+            *((name, "sum") for name in more),
+        ]
     )
-    known = known.withColumns(
-        {"same": F.coalesce(is_same, F.lit(False)), "new": F.coalesce(is_new, F.lit(False))}
-    )
-    fell = F.lit(False)
-    for name in COUNTERS:
-        fell = fell | (F.col(name) < F.col(f"before.{name}"))
-    return known.withColumns(
-        {"fell": F.col("same") & fell, **{f"more_{name}": _more(name) for name in COUNTERS}}
-    )
+    names = {"count_all": "samples", "oldest_ms_max": "oldest_ms_max", "fell_sum": "resets"}
+    names |= {f"more_{name}_sum": name for name in COUNTERS}
+    return found.rename_columns([names.get(name, name) for name in found.column_names])
 
 
-def _more(name: str) -> Column:
-    rise = F.greatest(F.col(name) - F.col(f"before.{name}"), F.lit(0))
-    return F.when(F.col("same"), rise).when(F.col("new"), F.col(name)).otherwise(F.lit(0)).cast("bigint")
+def redrives(deaths: pa.Table, depths: pa.Table) -> pa.Table:
+    """Whether it helped: from an hour's rows of these two tables."""
+    again = (
+        deaths.filter(pc.greater(deaths["redriven"], 0)).group_by(OF_QUEUE).aggregate([("redriven", "sum")])
+    )
+    back = depths.filter(pc.greater(depths["redriven"], 0)).select([*OF_QUEUE, "redriven"])
+    both = back.join(again.rename_columns([*OF_QUEUE, "died_again"]), OF_QUEUE, join_type="full outer")
+    number, died = (pc.fill_null(both[name], 0).to_numpy() for name in ("redriven", "died_again"))
+    failed = np.minimum(died / np.maximum(number, 1), 1.0)
+    columns = {"redriven": number, "died_again": died, "success": pa.array(1 - failed, mask=number == 0)}
+    found = pa.table({**{name: both[name] for name in OF_QUEUE}, **columns})
+    return found.select([each.name for each in (*REDRIVES.keys, *REDRIVES.values)])

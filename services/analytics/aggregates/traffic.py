@@ -2,60 +2,118 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from services.analytics.aggregates.samples import SLOT_MS, slot, with_refusals
-from services.analytics.histograms import merged, quantile
+from services.analytics.aggregates import histograms
+from services.analytics.aggregates.grouping import Grouped, Numbers
+from services.analytics.aggregates.refusals import Refusals
 from services.analytics.tables import EDGES, QUANTILES, SUMS, TRAFFIC
 from services.store.buckets import CLASSES, PUT_S, WAIT_S
 
 HOUR_S = 3600
+SLOT_MS = 10_000
+HISTOGRAMS = {"put": PUT_S, "wait": WAIT_S}
+BUCKETS = [histograms.of(name, at) for name in HISTOGRAMS for at in range(CLASSES)]
 
 
-def traffic(samples: DataFrame, objective: float) -> DataFrame:
-    """samples: without repeats."""
-    of_queues, keys = samples.filter("kind = 'queue'"), TRAFFIC.key_names()
-    sums = of_queues.groupBy(*keys).agg(
-        *[F.sum(name).alias(name) for name in SUMS],
-        merged("put", CLASSES).alias("put"),
-        merged("wait", CLASSES).alias("wait"),
-    )
-    found = with_refusals(sums.join(_peaks(of_queues, keys), keys), of_queues, keys)
-    for name, bounds in {"put": PUT_S, "wait": WAIT_S}.items():
-        quantiles = {f"{name}_{at}": quantile(F.col(name), bounds, share) for at, share in QUANTILES.items()}
-        found = found.withColumns(quantiles)
-    asked = F.col("in") + F.col("refused_all")
-    return found.withColumns(
-        {
-            "in_rate": F.col("in") / HOUR_S,
-            "out_rate": F.col("out") / HOUR_S,
-            "availability": F.when(asked > 0, F.col("in") / asked),
-            "budget_used": F.when(asked > 0, F.col("refused_all") / asked / F.lit(1 - objective)),
+class Traffic:
+    """Of samples of the kind `queue`, without repeats."""
+
+    def __init__(self) -> None:
+        keys = self._keys = [each.name for each in TRAFFIC.keys]
+        self._sums = Grouped(keys, dict.fromkeys([*SUMS, *BUCKETS], "sum"))
+        self._slots = Grouped([*keys, "slot"], {"in": "sum", "out": "sum"})
+        self._refusals = Refusals(keys)
+
+    def add(self, rows: pa.Table) -> None:
+        plain = rows.select([*self._keys, *SUMS])
+        for name in HISTOGRAMS:
+            for column, counts in histograms.columns(name, histograms.matrix(rows[name], CLASSES)).items():
+                plain = plain.append_column(column, counts)
+        self._sums.add(plain)
+        self._slots.add(plain.append_column("slot", slots(rows["at"])))
+        self._refusals.add(rows)
+
+    def result(self, objective: float) -> pa.Table:
+        found = self._refusals.beside(_with_peaks(self._sums.result(), self._slots.result(), self._keys))
+        for name, bounds in HISTOGRAMS.items():
+            found = with_histogram(found, name, histograms.gathered(found, name, CLASSES), bounds)
+        asked = pc.add(found["in"], found["refused_all"])
+        refused = _over(found["refused_all"], asked)
+        more = {
+            "in_rate": _over(found["in"], pa.scalar(HOUR_S)),
+            "out_rate": _over(found["out"], pa.scalar(HOUR_S)),
+            "availability": _over(found["in"], asked),
+            "budget_used": pc.divide(refused, pa.scalar(1 - objective)),
         }
-    )
+        for name, column in more.items():
+            found = found.append_column(name, column)
+        return found
 
 
-def _peaks(samples: DataFrame, keys: list[str]) -> DataFrame:
+def with_histogram(rows: pa.Table, name: str, counts: Numbers, bounds: tuple[float, ...]) -> pa.Table:
+    """And its quantiles."""
+    rows = rows.append_column(name, histograms.lists(counts))
+    for at, share in QUANTILES.items():
+        rows = rows.append_column(f"{name}_{at}", histograms.quantile(counts, bounds, share))
+    return rows
+
+
+def slots(at: pa.ChunkedArray) -> pa.Array:
+    """Which 10 s each was in."""
+    ms = at.combine_chunks().cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()).to_numpy()
+    return pa.array(ms // SLOT_MS)
+
+
+def _with_peaks(sums: pa.Table, slots: pa.Table, keys: list[str]) -> pa.Table:
     """Of each 10 s the sum over all processes; the most of the hour, as messages in a second."""
-    slots = samples.groupBy(*keys, slot().alias("slot")).agg(
-        F.sum("in").alias("ins"), F.sum("out").alias("outs")
-    )
-    return slots.groupBy(*keys).agg(_rate("ins").alias("in_peak"), _rate("outs").alias("out_peak"))
+    most = Grouped(keys, {"in": "max", "out": "max"})
+    most.add(slots)
+    peaks = most.result().rename_columns([*keys, "most_in", "most_out"])
+    joined = sums.join(peaks, keys)
+    for name in ("in", "out"):
+        rate = np.divide(joined[f"most_{name}"].to_numpy() * 1000, SLOT_MS)
+        joined = joined.append_column(f"{name}_peak", pa.array(rate, pa.float64()))
+    return joined
 
 
-def _rate(name: str) -> Column:
-    return F.max(name) * 1000 / SLOT_MS
+def _over(number: pa.ChunkedArray, whole: pa.ChunkedArray | pa.Scalar) -> pa.ChunkedArray:
+    """Null where the whole is 0."""
+    divisor = pc.cast(whole, pa.float64())
+    divisor = pc.if_else(pc.equal(divisor, 0.0), pa.scalar(None, pa.float64()), divisor)
+    return pc.divide(number.cast(pa.float64()), divisor)
 
 
-def edges(samples: DataFrame) -> DataFrame:
-    """samples: without repeats."""
-    of_edges, keys = samples.filter("kind = 'edge'"), EDGES.key_names()
-    sums = of_edges.groupBy(*keys).agg(
-        F.count_distinct("process").alias("processes"),
-        *[F.sum(name).alias(name) for name in ("opened", "received_octets", "sent_octets")],
-    )
-    slots = of_edges.groupBy(*keys, slot().alias("slot"), "process").agg(F.max("connections").alias("open"))
-    together = slots.groupBy(*keys, "slot").agg(F.sum("open").alias("open"))
-    most = together.groupBy(*keys).agg(F.max("open").alias("connections_max"))
-    return with_refusals(sums.join(most, keys), of_edges, keys).drop("refused_all")
+class Edges:
+    """Of samples of the kind `edge`, without repeats."""
+
+    FLOWS = ("opened", "received_octets", "sent_octets")
+
+    def __init__(self) -> None:
+        self._sums = Grouped(["edge"], dict.fromkeys(self.FLOWS, "sum"))
+        self._open = Grouped(["edge", "slot", "process"], {"connections": "max"})
+        self._refusals = Refusals(["edge"])
+
+    def add(self, rows: pa.Table) -> None:
+        self._sums.add(rows)
+        self._open.add(rows.append_column("slot", slots(rows["at"])))
+        self._refusals.add(rows)
+
+    def result(self) -> pa.Table:
+        opened = self._open.result()
+        found = self._sums.result().join(_processes(opened), "edge").join(_most_open(opened), "edge")
+        return self._refusals.beside(found).select([each.name for each in (*EDGES.keys, *EDGES.values)])
+
+
+def _processes(opened: pa.Table) -> pa.Table:
+    by_edge = opened.group_by("edge", use_threads=False).aggregate([("process", "count_distinct")])
+    return by_edge.rename_columns(["edge", "processes"])
+
+
+def _most_open(opened: pa.Table) -> pa.Table:
+    """Each 10 s the sum over all processes, and the most of it."""
+    together = opened.group_by(["edge", "slot"], use_threads=False).aggregate([("connections", "sum")])
+    most = together.group_by("edge", use_threads=False).aggregate([("connections_sum", "max")])
+    return most.rename_columns(["edge", "connections_max"])

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.analytics.report.dying import failures, redrives, what_died
-from services.analytics.report.period import HOUR, Tables
+from services.analytics.report.period import Tables
 from services.analytics.report.queues import COUNTED, DIED, Queues, nothing, renamed
 from services.analytics.report.shortening import Shortening, cut
 from services.analytics.report.sums import Row, grouped, most, quantiles, reasons, total
+from services.analytics.table_files import HOUR
 from services.store.buckets import PUT_S, WAIT_S
 from services.store.report import (
     MOST_OCTETS,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from services.analytics.report.period import Tables, schema_of, span_of, with_hour
+from services.analytics.report.period import Tables, span_of
+from services.analytics.table_files import schema_of, with_hour
 from services.analytics.tables import AGGREGATES
 
 LAST = datetime(2025, 11, 24, 16, tzinfo=UTC)
