@@ -124,7 +124,7 @@ class Redrives:
         return Redriving(self._store, spec, resource.key.namespace, resource.uid, tell or _tell_nobody)
 
     async def _run(self, resource: Resource, spec: RedriveSpec) -> None:
-        telling = _Telling(self._statuses, self._mirror, resource, self._metrics)
+        telling = _Telling(self._statuses, self._mirror, resource, self._metrics, spec)
 
         async def tell(progress: Progress) -> None:
             self._asked.setdefault(resource.uid, self._clock())
@@ -192,18 +192,25 @@ async def _forget(redriving: Redriving) -> None:
 class _Telling:
     """How far one is, as its status says it: no oftener than every TELL_S, but the end at once."""
 
-    def __init__(self, statuses: Statuses, mirror: Mirror, resource: Resource, metrics: Metrics) -> None:
+    def __init__(
+        self, statuses: Statuses, mirror: Mirror, resource: Resource, metrics: Metrics, spec: RedriveSpec
+    ) -> None:
         self._settle = partial(statuses.settle, counts_s=TELL_S)
         self._mirror = mirror
         self._resource = resource
         self._metrics = metrics
         self._last = progress_of(resource.status)
+        self._doing = (
+            "dead letters are being counted; none is moved: dryRun"
+            if spec.dry_run
+            else "dead letters are being moved"
+        )
 
     async def progress(self, progress: Progress) -> None:
         if self._last is not None:
             self._metrics.redriven.inc(max(0, progress.moved - self._last.moved))
         self._last = progress
-        await self.verdict(_running(progress))
+        await self.verdict(_running(progress, self._doing))
 
     async def verdict(self, verdict: Callable[[Progress | None], Verdict]) -> None:
         """Raises ApiError, Superseded."""
@@ -213,9 +220,9 @@ class _Telling:
         await self._settle(newest, verdict(self._last))
 
 
-def _running(progress: Progress) -> Callable[[Progress | None], Verdict]:
+def _running(progress: Progress, doing: str) -> Callable[[Progress | None], Verdict]:
     reason = Reason.PENDING if progress.waits_for else Reason.RUNNING
-    text = progress.waits_for or "dead letters are being moved"
+    text = progress.waits_for or doing
     return lambda _: Verdict(Ready.NO, reason, text, progress.fields())
 
 

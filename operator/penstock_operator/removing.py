@@ -59,13 +59,15 @@ class Removing:
         if policy == DeletionPolicy.RETAIN:
             return None
         try:
+            dead = (await self._store.stats(queue))["dead_letters"]
             gone = await self._store.delete(queue, if_empty=policy == DeletionPolicy.DELETE_IF_EMPTY)
         except QueueNotEmpty as error:
             text = f"{error}: it stays in the store; a new Queue of this name has it again"
             return Farewell(Outcome.KEPT, Severity.WARNING, text)
         except QueueUnknown:
             return None
-        return Farewell(Outcome.REMOVED, Severity.NORMAL, f"the queue is gone, and {gone} messages with it")
+        text = f"the queue is gone, and with it {gone} messages and {dead} dead letters"
+        return Farewell(Outcome.REMOVED, Severity.NORMAL, text)
 
     async def _own(self, declared: DeclaredQueue) -> Queue | None:
         try:

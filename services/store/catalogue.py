@@ -173,7 +173,8 @@ class Catalogue:
             queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace)
             if replace and queue.domain != spec.domain:
                 raise DomainMismatch(
-                    f"queue {name!r} is in domain {queue.domain!r}: it cannot move to {spec.domain!r}"
+                    f"queue {name!r} is in domain {queue.domain!r}: it cannot move to {spec.domain!r}; "
+                    "say that domain, or make a queue of another name"
                 )
             domain = self._domain(queue.domain)
             if fresh:

@@ -115,8 +115,13 @@ class Seen:
 
     def events(self, name: str) -> list[str]:
         """Reasons of the events about it, in their order."""
+        return [each["reason"] for each in self._events(name)]
+
+    def event(self, name: str, reason: str) -> str:
+        """What the last of this reason says about it."""
+        return [str(each["message"]) for each in self._events(name) if each["reason"] == reason][-1]
+
+    def _events(self, name: str) -> list[dict[str, Any]]:
         found = self.cluster.items("events", self.namespace)
         mine = [each for each in found if each["involvedObject"]["name"] == name]
-        return [
-            each["reason"] for each in sorted(mine, key=lambda each: int(each["metadata"]["resourceVersion"]))
-        ]
+        return sorted(mine, key=lambda each: int(each["metadata"]["resourceVersion"]))

@@ -50,6 +50,7 @@ def test_a_dry_run_moves_nothing(orders: str, seen: Seen, keeper: Keeper) -> Non
     seen.apply(redrive("look", orders, dryRun=True))
     seen.becomes("redrive", "look", "True", "Complete")
     assert told(seen, "look") == (5, 0, 5)
+    assert "none is moved" in seen.event("look", "Running")
     assert len(keeper.dead("orders")) == 5
 
 

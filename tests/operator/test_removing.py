@@ -37,10 +37,12 @@ def test_retain_keeps_queue_and_messages(operator: OperatorProgram, seen: Seen, 
 
 def test_delete_takes_all(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     declared(seen, "orders", "Delete")
+    keeper.kill("orders", 3)
     keeper.put("orders", b"one", b"two")
     seen.delete("queue", "orders", "--timeout=10s")
     assert keeper.find("orders") is None
     assert seen.events("orders") == ["Declared", "Removed"]
+    assert seen.event("orders", "Removed").endswith("with it 2 messages and 3 dead letters")
     assert operator.metric("penstock_operator_removed_total", outcome="Removed") == 1
 
 
