@@ -277,3 +277,15 @@ def test_pods_are_spread_as_is_said() -> None:
     first, second = render(nested("edges.tmq.topologySpread", spread)).pod(TMQ)["topologySpreadConstraints"]
     assert first == own
     assert second["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == "tmq"
+
+
+def test_a_stateful_set_takes_of_a_deployments_strategy_what_it_knows() -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}
+    rendered = render(nested("edgeDefaults.strategy", rolling))
+    assert rendered[f"Deployment/{NAME}-tmq"]["spec"]["strategy"] == rolling
+    assert rendered[f"StatefulSet/{NAME}-ring"]["spec"]["updateStrategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": 0},
+    }
+    rendered = render(nested("edgeDefaults.strategy", {"type": "Recreate"}))
+    assert "updateStrategy" not in rendered[f"StatefulSet/{NAME}-ring"]["spec"]

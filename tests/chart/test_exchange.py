@@ -69,6 +69,24 @@ def test_an_edge_for_some_networks_alone_is_left_out() -> None:
     assert tested == {"TEST_PUBSUB", "TEST_RING", "TEST_RQP"}
 
 
+def test_an_edge_without_pods_is_not_tried_and_one_with_tls_of_its_own_is_tried_with_it() -> None:
+    files = {"certificate": "/a/tls.crt", "key": "/a/tls.key"}
+    asking = {"settings": {"listeners": {"mca": {"tls": {**files, "client_ca": "/a/ca.crt"}}}}}
+    rendered = render(
+        {
+            "edges": {
+                "tmq": {"settings": {"listeners": {"document": {"tls": files}}}},
+                "pubsub": {"replicas": 0},
+                "rqp": asking,
+            }
+        }
+    )
+    tested = {
+        name: value for name, value in rendered.env(f"Pod/{NAME}-test").items() if name.startswith("TEST_")
+    }
+    assert tested == {"TEST_TMQ": f"tls://{NAME}-tmq:6161", "TEST_RING": f"tcp://{NAME}-ring:9000"}
+
+
 def test_every_edge_of_the_chart_that_says_a_port_is_known_to_it(up: Up) -> None:
     """One that is not fails, and so does a test of nothing."""
     strange = run(up, {"TEST_TELEX": "tcp://127.0.0.1:1"})

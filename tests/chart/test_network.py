@@ -45,3 +45,31 @@ def test_redis_lets_in_whom_it_is_told() -> None:
     own, *others = rule["from"]
     assert "podSelector" in own
     assert others == NODES["networkPolicy"]["redisFrom"]
+
+
+def _ports(service: Any) -> list[str]:
+    return [port["name"] for port in service["spec"]["ports"]]
+
+
+@pytest.mark.parametrize("outside", ["NodePort", "LoadBalancer"])
+def test_what_leads_in_from_outside_does_not_lead_to_trusted_ports(outside: str) -> None:
+    """Who reaches a node's port is a node; those inside find it by another Service."""
+    rendered = render(nested("edges.ring.service.type", outside))
+    assert _ports(rendered[f"Service/{NAME}-ring"]) == ["ring-clients"]
+    inside = rendered[f"Service/{NAME}-ring-inside"]
+    assert _ports(inside) == ["ring", "ring-beacon"]
+    assert inside["spec"]["clusterIP"] == "None"
+    assert inside["metadata"]["labels"]["penstock.dev/discover"] == "true"
+
+
+def test_a_trusted_port_leads_in_from_outside_if_it_says_so() -> None:
+    said = {"type": "LoadBalancer"}, {"text-link": {"enabled": True, "expose": True}}
+    rendered = render({"edges": {"pubsub": {"service": said[0], "ports": said[1]}}})
+    assert _ports(rendered[f"Service/{NAME}-pubsub"]) == ["text", "text-link"]
+    assert f"Service/{NAME}-pubsub-inside" not in rendered
+
+
+def test_inside_one_service_has_all_ports() -> None:
+    rendered = render({})
+    assert _ports(rendered[f"Service/{NAME}-ring"]) == ["ring", "ring-beacon", "ring-clients", "health"]
+    assert not [place for place in rendered.objects if place.endswith("-inside")]

@@ -21,6 +21,18 @@ def test_null_takes_out_what_all_edges_have() -> None:
     assert rendered.pod(TMQ)["affinity"] == {"nodeAffinity": {"c": "d"}}
 
 
+def test_null_takes_out_one_of_the_names_that_all_edges_have() -> None:
+    both = {"a": "1", "b": "2"}
+    fields = ("nodeSelector", "podLabels", "podAnnotations", "env")
+    rendered = render(
+        {"edgeDefaults": dict.fromkeys(fields, both), "edges": {"tmq": dict.fromkeys(fields, {"a": None})}}
+    )
+    template = rendered[TMQ]["spec"]["template"]
+    assert rendered.pod(TMQ)["nodeSelector"] == {"b": "2"}
+    for found in (template["metadata"]["labels"], template["metadata"]["annotations"], rendered.env(TMQ)):
+        assert (found.get("a"), found.get("b")) == (None, "2")
+
+
 def test_null_is_a_value_in_settings() -> None:
     rendered = render(nested("edges.tmq.settings.create.max_length", None))
     assert rendered.file("tmq")["edges"]["tmq"]["create"] == {"max_length": None}

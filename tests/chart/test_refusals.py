@@ -9,6 +9,42 @@ from tests.chart.switches import EXTERNAL
 
 EDGES = ("tmq", "pubsub", "rqp", "ring")
 REFUSALS: dict[str, tuple[Values, str]] = {
+    "a way in from outside that there is not": (
+        nested("edges.tmq.service.externalTrafficPolicy", "Local"),
+        "edges.tmq.service.externalTrafficPolicy: nobody comes to a Service of type ClusterIP from outside: leave it "
+        "out, or set service.type",
+    ),
+    "a balancer's class without a balancer": (
+        nested("edges.tmq.service", {"type": "NodePort", "loadBalancerClass": "a/b"}),
+        "edges.tmq.service.loadBalancerClass: it is for a Service of type LoadBalancer",
+    ),
+    "devices that the pod does not claim": (
+        nested("edges.tmq.resources.claims", [{"name": "gpu"}]),
+        "additional properties 'claims' not allowed",
+    ),
+    "an alert that there is not": (
+        nested("monitoring.prometheusRule.disabled", ["PenstockEdgeDwon"]),
+        'monitoring.prometheusRule.disabled: there is no alert "PenstockEdgeDwon", there are: Penstock',
+    ),
+    "a password beside the Secret that says it": (
+        nested("redis.auth", {"existingSecret": "store", "adminPassword": "s3cret"}),
+        "redis.auth.adminPassword: the Secret of redis.auth.existingSecret says it: leave one of the two out",
+    ),
+    "TLS to the chart's own Redis": (
+        nested("externalRedis.tls.existingSecret", "tls"),
+        "externalRedis.tls.existingSecret: the chart's own Redis would be used, which has no TLS",
+    ),
+    "a query of what nobody tells": (
+        together(
+            nested("operator.enabled", False),
+            nested("edges.tmq.autoscaling", {"type": "keda", "keda": {"serverAddress": "http://p:9090"}}),
+        ),
+        "edges.tmq.autoscaling.keda.query: what it asks for is told by the operator, which is off",
+    ),
+    "a setting of Redis in two ways of writing it": (
+        nested("redis.config", {"maxclients": "100", "MaxClients": "200"}),
+        "it is there as MaxClients, too: leave one of the two out",
+    ),
     "a name that there is not": (nested("edges.tmq.replicaz", 3), "'replicaz' not allowed"),
     "one at the top": (nested("edgez", {}), "'edgez' not allowed"),
     "one in a nested map": (nested("redis.persistence.siz", "1Gi"), "'siz' not allowed"),

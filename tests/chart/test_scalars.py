@@ -22,7 +22,10 @@ EVERYTHING = {
         "rqp": {"autoscaling": {"type": "keda"}},
         "ring": {"tls": {"secretName": "c", "listeners": ["clients"]}},
     },
-    "edgeDefaults": {"autoscaling": {"keda": {"triggers": [{"type": "cron"}]}}},
+    "edgeDefaults": {
+        "autoscaling": {"keda": {"triggers": [{"type": "cron"}]}},
+        "service": {"type": "LoadBalancer"},
+    },
     "monitoring": {"dashboards": {"enabled": True}, "prometheusRule": {"enabled": True}},
 }
 
@@ -75,7 +78,13 @@ def test_whole_numbers_stay_whole() -> None:
 
 @pytest.mark.parametrize("store", [{}, EXTERNAL], ids=["own", "outside"])
 def test_texts_that_look_like_numbers_stay_texts(store: Any) -> None:
-    left_out = ("helmTest", "externalRedis.existingSecret" if not store else "redis.auth")
+    ours = (
+        "externalRedis.existingSecret",
+        "externalRedis.tls",
+        "redis.auth.adminPassword",
+        "redis.auth.edgePassword",
+    )
+    left_out = ("helmTest", *(("redis.auth",) if store else ours))
     found = _all(render(EVERYTHING, store, _said("string", OCTAL, *left_out)))
     assert [leaf for leaf in found if leaf == 8] == []
     assert found.count(OCTAL) > 40

@@ -11,12 +11,31 @@
 {{- fail (printf "externalRedis.%s: the chart's own Redis would be used: set redis.enabled=false, or leave it out" .) -}}
 {{- end -}}
 {{- end -}}
+{{- if $outside.tls.existingSecret -}}
+{{- fail "externalRedis.tls.existingSecret: the chart's own Redis would be used, which has no TLS: set redis.enabled=false, or leave it out" -}}
+{{- end -}}
 {{- else if not (or $outside.url $outside.existingSecret) -}}
 {{- fail "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret" -}}
 {{- end -}}
+{{- include "penstock.checkRules" . -}}
 {{- with .Values.operator -}}
 {{- if and .enabled (not .serviceAccount.create) (not .serviceAccount.name) -}}
 {{- fail "operator.serviceAccount: without create it needs name: `default` would have its rights in every pod that says nothing" -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Alerts that there are not would go on unseen. */}}
+{{- define "penstock.checkRules" -}}
+{{- $known := list -}}
+{{- range $path, $_ := .Files.Glob "files/rules/*.yaml" -}}
+{{- range ($.Files.Get $path | fromYaml).groups -}}
+{{- range .rules }}{{ with .alert }}{{ $known = append $known . }}{{ end }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.monitoring.prometheusRule.disabled -}}
+{{- if not (has . $known) -}}
+{{- fail (printf "monitoring.prometheusRule.disabled: there is no alert %q, there are: %s" . ($known | uniq | sortAlpha | join ", ")) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
@@ -76,8 +95,18 @@
 
 {{/* Settings of the chart's own Redis, in any case of letters. */}}
 {{- define "penstock.checkRedis" -}}
+{{- range list "adminPassword" "edgePassword" -}}
+{{- if and $.Values.redis.auth.existingSecret (get $.Values.redis.auth .) -}}
+{{- fail (printf "redis.auth.%s: the Secret of redis.auth.existingSecret says it: leave one of the two out" .) -}}
+{{- end -}}
+{{- end -}}
+{{- $seen := dict -}}
 {{- range $said, $_ := .Values.redis.config -}}
 {{- $setting := lower $said -}}
+{{- if hasKey $seen $setting -}}
+{{- fail (printf "redis.config.%s: it is there as %s, too: leave one of the two out" $said (get $seen $setting)) -}}
+{{- end -}}
+{{- $_ := set $seen $setting $said -}}
 {{- if has $setting (list "aclfile" "user" "requirepass" "port" "dir") -}}
 {{- fail (printf "redis.config.%s: the chart says that itself; passwords stand in redis.auth" $said) -}}
 {{- end -}}

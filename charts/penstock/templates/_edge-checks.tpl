@@ -32,6 +32,9 @@
 {{- if and (eq .type "hpa") (not .hpa.targetCPUUtilizationPercentage) (not .hpa.targetMemoryUtilizationPercentage) (not .hpa.metrics) -}}
 {{- fail (printf "%s.autoscaling.hpa: nothing to scale by: say a target of CPU or memory, or metrics" $where) -}}
 {{- end -}}
+{{- if and (eq .type "keda") .keda.serverAddress (not $.root.Values.operator.enabled) (contains "penstock_operator_queue_depth{namespace=\"{{ .namespace }}\"}" .keda.query) -}}
+{{- fail (printf "%s.autoscaling.keda.query: what it asks for is told by the operator, which is off: switch it on, or say another query" $where) -}}
+{{- end -}}
 {{- if and (eq .type "keda") (not .keda.serverAddress) (not .keda.triggers) -}}
 {{- fail (printf "%s.autoscaling.keda: serverAddress is missing, the URL of Prometheus; or say triggers of your own" $where) -}}
 {{- end -}}
@@ -84,9 +87,17 @@
 {{- if and $headless (ne .edge.service.type "ClusterIP") -}}
 {{- fail (printf "%s.service.clusterIP: None is for a Service of type ClusterIP: leave one of the two out" $where) -}}
 {{- end -}}
+{{- if and .edge.service.externalTrafficPolicy (eq .edge.service.type "ClusterIP") -}}
+{{- fail (printf "%s.service.externalTrafficPolicy: nobody comes to a Service of type ClusterIP from outside: leave it out, or set service.type" $where) -}}
+{{- end -}}
+{{- range list "loadBalancerIP" "loadBalancerClass" "loadBalancerSourceRanges" -}}
+{{- if and (get $.edge.service .) (ne $.edge.service.type "LoadBalancer") -}}
+{{- fail (printf "%s.service.%s: it is for a Service of type LoadBalancer: leave it out, or set service.type" $where .) -}}
+{{- end -}}
+{{- end -}}
 {{- $exposed := list -}}
 {{- range $port, $its := .edge.ports -}}
-{{- if and (ne (toString $its.enabled) "false") (ne (toString $its.expose) "false") -}}
+{{- if include "penstock.edge.isExposed" (list $.edge $its) -}}
 {{- $exposed = append $exposed $port -}}
 {{- if and $headless (ne (int ($its.servicePort | default $its.port)) (int $its.port)) -}}
 {{- fail (printf "%s.ports.%s.servicePort: a headless Service has no ports but the pods' own: leave it out" $where $port) -}}
@@ -179,7 +190,7 @@
 {{- if ne (toString $its.enabled) "false" -}}
 {{- $protocol := $its.protocol | default "TCP" -}}
 {{- $places := list (printf "%s %d" $protocol (int $its.port)) -}}
-{{- if ne (toString $its.expose) "false" }}{{ $places = append $places (printf "%s %d of the Service" $protocol (int ($its.servicePort | default $its.port))) }}{{ end -}}
+{{- if include "penstock.edge.isExposed" (list $.edge $its) }}{{ $places = append $places (printf "%s %d of the Service" $protocol (int ($its.servicePort | default $its.port))) }}{{ end -}}
 {{- with $its.listener }}{{ $places = append $places (printf "listener %s" .) }}{{ end -}}
 {{- range $places -}}
 {{- if hasKey $taken . -}}

@@ -1,8 +1,19 @@
 {{/* How an edge is reached: Services, and the NetworkPolicy. */}}
 
+{{/* Whether its Service has this port: (list edge port). One that leads in from outside has none of peers', which are
+trusted, unless the port says so. */}}
+{{- define "penstock.edge.isExposed" -}}
+{{- $edge := index . 0 -}}{{- $its := index . 1 -}}
+{{- $isInside := eq (dig "service" "type" "ClusterIP" $edge) "ClusterIP" -}}
+{{- if and (ne (toString $its.enabled) "false") (ne (toString $its.expose) "false") -}}
+{{- if or $isInside (ne (toString $its.audience) "peers") $its.expose $its.nodePort }}true{{ end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "penstock.edge.servicePorts" -}}
+{{- $edge := .edge -}}
 {{- range $port, $its := .edge.ports }}
-{{- if and (ne (toString $its.enabled) "false") (ne (toString $its.expose) "false") }}
+{{- if include "penstock.edge.isExposed" (list $edge $its) }}
 - name: {{ $port | toJson }}
   port: {{ $its.servicePort | default $its.port | toJson }}
   targetPort: {{ $port | toJson }}
@@ -41,6 +52,27 @@ spec:
     {{- if eq .edge.service.type "ClusterIP" }}
     - {name: health, port: {{ .edge.healthPort | toJson }}, targetPort: health}
     {{- end }}
+{{- end }}
+
+{{/* Where its Service leads in from outside: by this one others in the cluster find the ports that it has not. */}}
+{{- define "penstock.edge.inside" -}}
+{{- $inner := dict -}}
+{{- range $port, $its := include "penstock.edge.plainPorts" . | fromJson -}}
+{{- $isOutside := include "penstock.edge.isExposed" (list $.edge (get $.edge.ports $port)) -}}
+{{- if and (include "penstock.edge.isExposed" (list dict $its)) (not $isOutside) }}{{ $_ := set $inner $port $its }}{{ end -}}
+{{- end -}}
+{{- if and $inner .edge.service.discover -}}
+{{- $labels := dict "penstock.dev/store" (include "penstock.store" .root) "penstock.dev/discover" "true" -}}
+apiVersion: v1
+kind: Service
+{{ include "penstock.metadata" (dict "root" .root "name" (printf "%s-inside" .fullname) "component" .name "labels" $labels) }}
+spec:
+  clusterIP: None
+  selector:
+    {{- .selector | nindent 4 }}
+  ports:
+    {{- include "penstock.edge.servicePorts" (dict "edge" (dict "ports" $inner)) | trim | nindent 4 }}
+{{- end }}
 {{- end }}
 
 {{/* For a ServiceMonitor, where the Service is one that others reach, too: it has no port of metrics then. */}}

@@ -36,10 +36,17 @@ spec:
       {{- include "penstock.edge.pod" . | nindent 6 }}
 {{- end }}
 
-{{/* On the node's network two pods of a node would want the same ports: the old one goes first. */}}
+{{/* On the node's network two pods of a node would want the same ports: the old one goes first. A StatefulSet takes of
+what is said for all edges only what it knows. */}}
 {{- define "penstock.edge.strategy" -}}
-{{- if .edge.strategy }}
-{{- toYaml .edge.strategy }}
+{{- $said := .edge.strategy -}}
+{{- if and $said (eq .edge.workload "StatefulSet") }}
+{{- $known := dict -}}
+{{- if has $said.type (list "RollingUpdate" "OnDelete") }}{{ $_ := set $known "type" $said.type }}{{ end -}}
+{{- with pick ($said.rollingUpdate | default dict) "partition" "maxUnavailable" }}{{ $_ := set $known "rollingUpdate" . }}{{ end -}}
+{{- with $known }}{{ toYaml . }}{{ end }}
+{{- else if $said }}
+{{- toYaml $said }}
 {{- else if eq .edge.workload "Deployment" }}
 type: RollingUpdate
 rollingUpdate: {{ ternary "{maxSurge: 0, maxUnavailable: 1}" "{maxSurge: 1, maxUnavailable: 0}" .edge.hostNetwork }}
