@@ -87,6 +87,19 @@ def test_an_edge_keeps_its_pods_when_a_scaler_comes_and_goes(release: Release) -
     assert _replicas(release) == 4
 
 
+def test_without_server_side_apply_a_scaled_edge_keeps_its_pods_too(release: Release) -> None:
+    """As Helm 3 does it: what the last manifest said and the new one does not is taken out, whoever set it last."""
+    five, by_client = nested("edges.tmq.replicas", 5), ("--server-side=false",)
+    release.install(five, flags=by_client)
+    for replicas in (5, 8, 3):
+        if replicas != 5:
+            _scale(release, replicas)
+        release.upgrade(five, SCALED, flags=by_client)
+        assert _replicas(release) == replicas
+    release.upgrade(five, flags=by_client)
+    assert _replicas(release) == 5
+
+
 def test_what_nobody_may_change_can_be_made_anew(cluster: Cluster, release: Release) -> None:
     """docs/chart.md, "Upgrade"."""
     release.install()

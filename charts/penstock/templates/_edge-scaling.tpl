@@ -1,17 +1,19 @@
 {{/* How many pods of an edge there are, and how many may be away. */}}
 
 {{/* Nothing where a scaler says it. But helm may still own the number, of a release before that had no scaler: left out, the API
-server would make it 1. So it stays as it is until the scaler has changed it, and so owns it. */}}
+server would make it 1. So it stays as it is until the scaler has changed it, and so owns it. Without server-side apply (Helm 3, `--server-side=false`)
+helm writes what its last manifest did not have as "none", whoever owns it: there the number is always said, as it is. */}}
 {{- define "penstock.edge.replicas" -}}
 {{- if eq .edge.autoscaling.type "none" -}}
 {{- .edge.replicas | toJson -}}
 {{- else -}}
 {{- $live := lookup "apps/v1" .edge.workload .root.Release.Namespace .fullname | default dict -}}
+{{- $isSaid := false -}}
 {{- range dig "metadata" "managedFields" list $live -}}
-{{- if and (eq .manager "helm") (eq .operation "Apply") (dig "f:spec" "f:replicas" nil .fieldsV1 | kindIs "map") -}}
-{{- $live.spec.replicas | toJson -}}
+{{- $isApplied := and (eq .operation "Apply") (dig "f:spec" "f:replicas" nil .fieldsV1 | kindIs "map") -}}
+{{- if and (eq .manager "helm") (or $isApplied (eq .operation "Update")) }}{{ $isSaid = true }}{{ end -}}
 {{- end -}}
-{{- end -}}
+{{- if $isSaid }}{{ $live.spec.replicas | toJson }}{{ end -}}
 {{- end -}}
 {{- end }}
 
