@@ -99,7 +99,7 @@ def _document(model: type[BaseModel], rules: tuple[Rule, ...], counts: Schema) -
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": spec if required else {**spec, "default": filled_in(spec)},
-            "status": _status(counts),
+            "status": _status(counts, ENDS if model is RedriveSpec else KEEPS),
         },
     }
     for rule in rules:
@@ -116,7 +116,11 @@ def _at(schema: Schema, path: str) -> Schema:
     return schema
 
 
-def _status(counts: Schema) -> Schema:
+KEEPS = "Ready is always there: whether the store keeps it as it is declared."
+ENDS = "Ready is always there: True when it is over and all was done, False while it runs or waits, and where it failed."
+
+
+def _status(counts: Schema, ready: str) -> Schema:
     return {
         "type": "object",
         "description": "What the operator last saw.",
@@ -125,7 +129,7 @@ def _status(counts: Schema) -> Schema:
             **counts,
             "conditions": {
                 "type": "array",
-                "description": "Ready is always there: whether the store keeps it as it is declared.",
+                "description": ready,
                 "maxItems": 16,
                 "items": _condition(),
                 "x-kubernetes-list-type": "map",

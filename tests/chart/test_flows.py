@@ -6,7 +6,7 @@ import pytest
 
 from tests.chart.chart import NAME, Values, nested, render, together
 from tests.chart.flows import COMPONENT, Flows, needs_store
-from tests.chart.switches import EXECUTORS
+from tests.chart.switches import EXECUTORS, EXTERNAL
 
 ALL: Values = together(
     {"console": {"enabled": True}, **EXECUTORS},
@@ -70,6 +70,17 @@ def test_the_api_server_is_reached_by_what_has_rights_there(flows: Flows, port: 
         if pod["spec"]["automountServiceAccountToken"]
     }
     assert accounts == having <= CLIENTS_OF_DNS
+
+
+def test_the_hook_reaches_a_store_outside_to_let_go_of_what_stays_there() -> None:
+    rendered = render(EXTERNAL, nested("externalRedis.tls.existingSecret", "store-tls"))
+    container = rendered.container(f"Job/{NAME}-uninstall")
+    (url,) = [each for each in container["env"] if each["name"] == "REDIS_URL"]
+    assert url["valueFrom"]["secretKeyRef"]["key"] == "admin-url"
+    assert "/etc/penstock/store-tls" in [each["mountPath"] for each in container["volumeMounts"]]
+    assert {"name": "store-tls"}.items() <= rendered.pod(f"Job/{NAME}-uninstall")["volumes"][1].items()
+    policy = rendered[f"NetworkPolicy/{NAME}-uninstall"]["spec"]["egress"]
+    assert {"port": 6379} in [port for rule in policy for port in rule["ports"]]
 
 
 def test_the_hook_reaches_nothing_but_the_api_server_and_name_servers(flows: Flows) -> None:

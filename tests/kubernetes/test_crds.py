@@ -207,3 +207,5 @@ def test_kubectl_explains_the_fields(cluster: Cluster) -> None:
     told = cluster.kubectl("explain", "queue.spec.remote.peers")
     assert "a peer that may get it; none = all that are known of that protocol" in told
     assert "if it is left out" in cluster.kubectl("explain", "peer.spec.window")
+    conditions = " ".join(cluster.kubectl("explain", "redrive.status.conditions").split())
+    assert "True when it is over and all was done, False while it runs or waits" in conditions
