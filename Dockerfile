@@ -45,7 +45,8 @@ RUN /pip/bin/pip wheel --require-hashes --no-deps --no-build-isolation --only-bi
 COPY tools/images/leave-out.sh tools/images/analytics-unused.txt /usr/local/bin/
 RUN install.sh /packages/*.whl && leave-out.sh /usr/local/bin/analytics-unused.txt
 COPY --from=wheel /wheels /wheels
-RUN install.sh /wheels/*.whl
+# what the command line imports is not there
+RUN install.sh /wheels/*.whl && rm /opt/penstock/bin/penstock
 
 # What all images are: one user without rights, and no place to write to but /tmp.
 FROM ${BASE} AS runtime

@@ -26,7 +26,8 @@ def prefix(tree: str) -> str:
 
 PREFIX = prefix(TREE)
 FOLDERS = Path(__file__).parent / "images"
-TARGETS = ("edge", "operator")
+TARGETS = ("edge", "operator", "analytics")
+UPGRADED = ("edge", "operator")  # by tests, to the same content under another name
 NEXT = "-next"  # after the version: the same once more, for what is upgraded
 PAUSE = f"{PREFIX}penstock-test-pause:{PAUSE_VERSION}"
 REDIS = f"{PREFIX}penstock-test-redis:1"
@@ -53,8 +54,8 @@ class Images:
 
     @property
     def all(self) -> list[str]:
-        names = [self.of(target, tag) for target in TARGETS for tag in (self.tag, self.next_tag)]
-        return [*names, self.redis]
+        names = [self.of(target) for target in TARGETS]
+        return [*names, *(self.of(target, self.next_tag) for target in UPGRADED), self.redis]
 
 
 def given() -> Images:
@@ -79,7 +80,8 @@ def built() -> Images:
     for target in TARGETS:
         with step(f"image {target}"):
             build(image(target, PREFIX, base=on), "buildah")
-            tag_as(images.of(target), images.of(target, images.next_tag))
+            if target in UPGRADED:
+                tag_as(images.of(target), images.of(target, images.next_tag))
     with step("image of Redis"):
         build(Image(REDIS, FOLDERS / "redis", arguments={"BASE": on}), "buildah")
     return images
