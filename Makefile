@@ -5,7 +5,7 @@ READY  := $(VENV)/.ready
 IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(SOURCE),--source $(SOURCE))
 
 .PHONY: help up test unit lint faults bench lock clean crds chart-docs system
-.PHONY: kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
+.PHONY: objects kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -13,7 +13,7 @@ help:            ## say what each target does
 up: $(READY)     ## set up, then run every edge with an embedded store; data stays in ./penstock-data
 	$(VENV)/bin/penstock up
 
-test: $(READY) system kubernetes lint unit  ## set up, check the style, the types and the layers, then run every test
+test: $(READY) system kubernetes objects lint unit  ## set up, check the style, the types and the layers, then run every test
 
 unit: $(READY)   ## only the tests
 	tools/unit $(PYTHON)
@@ -51,6 +51,9 @@ chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README'
 kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs that are built once, which takes minutes
 	tools/system kubernetes
 	$(PYTHON) -m tools.kubernetes apiserver
+
+objects: $(READY)  ## a store of objects that speaks S3, for tests; built once
+	$(PYTHON) -m tools.kubernetes objects
 
 kubernetes-clients: $(READY)
 	$(PYTHON) -m tools.kubernetes clients

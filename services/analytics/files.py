@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
-from services.analytics.places import OutputError, in_one_line, make_folder_of, opened, shown
+from services.analytics.places import OutputError, has_folders, in_one_line, make_folder_of, opened, shown
 
 TEMPORARY = ".writing"  # behind the name of a file that is not whole yet
 SETTLERS = 8  # files at a time that are brought to the disk
@@ -38,6 +38,7 @@ class Files:
         self._url = shown(output)
         self._files, self._root = opened(output)
         self._is_local = isinstance(self._files, LocalFileSystem)
+        self._has_folders = has_folders(self._files)
 
     def uri(self, path: str) -> str:
         """For people, and for Spark."""
@@ -120,11 +121,23 @@ class Files:
         with _explained(path):
             try:
                 if self._files.get_file_info(self._path(path)).type == FileType.Directory:
-                    self._files.delete_dir(self._path(path))
+                    self._delete_folder(self._path(path))
                 else:
                     self._files.delete_file(self._path(path))
             except FileNotFoundError:
                 pass
+
+    def _delete_folder(self, path: str) -> None:
+        """What stands for a folder in a store of objects goes last: not all of them let it go before what is in it."""
+        if not self._has_folders:
+            below = self._files.get_file_info(FileSelector(path, recursive=True))
+            for each in below:
+                if each.type == FileType.File:
+                    self._files.delete_file(each.path)
+            folders = (each.path for each in below if each.type == FileType.Directory)
+            for folder in sorted(folders, key=len, reverse=True):
+                self._files.delete_dir(folder)
+        self._files.delete_dir(path)
 
     def settle(self, paths: Iterable[str]) -> None:
         """Files and folders, so that they outlive a power cut. What a store of objects has taken, it has."""

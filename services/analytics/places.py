@@ -45,14 +45,18 @@ def opened(output: str) -> tuple[FileSystem, str]:
         files, root = FileSystem.from_uri(url)
     except (OSError, pa.ArrowException, ImportError) as error:
         raise OutputError(f"output {shown(output)}: {in_one_line(error)}") from None
-    if files.type_name in WITHOUT_FOLDERS and not root.strip("/"):
+    if not has_folders(files) and not root.strip("/"):
         raise OutputError(f"output {shown(output)}: name a bucket, as in s3a://bucket/folder")
     return files, root.rstrip("/")
 
 
+def has_folders(files: FileSystem) -> bool:
+    return files.type_name not in WITHOUT_FOLDERS
+
+
 def make_folder_of(files: FileSystem, path: str) -> None:
     """Where there are folders."""
-    if files.type_name not in WITHOUT_FOLDERS:
+    if has_folders(files):
         files.create_dir(path.rpartition("/")[0], recursive=True)
 
 

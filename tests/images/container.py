@@ -46,13 +46,19 @@ class Container:
         *args: str,
         environment: Mapping[str, str] | None = None,
         files: Mapping[str, Path] | None = None,
+        flags: Sequence[str] = (),
     ) -> None:
-        """files: of this machine, by their names in the container, which may only read them."""
+        """files: of this machine, by their names in the container, which may only read them.
+
+        flags: further ones of podman's; one for a folder that all have stands in place of theirs.
+        """
         self.name = f"penstock-test-{secrets.token_hex(4)}"
         self._log = folder / f"{self.name}.log"
         told = _told(environment, files)
         named = [f"--name={self.name}", f"--label={owner().label}", f"--timeout={LONGEST_S}"]
-        self._command = [*PODMAN, "run", *CONFINED, *named, *told, image, *args]
+        own = {flag.partition(":")[0] for flag in flags}
+        confined = [*(word for word in CONFINED if word.partition(":")[0] not in own), *flags]
+        self._command = [*PODMAN, "run", *confined, *named, *told, image, *args]
 
     def __enter__(self) -> Container:
         with self._log.open("wb") as log:
@@ -87,6 +93,10 @@ class Container:
     def run(self, *command: str) -> str:
         """What it prints, run in there. Raises AssertionError."""
         return podman("exec", self.name, *command)
+
+    def wait(self, patience_s: float) -> int:
+        """Until it has ended by itself; the exit status. Raises TimeoutExpired."""
+        return self.process.wait(patience_s)
 
     def terminate(self) -> int:
         """As `podman stop` does, with the signal that the image names; the exit status."""

@@ -1,4 +1,4 @@
-"""Which programs of Kubernetes the tests use, in which versions, and where they are.
+"""Which programs the tests use that Go builds, in which versions, and where they are: Kubernetes, and a store of objects.
 
 A version is raised here and nowhere else; `make kubernetes-lock` then writes go.mod and go.sum anew.
 """
@@ -19,6 +19,7 @@ NODE_VERSION = "1.34.4"
 HELM_VERSION = "4.3.1"
 KUBECONFORM_VERSION = "0.8.0"
 COREDNS_VERSION = "1.15.0"
+VERSITYGW_VERSION = "1.8.0"  # speaks S3, and keeps objects in a folder
 PAUSE_VERSION = "1"  # raise it with modules/node/pause
 
 KUBERNETES = "k8s.io/kubernetes"
@@ -76,6 +77,7 @@ _CLIENTS = Module(
     {"helm.sh/helm/v4": HELM_VERSION, "github.com/yannh/kubeconform": KUBECONFORM_VERSION},
     {"helm.sh/helm/v4/internal/version.version": f"v{HELM_VERSION}"},
 )
+_OBJECTS = Module("objects", {"github.com/versity/versitygw": VERSITYGW_VERSION})
 _COREDNS = Module("coredns", {"github.com/coredns/coredns": COREDNS_VERSION})
 
 _KUBECTL = Program.of(_CONTROL, f"{KUBERNETES}/cmd/kubectl", KUBERNETES_VERSION)
@@ -88,6 +90,9 @@ GROUPS = {
         _KUBECTL,
         _HELM,
         Program.of(_CLIENTS, "github.com/yannh/kubeconform/cmd/kubeconform", KUBECONFORM_VERSION),
+    ),
+    "objects": (
+        Program.of(_OBJECTS, "github.com/versity/versitygw/cmd/versitygw", VERSITYGW_VERSION),
     ),
     "node": (
         Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-controller-manager", KUBERNETES_VERSION),
@@ -127,5 +132,6 @@ def _given(assets: Path, name: str) -> str:
 def _built(program: Program) -> str:
     if program.kept.program.exists():
         return str(program.kept.program)
-    target = "kubernetes" if program in GROUPS["apiserver"] else "kubernetes-node"
+    targets = {"apiserver": "kubernetes", "objects": "objects"}
+    target = next((targets[group] for group in targets if program in GROUPS[group]), "kubernetes-node")
     raise NotBuilt(f"{program.kept} is missing; `make {target}` builds it")

@@ -146,6 +146,40 @@ volumes:
   {{- end }}
 {{- end }}
 
+{{/* The first pod with the claim: many a class makes volumes only where a pod wants one, and helm waits for claims. It ends once it
+has written to it. A Job's pods cannot be changed: those of another release are another Job. */}}
+{{- define "penstock.analytics.binding" -}}
+{{- $own := .Values.analytics -}}
+metadata:
+  labels:
+    {{- include "penstock.podLabels" (list . "analytics-output" $own.podLabels) | nindent 4 }}
+spec:
+  restartPolicy: Never
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  {{- with include "penstock.pullSecrets" . | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  {{- include "penstock.podSecurity" . | nindent 2 }}
+  {{- with include "penstock.placement" $own | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  containers:
+    - name: output
+      image: {{ include "penstock.image" (list . $own.image) | toJson }}
+      imagePullPolicy: {{ $own.image.pullPolicy | toJson }}
+      command: [python, -c, "import tempfile; tempfile.TemporaryFile(dir='{{ include "penstock.analytics.output" . }}').close()"]
+      {{- include "penstock.containerSecurity" . | nindent 6 }}
+      resources:
+        requests: {cpu: 10m, memory: 32Mi}
+        limits: {memory: 128Mi}
+      volumeMounts:
+        - {name: output, mountPath: {{ include "penstock.analytics.output" . }}}
+  volumes:
+    - name: output
+      persistentVolumeClaim: {claimName: {{ include "penstock.analytics.claim" . | toJson }}}
+{{- end }}
+
 {{/* A Job has one name for all its attempts, so the second goes on with the run of the first. */}}
 {{- define "penstock.analytics.env" -}}
 - name: RUN_ID

@@ -1,0 +1,64 @@
+"""The output in a bucket: the same files as in a folder, by the environment that other programs of S3 use."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from services.analytics.files import Files
+from services.analytics.run import run
+from services.analytics.settings import Settings, Shape
+from tests.analytics.objects import BUCKET, objects
+from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
+
+OUTPUT = f"s3a://{BUCKET}/deep/penstock"
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
+    with objects(tmp_path) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield Files(OUTPUT)
+
+
+def both(output: str | Path, store: Entries) -> list[Settings]:
+    """The second with files to be compacted, as the first left more than one an hour."""
+    shape = Shape(bodies="full", top=3)
+    return [Settings(store.server.url, str(output), f"r{number}", shape) for number in (1, 2)]
+
+
+def in_tasks(spark: SparkSession) -> None:
+    """Workers of Spark were begun without these variables."""
+    context = spark.sparkContext
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL"):
+        context.environment[name] = os.environ[name]
+
+
+def test_a_bucket_has_what_a_folder_has(
+    spark: SparkSession, store: Entries, bucket: Files, tmp_path: Path, chance: random.Random
+) -> None:
+    in_tasks(spark)
+    fill_letters(store, chance, 60, 2)
+    fill_samples(store, chance, 20, 2)
+    local, remote = both(tmp_path / "out", store), both(OUTPUT, store)
+    for settings in (local[0], remote[0]):
+        run(spark, settings)
+    fill_letters(store, chance, 40, 2)
+    for settings in (local[1], remote[1]):
+        run(spark, settings)
+    folder = Files(str(tmp_path / "out"))
+    tables = sorted(folder.walk("aggregates"))
+    assert tables
+    assert tables == sorted(bucket.walk("aggregates"))
+    for path in tables:
+        assert bucket.read_octets(path) == folder.read_octets(path), path
+    for path in ("state.json", "runs/r2/done.json", "reports/latest.json"):
+        assert bucket.exists(path)
+    assert bucket.list("runs/r2") == [each for each in bucket.list("runs/r2") if each.name != "staging"]
+    assert not bucket.exists("runs/lock.json")

@@ -1,0 +1,77 @@
+"""The image of analytics: the job runs in it to its end, or as far as SIGTERM lets it (docs/images.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.analytics.spark.entries import Entries
+from tests.e2e.images import Images
+from tests.images.container import Container
+from tests.servers import Server, eventually
+
+OWN = ("--tmpfs=/tmp:rw,exec,nosuid,size=512m",)  # Spark loads libraries from there
+TERMINATED = 143
+RUNNING_S = 60.0
+
+
+@pytest.fixture
+def letters(store: Server) -> Iterator[Entries]:
+    """Some that died a minute ago."""
+    store.clear()
+    found = Entries(store)
+    died = found.now_ms() - 60_000
+    for number in range(20):
+        found.letter("orders", died, error=f"error {number}")
+    yield found
+    store.clear()
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """Of the image's user."""
+    folder = tmp_path / "output"
+    folder.mkdir()
+    os.chown(folder, 10001, 10001)
+    return folder
+
+
+def job(images: Images, folder: Path, output: Path, store: str) -> Container:
+    words = ("--store", store, "--output", "/output", "--run-id", "r1", "--master", "local[2]")
+    flags = (*OWN, f"--volume={output}:/output:rw")
+    return Container(images.of("analytics"), folder, *words, flags=flags)
+
+
+def test_it_runs_to_its_end(images: Images, tmp_path: Path, output: Path, letters: Entries) -> None:
+    with job(images, tmp_path, output, letters.server.url) as container:
+        assert container.wait(RUNNING_S) == 0, container.log()
+    report = json.loads((output / "reports" / "latest.json").read_text())
+    assert report["totals"]["dead"] == len(letters.letters)
+    assert list((output / "archive" / "dead").rglob("*.parquet"))
+    assert '"level": "ERROR"' not in container.log()
+
+
+def test_told_to_end_it_ends_soon_and_the_next_finishes_it(
+    images: Images, tmp_path: Path, output: Path, letters: Entries
+) -> None:
+    with job(images, tmp_path, output, letters.server.url) as container:
+        eventually(lambda: (output / "runs" / "r1" / "plan.json").exists(), RUNNING_S)
+        assert container.terminate() in (TERMINATED, 0), container.log()
+    with job(images, tmp_path, output, letters.server.url) as container:
+        assert container.wait(RUNNING_S) == 0, container.log()
+    assert (output / "runs" / "r1" / "done.json").exists()
+
+
+def test_it_knows_s3(images: Images, tmp_path: Path, letters: Entries) -> None:
+    """Nobody is at that address, which is what it says; not that it has no such file system."""
+    words = ("--store", letters.server.url, "--run-id", "r1")
+    url = "s3a://bucket/folder?region=none&endpoint_override=127.0.0.1:1&scheme=http"
+    with Container(
+        images.of("analytics"), tmp_path, *words, "--output", url, "--master", "local[1]", flags=OWN
+    ) as container:
+        assert container.wait(2 * RUNNING_S) == 1, container.log()
+    assert "output runs/lock.json: When " in container.log()
