@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.chart.around import Around
-from tests.chart.chart import NAME, nested, render
+from tests.chart.chart import NAME, nested, render, together
 from tests.chart.switches import TMQ
 
 
@@ -60,3 +60,13 @@ def test_a_chart_around_it_takes_out_what_openshift_does_not_want(tmp_path: Path
     budget = rendered[f"PodDisruptionBudget/{NAME}-tmq"]["spec"]
     assert (budget["minAvailable"], "maxUnavailable" in budget) == (1, False)
     assert render()[f"PodDisruptionBudget/{NAME}-tmq"]["spec"]["maxUnavailable"] == 1
+
+
+def test_nothing_is_no_amount_of_memory_for_the_console_and_analytics_either() -> None:
+    parts = {"console": f"Deployment/{NAME}-console", "analytics": f"CronJob/{NAME}-analytics"}
+    said = [nested(part, {"enabled": True, "resources": {"limits": {"cpu": "", "memory": ""}}}) for part in parts]
+    rendered = render(together(*said))
+    for place in parts.values():
+        resources = rendered.container(place)["resources"]
+        assert resources["limits"] == {}, place
+        assert set(resources["requests"]) == {"cpu", "memory"}, place
