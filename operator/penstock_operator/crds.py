@@ -117,7 +117,10 @@ def _at(schema: Schema, path: str) -> Schema:
 
 
 KEEPS = "Ready is always there: whether the store keeps it as it is declared."
-ENDS = "Ready is always there: True when it is over and all was done, False while it runs or waits, and where it failed."
+ENDS = (
+    "Ready is always there: True when it is over and all was done, False while it runs or waits, "
+    "and where it failed."
+)
 
 
 def _status(counts: Schema, ready: str) -> Schema:

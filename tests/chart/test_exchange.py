@@ -17,6 +17,7 @@ from tests.servers import free_port
 
 SCRIPT = CHART / "files" / "scripts" / "exchange.py"
 ROOT = Path(__file__).parents[2]
+EDGES = ("pubsub", "ring", "rqp", "tmq")
 
 
 def run(up: Up, places: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -85,6 +86,19 @@ def test_an_edge_without_pods_is_not_tried_and_one_with_tls_of_its_own_is_tried_
         name: value for name, value in rendered.env(f"Pod/{NAME}-test").items() if name.startswith("TEST_")
     }
     assert tested == {"TEST_TMQ": f"tls://{NAME}-tmq:6161", "TEST_RING": f"tcp://{NAME}-ring:9000"}
+
+
+def test_its_image_is_one_that_edges_have() -> None:
+    """That of all edges may be in no registry where each edge has its own."""
+    own = {name: {"image": {"repository": f"own/{name}", "pullPolicy": "Always"}} for name in EDGES}
+    for edges, image in (
+        ({"tmq": own["tmq"]}, "penstock-edge:"),
+        (own, "own/pubsub:"),
+        ({**own, "pubsub": {**own["pubsub"], "replicas": 0}}, "own/ring:"),
+    ):
+        container = render({"edges": edges}).container(f"Pod/{NAME}-test")
+        assert container["image"].startswith(image)
+        assert container["imagePullPolicy"] == ("Always" if "own" in image else "IfNotPresent")
 
 
 def test_every_edge_of_the_chart_that_says_a_port_is_known_to_it(up: Up) -> None:

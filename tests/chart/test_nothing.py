@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.chart.around import Around
-from tests.chart.chart import NAME, nested, render
+from tests.chart.chart import NAME, nested, render, together
 from tests.chart.switches import TMQ
 
 
@@ -25,7 +25,10 @@ def test_null_takes_out_one_of_the_names_that_all_edges_have() -> None:
     both = {"a": "1", "b": "2"}
     fields = ("nodeSelector", "podLabels", "podAnnotations", "env")
     rendered = render(
-        {"edgeDefaults": dict.fromkeys(fields, both), "edges": {"tmq": dict.fromkeys(fields, {"a": None})}}
+        {
+            "edgeDefaults": dict.fromkeys(fields, both),
+            "edges": {"tmq": {each: {"a": None} for each in fields}},
+        }
     )
     template = rendered[TMQ]["spec"]["template"]
     assert rendered.pod(TMQ)["nodeSelector"] == {"b": "2"}
@@ -60,3 +63,15 @@ def test_a_chart_around_it_takes_out_what_openshift_does_not_want(tmp_path: Path
     budget = rendered[f"PodDisruptionBudget/{NAME}-tmq"]["spec"]
     assert (budget["minAvailable"], "maxUnavailable" in budget) == (1, False)
     assert render()[f"PodDisruptionBudget/{NAME}-tmq"]["spec"]["maxUnavailable"] == 1
+
+
+def test_nothing_is_no_amount_of_memory_for_the_console_and_analytics_either() -> None:
+    parts = {"console": f"Deployment/{NAME}-console", "analytics": f"CronJob/{NAME}-analytics"}
+    said = [
+        nested(part, {"enabled": True, "resources": {"limits": {"cpu": "", "memory": ""}}}) for part in parts
+    ]
+    rendered = render(together(*said))
+    for place in parts.values():
+        resources = rendered.container(place)["resources"]
+        assert resources["limits"] == {}, place
+        assert set(resources["requests"]) == {"cpu", "memory"}, place

@@ -101,3 +101,9 @@ def test_minimal_is_one_pod_of_each() -> None:
         "penstock-tmq",
     ]
     assert {each["spec"]["replicas"] for each in workloads} == {1}
+
+
+def test_the_docs_say_which_skaffold_knows_its_version() -> None:
+    """Skaffold's own list of versions says it: another `apiVersion` wants to be looked up there."""
+    docs = " ".join((ROOT / "docs" / "images.md").read_text().split())
+    assert f"Skaffold 2.12.0 or newer, the first that knows `{CONFIG['apiVersion']}`" in docs
