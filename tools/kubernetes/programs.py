@@ -1,4 +1,4 @@
-"""Which programs the tests use that Go builds, in which versions, and where they are: Kubernetes, and a store of objects.
+"""Which programs tests use that Go builds, in which versions, and where they are: Kubernetes, a store of objects.
 
 A version is raised here and nowhere else; `make kubernetes-lock` then writes go.mod and go.sum anew.
 """
@@ -91,9 +91,7 @@ GROUPS = {
         _HELM,
         Program.of(_CLIENTS, "github.com/yannh/kubeconform/cmd/kubeconform", KUBECONFORM_VERSION),
     ),
-    "objects": (
-        Program.of(_OBJECTS, "github.com/versity/versitygw/cmd/versitygw", VERSITYGW_VERSION),
-    ),
+    "objects": (Program.of(_OBJECTS, "github.com/versity/versitygw/cmd/versitygw", VERSITYGW_VERSION),),
     "node": (
         Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-controller-manager", KUBERNETES_VERSION),
         Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-scheduler", KUBERNETES_VERSION),
