@@ -33,7 +33,7 @@ def _volume(place: Place, number: int) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {
             "capacity": {"storage": SIZE},
-            "accessModes": ["ReadWriteOnce"],
+            "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": CLASS,
             "local": {"path": str(place.subfolder(name))},  # unlike hostPath it knows fsGroup
