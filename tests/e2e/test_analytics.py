@@ -58,7 +58,7 @@ def release(cluster: Cluster, images: Images, definitions: None) -> Iterator[Rel
 
 def let_die(release: Release, number: int, before: int = 0) -> None:
     """So many messages become dead letters, after a message went in and out through an edge."""
-    assert "tmq: sent and received" in release.test()
+    assert ": sent and received" in release.test()
     lines = "".join(f"message {each}\n" for each in range(number))
     words = ("exec", "--stdin", f"deployment/{FULL}-tmq", "--", "penstock", "put", "brief", "--lines")
     release.cluster.kubectl("--namespace", release.namespace, *words, given=lines)

@@ -174,8 +174,11 @@ spec:
         requests: {cpu: 10m, memory: 32Mi}
         limits: {memory: 128Mi}
       volumeMounts:
+        - {name: tmp, mountPath: /tmp}
         - {name: output, mountPath: {{ include "penstock.analytics.output" . }}}
   volumes:
+    - name: tmp
+      emptyDir: {}
     - name: output
       persistentVolumeClaim: {claimName: {{ include "penstock.analytics.claim" . | toJson }}}
 {{- end }}
