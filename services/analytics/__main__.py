@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from services.analytics.ending import TERMINATED, Ending
 from services.analytics.files import Files
@@ -78,7 +80,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
     ending: Ending | None = None
     try:
         settings = _settings(run_id, told)
-        spark = start(settings.master, settings.driver_memory, settings.conf)
+        spark = _started(settings)
         ending = Ending(spark)
         try:
             summary = run(spark, settings)
@@ -102,6 +104,14 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         return _failed(UNAVAILABLE if "StoreUnavailable" in text else FAILED, _told(text))
     log.info("run done", extra={"action": "done", "summary": json.dumps(summary)})
     return DONE
+
+
+def _started(settings: Settings) -> SparkSession:
+    begin = time.monotonic()
+    spark = start(settings.master, settings.driver_memory, settings.conf)
+    seconds = round(time.monotonic() - begin, 3)
+    log.info("Spark started", extra={"action": "started", "master": settings.master, "seconds": seconds})
+    return spark
 
 
 def _given_up(ending: Ending | None) -> int:

@@ -1,0 +1,119 @@
+"""The job as a process of its own: seconds from the start of Spark to its end, and the memory it all takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+LOOK_S = 0.25
+PSS = re.compile(r"^Pss:\s+(\d+) kB", re.M)
+TIMEOUT_S = 1800.0
+
+
+@dataclass(slots=True)
+class Ended:
+    """What a run of the job was."""
+
+    seconds: float  # from the start of Spark to the end of the process
+    start_s: float  # before that: Python, the JVM
+    peak_mib: float  # of all its processes together, what they share counted once
+    steps: dict[str, float] = field(default_factory=dict)
+    records: int = 0
+
+
+@dataclass(slots=True)
+class Job:
+    """One run; `begin`, and `end` waits for it."""
+
+    store: str
+    output: Path
+    run: str
+    master: str
+    log: Path
+    nice: tuple[str, ...] = ()  # a command before it
+    settings: tuple[str, ...] = ()
+    process: subprocess.Popen[bytes] = field(init=False)
+    _peak: int = 0
+    _over: threading.Event = field(default_factory=threading.Event)
+    _looking: threading.Thread = field(init=False)
+
+    def begin(self) -> Job:
+        options = ("--store", self.store, "--output", str(self.output), "--run-id", self.run)
+        words = (*self.nice, sys.executable, "-m", "services.analytics", *options, "--master", self.master)
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen([*words, *self.settings], stderr=log, start_new_session=True)
+        self._looking = threading.Thread(target=self._look)
+        self._looking.start()
+        return self
+
+    def end(self) -> Ended:
+        """Raises OSError if the job failed."""
+        try:
+            code = self.process.wait(TIMEOUT_S)
+        finally:
+            self._over.set()
+            self._looking.join()
+            self.process.kill()
+        ended = time.time()
+        lines = self.lines()
+        if code:
+            raise OSError(f"the job ended with {code}: {lines[-1] if lines else ''}")
+        started = next(each for each in lines if each.get("action") == "started")
+        done = json.loads(next(each for each in lines if each.get("action") == "done")["summary"])
+        return Ended(
+            seconds=ended - _time(started),
+            start_s=started["seconds"],
+            peak_mib=self._peak / 1024,
+            steps=done["seconds"],
+            records=done["dead"]["read"] + done["samples"]["read"],
+        )
+
+    def has_begun(self) -> bool:
+        return any(each.get("action") == "started" for each in self.lines())
+
+    def is_over(self) -> bool:
+        return self.process.poll() is not None
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it logged; Spark's own words are not among it."""
+        text = self.log.read_text(errors="replace").splitlines()
+        return [json.loads(line) for line in text if line.startswith("{") and line.endswith("}")]
+
+    def _look(self) -> None:
+        while not self._over.wait(LOOK_S):
+            self._peak = max(self._peak, sum(map(_pss_kib, _session(self.process.pid))))
+
+
+def _time(line: dict[str, Any]) -> float:
+    return datetime.fromisoformat(line["time"]).timestamp()
+
+
+def _session(leader: int) -> list[int]:
+    """Processes of the session that this one leads."""
+    found = []
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                if os.getsid(int(each.name)) == leader:
+                    found.append(int(each.name))
+            except ProcessLookupError:
+                continue
+    return found
+
+
+def _pss_kib(pid: int) -> int:
+    """Its share of memory in KiB; 0 of one that is gone."""
+    try:
+        found = PSS.search(Path(f"/proc/{pid}/smaps_rollup").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
