@@ -66,8 +66,10 @@ def fill(bench: Bench, records: int) -> Day:
     """A day's records; the store writes to the disk meanwhile, but does not wait for it."""
     began = time.monotonic()
     names = [f"orders.{number:03}" for number in range(QUEUES)]
+    bench.edge.start()
     for name in names:
         bench.edge.create(name)
+    bench.edge.stop()  # it would tell of itself in between
     with bench.store.connect() as server:
         server.config_set("appendfsync", "everysec")
         known = {
@@ -133,6 +135,7 @@ def _rows(files: list[Path]) -> int:
 
 def look_at_edge(bench: Bench) -> None:
     found = {}
+    bench.edge.start()
     for name, nice in (("as it is", ()), ("with what others leave", ("chrt", "--idle", "0"))):
         bench.say(f"an edge beside the job, {name}")
         seen = noticed(bench.edge, bench.generator, lambda nice=nice: bench.job("local[2]", nice), LOOKS)
@@ -149,12 +152,11 @@ def main() -> None:
     wanted = options.only or ["read", "job", "edge"]
     console = Console()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers have what this process has
+    os.environ["PENSTOCK_EDGES__TMQ__STORE__SAMPLES_KEPT"] = str(100_000_000)  # the edge trims none of ours
     with workshop() as place:
         generator = Generator.build(place.folder)
         store = Store(place)
-        edge = Tmq(place, store)
-        edge.start()
-        bench = Bench(place, store, edge, generator, console.log, options.rounds)
+        bench = Bench(place, store, Tmq(place, store), generator, console.log, options.rounds)
         bench.say("filling the store")
         day = fill(bench, options.records)
         if "read" in wanted:

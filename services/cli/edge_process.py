@@ -52,9 +52,18 @@ class EdgeProcess:
         return [sys.executable, "-P", "-m", "services.cli.main", *own, *self._arguments, *pairs]
 
     async def start(self) -> None:
+        """Cancelled, it has started all the same: a process that is half made has no end that anybody could tell."""
         self._has_started.clear()
         self._last_words.clear()
         self._complaint = None
+        making = asyncio.create_task(self._make())
+        try:
+            await asyncio.shield(making)
+        except asyncio.CancelledError:
+            await making
+            raise
+
+    async def _make(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
             *self._command(),
             stdin=asyncio.subprocess.DEVNULL,

@@ -112,10 +112,10 @@ class ClusterResolver:
         raise StoreUnavailable(f"no node of the cluster answers: {last}")
 
     async def _slots(self, address: Address) -> list[tuple[int, int, tuple[str, int]]]:
-        connection = await open_connection(self._url, address, CONNECT_TIMEOUT_S)
+        connection = await open_connection(self._url, address)
         try:
-            await connection.send_command("CLUSTER", "SLOTS")
-            found: Any = await connection.read_response(disable_decoding=True)
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                found = await ask(connection, "CLUSTER", "SLOTS")
         finally:
             await connection.disconnect(nowait=True)
         return [
@@ -142,15 +142,12 @@ class Connector:
     def may_fail_over(self) -> bool:
         return self.url.mode in ("sentinel", "cluster")
 
-    async def connect(
-        self, key: str, timeout: float | None = None, opens_within_s: float = OPEN_TIMEOUT_S
-    ) -> AbstractConnection:
-        """An open connection; no retries of its own (a repeat needs its sequence).
+    async def connect(self, key: str, opens_within_s: float = OPEN_TIMEOUT_S) -> AbstractConnection:
+        """An open connection; no retries of its own (a repeat needs its sequence), and no time-outs of its own.
 
-        timeout: seconds a reply may take, None = for ever; opens_within_s: the same for the first ones, on a connection
-        that is new. Raises RedisError, OSError or TimeoutError.
+        opens_within_s: how long the server may take until it is. Raises RedisError, OSError or TimeoutError.
         """
-        return await open_connection(self.url, await self.resolver.primary(key), timeout, opens_within_s)
+        return await open_connection(self.url, await self.resolver.primary(key), opens_within_s)
 
     async def is_primary(self, connection: AbstractConnection, key: str) -> bool:
         """Whether the server at the other end is still the one that holds the key. Raises as `connect` does."""
@@ -161,27 +158,29 @@ class Connector:
         )
 
     async def on_every_primary(self, work: Callable[[AbstractConnection], Awaitable[None]]) -> None:
-        """Does this on each. Raises RedisError, OSError or TimeoutError."""
+        """Does this on each, which may take ADMIN_TIMEOUT_S. Raises RedisError, OSError or TimeoutError."""
         for address in await self.resolver.primaries():
-            connection = await open_connection(self.url, address, ADMIN_TIMEOUT_S)
+            connection = await open_connection(self.url, address)
             try:
-                await work(connection)
+                async with asyncio.timeout(ADMIN_TIMEOUT_S):
+                    await work(connection)
             finally:
                 await connection.disconnect(nowait=True)
 
 
 async def open_connection(
-    url: StoreUrl, address: Address | None, timeout: float | None, opens_within_s: float = OPEN_TIMEOUT_S
+    url: StoreUrl, address: Address | None, opens_within_s: float = OPEN_TIMEOUT_S
 ) -> AbstractConnection:
     """Connects to one node (None: to the URL's socket) with the URL's credentials and TLS.
 
-    timeout, opens_within_s: see `Connector.connect`.
+    Whoever asks something says how long he waits, by `asyncio.timeout`: the `wait_for` by which redis-py does, with
+    Python 3.11, loses a cancellation that comes at the wrong moment, and whoever was to end goes on.
     """
     options: dict[str, Any] = {
         "db": url.db,
         "protocol": 2,
         "retry": Retry(NoBackoff(), 0),
-        "socket_timeout": timeout,
+        "socket_timeout": None,
         "health_check_interval": 0,
         **url.credentials,
     }
@@ -199,7 +198,7 @@ async def open_connection(
             **options,
         )
     try:
-        async with asyncio.timeout(opens_within_s):  # wait_for of Python 3.11 loses a cancellation
+        async with asyncio.timeout(opens_within_s):
             await made.connect()  # type: ignore[no-untyped-call]
     except BaseException:  # also when whoever asked is cancelled: nobody else knows of the socket
         await made.disconnect(nowait=True)

@@ -116,7 +116,6 @@ class Link:
         return int(seconds) * 1000 + int(micros) // 1000
 
     async def _ask(self, command: tuple[Any, ...]) -> Any:
-        # not the connection's own timeouts: their wait_for loses a cancellation (Python 3.11)
         if self._connection is None:
             async with asyncio.timeout(self.connector.reply_timeout_s):
                 within_s = max(OPEN_TIMEOUT_S, self.connector.reply_timeout_s)

@@ -11,12 +11,13 @@ from typing import Any
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
 
-from services.store.connect import Connector
+from services.store.connect import Connector, ask
 from services.store.errors import AckLevelRefused
 from services.store.spec import replicas_of
 
 PROBED_KEY = "ps:{registry}:epoch"
 MINIMUM = {"redis": (7, 0), "valkey": (8, 0)}
+ANSWER_TIMEOUT_S = 5.0
 SETTINGS = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy")
 
 
@@ -170,7 +171,7 @@ def _levels_finding(p: Promises) -> Finding:
 
 async def probe(connector: Connector) -> Promises:
     """Asks the primary that holds the registry. Raises RedisError, OSError or TimeoutError."""
-    connection = await connector.connect(PROBED_KEY, 5.0)
+    connection = await connector.connect(PROBED_KEY)
     try:
         info = _info((await _ask(connection, "INFO")).decode())
         settings = await _settings(connection)
@@ -199,9 +200,8 @@ async def _settings(connection: AbstractConnection) -> dict[str, str]:
 
 
 async def _ask(connection: AbstractConnection, *command: str) -> Any:
-    await connection.send_command(*command)
-    async with asyncio.timeout(5.0):
-        return await connection.read_response(disable_decoding=True)
+    async with asyncio.timeout(ANSWER_TIMEOUT_S):
+        return await ask(connection, *command)
 
 
 def _info(text: str) -> dict[str, str]:

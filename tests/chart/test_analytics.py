@@ -207,8 +207,8 @@ def test_a_claim_has_a_pod_at_once() -> None:
     """Many classes make volumes where a pod wants one, and helm waits for claims: the first hour is too late."""
     rendered = render(ON)
     (place,) = [each for each in rendered.objects if each.startswith(f"Job/{NAME}-analytics-output-")]
-    claims = [each.get("persistentVolumeClaim") for each in rendered.pod(place)["volumes"]]
-    assert claims == [{"claimName": f"{NAME}-analytics"}]
+    volumes = {each["name"]: each for each in rendered.pod(place)["volumes"]}
+    assert volumes["output"]["persistentVolumeClaim"] == {"claimName": f"{NAME}-analytics"}
     another = render(ON, nested("analytics.image.tag", "2.0.0"))
     assert place not in another  # a Job's pods cannot be changed
     for output in ({"existingClaim": "there"}, {"url": "s3a://bucket/folder"}):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -162,10 +163,13 @@ def test_a_second_signal_does_not_wait_for_clients(up: Up) -> None:
     assert '"hurried": true' in up.err
 
 
-def test_it_can_be_stopped_on_its_way_up(alone: Shell) -> None:
+@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.04, 0.2])
+def test_it_can_be_stopped_on_its_way_up(alone: Shell, after_s: float) -> None:
+    """While the store is set up, while edges are made, and while they start."""
     up = Up(alone)
     try:
         eventually(lambda: (alone.folder / "penstock-data" / "store.sock").exists())
+        time.sleep(after_s)
         assert up.end() == 0
         assert not processes_in(alone)
     finally:

@@ -24,11 +24,11 @@ def test_a_thousand_queues(new_operator: NewOperator, seen: Seen) -> None:
     def are_declared() -> bool:
         return operator.metric("penstock_operator_resources", kind="queues", reason="Declared") == NUMBER
 
-    eventually(are_declared, 120)
-    eventually(lambda: operator.metric("penstock_operator_waiting") == 0)
-    assert operator.metric("penstock_operator_events_total", reason="Declared") == NUMBER
+    eventually(are_declared, 240)
+    eventually(lambda: operator.metric("penstock_operator_events_total", reason="Declared") == NUMBER)
+    eventually(lambda: operator.metric("penstock_operator_status_patches_total") == NUMBER)
     before, passes = versions(seen), operator.metric(SWEEPS, result="done")
-    eventually(lambda: operator.metric(SWEEPS, result="done") >= passes + PASSES, 120)
+    eventually(lambda: operator.metric(SWEEPS, result="done") >= passes + PASSES, 240)
     assert versions(seen) == before
     assert operator.metric("penstock_operator_events_total") == NUMBER
     assert operator.metric("penstock_operator_status_patches_total") == NUMBER

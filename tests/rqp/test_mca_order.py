@@ -25,8 +25,8 @@ async def test_nothing_behind_in_the_same_run(edge: LiveEdge, client: Client) ->
 
 async def test_nothing_behind_that_was_read_already(edge: LiveEdge, client: Client) -> None:
     """Runs for other queues, and for the same; what is UNRELIABLE nobody else has."""
-    queue = await edge.numbered("orders", 7, maxBytes=10)
-    other = await edge.numbered("other", 8)
+    queue = await edge.heard_numbered("orders", 7, maxBytes=10)
+    other = await edge.heard_numbered("other", 8)
     await client.put(8, b"0")
     await client.put(7, b"1")
     behind = (client.data(8, b"3"), client.data(7, b"4"), client.data(8, b"5", kind=UNRELIABLE))
