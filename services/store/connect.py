@@ -112,7 +112,7 @@ class ClusterResolver:
         raise StoreUnavailable(f"no node of the cluster answers: {last}")
 
     async def _slots(self, address: Address) -> list[tuple[int, int, tuple[str, int]]]:
-        connection = await open_connection(self._url, address)
+        connection = await open_connection(self._url, address, CONNECT_TIMEOUT_S)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 found = await ask(connection, "CLUSTER", "SLOTS")
