@@ -53,20 +53,30 @@ Alike = tuple[bytes, ...]  # the names of fields; of samples, version and kind s
 
 
 def _alike(kind: Kind, page: Sequence[Entry]) -> dict[Alike, list[int]]:
-    """Rows with the same fields: they are read together."""
+    """Rows with the same fields: they are read together. Most are as the one before: a key costs more than a look."""
     groups: dict[Alike, list[int]] = defaultdict(list)
+    names: list[bytes] = []
+    rows: list[int] = []
     if kind is Kind.DEAD:
         for row, (_, fields) in enumerate(page):
-            groups[tuple(fields[::2])].append(row)
+            if names != (names := fields[::2]) or not rows:
+                rows = groups[tuple(names)]
+            rows.append(row)
         return groups
+    begin: list[bytes] = []
     for row, (_, fields) in enumerate(page):
-        names = tuple(fields[::2])
-        if names[:2] == AS_WRITTEN:
-            groups[fields[1], fields[3], *names].append(row)
-        else:
-            told = dict(zip(names, fields[1::2], strict=True))
-            groups[told.get(b"v", b""), told.get(b"kind", b""), *names].append(row)
+        if names != (names := fields[::2]) or begin != fields[:4]:
+            begin = fields[:4]
+            rows = groups[_sample_key(fields, names)]
+        rows.append(row)
     return groups
+
+
+def _sample_key(fields: list[bytes], names: list[bytes]) -> Alike:
+    if tuple(names[:2]) == AS_WRITTEN:
+        return (fields[1], fields[3], *names)
+    told = dict(zip(names, fields[1::2], strict=True))
+    return (told.get(b"v", b""), told.get(b"kind", b""), *names)
 
 
 def _layout(kind: Kind, key: Alike) -> tuple[Sequence[Field], Alike, str]:

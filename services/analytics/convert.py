@@ -124,8 +124,14 @@ def _counts(name: str, row: int, value: bytes, problems: Problems) -> list[int] 
 
 
 def reasons(name: str, values: Values, problems: Problems) -> pa.Array:
-    """'full=3,paused=1', mostly ''."""
-    found = [_reasons(name, row, value, problems) if value else [] for row, value in enumerate(values)]
+    """'full=3,paused=1', mostly ''; what comes again is read once."""
+    known: dict[bytes, list[tuple[str, int]] | None] = {b"": []}
+    found = []
+    for row, value in enumerate(values):
+        told = known.get(value)
+        if told is None:
+            told = known[value] = _reasons(name, row, value, problems)
+        found.append(told)
     return pa.array(found, REASONS)
 
 

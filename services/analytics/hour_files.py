@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -42,6 +42,20 @@ class _File:
     rows: int = 0
 
 
+@dataclass(slots=True)
+class _Held:
+    """What waits of an hour."""
+
+    parts: list[pa.Table] = field(default_factory=list)
+    rows: int = 0
+    octets: int = 0
+
+    def add(self, part: pa.Table) -> None:
+        self.parts.append(part)
+        self.rows += len(part)
+        self.octets += part.nbytes
+
+
 class HourFiles:
     """A context manager: only what has ended without an error counts, and nobody looks at the rest."""
 
@@ -53,7 +67,7 @@ class HourFiles:
         self._task = task
         self._new: list[pa.RecordBatch] = []
         self._new_rows = 0
-        self._held: defaultdict[str, list[pa.Table]] = defaultdict(list)
+        self._held: defaultdict[str, _Held] = defaultdict(_Held)
         self._open: dict[str, _File] = {}  # by the hour; the one that was written to last is the last
         self.staged: list[Staged] = []  # those that are whole
 
@@ -79,18 +93,16 @@ class HourFiles:
         if not self._new:
             return
         for hour, part in by_hour(pa.Table.from_batches(self._new), self._kind):
-            self._held[hour].append(part)
-            if sum(map(len, self._held[hour])) >= GROUP_ROWS:
+            held = self._held[hour]
+            held.add(part)
+            if held.rows >= GROUP_ROWS:
                 self._write(hour)
         self._new, self._new_rows = [], 0
-        sizes = {hour: sum(part.nbytes for part in parts) for hour, parts in self._held.items()}
-        while sum(sizes.values()) > HELD_OCTETS:
-            largest = max(sizes, key=lambda hour: sizes[hour])
-            del sizes[largest]
-            self._write(largest)
+        while sum(held.octets for held in self._held.values()) > HELD_OCTETS:
+            self._write(max(self._held, key=lambda hour: self._held[hour].octets))
 
     def _write(self, hour: str) -> None:
-        rows = pa.concat_tables(self._held.pop(hour))
+        rows = pa.concat_tables(self._held.pop(hour).parts)
         file = self._open.pop(hour, None) or self._create(hour, rows.schema)
         self._open[hour] = file
         file.writer.write_table(rows, row_group_size=GROUP_ROWS)

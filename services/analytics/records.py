@@ -66,11 +66,17 @@ def by_hour(rows: pa.Table, kind: Kind) -> list[tuple[str, pa.Table]]:
     """('YYYY-MM-DDTHH', its rows) in order, as they came; '' has those with a problem."""
     is_well = pc.is_null(rows["problem"])
     hours = pc.if_else(is_well, pc.floor_temporal(rows[AT[kind]], unit="hour"), pa.scalar(None, TIME))
-    found = pc.unique(hours)
-    names = dict(zip(pc.fill_null(pc.strftime(found, HOUR), "").to_pylist(), found, strict=True))
-    if len(names) == 1:
-        return [(name, rows) for name in names]
-    return [
-        (name, rows.filter(pc.equal(hours, names[name]) if name else pc.is_null(hours)))
-        for name in sorted(names)
-    ]
+    counted = pc.value_counts(hours)
+    found = dict(zip(_names(counted.field("values")), counted.field("counts").to_pylist(), strict=True))
+    if len(found) == 1:
+        return [(name, rows) for name in found]
+    order, begin = pc.array_sort_indices(hours.combine_chunks(), null_placement="at_start"), 0
+    parts = []
+    for name in sorted(found):
+        parts.append((name, rows.take(order.slice(begin, found[name]))))
+        begin += found[name]
+    return parts
+
+
+def _names(hours: pa.Array) -> list[str]:
+    return list(pc.fill_null(pc.strftime(hours, HOUR), "").to_pylist())

@@ -78,6 +78,10 @@ class Line:
         self._reply_timeout_s = reply_timeout_s
         self._patience_s = patience_s
         self._runner = asyncio.Runner()
+        self._run = (
+            self._runner.get_loop().run_until_complete
+        )  # without the Runner's own handling of signals each time
+        self._is_one_server = self._connector.url.mode != "cluster"
         self._replies: Replies | None = None
         self._key = ""
         self._sent: tuple[Command, ...] = ()  # ahead, their replies not yet taken
@@ -89,7 +93,7 @@ class Line:
     def send(self, *commands: Command) -> None:
         """Ahead, on the connection there is: who asks the same then finds the replies on their way."""
         try:
-            self._runner.run(self._send(commands))
+            self._run(self._send(commands))
         except DISCONNECTED:
             self._forget()
         else:
@@ -104,7 +108,7 @@ class Line:
         end = time.monotonic() + self._patience_s
         while True:
             try:
-                return self._runner.run(self._asked(key, commands, most))
+                return self._run(self._asked(key, commands, most))
             except (*DISCONNECTED, StoreUnavailable) as error:
                 self._forget()
                 if isinstance(error, Broken) and most != NO_BOUND:
@@ -118,7 +122,7 @@ class Line:
     async def _asked(self, key: str, commands: tuple[Command, ...], most: int) -> list[Any]:
         try:
             async with asyncio.timeout(self._reply_timeout_s):
-                if self._replies is None or self._key != key or self._sent not in ((), commands):
+                if self._replies is None or not self._has(key) or self._sent not in ((), commands):
                     await self._connect(key)
                 if self._sent != commands:
                     await self._send(commands)
@@ -128,6 +132,10 @@ class Line:
             if self._replies is not None and self._replies.is_amid:
                 raise Broken("a reply did not come to its end") from error
             raise
+
+    def _has(self, key: str) -> bool:
+        """Whether the server at the other end is the one that has it, as far as is known."""
+        return self._is_one_server or self._key == key
 
     async def _connect(self, key: str) -> None:
         if self._replies is not None:
@@ -153,4 +161,4 @@ class Line:
         self._sent = ()
         if self._replies is not None:
             connection, self._replies = self._replies.connection, None
-            self._runner.run(drop(connection))
+            self._run(drop(connection))

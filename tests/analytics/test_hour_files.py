@@ -45,7 +45,7 @@ def test_every_row_is_written_once_whatever_is_held_and_open(
             expected.update(at.strftime("%Y-%m-%dT%H") for at in rows["died"].to_pylist())
             files.add(rows)
             assert len(files._open) <= 3
-            assert sum(part.nbytes for parts in files._held.values() for part in parts) <= 5_000
+            assert sum(part.nbytes for held in files._held.values() for part in held.parts) <= 5_000
     assert sum((Counter({each.hour: each.rows}) for each in files.staged), Counter()) == expected
     assert len({each.path for each in files.staged}) == len(files.staged) > 12
     for each in files.staged:
