@@ -17,9 +17,8 @@ from services.analytics.options import Options
 from services.analytics.stretches import Stream, Stretch, cut
 from services.store.reading import Reading
 
-TOGETHER = (
-    4  # pages in one batch: a server is not to be asked for more at a time, but of more a row costs less
-)
+# pages in one batch: a server is not to be asked for more at a time, but of more a row costs less
+TOGETHER = 4
 
 
 class Malformed(Exception):

@@ -78,9 +78,8 @@ class Line:
         self._reply_timeout_s = reply_timeout_s
         self._patience_s = patience_s
         self._runner = asyncio.Runner()
-        self._run = (
-            self._runner.get_loop().run_until_complete
-        )  # without the Runner's own handling of signals each time
+        # without the Runner's own handling of signals, each time anew
+        self._run = self._runner.get_loop().run_until_complete
         self._is_one_server = self._connector.url.mode != "cluster"
         self._replies: Replies | None = None
         self._key = ""
