@@ -72,12 +72,12 @@ node-possible:
 e2e: $(if $(KUBECONFIG),$(READY) kubernetes-clients,node-possible $(READY) system kubernetes-node)  ## build the images, run them, and all of it on a cluster of one node
 	tools/e2e $(PYTHON)
 
-images: $(READY) ## build the images, with docker or buildah; BASE= says on what, PUSH_TO= to which registry they go
-	$(PYTHON) -m tools.images $(if $(BASE),--base $(BASE)) $(IMAGES)
+images: $(READY) ## build the images, with docker or buildah; TARGETS= which, BASE= on what, PUSH_TO= to which registry they go
+	$(PYTHON) -m tools.images $(if $(BASE),--base $(BASE)) $(IMAGES) $(TARGETS)
 
 images-base: $(READY)  ## build them on a base made of Debian's packages, where no base can be pulled
 	tools/system node
-	$(PYTHON) -m tools.images --own-base $(IMAGES)
+	$(PYTHON) -m tools.images --own-base $(IMAGES) $(TARGETS)
 
 $(READY): requirements/dev.txt pyproject.toml
 	tools/venv $(VENV)

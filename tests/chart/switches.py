@@ -218,7 +218,8 @@ SWITCHES = (
         "externalRedis.existingSecret",
         on="store",
         off="",
-        beside=EXTERNAL,
+        beside={"redis": {"enabled": False}},
+        instead=EXTERNAL,
         has=lambda r: (
             not r.of("Secret")
             and secret_of(r, OPERATOR, "REDIS_URL") == {"name": "store", "key": "admin-url"}
@@ -268,7 +269,11 @@ SWITCHES = (
     ),
     Switch("monitoring.dashboards.enabled", (f"ConfigMap/{NAME}-dashboards",)),
     Switch("console.enabled", (f"Deployment/{NAME}-console", f"Service/{NAME}-console")),
-    Switch("console.ingress.enabled", (f"Ingress/{NAME}-console",), beside=CONSOLE),
+    Switch(
+        "console.ingress.enabled",
+        (f"Ingress/{NAME}-console",),
+        beside=together(CONSOLE, nested("console.ingress.hosts", ["console.example.org"])),
+    ),
     Switch(
         "analytics.enabled",
         tuple(f"{kind}/{NAME}-analytics" for kind in ("CronJob", "ServiceAccount", "PersistentVolumeClaim")),

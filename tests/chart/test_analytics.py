@@ -74,7 +74,9 @@ def test_what_is_said_reaches_the_job() -> None:
     ("limit", "memory"), [("1Gi", "512m"), ("3G", "1430m"), ("2000Mi", "1000m"), (None, "2g")]
 )
 def test_the_heap_is_half_of_the_limit(limit: str | None, memory: str) -> None:
-    rendered = render(ON, nested("analytics.resources.limits", {"memory": limit}))
+    rendered = render(
+        ON, nested("analytics.resources", {"requests": {"memory": None}, "limits": {"memory": limit}})
+    )
     assert flags(rendered)["driver_memory"] == memory
 
 

@@ -54,6 +54,61 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("edges.tmq.autoscaling.type", "hpa,keda"),
         "value must be one of 'none', 'hpa', 'keda'",
     ),
+    "a number that is none": (
+        nested("edgeDefaults.resources.limits.memory", "lots"),
+        "'lots' does not match pattern",
+    ),
+    "more asked for than there may be": (
+        nested("edgeDefaults.resources", {"requests": {"memory": "128Mi"}, "limits": {"memory": "64Mi"}}),
+        "edges.pubsub.resources: it asks for 128Mi of memory and may have 64Mi at most: make requests.memory less, or "
+        "limits.memory more",
+    ),
+    "the same of CPU": (
+        nested("redis.resources", {"requests": {"cpu": "1500m"}, "limits": {"cpu": 1}}),
+        "redis.resources: it asks for 1500m of cpu and may have 1 at most",
+    ),
+    "a label that is none": (nested("commonLabels.team", "of queues"), "'of queues' does not match pattern"),
+    "a label's name that is none": (
+        nested("edgeDefaults.podLabels", {"a b": "1"}),
+        "invalid propertyName 'a b'",
+    ),
+    "a URL beside the Secret that says it": (
+        {
+            "redis": {"enabled": False},
+            "externalRedis": {"url": "redis://there:6379", "existingSecret": "store"},
+        },
+        "externalRedis.url: the Secret of externalRedis.existingSecret says it: leave one of the two out",
+    ),
+    "all namespaces and some": (
+        nested("operator.watch", {"allNamespaces": True, "namespaces": ["east"]}),
+        "operator.watch: allNamespaces has all of them, and namespaces some: leave one of the two out",
+    ),
+    "two families of one stack": (
+        nested("edges.tmq.service.ipFamilies", ["IPv4", "IPv6"]),
+        "edges.tmq.service.ipFamilies: two of them need ipFamilyPolicy PreferDualStack or RequireDualStack",
+    ),
+    "more pods than there are": (
+        nested("edges.tmq.pdb.maxUnavailable", "120%"),
+        "'120%' does not match pattern",
+    ),
+    "a volume that nobody may mount": (
+        nested("redis.persistence.accessModes", []),
+        "minItems: got 0, want 1",
+    ),
+    "an edge that there is not": (
+        nested("edges.tqm.replicas", 3),
+        "edges.tqm: there is no edge of that name, there are: pubsub, ring, rqp, tmq; one of your own image says its "
+        "ports",
+    ),
+    "nodes of a ring without names": (
+        nested("edges.ring.workload", "Deployment"),
+        "edges.ring.workload: others dial a node by its pod's name, and what it has to send waits under it: leave it "
+        "StatefulSet; without a node",
+    ),
+    "an Ingress of no name": (
+        nested("console", {"enabled": True, "ingress": {"enabled": True}}),
+        "console.ingress: say hosts, the names by which browsers come",
+    ),
     "nodes of a ring that come and go": (
         nested("edges.ring.autoscaling.type", "hpa"),
         "edges.ring.autoscaling: what a node has to send waits under its name, and nobody would send what one left "

@@ -15,7 +15,7 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 LARGE = 12345678
 OCTAL = "010"  # 8, if nobody says that it is a text
 EVERYTHING = {
-    "console": {"enabled": True, "ingress": {"enabled": True}},
+    "console": {"enabled": True, "ingress": {"enabled": True, "hosts": ["c.example.org"]}},
     **EXECUTORS,
     "edges": {
         "tmq": {"autoscaling": {"type": "hpa"}, "peersService": True},

@@ -23,30 +23,35 @@ PROFILES = {profile["name"]: profile for profile in CONFIG["profiles"]}
 ARTIFACTS, TEMPLATES, VALUES = (
     "/build/artifacts/-",
     "/deploy/helm/releases/0/setValueTemplates/",
-    "/deploy/helm/releases/0/setValues",
+    "/deploy/helm/releases/0/setValues/",
 )
 IMAGE_VARIABLES = re.compile(r"{{\.IMAGE_(REPO|TAG)_(\w+)}}")
 
 
-def images_of(profile: str) -> dict[str, dict[str, Any]]:
+def patches_of(*profiles: str) -> list[dict[str, Any]]:
+    """In order. By RFC 6902 an `add` where something is replaces it."""
+    return [patch for name in profiles for patch in PROFILES[name]["patches"]]
+
+
+def images_of(*profiles: str) -> dict[str, dict[str, Any]]:
     """What is built, by its name."""
-    patches = PROFILES[profile]["patches"] if profile else ()
-    added = [patch["value"] for patch in patches if patch["path"] == ARTIFACTS]
+    added = [patch["value"] for patch in patches_of(*profiles) if patch["path"] == ARTIFACTS]
     return {artifact["image"]: artifact for artifact in [*ALWAYS, *added]}
 
 
-def values_of(profile: str) -> dict[str, str]:
+def values_of(*profiles: str) -> dict[str, str]:
     """What helm is told, as Skaffold would fill it in; raises on a patch that is for something else."""
-    templates, said = dict(RELEASE["setValueTemplates"]), dict[str, str]()
-    for patch in PROFILES[profile]["patches"] if profile else ():
+    templates, values = dict(RELEASE["setValueTemplates"]), dict(RELEASE["setValues"])
+    for patch in patches_of(*profiles):
         assert patch["op"] == "add"
         path, value = patch["path"], patch["value"]
-        assert path in (ARTIFACTS, VALUES) or path.startswith(TEMPLATES)
-        if path == VALUES:
-            said |= {name: json.dumps(each).strip('"') for name, each in value.items()}
+        assert path == ARTIFACTS or path.startswith((TEMPLATES, VALUES))
+        if path.startswith(VALUES):
+            values[path.removeprefix(VALUES)] = value
         elif path != ARTIFACTS:
             templates[path.removeprefix(TEMPLATES)] = value
-    built = images_of(profile)
+    said = {name: json.dumps(each).strip('"') for name, each in values.items()}
+    built = images_of(*profiles)
 
     def filled(found: re.Match[str]) -> str:
         image = found[2].replace("_", "-")
@@ -56,9 +61,9 @@ def values_of(profile: str) -> dict[str, str]:
     return {**{name: IMAGE_VARIABLES.sub(filled, text) for name, text in templates.items()}, **said}
 
 
-def rendered(profile: str) -> list[dict[str, Any]]:
+def rendered(*profiles: str) -> list[dict[str, Any]]:
     """What the chart makes of it; its schema refuses values that it does not know."""
-    told = [word for name, value in values_of(profile).items() for word in ("--set", f"{name}={value}")]
+    told = [word for name, value in values_of(*profiles).items() for word in ("--set", f"{name}={value}")]
     command = [find("helm"), "template", RELEASE["name"], str(ROOT / RELEASE["chartPath"]), *told]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -74,11 +79,16 @@ def test_every_image_is_a_target_of_the_dockerfile() -> None:
     assert all((ROOT / artifact["context"]).samefile(ROOT) for artifact in images.values())
 
 
-@pytest.mark.parametrize("profile", ["", *PROFILES])
-def test_the_pods_of_every_profile_run_what_was_built(profile: str) -> None:
-    text = json.dumps(rendered(profile))
+@pytest.mark.parametrize("profiles", [(), *((name,) for name in PROFILES), ("dev", "analytics")])
+def test_the_pods_of_every_profile_run_what_was_built(profiles: tuple[str, ...]) -> None:
+    text = json.dumps(rendered(*profiles))
     used = set(re.findall(r'"image": "(penstock-[^"]*)"', text))
-    assert used == {f"{name}:built" for name in images_of(profile)}
+    assert used == {f"{name}:built" for name in images_of(*profiles)}
+
+
+def test_profiles_add_up() -> None:
+    both = values_of("dev", "analytics")
+    assert (both["log.level"], both["analytics.enabled"]) == ("DEBUG", "true")
 
 
 def test_the_ports_that_are_forwarded_are_those_of_services() -> None:

@@ -129,7 +129,7 @@ containers:
       {{- toYaml . | nindent 6 }}
     {{- end }}
     resources:
-      {{- include "penstock.said" $own.resources | nindent 6 }}
+      {{- include "penstock.resources" (list "analytics.resources" $own.resources) | nindent 6 }}
     volumeMounts:
       - {name: tmp, mountPath: /tmp}
       {{- include "penstock.analytics.mounts" . | nindent 6 }}

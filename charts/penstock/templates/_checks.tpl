@@ -14,11 +14,19 @@
 {{- if $outside.tls.existingSecret -}}
 {{- fail "externalRedis.tls.existingSecret: the chart's own Redis would be used, which has no TLS: set redis.enabled=false, or leave it out" -}}
 {{- end -}}
+{{- else if and $outside.url $outside.existingSecret -}}
+{{- fail "externalRedis.url: the Secret of externalRedis.existingSecret says it: leave one of the two out" -}}
 {{- else if not (or $outside.url $outside.existingSecret) -}}
 {{- fail "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret" -}}
 {{- end -}}
 {{- include "penstock.checkRules" . -}}
+{{- if and .Values.console.enabled .Values.console.ingress.enabled (not .Values.console.ingress.hosts) -}}
+{{- fail "console.ingress: say hosts, the names by which browsers come" -}}
+{{- end -}}
 {{- with .Values.operator -}}
+{{- if and .watch.allNamespaces .watch.namespaces -}}
+{{- fail "operator.watch: allNamespaces has all of them, and namespaces some: leave one of the two out" -}}
+{{- end -}}
 {{- if and .enabled (not .serviceAccount.create) (not .serviceAccount.name) -}}
 {{- fail "operator.serviceAccount: without create it needs name: `default` would have its rights in every pod that says nothing" -}}
 {{- end -}}

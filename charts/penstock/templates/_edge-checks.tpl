@@ -19,6 +19,13 @@
 {{- if and (eq .edge.workload "StatefulSet") (gt (len .fullname) 52) -}}
 {{- fail (printf "%s: %s has more than 52 characters, too many for a StatefulSet's pods: make fullnameOverride or the edge's name shorter" $where .fullname) -}}
 {{- end -}}
+{{- $known := .root.Files.Get "files/ports.yaml" | fromYaml -}}
+{{- if not (or (hasKey $known .name) .edge.ports) -}}
+{{- fail (printf "%s: there is no edge of that name, there are: %s; one of your own image says its ports" $where (keys $known | sortAlpha | join ", ")) -}}
+{{- end -}}
+{{- if and (eq .name "ring") (ne .edge.workload "StatefulSet") (ne (toString (dig "ring" "enabled" true .edge.ports)) "false") -}}
+{{- fail (printf "%s.workload: others dial a node by its pod's name, and what it has to send waits under it: leave it StatefulSet; without a node (ports.ring.enabled: false) it may be a Deployment" $where) -}}
+{{- end -}}
 {{- if and (eq .name "ring") (ne .edge.autoscaling.type "none") (ne (toString (dig "ring" "enabled" true .edge.ports)) "false") -}}
 {{- fail (printf "%s.autoscaling: what a node has to send waits under its name, and nobody would send what one left that is scaled away: say replicas; without a node (ports.ring.enabled: false) clients' ports can be scaled" $where) -}}
 {{- end -}}
@@ -89,6 +96,9 @@
 {{- end -}}
 {{- if and .edge.service.externalTrafficPolicy (eq .edge.service.type "ClusterIP") -}}
 {{- fail (printf "%s.service.externalTrafficPolicy: nobody comes to a Service of type ClusterIP from outside: leave it out, or set service.type" $where) -}}
+{{- end -}}
+{{- if and (eq (len (.edge.service.ipFamilies | default list)) 2) (not (has .edge.service.ipFamilyPolicy (list "PreferDualStack" "RequireDualStack"))) -}}
+{{- fail (printf "%s.service.ipFamilies: two of them need ipFamilyPolicy PreferDualStack or RequireDualStack" $where) -}}
 {{- end -}}
 {{- range list "loadBalancerIP" "loadBalancerClass" "loadBalancerSourceRanges" -}}
 {{- if and (get $.edge.service .) (ne $.edge.service.type "LoadBalancer") -}}

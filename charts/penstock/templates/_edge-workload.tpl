@@ -115,7 +115,7 @@ containers:
           seconds: {{ .edge.drain.preStopSleepSeconds | toJson }}
     {{- end }}
     resources:
-      {{- include "penstock.said" .edge.resources | nindent 6 }}
+      {{- include "penstock.resources" (list (printf "edges.%s.resources" .name) .edge.resources) | nindent 6 }}
     volumeMounts:
       {{- include "penstock.edge.mounts" . | nindent 6 }}
   {{- with .edge.extraContainers }}
