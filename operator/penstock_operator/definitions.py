@@ -24,7 +24,7 @@ class Definitions:
     async def wait(self) -> None:
         """Returns when all of them are served. Raises ApiError when the API server does not know us any more."""
         while True:
-            trouble = await self._look()
+            trouble = await self.missing()
             if trouble is not None and trouble != self.trouble:
                 log.warning("%s", trouble, extra={"action": "definitions_missing"})
             self.trouble = trouble
@@ -32,8 +32,8 @@ class Definitions:
                 return
             await asyncio.sleep(LOOK_S)
 
-    async def _look(self) -> str | None:
-        """By discovery, which everybody may ask whom the API server knows."""
+    async def missing(self) -> str | None:
+        """What is, in words, and what to do: by discovery, which everybody may ask whom the API server knows."""
         try:
             found = await self._api.call("GET", f"/apis/{GROUP}/{VERSION}")
         except ApiError as error:

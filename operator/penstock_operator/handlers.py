@@ -174,7 +174,10 @@ def _see_off(control: Control, registry: kopf.OperatorRegistry) -> None:
 
 
 async def watch(control: Control, namespaces: Collection[str], stop: asyncio.Event) -> None:
-    """Until `stop` is set, which SIGTERM and SIGINT do. namespaces: () = all. Raises WatchesEnded."""
+    """Until it is cancelled. namespaces: () = all. Raises WatchesEnded.
+
+    kopf has a flag to end it by, too; but then it waits five seconds for all tasks of the loop, ours among them.
+    """
     tame_logs()
     settings = operator_settings()
     settings.scanning.disabled = bool(namespaces)
@@ -185,7 +188,6 @@ async def watch(control: Control, namespaces: Collection[str], stop: asyncio.Eve
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,
-        stop_flag=stop,
     )
     stop_by_signals(stop)  # kopf has put handlers of its own there, and does not say why it ends
     try:

@@ -47,16 +47,20 @@ async def run(settings: OperatorSettings) -> None:
             asyncio.create_task(_work(control, sweep), name="work"),
             asyncio.create_task(_watch(control, settings, definitions, stop), name="watches"),
         ]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait((*tasks, stopped), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
         await _end(tasks, others)
         results = await asyncio.gather(*tasks, return_exceptions=True)
         if (error := await refused(api)) is not None:  # kopf then ends with a fault of its own, or without
             raise error
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        if not stop.is_set():  # what kopf ends it may cancel others by
-            raise WatchesEnded("the watches ended")
+        ended = next((each for each in results if isinstance(each, Exception)), None)
+        if ended is None and not stop.is_set():  # what kopf ends it may cancel others by
+            ended = WatchesEnded("the watches ended")
+        if isinstance(ended, WatchesEnded) and (missing := await definitions.missing()):
+            raise WatchesEnded(f"the watches ended: {missing}") from ended
+        if ended is not None:
+            raise ended
         await leave(api, settings.watched, settings.own_namespace)
 
 
@@ -76,7 +80,7 @@ async def _watch(
 
 
 async def _end(tasks: Collection[asyncio.Task[None]], others: Collection[asyncio.Task[Any]]) -> None:
-    """Again and again: a connection to the store that is being opened may swallow one cancellation.
+    """Again and again: whoever is ending already may have others begin to end with one cancellation.
 
     A group that is ending passes no second one on, so from then on whatever was begun since is told itself. others:
     were there before.

@@ -87,7 +87,9 @@ def test_it_ends_with_a_failure_when_they_go(
     assert first.process is not None
     forget(undefined)
     assert first.process.wait(60) == 1
-    assert [line for line in first.text().splitlines() if line.startswith("penstock: the watches ended")]
+    (said,) = [line for line in first.text().splitlines() if line.startswith("penstock: ")]
+    assert said.startswith("penstock: the watches ended: nobody has defined ")
+    assert said.endswith(" of penstock.dev/v1alpha1: apply the CRDs (crds.enabled)")
     second = new_program()
     eventually(lambda: second.page("readyz") == (503, MISSING))
     define(undefined)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tests.stores import chance
 
 __all__ = ["chance"]
 
+KOPF_WAITS_S = 5.0  # at its end for all tasks of the loop, unless it is cancelled
 SWEEPS = "penstock_operator_sweeps_total"
 NAMES = [f"q{number}" for number in range(12)]
 
@@ -347,7 +349,9 @@ def has(seen: Seen, name: str) -> bool:
 def test_it_ends_in_order(operator: OperatorProgram, seen: Seen) -> None:
     seen.apply(queue("orders"))
     seen.becomes("queue", "orders", "True", "Declared")
+    began = time.monotonic()
     assert operator.stop() == 0
+    assert time.monotonic() - began < KOPF_WAITS_S
 
 
 def test_settings_that_cannot_be_used(new_operator: NewOperator, new_namespace: NewNamespace) -> None:
