@@ -15,7 +15,13 @@ from functools import partial
 
 from penstock_operator.api import Api, ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
-from penstock_operator.declared import FINALIZER, DeclaredQueue, is_held, read_queue
+from penstock_operator.declared import (
+    FINALIZER,
+    DeclaredQueue,
+    is_held,
+    is_removed_with_its_resource,
+    read_queue,
+)
 from penstock_operator.events import Recorder
 from penstock_operator.farewells import Farewells
 from penstock_operator.letting_go import RETAINED, Retained
@@ -217,6 +223,8 @@ class Control:
         What the store could not do, '' = nothing, or all is looked at anyway once it can be used.
         """
         if resource.deleting:
+            if not is_removed_with_its_resource(dict(resource.spec)):
+                await self._farewells.tell_whoever_holds(resource)
             return ""
         if not is_held(resource):
             await self._wait_for_finalizer(resource)

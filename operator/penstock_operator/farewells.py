@@ -38,19 +38,21 @@ class Farewells:
             self._metrics.removed.labels(farewell.outcome).inc()
             await self._recorder.tell(resource, farewell.severity, farewell.outcome, farewell.message)
         if farewell is None or farewell.outcome is Outcome.REMOVED:
-            await self._tell_whoever_holds(resource)
+            await self.tell_whoever_holds(resource)
         return farewell
 
-    async def _tell_whoever_holds(self, resource: Resource) -> None:
-        """Somebody else's finalizer may be there for long, and `True` would be said of what is gone."""
+    async def tell_whoever_holds(self, resource: Resource) -> None:
+        """Somebody else's finalizer may be there for long, and `True` would be said of what is gone, or goes."""
         newest = self._mirror.get(resource.key)
         newest = newest if newest is not None and newest.uid == resource.uid else resource
         others = sorted({*newest.finalizers} - {FINALIZER})
         was_there = condition(newest.status).get("status") == Ready.YES
-        if not others or not was_there or not is_removed_with_its_resource(dict(newest.spec)):
+        if not others or not was_there:
             return
         self._metrics.depth.remove_by_labels({"namespace": newest.key.namespace, "name": newest.key.name})
-        text = f"the queue is gone; the resource is held by {', '.join(others)}"
+        is_gone = is_removed_with_its_resource(dict(newest.spec))
+        what = "the queue is gone" if is_gone else "the queue stays in the store, as deletionPolicy says"
+        text = f"{what}; the resource is held by {', '.join(others)}"
         try:
             verdict = Verdict(Ready.NO, Reason.REMOVED, text, NOTHING)
             await self._statuses.settle(newest, verdict, quiet=True)

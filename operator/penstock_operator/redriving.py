@@ -139,7 +139,7 @@ class Redriving:
     async def _move(self, letters: DeadLetters, target: Queue, progress: Progress) -> Progress:
         """Until none is left that is meant."""
         pace = Pace(self._spec.rate)
-        progress = replace(progress, moved=await self._moved(letters, progress))
+        progress = self._after(progress, await self._moved(letters, progress), 0)
         while True:
             left = 0
             async for page in letters.pages(self._spec.wanted(progress.began_ms), pace.step):
@@ -163,9 +163,8 @@ class Redriving:
                 await self._source(progress)
                 raise Missing(target.name, f"target {target.name!r} was deleted on the way") from None
             moved = await self._moved(letters, progress)
-            remaining = max(0, progress.remaining - done)
             waits_for = "" if stopped is None else f"target {target.name!r}: {stopped}"
-            progress = replace(progress, moved=moved, remaining=remaining, waits_for=waits_for)
+            progress = replace(self._after(progress, moved, done), waits_for=waits_for)
             await self._tell(progress)
             if isinstance(stopped, MessageTooLarge):
                 raise MessageTooLarge(waits_for)
@@ -173,6 +172,12 @@ class Redriving:
             if waits_for:
                 await asyncio.sleep(BLOCKED_S)
         return progress
+
+    @staticmethod
+    def _after(progress: Progress, moved: int, done: int) -> Progress:
+        """The store knows of letters that were moved before we were killed, and our status does not."""
+        remaining = min(progress.remaining - done, progress.matched - moved)
+        return replace(progress, moved=moved, remaining=max(0, remaining))
 
     async def _moved(self, letters: DeadLetters, progress: Progress) -> int:
         """A source that was deleted meanwhile has no count any more."""

@@ -15,7 +15,7 @@ MAX_NUMBER = (1 << 53) - 1  # Lua's numbers, in which the store counts, are exac
 # as many digits of each unit as stay below it in ms
 DURATION_TEXT = "[0-9]{1,15}ms|[0-9]{1,12}s|[0-9]{1,10}m|[0-9]{1,9}h|[0-9]{1,8}d"
 MAX_DURATION_TEXT = 17  # characters
-NO_DURATION = "write a duration as a number and ms, s, m, h or d, as in 30s"
+NO_DURATION = "write a duration as a whole number and ms, s, m, h or d, as in 30s"
 
 STORED = {"durations": "ms"}  # validation context of documents that the store itself wrote
 

@@ -60,7 +60,11 @@ def test_a_name_is_given_once(shell: Shell, queue: str) -> None:
     ("options", "code", "says"),
     [
         (["x", "--max-length", "many"], 2, "bad_document: maxLength: must be a valid integer"),
-        (["x", "--message-ttl", "5"], 2, "messageTTL: write a duration as a number and ms, s, m, h or d"),
+        (
+            ["x", "--message-ttl", "5"],
+            2,
+            "messageTTL: write a duration as a whole number and ms, s, m, h or d",
+        ),
         (["x", "--overflow", "drop"], 2, "'reject'"),
         (["x", "--ack-level", "maybe"], 2, "ackLevel: an ack level is memory, fsync or replicated:<n>"),
         (

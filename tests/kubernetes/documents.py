@@ -35,7 +35,7 @@ def redrive(source: str = "orders", **spec: Any) -> Spec:
     return {"source": source, **spec}
 
 
-NO_DURATION = "write a duration as a number and ms, s, m, h or d, as in 30s"
+NO_DURATION = "write a duration as a whole number and ms, s, m, h or d, as in 30s"
 NO_LEVEL = "an ack level is memory, fsync or replicated:<n>"
 NO_ADDRESS = "write an address as host or host:port, as in 10.0.0.7:11311"
 NO_NAME = "a peer's name has 1 to 255 characters, no spaces and no commas"

@@ -156,7 +156,7 @@ def test_a_number_that_a_file_declared(new_operator: NewOperator, seen: Seen, ke
     ("spec", "says"),
     [
         ({"maxLength": -1}, "spec.maxLength"),
-        ({"messageTTL": "1 hour"}, "write a duration as a number and ms, s, m, h or d"),
+        ({"messageTTL": "1 hour"}, "write a duration as a whole number and ms, s, m, h or d"),
         ({"ackLevel": "disk"}, "an ack level is memory, fsync or replicated"),
         ({"surprise": 1}, "unknown field"),
     ],

@@ -223,3 +223,30 @@ def test_a_target_that_is_nearly_full(operator: OperatorProgram, seen: Seen, kee
     minutes = (time.monotonic() - began) / 60
     turns = [each for each in told if each["reason"] in ("Running", "Pending")]
     assert len(turns) <= 2 + minutes
+
+
+async def test_what_is_told_adds_up_after_a_kill(store: Server, keeper: Keeper) -> None:
+    """The store knows of letters that our status, which is older, does not."""
+    await asyncio.to_thread(keeper.declare, "orders")
+    await asyncio.to_thread(keeper.kill, "orders", 20)
+    told: list[Progress] = []
+
+    async def tell_until_killed(progress: Progress) -> None:
+        told.append(progress)
+        if len(told) == 3:
+            raise asyncio.CancelledError
+
+    async def tell(progress: Progress) -> None:
+        told.append(progress)
+
+    through = Store(store.url, "operator")
+    spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
+    with pytest.raises(asyncio.CancelledError):
+        await Redriving(through, spec, "shop", "a-run", tell_until_killed).go(None)
+    written = told[1]
+    told.clear()
+    ended = await Redriving(through, spec, "shop", "a-run", tell).go(written)
+    await through.close(1.0)
+    assert written.moved == 5
+    assert [(step.moved, step.remaining) for step in told] == [(5, 15), (15, 5), (20, 0)]
+    assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)

@@ -185,6 +185,23 @@ def test_one_that_somebody_else_holds_says_that_its_queue_is_gone(
     seen.cluster.kubectl("patch", "queue", "orders", "--namespace", seen.namespace, *words)
 
 
+def test_one_that_somebody_else_holds_says_that_its_queue_stays(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    seen.apply({**queue("orders"), "metadata": {"name": "orders", "finalizers": ["example.org/hold"]}})
+    seen.becomes("queue", "orders", "True", "Declared")
+    seen.delete("queue", "orders", "--wait=false")
+    found = seen.becomes("queue", "orders", "False", "Removed")
+    assert found["message"] == (
+        "the queue stays in the store, as deletionPolicy says; the resource is held by example.org/hold"
+    )
+    assert keeper.find("orders") is not None
+    words = ("--type=merge", "--patch", '{"metadata": {"finalizers": []}}')
+    seen.cluster.kubectl("patch", "queue", "orders", "--namespace", seen.namespace, *words)
+    seen.apply(queue("orders"))
+    seen.becomes("queue", "orders", "True", "Declared")
+
+
 def without_patch(rule: dict[str, Any]) -> dict[str, Any]:
     """Of resources; their statuses may still be written."""
     verbs = [verb for verb in rule["verbs"] if verb != "patch" or "queues/status" in rule["resources"]]

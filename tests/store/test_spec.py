@@ -55,7 +55,7 @@ def test_durations_are_numbers_with_a_unit(text: str, ms: int) -> None:
     "text", ["", "s", "30", "30 s", "-1s", "1.5s", "30S", "1w", "1m30s", "30s\n", "\u0663s"]
 )
 def test_what_is_no_duration_is_refused_and_says_what_to_write(text: str) -> None:
-    assert "write a duration as a number and ms, s, m, h or d, as in 30s" in problem(messageTTL=text)
+    assert "write a duration as a whole number and ms, s, m, h or d, as in 30s" in problem(messageTTL=text)
 
 
 @pytest.mark.parametrize("text", [f"{10**15}ms", f"{10**12}s", f"{10**10}m", f"{10**9}h", f"{10**8}d"])
