@@ -1,0 +1,60 @@
+"""What real clients did at a real edge, and what died there, as the job tells it afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from services.analytics.run import run
+from services.analytics.tables import DEATHS, EDGES, TRAFFIC, Table
+from services.store import Queue
+from tests.analytics.spark.test_aggregates import table
+from tests.analytics.spark.test_archive import settings
+from tests.live import set_up, until
+from tests.servers import Server
+from tests.tmq.live import LiveEdge, live_edge
+
+NAME = "orders"
+PUT, TAKEN, SIZE = 30, 20, 100
+
+
+async def work(server: Server) -> None:
+    """Messages go in and out, one is refused, and what nobody takes grows too old."""
+    await set_up(server)
+    async with live_edge(server.url, store={"sample_s": 0.1, "upkeep_s": 0.1}) as edge:
+        queue = await edge.declare(NAME, messageTTL="3s", maxLength=PUT)
+        client = await edge.client()
+        mqid = await client.open(NAME.encode())
+        assert mqid is not None
+        await client.put(mqid, *(bytes(SIZE) for _ in range(PUT)))
+        assert not await client.enq(mqid, bytes(SIZE))
+        assert await client.messages(mqid, TAKEN) == [bytes(SIZE)] * TAKEN
+        assert await client.close_queue(mqid)  # which settles the last one
+        await until(lambda: has_died(edge, queue))
+
+
+async def has_died(edge: LiveEdge, queue: Queue) -> bool:
+    stats = await edge.tools.stats(queue)
+    return bool(stats["dead_letters"] == PUT - TAKEN)
+
+
+def summed(output: Path, of: Table, *names: str) -> dict[str, Any]:
+    """Over hours: one may have ended on the way."""
+    rows = table(output, of).values()
+    return {name: sum(row[name] for row in rows) for name in names}
+
+
+def test_it_is_told_as_it_was(spark: SparkSession, server: Server, tmp_path: Path) -> None:
+    asyncio.run(work(server))
+    done = run(spark, settings(server, tmp_path))
+    told = summed(tmp_path, TRAFFIC, "in", "in_octets", "out", "out_octets", "acked", "returned", "refused_all")
+    octets = {"in_octets": PUT * SIZE, "out_octets": TAKEN * SIZE}
+    assert told == {"in": PUT, "out": TAKEN, "acked": TAKEN, "returned": 0, "refused_all": 1, **octets}
+    refused = [dict(row["refused"]) for row in table(tmp_path, TRAFFIC).values() if row["refused_all"]]
+    assert refused == [{"queue_full": 1}]
+    assert summed(tmp_path, DEATHS, "count") == {"count": PUT - TAKEN}
+    assert summed(tmp_path, EDGES, "opened") == {"opened": 1}
+    assert done["samples"]["quarantined"] == done["samples"]["lost"] == done["dead"]["quarantined"] == 0
