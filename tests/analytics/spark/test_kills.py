@@ -22,13 +22,19 @@ PATIENCE_S = 900.0
 KILLS = 3  # in one test: each costs a start of Spark
 
 
-def begin(store: Entries, output: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", "services.analytics", "--store", store.server.url]
-    told = ["--output", str(output), "--run-id", "r1", "--master", "local[2]", "--driver-memory", "512m"]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+def command(store: Entries, output: Path, *more: str) -> list[str]:
+    words = [sys.executable, "-P", "-m", "services.analytics", "--store", store.server.url, "--run-id", "r1"]
+    return [*words, "--output", str(output), "--master", "local[2]", "--driver-memory", "512m", *more]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def begin(store: Entries, output: Path, *more: str) -> subprocess.Popen[bytes]:
     with (output.parent / "log").open("ab") as log:
         return subprocess.Popen(
-            [*command, *told], env=environment, stdout=log, stderr=log, start_new_session=True
+            command(store, output, *more), env=environment(), stdout=log, stderr=log, start_new_session=True
         )
 
 
