@@ -2,7 +2,7 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
-IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(SOURCE),--source $(SOURCE))
+IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(TAG),--tag $(TAG)) $(if $(SOURCE),--source $(SOURCE))
 
 .PHONY: help up test unit lint faults bench lock clean crds chart-docs system
 .PHONY: objects kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e

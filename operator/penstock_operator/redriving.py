@@ -87,12 +87,14 @@ class Redriving:
     async def go(self, before: Progress | None) -> Progress:
         """From where it was to the end. Raises StoreError: nothing is lost by beginning again.
 
-        Raises Missing for a queue that is not there, Foreign for a queue of another namespace, MadeAnew for a source
+        Raises Missing for a queue that is not there, Foreign for a queue of another namespace, DomainMismatch for a
+        target of another domain, MadeAnew for a source
         that is another one than before, MessageTooLarge for a message that the target never takes.
         """
         source = await self._source(before)
         target = await self._queue("target", self._spec.target) if self._spec.target else source
         letters = DeadLetters(self._store.look_at(source.domain), source)
+        letters.check_target(target)  # also where nothing moves
         progress = before or await self._begin(source, letters)
         await self._tell(progress)
         if self._spec.dry_run:

@@ -163,10 +163,7 @@ class DeadLetters:
         Raises DomainMismatch for a target in another domain, QueueUnknown.
         """
         goal = target or self._queue
-        if goal.domain != self._queue.domain:
-            raise DomainMismatch(
-                f"queue {goal.name!r} is in another domain: dead letters cannot move there in one step"
-            )
+        self.check_target(goal)
         keys = [*self._queue.keys, *goal.keys]
         named = (run,) if run else ()
         # Not asked twice: what a lost answer had moved would be told as missing.
@@ -177,6 +174,13 @@ class DeadLetters:
             raise QueueUnknown
         moved, missing, reason = reply
         return Redriven(moved, missing, refusal(reason) if reason else None)
+
+    def check_target(self, target: Queue) -> None:
+        """Raises DomainMismatch for one in another domain."""
+        if target.domain != self._queue.domain:
+            raise DomainMismatch(
+                f"queue {target.name!r} is in another domain: dead letters cannot move there in one step"
+            )
 
     async def moved_by(self, run: str) -> int:
         """How many dead letters a run has moved until now."""

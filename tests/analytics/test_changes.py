@@ -73,7 +73,9 @@ def series(told: dict[str, Rows], metric: str, queue: str) -> dict[str, float]:
     return {hour: sum(each) if metric in COUNTS else max(each) for hour, each in found.items()}
 
 
-def judged(told: dict[str, Rows], metric: str, queue: str, hour: str, week_days: int) -> dict[str, Any] | None:
+def judged(
+    told: dict[str, Rows], metric: str, queue: str, hour: str, week_days: int
+) -> dict[str, Any] | None:
     known = sorted({row[HOUR] for rows in told.values() for row in rows})
     week = [each for each in known if later(hour, -24 * week_days) <= each < hour]
     values = series(told, metric, queue)

@@ -273,3 +273,15 @@ def test_a_finished_one_is_not_begun_again(new_operator: NewOperator, seen: Seen
     second = new_operator().ready()
     eventually(lambda: second.metric("penstock_operator_resources", kind="redrives", reason="Complete") == 1)
     assert keeper.stats("orders")["redriven"] == 5
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_target_in_another_domain_is_refused_though_nothing_would_move(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper, dry_run: bool
+) -> None:
+    seen.apply(queue("orders"), queue("elsewhere", domain="second"))
+    for name in ("orders", "elsewhere"):
+        seen.becomes("queue", name, "True", "Declared")
+    seen.apply(redrive("again", "orders", target="elsewhere", dryRun=dry_run))
+    found = seen.becomes("redrive", "again", "False", "Failed")
+    assert "queue 'elsewhere' is in another domain" in found["message"]

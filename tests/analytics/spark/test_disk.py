@@ -35,7 +35,14 @@ def test_a_full_disk(store: Entries, tmp_path: Path, chance: random.Random) -> N
     output = tmp_path / "out"
     output.mkdir()
     told = {"OUTPUT": str(output), "KEPT": str(tmp_path), "FULL": FULL, "ROOMY": ROOMY}
-    alone = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"]), "sh", "-c", RUNS_TWICE]
+    alone = [
+        "unshare",
+        "--mount",
+        *([] if os.geteuid() == 0 else ["--map-root-user"]),
+        "sh",
+        "-c",
+        RUNS_TWICE,
+    ]
     done = subprocess.run(
         [*alone, "sh", *command(store, output, "--bodies", "full")],
         env={**environment(), **told},
@@ -43,9 +50,13 @@ def test_a_full_disk(store: Entries, tmp_path: Path, chance: random.Random) -> N
         text=True,
         timeout=PATIENCE_S,
     )
-    assert [(tmp_path / name).read_text() for name in ("first", "second")] == ["1\n", "0\n"], done.stderr[-3000:]
+    assert [(tmp_path / name).read_text() for name in ("first", "second")] == ["1\n", "0\n"], done.stderr[
+        -3000:
+    ]
     failed = [json.loads(line) for line in done.stderr.splitlines() if '"action": "failed"' in line]
     assert [each["code"] for each in failed] == [1]
     assert "No space left on device" in failed[0]["message"]
-    assert sorted(path.name for path in (tmp_path / "full").iterdir()) == ["runs"]  # no archive, tables or state
+    assert sorted(path.name for path in (tmp_path / "full").iterdir()) == [
+        "runs"
+    ]  # no archive, tables or state
     assert named(rows(tmp_path / "roomy/archive/dead")) == letters

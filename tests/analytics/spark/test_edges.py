@@ -50,7 +50,9 @@ def summed(output: Path, of: Table, *names: str) -> dict[str, Any]:
 def test_it_is_told_as_it_was(spark: SparkSession, server: Server, tmp_path: Path) -> None:
     asyncio.run(work(server))
     done = run(spark, settings(server, tmp_path))
-    told = summed(tmp_path, TRAFFIC, "in", "in_octets", "out", "out_octets", "acked", "returned", "refused_all")
+    told = summed(
+        tmp_path, TRAFFIC, "in", "in_octets", "out", "out_octets", "acked", "returned", "refused_all"
+    )
     octets = {"in_octets": PUT * SIZE, "out_octets": TAKEN * SIZE}
     assert told == {"in": PUT, "out": TAKEN, "acked": TAKEN, "returned": 0, "refused_all": 1, **octets}
     refused = [dict(row["refused"]) for row in table(tmp_path, TRAFFIC).values() if row["refused_all"]]
