@@ -16,7 +16,7 @@ from tests.analytics.spark.test_kills import PATIENCE_S, command, environment
 
 LETTERS, SIZE = 40, 100_000  # octets of each body, which no compression makes smaller
 FULL, ROOMY = "2m", "64m"
-# on a file system of its own, which goes with the process: a run, how it left the output, and another one with more room
+# on a file system of its own, which goes with the process: a run, how it left the output, and one with more room
 RUNS_TWICE = """
 mount -t tmpfs -o size=$FULL none $OUTPUT
 "$@"; echo $? > $KEPT/first
