@@ -48,7 +48,10 @@ def claim_taken(claim: str, by: str) -> str:
         return f"queue {by!r} is the {box} of ring group {value}: each group has one {box}"
     what, peer = split_claim(claim)
     if not peer:
-        return f"{what} is the number of queue {by!r}, and each number belongs to one: take another"
+        return (
+            f"{what} is the number of queue {by!r}, and each number belongs to one: take another, or free it by "
+            f"`penstock queue delete {by}`"
+        )
     where = "every peer" if peer == "*" else f"peer {peer}"
     return (
         f"queue {by!r} leads {what} at {where} already, and two would keep each other out: put everything into that "

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from tests.chart.chart import NAME, nested, render
@@ -20,17 +21,19 @@ ROOT = Path(__file__).parents[2]
 EDGES = ("pubsub", "ring", "rqp", "tmq")
 
 
-def run(up: Up, places: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """As in the pod: the script alone, elsewhere than the packages that it uses."""
-    environment = {
+def environment(up: Up) -> dict[str, str]:
+    return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "operator"))),
         "REDIS_URL": up.tenant["url"],
-        **places,
     }
+
+
+def run(up: Up, places: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """As in the pod: the script alone, elsewhere than the packages that it uses."""
     return subprocess.run(
         [sys.executable, str(SCRIPT)],
-        env=environment,
+        env={**environment(up), **places},
         cwd=up.shell.folder,
         capture_output=True,
         text=True,
@@ -121,6 +124,36 @@ def test_an_edge_that_is_away_fails_and_the_others_are_tried(up: Up) -> None:
     assert done.returncode == 1
     assert "Connection refused" in done.stdout.splitlines()[-1]
     assert done.stdout.count(": sent and received") == len(known) - 1
+
+
+def test_an_edge_on_its_way_up_is_waited_for(up: Up) -> None:
+    """Whoever pastes `helm install` and `helm test` has no pods yet."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT)],
+        env={**environment(up), "TEST_TMQ": f"tcp://127.0.0.1:{port}", "START_S": "60"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert ": not there yet: " in process.stdout.readline()
+    with socket.create_server(("127.0.0.1", port)) as server:
+        server.settimeout(20)
+        client, _ = server.accept()
+        with client, up.connect() as edge:
+            back = threading.Thread(target=pump, args=(edge, client))
+            back.start()
+            pump(client, edge)
+            edge.shutdown(socket.SHUT_RDWR)
+            back.join()
+    said, _ = process.communicate(timeout=60)
+    assert (process.returncode, said.count(": sent and received")) == (0, 1)
+
+
+def pump(source: socket.socket, target: socket.socket) -> None:
+    """Until the source has ended."""
+    while data := source.recv(65536):
+        target.sendall(data)
 
 
 def test_an_edge_that_answers_something_else_fails(up: Up) -> None:

@@ -67,6 +67,9 @@ def test_what_the_readme_says_builds_and_pushes(registry: str, base: str, tmp_pa
     subprocess.run(
         line.replace(EXAMPLE, f"{registry}/team"), shell=True, cwd=ROOT, env=environment, check=True
     )
-    for target in targets():
+    pushed = line.partition('TARGETS="')[2].partition('"')[0].split()
+    assert pushed
+    assert set(pushed) < set(targets())
+    for target in pushed:
         with urlopen(f"http://{registry}/v2/team/penstock-{target}/tags/list", timeout=5) as answer:
             assert json.loads(answer.read())["tags"] == [version()]

@@ -2,7 +2,8 @@
 
 TEST_TMQ=tcp://host:port and so on say where the edges are. tls:// is for those that speak TLS: whose certificate it
 is is not looked at, the message is. REDIS_URL names the store. Queues are made for it there, as not every edge lets its
-clients make any, and removed whatever happens. Ends with 1 if anything failed, and says what.
+clients make any, and removed whatever happens. An edge that nobody answers for is tried again until START_S seconds
+have passed. Ends with 1 if anything failed, and says what.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -21,6 +23,7 @@ from urllib.parse import urlsplit
 from protos import pubsub, ring, rqp_mca, tmq
 
 PATIENCE_S = 20.0
+AGAIN_S = 0.5
 PREFIX = "TEST_"
 BODY = f"one message {secrets.token_hex(8)}".encode()
 
@@ -153,12 +156,27 @@ WAYS: dict[str, Callable[[Line, str], bytes]] = {
 }
 
 
-def exchange(edge: str, url: str) -> str:
+def connected(edge: str, url: str, until: float) -> Line:
+    """Pods may be on their way up, and a Service without pods refuses. until: on the monotonic clock."""
+    waits = False
+    while True:
+        try:
+            return Line(url)
+        except OSError as error:
+            if time.monotonic() > until:
+                raise
+            if not waits:
+                print(f"{edge.lower()} at {url}: not there yet: {error}", flush=True)
+            waits = True
+        time.sleep(AGAIN_S)
+
+
+def exchange(edge: str, url: str, until: float) -> str:
     """'' or what went wrong."""
     if edge not in WAYS:
         return "this script does not know how it is spoken to: leave out its helmTest"
     try:
-        body = WAYS[edge](Line(url), f"helm-test-{secrets.token_hex(8)}")
+        body = WAYS[edge](connected(edge, url, until), f"helm-test-{secrets.token_hex(8)}")
     except (Failed, OSError, ValueError) as error:
         return str(error) or repr(error)
     return "" if body == BODY else f"{BODY!r} came back as {body!r}"
@@ -166,9 +184,9 @@ def exchange(edge: str, url: str) -> str:
 
 def main() -> int:
     places = {name.removeprefix(PREFIX): url for name, url in os.environ.items() if name.startswith(PREFIX)}
-    failures = 0
+    failures, until = 0, time.monotonic() + float(os.environ.get("START_S", "0"))
     for edge, url in sorted(places.items()):
-        wrong = exchange(edge, url)
+        wrong = exchange(edge, url, until)
         failures += bool(wrong)
         print(f"{edge.lower()} at {url}: {wrong or 'sent and received'}", flush=True)
     if not places:
