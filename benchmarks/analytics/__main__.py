@@ -69,6 +69,7 @@ def fill(bench: Bench, records: int) -> Day:
     bench.edge.start()
     for name in names:
         bench.edge.create(name)
+    bench.edge.delete("ready")  # by which it is known to be so; the next start makes it anew
     bench.edge.stop()  # it would tell of itself in between
     with bench.store.connect() as server:
         server.config_set("appendfsync", "everysec")
