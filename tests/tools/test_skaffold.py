@@ -1,6 +1,6 @@
 """skaffold.yaml names what there is: targets of the Dockerfile, values of the chart, Services that it makes.
 
-Skaffold itself is not run: it wants an engine of Docker's. Whether it takes the file, `skaffold diagnose` would say.
+Skaffold itself is not run: it wants an engine of Docker's. That it takes the file was tried by hand (docs/images.md).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tools.cache import Kept, keep
@@ -21,7 +22,8 @@ from tools.images.storage import OWN_MOUNTS, buildah
 SUITE = "bookworm"  # Debian 12: Python 3.11
 PACKAGES = ("ca-certificates", "python3", "python3-venv")
 NAME = "localhost/penstock-base"
-DEBIAN = Kept("image-base", f"{SUITE}-1", "base.tar")  # raise the number to have its packages fetched anew
+MONTH = f"{datetime.now(UTC):%Y-%m}"  # in the next one it is made anew, with what Debian has mended since
+DEBIAN = Kept("image-base", f"{SUITE}-2-{MONTH}", "base.tar")
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 PIP = Path("/etc/pip.conf")
@@ -29,6 +31,10 @@ UNWANTED = ("var/cache/apt", "var/lib/apt/lists", "var/log", "dev", "run")  # of
 TIMEOUT_S = 1200.0  # it takes 30 s
 
 OUR_PIP = f"[global]\ncert = {AUTHORITIES}\n"
+SOURCES = "etc/apt/sources.list"
+MEND = (
+    "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get upgrade -qq -y >/dev/null && apt-get clean"
+)
 
 
 def base() -> str:
@@ -62,10 +68,19 @@ def _debootstrap(place: Path, missing: Sequence[Kept]) -> None:
     root, archive = place / "root", place / DEBIAN.folder / DEBIAN.entry
     included = ["--variant=minbase", f"--include={','.join(PACKAGES)}"]
     _run("debootstrap", *OWN_MOUNTS, "debootstrap", *included, SUITE, str(root))
+    _name_all_sources(root / SOURCES)
     archive.parent.mkdir()
     unwanted = [f"--exclude=./{path}/*" for path in UNWANTED]
     _run("tar", "tar", "--create", "--file", str(archive), "--directory", str(root), *unwanted, ".")
     shutil.rmtree(root)
+
+
+def _name_all_sources(sources: Path) -> None:
+    """debootstrap takes and names the suite alone, without what was mended after its release."""
+    deb, mirror, suite, *parts = sources.read_text().split()
+    mirror = mirror.rstrip("/")
+    lines = [(mirror, suite), (mirror, f"{suite}-updates"), (f"{mirror}-security", f"{suite}-security")]
+    sources.write_text("".join(" ".join((deb, *line, *parts)) + "\n" for line in lines))
 
 
 def _make(name: str) -> None:
@@ -74,6 +89,9 @@ def _make(name: str) -> None:
         for path, content in ((AUTHORITIES, _authorities()), (PIP, _pip())):
             (Path(own) / path.name).write_bytes(content)
             buildah("copy", container, str(Path(own) / path.name), str(path))
+        buildah("run", "--isolation", "chroot", "--network", "host", container, "sh", "-c", MEND)
+        unwanted = [f"/{path}/*" for path in UNWANTED if path.startswith("var/")]
+        buildah("run", "--isolation", "chroot", container, "sh", "-c", f"rm -rf {' '.join(unwanted)}")
         buildah("config", "--cmd", "python3", container)
         buildah("commit", "--format", "oci", container, name)
 
