@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(TAG),--tag $(TAG)) $(if $(SOURCE),--source $(SOURCE))
 
-.PHONY: help up test unit lint faults bench lock clean crds chart-docs system
+.PHONY: help up test unit lint faults bench lock clean crds chart-docs metrics-docs system
 .PHONY: objects kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
@@ -43,6 +43,9 @@ system:          # what the tests need beside Python: Debian's Redis, a C compil
 crds: $(READY)   ## write the chart's CustomResourceDefinitions and their tables of fields anew, after the models were changed
 	PYTHONPATH=operator $(PYTHON) -m penstock_operator.crds charts/penstock/files/crds
 	PYTHONPATH=operator $(PYTHON) -m penstock_operator.reference docs/kubernetes.md
+
+metrics-docs: $(READY)  ## write docs/metrics.md anew, after a metric was changed
+	PYTHONPATH=operator $(PYTHON) -m tools.metrics_docs > docs/metrics.md
 
 chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README's table of values, what edges may do in Redis
 	$(PYTHON) -m tools.chart_docs charts/penstock

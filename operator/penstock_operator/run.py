@@ -30,7 +30,7 @@ REVIEWS = f"/apis/{REVIEW_VERSION}/selfsubjectreviews"
 
 async def run(settings: OperatorSettings) -> None:
     """Until SIGTERM or SIGINT. Raises SettingsError, ApiError, WatchesEnded."""
-    metrics = Metrics()
+    metrics = Metrics(settings.max_queues if settings.queue_metrics else 0)
     stop = asyncio.Event()
     stop_by_signals(stop)
     async with contextlib.AsyncExitStack() as cleanup:

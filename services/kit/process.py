@@ -32,6 +32,7 @@ EXIT_FAILED = 1  # hurried out by a second signal, or a fault of our own
 EXIT_UNUSABLE = 2  # settings, files or addresses that no restart will mend
 
 TICK_S = 1.0
+TELL_QUEUES_S = 5.0  # what a worker does with each queue, to the process that answers for all
 OTHER_DESCRIPTORS = 64  # what a process needs beside its connections: store, logs, health, the loop itself
 
 Report = Callable[[str | None], None]  # called every second with the reason not to be ready, or None
@@ -54,6 +55,10 @@ class EdgeProcess(Generic[SettingsT]):
         self._share = share
         self._report = report
         self._metrics = Metrics(edge.name)
+        if settings.metrics.queues:
+            self._metrics.meter_queues(
+                settings.metrics.max_queues, latencies=settings.metrics.queue_latencies
+            )
         self._budget = Budget(settings.limits.max_input_bytes // share)
         self._output = Budget(settings.limits.max_output_bytes // share)
         self._listeners: list[Listener] = []
@@ -83,6 +88,7 @@ class EdgeProcess(Generic[SettingsT]):
             assert self._running is not None
             in_order = await drain(self._groups, self._running, self._settings.drain, stop.hurry)
             self._tick()
+            self._metrics.tell_queues()
             return in_order
 
     def unready(self) -> str | None:
@@ -159,8 +165,13 @@ class EdgeProcess(Generic[SettingsT]):
             log.warning("open files are limited to %d, %d may be wanted", allowed, wanted, extra=fields)
 
     async def _keep_ticking(self) -> None:
+        told_at = -math.inf
         while True:
             self._tick()
+            now = asyncio.get_running_loop().time()
+            if self._report is not None and now - told_at >= TELL_QUEUES_S:
+                self._metrics.tell_queues()
+                told_at = now
             await asyncio.sleep(TICK_S)
 
     def _tick(self) -> None:

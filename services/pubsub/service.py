@@ -8,6 +8,7 @@ import logging
 from protos.pubsub import LF, encode_error
 from services.kit.metrics import Metrics
 from services.kit.tally import Tally
+from services.pubsub import measures
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.bridge import Bridge
 from services.pubsub.fanout import Fanout
@@ -49,9 +50,9 @@ class PubsubService:
         self._subscribers: set[Subscriber] = set()
         self._tasks: list[asyncio.Task[None]] = []
         edge = metrics.edge
-        self._deliveries = metrics.counter("deliveries", "MESSAGE lines written").labels(edge)
-        self._subscriptions = metrics.gauge("subscriptions", "Subscriptions open now").labels(edge)
-        self._slow = metrics.gauge("slow_subscribers", "Subscribers served from the log").labels(edge)
+        self._deliveries = metrics.counter(measures.DELIVERIES).labels(edge)
+        self._subscriptions = metrics.gauge(measures.SUBSCRIPTIONS).labels(edge)
+        self._slow = metrics.gauge(measures.SLOW).labels(edge)
 
     # life
 

@@ -24,6 +24,7 @@ from services.store.errors import (
     domain_lost,
 )
 from services.store.link import explain
+from services.store.metering import Metered
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
@@ -54,7 +55,7 @@ class Store(Catalogue):
 
         edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm, and at
         once of all alarms that none has been yet: who watches a counter sees its first step only if it was 0 before.
-        If it is a `Shell`, too, it tells of the process's connections.
+        If it is a `Shell`, too, it tells of the process's connections; if it is `Metered`, it may hear of each queue.
         """
         self._pipe_settings = pipe or PipeSettings()
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
@@ -65,6 +66,8 @@ class Store(Catalogue):
         self._observe = observe
         for alarm in ALARMS:
             observe(alarm, 0)
+        metered: object = observe
+        self._hear = metered.meter(self._tell_all) if isinstance(metered, Metered) else None
         self._domains: dict[str, Domain] = {}
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
@@ -143,6 +146,10 @@ class Store(Catalogue):
             found.tallies.keep()
         self._sampler.start(domain)
 
+    def _tell_all(self) -> None:
+        for domain in self._domains.values():
+            domain.tallies.tell()
+
     def open_domains(self) -> list[Domain]:
         """Those that anybody here has used."""
         return [*self._domains.values()]
@@ -188,6 +195,8 @@ class Store(Catalogue):
                 found.look_after()
             if self._sampler is not None:
                 found.tallies.keep()
+            if self._hear is not None:
+                found.tallies.meter(self._hear)
         return found
 
     def look_at(self, name: str) -> Domain:
