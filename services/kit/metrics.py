@@ -169,8 +169,7 @@ class Metrics:
         self.refusals.labels(self.edge, reason).inc()
 
     def render(self) -> bytes:
-        """The text of /metrics."""
-        self.tell_queues()
+        """The text of /metrics; what is told of queues is as of the last `tell_queues`."""
         return generate_latest(self.registry)
 
     def tell_queues(self) -> None:

@@ -73,9 +73,8 @@ class EdgeProcess(Generic[SettingsT]):
         loop.set_exception_handler(self._on_loop_error)
         async with contextlib.AsyncExitStack() as cleanup:
             if self._report is None:
-                health = HealthServer(
-                    self._settings.health, Answers(self._render, self.unready, lambda: None), self._pages
-                )
+                answers = Answers(self._metrics.render, self.unready, lambda: None, self._freshen)
+                health = HealthServer(self._settings.health, answers, self._pages)
                 await health.start()
                 cleanup.push_async_callback(health.close)
             ticker = loop.create_task(self._keep_ticking())
@@ -186,9 +185,9 @@ class EdgeProcess(Generic[SettingsT]):
         if self._report is not None:
             self._report(reason)
 
-    def _render(self) -> bytes:
+    def _freshen(self) -> None:
         self._tick()
-        return self._metrics.render()
+        self._metrics.tell_queues()
 
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self._metrics.local_errors.inc()
