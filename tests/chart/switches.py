@@ -261,9 +261,7 @@ SWITCHES = (
     Switch(
         "monitoring.queues.latencies",
         beside=nested("monitoring.queues.enabled", True),
-        has=lambda r: (
-            "queue_latencies: true" in r[f"ConfigMap/{NAME}-tmq"]["data"]["penstock.yaml"]
-        ),
+        has=lambda r: "queue_latencies: true" in r[f"ConfigMap/{NAME}-tmq"]["data"]["penstock.yaml"],
     ),
     Switch("monitoring.podMonitor.enabled", (f"PodMonitor/{NAME}",)),
     Switch("monitoring.serviceMonitor.enabled", (f"ServiceMonitor/{NAME}",)),
