@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 QUIET_S = 10.0  # nothing heard for so long: is the store still there?
 AGAIN_S = 1.0
-STEP = 100  # items that are written in one go: whatever else the process does has its turn in between
+STEP = 25  # items that are written in one go, a quarter of a ms: other work has its turn in between
 FAILED = "it failed: its log says why"
 
 
