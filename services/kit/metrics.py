@@ -11,9 +11,9 @@ import collections
 import functools
 import os
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
@@ -26,7 +26,14 @@ from services.kit.queue_meter import Done, QueueMeter
 from services.kit.queue_names import QueueNames
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, of when it began: nobody asks for it
+# Else each counter has a second series, of when it began: nobody asks for it.
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+Item = Mapping[str, Any]  # as JSON has it
+# What the process says to a question with these arguments. It is looked at item by item, while other work goes on, and
+# no further than there is room. Raises ValueError for arguments that are none.
+Topic = Callable[[Mapping[str, Any]], Iterable[Item]]
 
 
 class Latencies:
@@ -89,11 +96,14 @@ class Figures(NamedTuple):
 class StoreObserver:
     """What the store is given: it counts refusals and alarms of the store, asks for the figures, and meters queues.
 
-    With the number 0 a counter is there from then on.
+    With the number 0 a counter is there from then on. It also says what the process is (`about`), and what it can be
+    asked (`topics`).
     """
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self.topics: dict[str, Topic] = {}
+        self.about: Callable[[], Mapping[str, Any]] = dict
 
     def __call__(self, reason: str, number: int) -> None:
         self._metrics.store_events.labels(self._metrics.edge, reason).inc(number)

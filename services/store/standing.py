@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from services.store.errors import QueueUnknown, StoreError
+from services.store.errors import StoreError
 
 if TYPE_CHECKING:
     from services.store.store import Store
@@ -33,19 +32,19 @@ Standings = Mapping[str, Standing]  # by the name of the queue
 
 async def standings(store: Store) -> Standings:
     """Of all queues. Raises StoreError."""
-    found = {}
-    async for queue in store.queues():
-        with contextlib.suppress(QueueUnknown):  # deleted meanwhile
-            told = await store.stats(queue)
-            found[queue.name] = Standing(
-                told["ready"],
-                told["in_flight"],
-                told["dead_letters"],
-                told["dead"],
-                told["bytes"],
-                told["oldest_age_ms"] / 1000,
-            )
-    return found
+    told = await store.stats_of([queue async for queue in store.queues()])
+    return {name: _standing(figures) for name, figures in told.items()}
+
+
+def _standing(figures: dict[str, Any]) -> Standing:
+    return Standing(
+        figures["ready"],
+        figures["in_flight"],
+        figures["dead_letters"],
+        figures["dead"],
+        figures["bytes"],
+        figures["oldest_age_ms"] / 1000,
+    )
 
 
 async def keep_looking(store: Store, tell: Callable[[Standings | None], None], every_s: float) -> None:
