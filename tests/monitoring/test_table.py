@@ -74,6 +74,7 @@ def test_processes_tell_what_is_in_the_table_and_nothing_else(world: World) -> N
     eventually(lambda: 'queue="declared"' in scrape(world.targets()["operator"]))
     eventually(lambda: "penstock_rqp_send_failures_total{" in scrape(world.targets()["rqp"]))
     eventually(lambda: "penstock_rqp_sent_messages_total{" in scrape(world.targets()["rqp"]))
+    eventually(lambda: "penstock_queue_refused_messages_total{" in scrape(world.targets()["tmq"]))
     told: set[str] = set()
     sampled: set[str] = set()
     for target in world.targets().values():
