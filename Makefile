@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(TAG),--tag $(TAG)) $(if $(SOURCE),--source $(SOURCE))
 
-.PHONY: help up test unit lint faults bench lock clean crds chart-docs system
+.PHONY: help up test unit lint faults bench lock clean crds chart-docs metrics-docs system
 .PHONY: objects kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
@@ -44,8 +44,12 @@ crds: $(READY)   ## write the chart's CustomResourceDefinitions and their tables
 	PYTHONPATH=operator $(PYTHON) -m penstock_operator.crds charts/penstock/files/crds
 	PYTHONPATH=operator $(PYTHON) -m penstock_operator.reference docs/kubernetes.md
 
-chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README's table of values, what edges may do in Redis
+metrics-docs: $(READY)  ## write the table in docs/metrics.md anew, after a metric was changed
+	PYTHONPATH=operator $(PYTHON) -m tools.metrics_docs docs/metrics.md
+
+chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README's table of values, what edges may do in Redis; and its dashboards
 	$(PYTHON) -m tools.chart_docs charts/penstock
+	$(PYTHON) -m tools.dashboards charts/penstock/files/dashboards
 	$(VENV)/bin/penstock store rights | sed 's/^ACL SETUSER edge //' > charts/penstock/files/edge.acl
 
 kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs that are built once, which takes minutes

@@ -42,6 +42,7 @@ from penstock_operator.stranded import Stranded
 from penstock_operator.work import Work
 from services.store import Store
 from services.store.errors import DatasetLost
+from services.store.standing import LOOK_S, keep_looking
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +81,7 @@ class Control:
         )
         self._retained = Retained(store, self.mirror, partial(self.knows, Kind.QUEUE), self.work.alone)
         self._stranded = Stranded(store, metrics, settings.sweep_s)
+        self._looks = partial(keep_looking, store, metrics.queue_states.tell, min(LOOK_S, settings.sweep_s))
         self._reports = Reports(store, metrics, settings.sweep_s)
         removing = Removing(store, settings.delete_timeout_s)
         self._farewells = Farewells(removing, self._recorder, self.statuses, self.mirror, metrics)
@@ -110,6 +112,7 @@ class Control:
                 group.create_task(self.work.run())
                 group.create_task(self._stranded.run())
                 group.create_task(self._reports.run())
+                group.create_task(self._looks())
         finally:
             await self._redrives.close()
 

@@ -1,82 +1,53 @@
-"""What the operator counts. Names begin with penstock_operator_; docs/kubernetes.md lists them."""
+"""What the operator counts. Names begin with penstock_operator_; docs/metrics.md lists them."""
 
 from __future__ import annotations
 
+import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from penstock_operator import measures
 from penstock_operator.report_metrics import ReportMetrics
+from services.kit.measure import Measure
+from services.kit.queue_states import QueueStates
 
-LOOK_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # as edges do: services/kit/metrics.py
 
 
 class Metrics:
-    def __init__(self) -> None:
+    def __init__(self, named_queues: int = 0) -> None:
+        """named_queues: of so many it tells by name how they stand, of the others together."""
         self.registry = CollectorRegistry()
-        registry = self.registry
-        self.looks = Counter(
-            "penstock_operator_looks",
-            "Resources looked at, by what came of it",
-            ["kind", "result"],
-            registry=registry,
-        )
-        self.look_s = Histogram(
-            "penstock_operator_look_seconds",
-            "Time to look at one",
-            ["kind"],
-            buckets=LOOK_BUCKETS_S,
-            registry=registry,
-        )
-        self.depth = Gauge(
-            "penstock_operator_queue_depth",
-            "Messages that wait or are out, of a Queue, at the last look",
-            ["namespace", "name"],
-            registry=registry,
-        )
-        self.statuses = Counter(
-            "penstock_operator_status_patches", "Statuses written", ["kind"], registry=registry
-        )
-        self.events = Counter(
-            "penstock_operator_events", "Events written, by reason", ["reason"], registry=registry
-        )
-        self.resources = Gauge(
-            "penstock_operator_resources",
-            "Resources, by the reason of Ready",
-            ["kind", "reason"],
-            registry=registry,
-        )
-        self.store_up = Gauge(
-            "penstock_operator_store_up", "Whether the store can be used: 1, or 0", registry=registry
-        )
-        self.restored = Counter(
-            "penstock_operator_store_restored", "Times an empty store was set up anew", registry=registry
-        )
-        self.sweeps = Counter(
-            "penstock_operator_sweeps", "Passes over all resources", ["result"], registry=registry
-        )
-        self.sweep_s = Gauge(
-            "penstock_operator_sweep_seconds", "Time that the last pass took", registry=registry
-        )
-        self.waiting = Gauge(
-            "penstock_operator_waiting", "Resources that wait to be looked at", registry=registry
-        )
-        self.peers = Gauge(
-            "penstock_operator_peers", "Peers in the store, by who declared them", ["by"], registry=registry
-        )
-        self.ring_stranded = Gauge(
-            "penstock_operator_ring_stranded_messages",
-            "Messages in queues of a ring's nodes that no node owns: nobody sends them",
-            ["queue"],
-            registry=registry,
-        )
-        self.redriven = Counter("penstock_operator_redriven", "Dead letters brought back", registry=registry)
-        self.removed = Counter(
-            "penstock_operator_removed",
-            "Queues that went or stayed, by outcome",
-            ["outcome"],
-            registry=registry,
-        )
+        prometheus_client.ProcessCollector(registry=self.registry)
+        prometheus_client.PlatformCollector(registry=self.registry)
+        prometheus_client.GCCollector(registry=self.registry)
+        self.looks = self._counter(measures.LOOKS)
+        self.look_s = self._histogram(measures.LOOK_SECONDS)
+        self.depth = self._gauge(measures.DEPTH)
+        self.statuses = self._counter(measures.STATUS_PATCHES)
+        self.events = self._counter(measures.EVENTS)
+        self.resources = self._gauge(measures.RESOURCES)
+        self.store_up = self._gauge(measures.STORE_UP)
+        self.restored = self._counter(measures.RESTORED)
+        self.sweeps = self._counter(measures.SWEEPS)
+        self.sweep_s = self._gauge(measures.SWEEP_SECONDS)
+        self.waiting = self._gauge(measures.WAITING)
+        self.peers = self._gauge(measures.PEERS)
+        self.ring_stranded = self._gauge(measures.RING_STRANDED)
+        self.redriven = self._counter(measures.REDRIVEN)
+        self.removed = self._counter(measures.REMOVED)
         self.report = ReportMetrics()
-        registry.register(self.report)
+        self.registry.register(self.report)
+        self.queue_states = QueueStates(named_queues)
+        self.registry.register(self.queue_states)
+
+    def _counter(self, one: Measure) -> Counter:
+        return Counter(one.name, one.text, one.label_names, registry=self.registry)
+
+    def _gauge(self, one: Measure) -> Gauge:
+        return Gauge(one.name, one.text, one.label_names, registry=self.registry)
+
+    def _histogram(self, one: Measure) -> Histogram:
+        return Histogram(one.name, one.text, one.label_names, buckets=one.buckets, registry=self.registry)
 
     def render(self) -> bytes:
         return generate_latest(self.registry)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from penstock_operator import measures
+from services.kit.measure import Measure
 from services.store.report import Report
 
 MOST = 20  # reasons, and queues
@@ -23,9 +25,7 @@ Values = Iterable[tuple[tuple[str, ...], float]]
 class ReportGauge:
     """One metric."""
 
-    name: str
-    text: str
-    labels: tuple[str, ...]
+    measure: Measure
     values: Callable[[Report], Values]
 
 
@@ -42,7 +42,7 @@ class ReportMetrics(Collector):
 
 def _family(told: ReportGauge, values: Values) -> GaugeMetricFamily:
     """Names that were cut may be the same: the greatest stands for all, as a page with two of a name is none."""
-    family = GaugeMetricFamily(told.name, told.text, labels=told.labels)
+    family = GaugeMetricFamily(told.measure.name, told.measure.text, labels=told.measure.label_names)
     greatest: dict[tuple[str, ...], float] = {}
     for key, value in values:
         greatest[key] = max(value, greatest.get(key, value))
@@ -76,52 +76,13 @@ def _quarantined(report: Report) -> Values:
 
 
 METRICS = (
-    ReportGauge(
-        "penstock_operator_report_time_seconds",
-        "When the run of the last report was planned",
-        (),
-        lambda report: _one(report.now_ms / 1000),
-    ),
-    ReportGauge(
-        "penstock_operator_report_period_seconds",
-        "How long the time is that it is about",
-        (),
-        lambda report: _one(report.period.hours * HOUR_S),
-    ),
-    ReportGauge(
-        "penstock_operator_report_messages",
-        "Messages of that time, by what became of them",
-        ("what",),
-        _messages,
-    ),
-    ReportGauge(
-        "penstock_operator_report_deaths", "Dead letters of that time, by reason", ("reason",), _deaths
-    ),
-    ReportGauge(
-        "penstock_operator_report_error_budget_used_ratio",
-        "Part of the error budget that is used, of all queues",
-        (),
-        lambda report: _one(report.budget.used),
-    ),
-    ReportGauge(
-        "penstock_operator_report_queue_error_budget_used_ratio",
-        "Part of it that is used, of the queues that have used most",
-        ("domain", "queue"),
-        _budgets,
-    ),
-    ReportGauge(
-        "penstock_operator_report_sudden_changes",
-        "Sudden changes against the week before, of that time",
-        (),
-        lambda report: _one(report.changes.count),
-    ),
-    ReportGauge(
-        "penstock_operator_report_quarantined", "Records that its run could not use", ("kind",), _quarantined
-    ),
-    ReportGauge(
-        "penstock_operator_report_lost_samples",
-        "Samples that were trimmed before its run read them",
-        (),
-        lambda report: _one(report.records.samples.lost),
-    ),
+    ReportGauge(measures.REPORT_TIME, lambda report: _one(report.now_ms / 1000)),
+    ReportGauge(measures.REPORT_PERIOD, lambda report: _one(report.period.hours * HOUR_S)),
+    ReportGauge(measures.REPORT_MESSAGES, _messages),
+    ReportGauge(measures.REPORT_DEATHS, _deaths),
+    ReportGauge(measures.REPORT_BUDGET, lambda report: _one(report.budget.used)),
+    ReportGauge(measures.REPORT_QUEUE_BUDGET, _budgets),
+    ReportGauge(measures.REPORT_CHANGES, lambda report: _one(report.changes.count)),
+    ReportGauge(measures.REPORT_QUARANTINED, _quarantined),
+    ReportGauge(measures.REPORT_LOST, lambda report: _one(report.records.samples.lost)),
 )

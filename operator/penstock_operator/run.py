@@ -30,7 +30,7 @@ REVIEWS = f"/apis/{REVIEW_VERSION}/selfsubjectreviews"
 
 async def run(settings: OperatorSettings) -> None:
     """Until SIGTERM or SIGINT. Raises SettingsError, ApiError, WatchesEnded."""
-    metrics = Metrics()
+    metrics = Metrics(settings.max_queues if settings.queue_metrics else 0)
     stop = asyncio.Event()
     stop_by_signals(stop)
     async with contextlib.AsyncExitStack() as cleanup:
@@ -122,14 +122,13 @@ async def _serve_health(
         trouble = control.store_watch.trouble
         return definitions.trouble or sweep.trouble or (str(trouble) if trouble is not None else None)
 
-    def render() -> bytes:
+    def freshen() -> None:
         control.statuses.count()
         control.metrics.waiting.set(control.work.depth)
-        return control.metrics.render()
 
     health = HealthServer(
         HealthSettings(host=settings.health_host, port=settings.health_port),
-        Answers(render, unready, sweep.stuck),
+        Answers(control.metrics.render, unready, sweep.stuck, freshen),
     )
     await health.start()
     cleanup.push_async_callback(health.close)

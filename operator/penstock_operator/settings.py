@@ -45,6 +45,12 @@ class OperatorSettings(BaseSettings):
     delete_timeout_s: float = Field(
         120.0, ge=1, le=86400, description="how long a resource that goes waits for a store that is away"
     )
+    queue_metrics: bool = Field(
+        False, description="metrics tell by name how queues stand, not only all of them together"
+    )
+    max_queues: int = Field(
+        200, ge=1, le=10_000, description="of so many by name, the rest is summed up as _other"
+    )
     accept_loss: bool = Field(
         False, description="a domain that came back empty alone, without the registry, begins anew"
     )

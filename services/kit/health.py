@@ -22,9 +22,12 @@ log = logging.getLogger(__name__)
 class Answers:
     """Where the pages get their content."""
 
-    metrics: Callable[[], bytes]
+    metrics: Callable[
+        [], bytes
+    ]  # called in a thread: thousands of series take long to write, and clients would wait
     unready: Callable[[], str | None]  # why requests cannot be served, or None
     stuck: Callable[[], str | None]  # why the process had better be killed, or None; never about the store
+    freshen: Callable[[], None] = lambda: None  # what is to be done in the loop before `metrics`
 
 
 class HealthServer:
@@ -39,6 +42,7 @@ class HealthServer:
         self._settings = settings
         self._answers = answers
         self._pages = {} if pages is None else pages
+        self._scrapes = asyncio.Lock()  # one at a time
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/healthz", self._healthz)
@@ -70,7 +74,10 @@ class HealthServer:
         await self._runner.cleanup()
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=self._answers.metrics(), headers={"Content-Type": CONTENT_TYPE})
+        async with self._scrapes:
+            self._answers.freshen()
+            body = await asyncio.to_thread(self._answers.metrics)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
     async def _healthz(self, _: web.Request) -> web.Response:
         return _page(self._answers.stuck())

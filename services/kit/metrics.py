@@ -11,18 +11,29 @@ import collections
 import functools
 import os
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from services.kit import measures
+from services.kit.measure import SECONDS_BUCKETS, Measure
+from services.kit.queue_meter import Done, QueueMeter
+from services.kit.queue_names import QueueNames
+
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-SECONDS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-GaugeMerge = Literal["livesum", "livemin", "livemax"]  # how /metrics joins the workers' values
+# Else each counter has a second series, of when it began: nobody asks for it.
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+Item = Mapping[str, Any]  # as JSON has it
+# What the process says to a question with these arguments. It is looked at item by item, while other work goes on, and
+# no further than there is room. Raises ValueError for arguments that are none.
+Topic = Callable[[Mapping[str, Any]], Iterable[Item]]
 
 
 class Latencies:
@@ -83,13 +94,16 @@ class Figures(NamedTuple):
 
 
 class StoreObserver:
-    """What the store is given: it counts refusals and alarms of the store, and asks for the figures.
+    """What the store is given: it counts refusals and alarms of the store, asks for the figures, and meters queues.
 
-    With the number 0 a counter is there from then on.
+    With the number 0 a counter is there from then on. It also says what the process is (`about`), and what it can be
+    asked (`topics`).
     """
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self.topics: dict[str, Topic] = {}
+        self.about: Callable[[], Mapping[str, Any]] = dict
 
     def __call__(self, reason: str, number: int) -> None:
         self._metrics.store_events.labels(self._metrics.edge, reason).inc(number)
@@ -104,6 +118,11 @@ class StoreObserver:
             dict(self._metrics.refused),
         )
 
+    def meter(self, ask: Callable[[], None]) -> Callable[[str, Done], None] | None:
+        """Who is to hear what is done with each queue; None: nobody is."""
+        queues = self._metrics.queues
+        return None if queues is None else queues.meter(ask)
+
 
 class Metrics:
     """The metrics of one process. Every name is `penstock_...`, every metric has the label `edge`."""
@@ -115,21 +134,19 @@ class Metrics:
             prometheus_client.ProcessCollector(registry=self.registry)
             prometheus_client.PlatformCollector(registry=self.registry)
             prometheus_client.GCCollector(registry=self.registry)
-        at_listener = ("listener",)
-        self.connections = self.gauge("connections", "Connections open now", at_listener)
-        self.opened = self.counter(
-            "connections_opened", "Connections accepted and let in, or dialled", at_listener
-        )
-        self.received_bytes = self.counter("received_bytes", "Bytes received from peers", at_listener)
-        self.sent_bytes = self.counter("sent_bytes", "Bytes written to peers", at_listener)
-        self.refusals = self.counter("refusals", "Connections and requests refused, by reason", ("reason",))
-        self._requests = self.counter("requests", "Requests answered", ("operation", "result"))
-        self._seconds = self.histogram("request_seconds", "Time from request to answer", ("operation",))
-        self.local_errors = self.counter("local_errors", "Faults of our own: see the log").labels(edge)
-        self.input_held = self.gauge("input_held_bytes", "Unfinished input held").labels(edge)
-        self.output_held = self.gauge("output_held_bytes", "Output held that peers do not read").labels(edge)
-        self.store_events = self.counter("store_events", "Refusals and alarms of the store", ("reason",))
-        self.ready = self.gauge("ready", "1 if the edge takes requests", merge="livemin").labels(edge)
+        self.connections = self.gauge(measures.CONNECTIONS)
+        self.opened = self.counter(measures.OPENED)
+        self.received_bytes = self.counter(measures.RECEIVED)
+        self.sent_bytes = self.counter(measures.SENT)
+        self.refusals = self.counter(measures.REFUSALS)
+        self._requests = self.counter(measures.REQUESTS)
+        self._seconds = self.histogram(measures.REQUEST_SECONDS)
+        self.local_errors = self.counter(measures.LOCAL_ERRORS).labels(edge)
+        self.input_held = self.gauge(measures.INPUT_HELD).labels(edge)
+        self.output_held = self.gauge(measures.OUTPUT_HELD).labels(edge)
+        self.store_events = self.counter(measures.STORE_EVENTS)
+        self.ready = self.gauge(measures.READY).labels(edge)
+        self.queues: QueueMeter | None = None
         self.traffics: list[Traffic] = []  # of all listeners and diallers
         self.refused: collections.Counter[str] = collections.Counter()  # as `refusals`
         # Every refusal and alarm of the store has its counter: to be given to the store as its observer.
@@ -137,28 +154,38 @@ class Metrics:
         self.requests = functools.cache(self._request_counter)
         self.seconds = functools.cache(self._request_seconds)
 
-    def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        """`penstock_<name>_total`; the first label is always `edge`."""
-        return Counter(f"penstock_{name}", text, ("edge", *labels), registry=self.registry)
+    def meter_queues(self, most: int, *, latencies: bool) -> None:
+        """From now on metrics tell of each queue, too, of `most` by name. Before the store is made."""
+        shared = os.environ.get(_SHARED)
+        file = None if shared is None else Path(shared) / "queue-names"
+        self.queues = QueueMeter(self, QueueNames(most, file), latencies=latencies)
 
-    def gauge(self, name: str, text: str, labels: Sequence[str] = (), merge: GaugeMerge = "livesum") -> Gauge:
-        """`penstock_<name>`; the first label is always `edge`."""
-        all_labels = ("edge", *labels)
-        return Gauge(f"penstock_{name}", text, all_labels, registry=self.registry, multiprocess_mode=merge)
+    def counter(self, one: Measure) -> Counter:
+        """The first label is always `edge`."""
+        return Counter(one.name, one.text, ("edge", *one.label_names), registry=self.registry)
 
-    def histogram(
-        self, name: str, text: str, labels: Sequence[str] = (), buckets: Sequence[float] = SECONDS_BUCKETS
-    ) -> Histogram:
-        """`penstock_<name>`; the first label is always `edge`."""
-        return Histogram(f"penstock_{name}", text, ("edge", *labels), registry=self.registry, buckets=buckets)
+    def gauge(self, one: Measure) -> Gauge:
+        """The first label is always `edge`."""
+        labels = ("edge", *one.label_names)
+        return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode=one.merge)
+
+    def histogram(self, one: Measure) -> Histogram:
+        """The first label is always `edge`."""
+        labels = ("edge", *one.label_names)
+        return Histogram(one.name, one.text, labels, registry=self.registry, buckets=one.buckets)
 
     def count_refusal(self, reason: str) -> None:
         self.refused[reason] += 1
         self.refusals.labels(self.edge, reason).inc()
 
     def render(self) -> bytes:
-        """The text of /metrics."""
+        """The text of /metrics; what is told of queues is as of the last `tell_queues`."""
         return generate_latest(self.registry)
+
+    def tell_queues(self) -> None:
+        """What is told of each queue is up to date by then."""
+        if self.queues is not None:
+            self.queues.publish()
 
     def _request_counter(self, operation: str, result: str) -> Counter:
         """The child to keep: `metrics.requests("enq", "ok").inc(len(run))`. Cached as `requests`."""

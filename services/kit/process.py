@@ -12,6 +12,7 @@ from typing import Any, Generic
 import uvloop
 
 from services.kit.budget import Budget
+from services.kit.census import Census
 from services.kit.connections import Connections
 from services.kit.dialler import Dialler, DialSettings
 from services.kit.drain import drain
@@ -20,7 +21,7 @@ from services.kit.health import Answers, HealthServer
 from services.kit.layers import SettingsError
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics
-from services.kit.session import SessionFactory
+from services.kit.session import Peer, SessionFactory
 from services.kit.settings import GlobalSettings
 from services.kit.sockets import raise_descriptor_limit
 from services.kit.stop import Stop
@@ -32,6 +33,7 @@ EXIT_FAILED = 1  # hurried out by a second signal, or a fault of our own
 EXIT_UNUSABLE = 2  # settings, files or addresses that no restart will mend
 
 TICK_S = 1.0
+TELL_QUEUES_S = 5.0  # what a worker does with each queue, to the process that answers for all
 OTHER_DESCRIPTORS = 64  # what a process needs beside its connections: store, logs, health, the loop itself
 
 Report = Callable[[str | None], None]  # called every second with the reason not to be ready, or None
@@ -54,6 +56,10 @@ class EdgeProcess(Generic[SettingsT]):
         self._share = share
         self._report = report
         self._metrics = Metrics(edge.name)
+        if settings.metrics.queues:
+            self._metrics.meter_queues(
+                settings.metrics.max_queues, latencies=settings.metrics.queue_latencies
+            )
         self._budget = Budget(settings.limits.max_input_bytes // share)
         self._output = Budget(settings.limits.max_output_bytes // share)
         self._listeners: list[Listener] = []
@@ -61,6 +67,11 @@ class EdgeProcess(Generic[SettingsT]):
         self._pages: dict[str, Page] = {}
         self._running: RunningEdge | None = None
         self._draining = False
+        self._census = Census(lambda: self._groups)
+        place = settings.health  # of one of several workers, where the one that answers for all has them
+        self._health = str(Peer(place.host, place.port)) if place.port else None
+        self._metrics.count_store_event.topics |= self._census.topics
+        self._metrics.count_store_event.about = self._about
 
     async def run(self, stop: Stop) -> bool:
         """True if it ended in order. Raises SettingsError, and whatever the edge raises when it starts."""
@@ -68,10 +79,9 @@ class EdgeProcess(Generic[SettingsT]):
         loop.set_exception_handler(self._on_loop_error)
         async with contextlib.AsyncExitStack() as cleanup:
             if self._report is None:
-                health = HealthServer(
-                    self._settings.health, Answers(self._render, self.unready, lambda: None), self._pages
-                )
-                await health.start()
+                answers = Answers(self._metrics.render, self.unready, lambda: None, self._freshen)
+                health = HealthServer(self._settings.health, answers, self._pages)
+                self._health = str(Peer(*await health.start()))
                 cleanup.push_async_callback(health.close)
             ticker = loop.create_task(self._keep_ticking())
             cleanup.callback(ticker.cancel)
@@ -83,6 +93,7 @@ class EdgeProcess(Generic[SettingsT]):
             assert self._running is not None
             in_order = await drain(self._groups, self._running, self._settings.drain, stop.hurry)
             self._tick()
+            self._metrics.tell_queues()
             return in_order
 
     def unready(self) -> str | None:
@@ -118,6 +129,7 @@ class EdgeProcess(Generic[SettingsT]):
             self._listen,
             self._dial,
             self._pages.__setitem__,
+            self._metrics.count_store_event.topics.__setitem__,
         )
         running = await self._edge.start(context)
         try:
@@ -159,8 +171,13 @@ class EdgeProcess(Generic[SettingsT]):
             log.warning("open files are limited to %d, %d may be wanted", allowed, wanted, extra=fields)
 
     async def _keep_ticking(self) -> None:
+        told_at = -math.inf
         while True:
             self._tick()
+            now = asyncio.get_running_loop().time()
+            if self._report is not None and now - told_at >= TELL_QUEUES_S:
+                self._metrics.tell_queues()
+                told_at = now
             await asyncio.sleep(TICK_S)
 
     def _tick(self) -> None:
@@ -175,9 +192,13 @@ class EdgeProcess(Generic[SettingsT]):
         if self._report is not None:
             self._report(reason)
 
-    def _render(self) -> bytes:
+    def _about(self) -> dict[str, Any]:
+        """For the directory of processes in the store."""
+        return {**self._census.about(), "health": self._health, "unready": self.unready()}
+
+    def _freshen(self) -> None:
         self._tick()
-        return self._metrics.render()
+        self._metrics.tell_queues()
 
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self._metrics.local_errors.inc()

@@ -70,6 +70,22 @@ class LogSettings(Section):
     )
 
 
+class MetricsSettings(Section):
+    """What /metrics tells of each queue, by name, beside what it tells of the process."""
+
+    queues: bool = Field(
+        default=False,
+        description="what the process does with each queue: messages in, out, settled, refused, octets",
+    )
+    max_queues: int = Field(
+        default=200, ge=1, le=10_000, description="so many have a name, the rest is summed up as `_other`"
+    )
+    queue_latencies: bool = Field(
+        default=False,
+        description="with `queues`: histograms of the time until messages were durable, and of how long they waited",
+    )
+
+
 class DrainSettings(Section):
     """The way out after SIGTERM: a pod's grace period must be longer than the three together."""
 
@@ -105,6 +121,7 @@ class GlobalSettings(BaseSettings):
     store: StoreSettings = StoreSettings()
     health: HealthSettings = HealthSettings()
     log: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
     drain: DrainSettings = DrainSettings()
     limits: LimitsSettings = LimitsSettings()
     edges: dict[str, dict[str, Any]] = Field(default={}, description="each edge's own settings, by name")

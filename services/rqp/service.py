@@ -7,6 +7,7 @@ from typing import Protocol
 
 from services.kit.metrics import Metrics
 from services.kit.tally import Tally
+from services.rqp import measures
 from services.rqp.clock import StoreClock
 from services.rqp.names import LookUp, Names
 from services.rqp.settings import RqpSettings
@@ -47,19 +48,12 @@ class RqpService:
         self.names = Names(look_up, settings.lookup_s, metrics)
         self.registered = KnownPeers(store, metrics.local_errors.inc)
         self.agents: list[Agent] = []
-        labels = ("protocol",)
-        self.owned = metrics.gauge("rqp_owned_queues", "Transmission queues of this process", labels)
-        self.stuck = metrics.gauge("rqp_stuck_queues", "Of them, those whose condition is bad", labels)
-        self.sent = metrics.counter("rqp_sent_messages", "Messages that got through to a peer", labels)
-        self.failures = metrics.counter(
-            "rqp_send_failures", "Attempts that did not get through, by reason", ("protocol", "reason")
-        )
-        self.repeated = metrics.counter(
-            "rqp_unconfirmed_messages", "Sent, not confirmed, and sent again: they may arrive twice", labels
-        )
-        self.lost = metrics.counter(
-            "rqp_lost_messages", "UNRELIABLE ones neither put into a queue nor into its dead letters", labels
-        )
+        self.owned = metrics.gauge(measures.OWNED)
+        self.stuck = metrics.gauge(measures.STUCK)
+        self.sent = metrics.counter(measures.SENT)
+        self.failures = metrics.counter(measures.FAILURES)
+        self.repeated = metrics.counter(measures.UNCONFIRMED)
+        self.lost = metrics.counter(measures.LOST)
 
     def pipe(self, queue: Queue) -> Pipe:
         return self.store.domain(queue.domain).pipe

@@ -140,6 +140,20 @@ class RegistryKeys:
     def ring_nodes(self) -> str:
         return self.prefix + "ring_nodes"
 
+    @property
+    def processes(self) -> str:
+        """The directory of running processes."""
+        return self.prefix + "processes"
+
+    @property
+    def questions(self) -> str:
+        """The channel on which running processes are asked."""
+        return self.prefix + "ask"
+
+    def answers(self, question: str) -> str:
+        """The channel on which they answer."""
+        return f"{self.prefix}answers:{question}"
+
     def request(self, identifier: bytes) -> str:
         return f"{self.prefix}r:{identifier.hex()}"
 
@@ -151,6 +165,11 @@ class RegistryKeys:
     def report(self) -> str:
         """What the analytics job found last."""
         return self.prefix + "report"
+
+    @property
+    def audit(self) -> str:
+        """What was changed by way of the console, and by whom."""
+        return self.prefix + "audit"
 
     @property
     def changes(self) -> str:

@@ -14,6 +14,7 @@ from services.store.alarms import ALARMS
 from services.store.caretaker import Caretaker
 from services.store.catalogue import Catalogue
 from services.store.client import Client, Known
+from services.store.company import Company
 from services.store.connect import Connector
 from services.store.domain import Domain, Timing
 from services.store.edge_tally import Shell
@@ -23,10 +24,14 @@ from services.store.errors import (
     StoreError,
     domain_lost,
 )
+from services.store.following import MOST_BACK, Following
 from services.store.link import explain
+from services.store.metering import Metered
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
+from services.store.reception import Reception
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
+from services.store.respondent import Respondent
 from services.store.sampler import Sampler
 from services.store.waking import Wakes
 
@@ -40,7 +45,7 @@ def _ignore(_reason: str, _number: int) -> None:
     return None
 
 
-class Store(Catalogue):
+class Store(Catalogue, Company):
     def __init__(
         self,
         url: str,
@@ -54,7 +59,8 @@ class Store(Catalogue):
 
         edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm, and at
         once of all alarms that none has been yet: who watches a counter sees its first step only if it was 0 before.
-        If it is a `Shell`, too, it tells of the process's connections.
+        If it is a `Shell`, too, it tells of the process's connections; if `Metered`, it may hear of each queue; if a
+        `Respondent`, the process can be asked.
         """
         self._pipe_settings = pipe or PipeSettings()
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
@@ -65,10 +71,13 @@ class Store(Catalogue):
         self._observe = observe
         for alarm in ALARMS:
             observe(alarm, 0)
+        metered: object = observe
+        self._hear = metered.meter(self._tell_all) if isinstance(metered, Metered) else None
         self._domains: dict[str, Domain] = {}
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
         self._sampler: Sampler | None = None
+        self._reception: Reception | None = None
         self._promises: Promises | None = None  # as they were found at
         self._promises_at = 0.0
 
@@ -135,6 +144,10 @@ class Store(Catalogue):
         self.domain(domain)
         if self._timing.samples_kept:
             self._sample(domain)
+        observer: object = self._observe
+        if isinstance(observer, Respondent):
+            self._reception = Reception(self.connector, self.registry, self.edge, observer)
+            self._reception.start()
 
     def _sample(self, domain: str) -> None:
         shell = self._observe if isinstance(self._observe, Shell) else None
@@ -142,6 +155,10 @@ class Store(Catalogue):
         for found in self._domains.values():
             found.tallies.keep()
         self._sampler.start(domain)
+
+    def _tell_all(self) -> None:
+        for domain in self._domains.values():
+            domain.tallies.tell()
 
     def open_domains(self) -> list[Domain]:
         """Those that anybody here has used."""
@@ -152,12 +169,16 @@ class Store(Catalogue):
             await self._caretaker.close()
         if self._sampler is not None:
             await self._sampler.stop()
+        if self._reception is not None:
+            await self._reception.close()
         await self.stop_looking()
         await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
         away = self.trouble is not None
         await asyncio.gather(*(domain.finish(timeout) for domain in self._domains.values()))
         if self._sampler is not None and not away:
             await self._sampler.flush()
+        if self._reception is not None and not away:
+            await self._reception.presence.leave()
         await asyncio.gather(*(domain.close() for domain in self._domains.values()))
         await self.registry.close()
 
@@ -188,6 +209,8 @@ class Store(Catalogue):
                 found.look_after()
             if self._sampler is not None:
                 found.tallies.keep()
+            if self._hear is not None:
+                found.tallies.meter(self._hear)
         return found
 
     def look_at(self, name: str) -> Domain:
@@ -199,6 +222,10 @@ class Store(Catalogue):
         found = self._domain(name)
         found.start()
         return found
+
+    def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> Following:
+        """The samples of a domain from so far back on (following.py)."""
+        return Following(self._domain(domain).link, domain, back_ms, most_back)
 
     def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
         """Tells when queues of the domain may have something; one for the whole process."""

@@ -13,12 +13,14 @@ from typing import Any
 
 from services.store.buckets import CLASSES, PUT_S, WAIT_S
 from services.store.errors import StoreError
+from services.store.metering import Done, Hear
 from services.store.operations import Commit, Numbered, Round, Watched
 from services.store.queues import Queue
 from services.store.requests import Request
 
 Observe = Callable[[StoreError, int], None]
 
+NUMBERS = ("accepted", "accepted_octets", "given", "given_octets", "acked", "returned", "rejected")
 _WAIT_MS = tuple(bound * 1000 for bound in WAIT_S)
 
 
@@ -27,7 +29,7 @@ class Tally:
 
     __slots__ = (
         *("accepted", "accepted_octets", "acked", "given", "given_octets", "name", "observe", "put"),
-        *("refused", "rejected", "returned", "since", "wait"),
+        *("refused", "rejected", "returned", "since", "told", "wait"),
     )
 
     def __init__(self, name: str, since: float, observe: Observe) -> None:
@@ -40,6 +42,7 @@ class Tally:
         self.refused: Counter[str] = Counter()  # by the reason of the error
         self.put = [0] * CLASSES  # messages by the time until they were durable (PUT_S)
         self.wait = [0] * CLASSES  # by their age when they were first given out (WAIT_S)
+        self.told: Done | None = None  # of all that, what was metered already
 
     def has_any(self) -> bool:
         """Whether anything was counted."""
@@ -54,11 +57,22 @@ class Tally:
     def add(self, other: Tally) -> None:
         """What was counted before this one began: it goes back as far."""
         self.since = min(self.since, other.since)
-        for name in ("accepted", "accepted_octets", "given", "given_octets", "acked", "returned", "rejected"):
+        for name in NUMBERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.refused.update(other.refused)
         self.put = [a + b for a, b in zip(self.put, other.put, strict=True)]
         self.wait = [a + b for a, b in zip(self.wait, other.wait, strict=True)]
+        if other.told is not None:
+            self.told = other.told if self.told is None else self.told.plus(other.told)
+
+    def untold(self) -> Done | None:
+        """What was counted since this was last asked; None: nothing."""
+        numbers = tuple(getattr(self, name) for name in NUMBERS)
+        told = self.told
+        if told is not None and told.numbers == numbers and told.refused == self.refused:
+            return None
+        self.told = done = Done(numbers, Counter(self.refused), self.put[:], self.wait[:])
+        return done if told is None else done.plus(told, -1)
 
 
 class Tallies:
@@ -72,14 +86,19 @@ class Tallies:
         self.offset_ms = 0.0  # the store's clock, less ours (monotonic)
         self._observe = observe
         self._since = time.monotonic()
-        self._is_kept = False
+        self._is_kept = self._is_read = False
+        self._hear: Hear | None = None
         self._tallies: dict[str, Tally] = {}
         self._unread = Tally("", self._since, observe)
         self._class = 0  # of the time that the answers at hand took
 
     def keep(self) -> None:
         """From now on somebody reads them."""
-        self._is_kept, self._since = True, time.monotonic()
+        self._is_kept, self._is_read, self._since = True, True, time.monotonic()
+
+    def meter(self, hear: Hear) -> None:
+        """From now on somebody is told of them, too."""
+        self._is_kept, self._hear = True, hear
 
     def of(self, queue: Queue | None) -> Tally:
         """None: no queue is to blame."""
@@ -95,8 +114,19 @@ class Tallies:
 
     def read(self, now: float) -> list[Tally]:
         """All in which anything was counted; the next ones begin now."""
+        self.tell()
         tallies, self._tallies, self._since = self._tallies, {}, now
         return [tally for tally in tallies.values() if tally.has_any()]
+
+    def tell(self) -> None:
+        """What came since the last time is metered. If nobody reads them, they have done their work."""
+        if self._hear is None:
+            return
+        for tally in self._tallies.values():
+            if tally.name and (done := tally.untold()) is not None:
+                self._hear(tally.name, done)
+        if not self._is_read:
+            self._tallies = {}
 
     def put_back(self, tallies: Iterable[Tally]) -> None:
         """They were read in vain."""

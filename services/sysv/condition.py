@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from services.kit.metrics import Metrics
+from services.sysv import measures
 
 log = logging.getLogger(__name__)
 
@@ -18,10 +19,10 @@ class Figures:
     def __init__(self, metrics: Metrics) -> None:
         self.edge = metrics.edge
         self.faults = metrics.local_errors
-        self.messages = metrics.counter("sysv_messages", "Messages carried", ("mapping",))
-        self.dead = metrics.counter("sysv_dead", "Messages moved to the dead letters", ("mapping", "reason"))
-        self.waits = metrics.counter("sysv_waits", "Times a mapping could not go on", ("mapping", "reason"))
-        self.waiting = metrics.gauge("sysv_waiting", "1 while a mapping cannot go on", ("mapping",))
+        self.messages = metrics.counter(measures.MESSAGES)
+        self.dead = metrics.counter(measures.DEAD)
+        self.waits = metrics.counter(measures.WAITS)
+        self.waiting = metrics.gauge(measures.WAITING)
 
 
 class Condition:

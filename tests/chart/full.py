@@ -87,6 +87,7 @@ FULL: Values = {
     },
     "networkPolicy": {"metricsFrom": _FROM, "dnsTo": _FROM, "redisFrom": _FROM},
     "monitoring": {
+        "queues": {"enabled": True, "max": 50, "latencies": True},
         "podMonitor": {"enabled": True, "metricRelabelings": [{"action": "labeldrop", "regex": "le"}]},
         "dashboards": {"enabled": True, **_ANNOTATIONS},
     },

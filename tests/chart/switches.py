@@ -257,6 +257,12 @@ SWITCHES = (
         "rbac.aggregate",
         (f"ClusterRole/shop.{NAME}-view", f"ClusterRole/shop.{NAME}-edit", f"ClusterRole/shop.{NAME}-admin"),
     ),
+    Switch("monitoring.queues.enabled", has=lambda r: "PENSTOCK_OPERATOR_QUEUE_METRICS" in r.env(OPERATOR)),
+    Switch(
+        "monitoring.queues.latencies",
+        beside=nested("monitoring.queues.enabled", True),
+        has=lambda r: "queue_latencies: true" in r[f"ConfigMap/{NAME}-tmq"]["data"]["penstock.yaml"],
+    ),
     Switch("monitoring.podMonitor.enabled", (f"PodMonitor/{NAME}",)),
     Switch("monitoring.serviceMonitor.enabled", (f"ServiceMonitor/{NAME}",)),
     Switch("monitoring.prometheusRule.enabled", (f"PrometheusRule/{NAME}",)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from pathlib import Path
 
 import aiohttp
@@ -37,6 +39,31 @@ async def test_each_page_says_what_it_is_told() -> None:
         assert (await page("/nothing"))[0] == 404
     with pytest.raises(SettingsError, match=rf"cannot serve health on {host} port {port}: "):
         await HealthServer(HealthSettings(port=port), answers).start()
+    await server.close()
+
+
+async def test_a_scrape_is_freshened_in_the_loop_and_written_beside_it() -> None:
+    """One at a time, however many ask."""
+    steps: list[tuple[str, bool]] = []
+
+    def step(what: str) -> None:
+        steps.append((what, threading.current_thread() is threading.main_thread()))
+
+    def write() -> bytes:
+        step("written")
+        return b"text"
+
+    answers = Answers(write, lambda: None, lambda: None, lambda: step("freshened"))
+    server = HealthServer(HealthSettings(port=0), answers)
+    host, port = await server.start()
+    async with aiohttp.ClientSession() as session:
+
+        async def scrape() -> str:
+            async with session.get(f"http://{host}:{port}/metrics") as response:
+                return await response.text()
+
+        assert await asyncio.gather(*(scrape() for _ in range(5))) == ["text"] * 5
+    assert steps == [("freshened", True), ("written", False)] * 5
     await server.close()
 
 

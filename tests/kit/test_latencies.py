@@ -1,6 +1,7 @@
 """Latencies reach the histogram as if each had been observed."""
 
-from services.kit.metrics import SECONDS_BUCKETS, Latencies, Metrics
+from services.kit.measure import SECONDS_BUCKETS
+from services.kit.metrics import Latencies, Metrics
 
 
 def samples(metrics: Metrics, operation: str) -> dict[str, float]:

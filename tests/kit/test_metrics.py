@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from services.kit.measure import Label, counter, gauge, histogram
 from services.kit.metrics import Metrics, Traffic
 from services.store.edge_tally import Shell
 
@@ -57,13 +59,34 @@ def test_the_base_metrics_are_all_there() -> None:
 
 def test_an_edge_has_metrics_of_its_own() -> None:
     metrics = Metrics("ring")
-    metrics.gauge("ring_members", "Members of the ring", ("ring",)).labels("ring", "north").set(3)
-    metrics.histogram("ring_hops", "Hops", buckets=(1, 2)).labels("ring").observe(2)
-    metrics.counter("ring_lost", "Lost tokens").labels("ring").inc()
+    members = gauge("penstock_ring_members", "Members of the ring", Label("ring", "1"))
+    metrics.gauge(members).labels("ring", "north").set(3)
+    metrics.histogram(histogram("penstock_ring_hops", "Hops", buckets=(1, 2))).labels("ring").observe(2)
+    metrics.counter(counter("penstock_ring_lost_total", "Lost tokens")).labels("ring").inc()
     seen = samples(metrics)
     assert seen[f"penstock_ring_members{ {'edge': 'ring', 'ring': 'north'} }"] == 3
     assert seen[f"penstock_ring_hops_bucket{ {'edge': 'ring', 'le': '2.0'} }"] == 1
     assert seen[f"penstock_ring_lost_total{ {'edge': 'ring'} }"] == 1
+
+
+def test_nobody_is_told_when_a_counter_began() -> None:
+    """It would be a second series for each."""
+    metrics = Metrics("tmq")
+    metrics.requests("enq", "ok").inc()
+    assert "_created" not in metrics.render().decode()
+
+
+@pytest.mark.parametrize(
+    "name", ["requests", "penstock_requests", "penstock_Requests_total", "penstock__total"]
+)
+def test_a_counter_is_named_as_one(name: str) -> None:
+    with pytest.raises(ValueError, match="is no name of a counter"):
+        counter(name, "")
+
+
+def test_nothing_else_is_named_as_a_counter() -> None:
+    with pytest.raises(ValueError, match="is no name of a gauge"):
+        gauge("penstock_requests_total", "")
 
 
 def test_two_in_one_process_do_not_meet() -> None:

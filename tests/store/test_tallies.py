@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.kit.metrics import SECONDS_BUCKETS
+from services.kit.measure import SECONDS_BUCKETS
 from services.store import Part, PipeSettings, Queue, Source, records
 from services.store.buckets import CLASSES, PUT_S
 from services.store.client import OURSELVES

@@ -82,6 +82,11 @@ drain: {grace_s: {{ .edge.drain.graceSeconds | float64 | toJson }}, spread_s: {{
 {{- with .edge.limits }}
 limits: {{ toJson . }}
 {{- end }}
+{{- with .root.Values.monitoring.queues }}
+{{- if .enabled }}
+metrics: {queues: true, max_queues: {{ .max | toJson }}, queue_latencies: {{ .latencies | toJson }}}
+{{- end }}
+{{- end }}
 edges:
   {{ .name }}: {{ include "penstock.edge.settings" . }}
 {{- end }}

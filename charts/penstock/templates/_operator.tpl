@@ -67,6 +67,12 @@ subjects:
 - {name: PENSTOCK_OPERATOR_SWEEP_S, value: {{ $own.sweepSeconds | quote }}}
 - {name: PENSTOCK_OPERATOR_DELETE_TIMEOUT_S, value: {{ $own.deleteTimeoutSeconds | quote }}}
 - {name: PENSTOCK_OPERATOR_ACCEPT_LOSS, value: {{ $own.acceptLoss | quote }}}
+{{- with .Values.monitoring.queues }}
+{{- if .enabled }}
+- {name: PENSTOCK_OPERATOR_QUEUE_METRICS, value: "true"}
+- {name: PENSTOCK_OPERATOR_MAX_QUEUES, value: {{ .max | quote }}}
+{{- end }}
+{{- end }}
 {{- include "penstock.storeEnv" (list . "admin") }}
 {{- with $own.extraEnv }}
 {{ toYaml . }}

@@ -11,6 +11,7 @@ from typing import Any
 from protos.pubsub import Have
 from services.kit.metrics import Metrics
 from services.kit.session import Peer
+from services.pubsub import measures
 from services.pubsub.service import PubsubService
 from services.pubsub.settings import LinkSettings
 from services.store import StoreError
@@ -31,10 +32,10 @@ class LinkHub:
         self.settings: LinkSettings = service.settings.link
         self.replica = Replica(service.log)
         edge = metrics.edge
-        self.following = metrics.gauge("links_following", "Neighbours that this process follows").labels(edge)
-        self.serving = metrics.gauge("links_serving", "Neighbours that follow this process").labels(edge)
-        self.taken = metrics.counter("link_messages", "Messages taken from neighbours").labels(edge)
-        self.missing = metrics.counter("link_gaps", "Messages that a neighbour had no more").labels(edge)
+        self.following = metrics.gauge(measures.FOLLOWING).labels(edge)
+        self.serving = metrics.gauge(measures.SERVING).labels(edge)
+        self.taken = metrics.counter(measures.TAKEN).labels(edge)
+        self.missing = metrics.counter(measures.MISSING).labels(edge)
         self.local_errors = metrics.local_errors
         self._followed: dict[bytes, Have] = {}  # store -> what it said to the link that has the lease
         self._told: set[str] = set()

@@ -6,6 +6,7 @@ from collections import Counter
 
 from protos.ring import Why
 from services.kit.metrics import Metrics
+from services.ring import measures
 
 PASSED_ON = "passed_on"  # into the successor's queue, as it came
 DELIVERED = "delivered"  # into the inbox
@@ -43,10 +44,8 @@ class Counts:
     def __init__(self, metrics: Metrics) -> None:
         self.now: Counter[str] = Counter()
         self._told: Counter[str] = Counter()
-        self._users = metrics.counter("ring_users", "What became of USER messages", ("what",))
-        self._dropped = metrics.counter(
-            "ring_users_dropped", "USER messages taken off with nothing done", ("why",)
-        )
+        self._users = metrics.counter(measures.USERS)
+        self._dropped = metrics.counter(measures.DROPPED)
         self._edge = metrics.edge
         for what in WHAT:
             self._users.labels(self._edge, what)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from services.kit.metrics import Metrics
+from services.ring import measures
 from services.ring.node.breaks import reason_of
 
 USER, LOOP = "user", "loop"
@@ -16,29 +17,21 @@ class Figures:
     def __init__(self, metrics: Metrics) -> None:
         self._edge = edge = metrics.edge
         self._metrics = metrics
-        self.leader = metrics.gauge("ring_leader", "1 while the node leads its ring").labels(edge)
-        self.led = metrics.gauge("ring_led", "1 while it knows of somebody who leads its ring").labels(edge)
-        self.predecessor = metrics.gauge("ring_predecessor", "1 while it has a predecessor").labels(edge)
-        self.successor = metrics.gauge("ring_successor", "1 while it has a successor").labels(edge)
-        self.members = metrics.gauge("ring_members", "Other nodes that it has heard of lately").labels(edge)
-        self._breaks = metrics.counter("ring_breaks", "Links lost", ("side", "reason"))
-        self._dials = metrics.counter("ring_dials", "Attempts to reach a successor", ("result",))
-        self._beacons_sent = metrics.counter("ring_beacons_sent", "Beacons sent", ("kind",))
-        self._beacons_heard = metrics.counter("ring_beacons_received", "Beacons that count", ("kind",))
-        self._beacons_refused = metrics.counter(
-            "ring_beacons_refused", "Datagrams that are no beacon, or not allowed", ("reason",)
-        )
-        self._beacons_ignored = metrics.counter(
-            "ring_beacons_ignored", "Beacons of other groups, and the node's own", ("reason",)
-        )
-        self._beacons_unsent = metrics.counter(
-            "ring_beacons_unsent", "Beacons that could not be sent"
-        ).labels(edge)
-        self._received = metrics.counter("ring_messages_received", "Of the predecessor", ("type",))
-        self._sent = metrics.counter("ring_messages_sent", "To the successor", ("type",))
-        self._returned = metrics.counter(
-            "ring_messages_returned", "Unanswered when their link broke: they go again", ("type",)
-        )
+        self.leader = metrics.gauge(measures.LEADER).labels(edge)
+        self.led = metrics.gauge(measures.LED).labels(edge)
+        self.predecessor = metrics.gauge(measures.PREDECESSOR).labels(edge)
+        self.successor = metrics.gauge(measures.SUCCESSOR).labels(edge)
+        self.members = metrics.gauge(measures.MEMBERS).labels(edge)
+        self._breaks = metrics.counter(measures.BREAKS)
+        self._dials = metrics.counter(measures.DIALS)
+        self._beacons_sent = metrics.counter(measures.BEACONS_SENT)
+        self._beacons_heard = metrics.counter(measures.BEACONS_RECEIVED)
+        self._beacons_refused = metrics.counter(measures.BEACONS_REFUSED)
+        self._beacons_ignored = metrics.counter(measures.BEACONS_IGNORED)
+        self._beacons_unsent = metrics.counter(measures.BEACONS_UNSENT).labels(edge)
+        self._received = metrics.counter(measures.RECEIVED)
+        self._sent = metrics.counter(measures.SENT)
+        self._returned = metrics.counter(measures.RETURNED)
         self.received: Counter[str] = Counter()  # by type, since the last `publish`
         self.sent: Counter[str] = Counter()
         self.returned: Counter[str] = Counter()

@@ -1,0 +1,118 @@
+"""What the operator counts (docs/metrics.md)."""
+
+from __future__ import annotations
+
+from services.kit.measure import Label, counter, gauge, histogram
+
+WHO = "the operator"
+LOOK_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+KIND = Label("kind", "kinds, 5")
+RESULT = Label("result", "2")
+OF_QUEUE = (Label("namespace", "Queue resources"), Label("name", "1"))
+EXPORTED = "Prometheus shows the label `namespace` as `exported_namespace` where the scrape gives one, as monitors do"
+
+LOOKS = counter(
+    "penstock_operator_looks_total",
+    "Resources looked at, by what came of it",
+    KIND,
+    RESULT,
+    more="`done`, `failed` (and tried again)",
+)
+LOOK_SECONDS = histogram(
+    "penstock_operator_look_seconds", "Time to look at one", KIND, buckets=LOOK_BUCKETS_S
+)
+DEPTH = gauge(
+    "penstock_operator_queue_depth",
+    "Messages that wait or are out, of a Queue, at the last look",
+    *OF_QUEUE,
+    unit="messages",
+    more=EXPORTED,
+)
+STATUS_PATCHES = counter("penstock_operator_status_patches_total", "Statuses written", KIND)
+EVENTS = counter(
+    "penstock_operator_events_total", "Events written, by reason", Label("reason", "reasons, some 20")
+)
+RESOURCES = gauge(
+    "penstock_operator_resources",
+    "Resources, by the reason of Ready",
+    KIND,
+    Label("reason", "reasons, some 20"),
+)
+STORE_UP = gauge(
+    "penstock_operator_store_up",
+    "Whether the store can be used: 1, or 0",
+    more="all domains of it, and it refuses no writes as it is out of memory or read-only",
+)
+RESTORED = counter("penstock_operator_store_restored_total", "Times an empty store was set up anew")
+SWEEPS = counter(
+    "penstock_operator_sweeps_total", "Passes over all resources", RESULT, more="`done`, `failed`"
+)
+SWEEP_SECONDS = gauge("penstock_operator_sweep_seconds", "Time that the last pass took")
+WAITING = gauge("penstock_operator_waiting", "Resources that wait to be looked at, or are")
+PEERS = gauge(
+    "penstock_operator_peers",
+    "Peers in the store, by who declared them",
+    Label("by", "3"),
+    more="`resources`, `discovered`, `others`",
+)
+RING_STRANDED = gauge(
+    "penstock_operator_ring_stranded_messages",
+    "Messages in queues of a ring's nodes that no node owns: nobody sends them",
+    Label("queue", "nodes that went"),
+    more="what [a node left](operations.md#nodes-that-go) that is gone, or has another name now",
+)
+REDRIVEN = counter("penstock_operator_redriven_total", "Dead letters brought back", unit="messages")
+REMOVED = counter(
+    "penstock_operator_removed_total",
+    "Queues that went or stayed, by outcome",
+    Label("outcome", "3"),
+    more="of those whose resource went: `Removed`, `Retained`, `Abandoned`",
+)
+
+# Of the analytics job's last report; nothing where there is none.
+
+REPORT_TIME = gauge(
+    "penstock_operator_report_time_seconds",
+    "When the run of the last report was planned",
+    more="since 1970; of the analytics job's [report](analytics.md#the-report)",
+)
+REPORT_PERIOD = gauge(
+    "penstock_operator_report_period_seconds", "How long the time is that the report is about"
+)
+REPORT_MESSAGES = gauge(
+    "penstock_operator_report_messages",
+    "Messages of that time, by what became of them",
+    Label("what", "4"),
+    more="`in`, `out`, `refused`, `dead`",
+)
+REPORT_DEATHS = gauge(
+    "penstock_operator_report_deaths",
+    "Dead letters of that time, by reason",
+    Label("reason", "20"),
+    unit="messages",
+    more="the most frequent reasons",
+)
+REPORT_BUDGET = gauge(
+    "penstock_operator_report_error_budget_used_ratio",
+    "Part of the error budget that is used, of all queues",
+    more="above 1: it is spent",
+)
+REPORT_QUEUE_BUDGET = gauge(
+    "penstock_operator_report_queue_error_budget_used_ratio",
+    "Part of it that is used, of the queues that have used most",
+    Label("domain", "20"),
+    Label("queue", "1"),
+)
+REPORT_CHANGES = gauge(
+    "penstock_operator_report_sudden_changes", "Sudden changes against the week before, of that time"
+)
+REPORT_QUARANTINED = gauge(
+    "penstock_operator_report_quarantined",
+    "Records that its run could not use",
+    Label("kind", "2"),
+    more="`dead`, `samples`",
+)
+REPORT_LOST = gauge(
+    "penstock_operator_report_lost_samples", "Samples that were trimmed before its run read them"
+)

@@ -1,0 +1,119 @@
+"""How the queues of a store stand, as metrics: of one process that looks at them, as it is the same for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Protocol
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from services.kit import state_measures
+from services.kit.queue_names import OTHER, label_of
+
+Family = GaugeMetricFamily | CounterMetricFamily
+
+SHOWN = {
+    "ready": state_measures.READY,
+    "in_flight": state_measures.IN_FLIGHT,
+    "dead": state_measures.DEAD,
+    "octets": state_measures.BYTES,
+    "oldest_age_s": state_measures.OLDEST,
+}
+
+
+class QueueState(Protocol):
+    """One queue, as a look found it."""
+
+    @property
+    def ready(self) -> int: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def dead(self) -> int: ...
+    @property
+    def died(self) -> int:
+        """Since it was made."""
+
+    @property
+    def octets(self) -> int: ...
+    @property
+    def oldest_age_s(self) -> float: ...
+
+
+States = Mapping[str, QueueState]  # by the name of the queue
+
+
+@dataclass(slots=True)
+class Sum:
+    """What is shown under one name."""
+
+    ready: int = 0
+    in_flight: int = 0
+    dead: int = 0
+    octets: int = 0
+    oldest_age_s: float = 0.0
+
+    def add(self, state: QueueState) -> None:
+        for one in fields(self):
+            value, more = getattr(self, one.name), getattr(state, one.name)
+            setattr(self, one.name, max(value, more) if one.name == "oldest_age_s" else value + more)
+
+
+class QueueStates(Collector):
+    """`tell` what was found; `most` queues are named: those that hold most when there is room for a name, for as long
+    as they are there."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._named: set[str] = set()  # queues
+        self._states: States | None = None
+        self._known: dict[str, int] | None = None  # of each queue, how many had died at the last look
+        self._died: dict[str, int] = {OTHER: 0}  # by label, since we began to look
+
+    def tell(self, states: States | None) -> None:
+        """None: nobody can look."""
+        self._states = states
+        if states is None:
+            return
+        self._named &= states.keys()
+        if room := self._most - len(self._named):
+            rest = states.keys() - self._named
+            self._named.update(sorted(rest, key=lambda name: (-_size(states[name]), name))[:room])
+        self._count_deaths(states)
+
+    def _count_deaths(self, states: States) -> None:
+        """Never less than before, whatever is deleted: a counter that falls has begun anew, Prometheus takes it."""
+        died = {self._label(name): 0 for name in states} | {OTHER: 0}
+        if self._known is not None:
+            for name, state in states.items():
+                died[self._label(name)] += max(0, state.died - self._known.get(name, 0))
+        self._died = {label: self._died.get(label, 0) + number for label, number in died.items()}
+        self._known = {name: state.died for name, state in states.items()}
+
+    def _label(self, name: str) -> str:
+        return label_of(name) if name in self._named else OTHER
+
+    def collect(self) -> Iterator[Family]:
+        states = self._states
+        if states is None:
+            return
+        sums = {OTHER: Sum()}
+        for name, state in states.items():
+            sums.setdefault(self._label(name), Sum()).add(state)
+        yield GaugeMetricFamily(state_measures.QUEUES.name, state_measures.QUEUES.text, len(states))
+        for field, one in SHOWN.items():
+            family = GaugeMetricFamily(one.name, one.text, labels=one.label_names)
+            for label, told in sums.items():
+                family.add_metric([label], getattr(told, field))
+            yield family
+        one = state_measures.DIED
+        deaths = CounterMetricFamily(one.name, one.text, labels=one.label_names)
+        for label, number in self._died.items():
+            deaths.add_metric([label], number)
+        yield deaths
+
+
+def _size(state: QueueState) -> int:
+    return state.ready + state.in_flight + state.dead

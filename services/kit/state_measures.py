@@ -1,0 +1,28 @@
+"""How the queues of a store stand (docs/metrics.md)."""
+
+from __future__ import annotations
+
+from services.kit.measure import Label, counter, gauge
+
+WHO = "the operator"
+
+QUEUE = Label("queue", "most named + 1")
+AS = "as the last look found it; not there while the store cannot be asked. Without names all of it is `_other`"
+
+QUEUES = gauge("penstock_queues", "Queues that there are")
+READY = gauge("penstock_queue_ready_messages", "Messages that wait to be given out", QUEUE, more=AS)
+IN_FLIGHT = gauge("penstock_queue_in_flight_messages", "Messages that are given out and not settled", QUEUE)
+DEAD = gauge("penstock_queue_dead_messages", "Dead letters that there are", QUEUE)
+BYTES = gauge("penstock_queue_bytes", "Octets of messages, as the limits of the queue count them", QUEUE)
+OLDEST = gauge(
+    "penstock_queue_oldest_age_seconds",
+    "Age of the oldest message that is not settled",
+    QUEUE,
+    more="0: there is none; of `_other` the oldest of all",
+)
+DIED = counter(
+    "penstock_queue_died_messages_total",
+    "Messages that became dead letters",
+    QUEUE,
+    more="since the process began to look",
+)

@@ -1,0 +1,57 @@
+"""How all queues stand, looked at again and again by one process for all: for metrics, and whoever else shows it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from services.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from services.store.store import Store
+
+LOOK_S = 15.0  # between two looks: scrapes are rarer than that, as a rule
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One queue, as a look found it."""
+
+    ready: int
+    in_flight: int
+    dead: int  # dead letters that there are
+    died: int  # that there ever were, since the queue was made
+    octets: int
+    oldest_age_s: float  # of the oldest message that is not settled; 0: there is none
+
+
+Standings = Mapping[str, Standing]  # by the name of the queue
+
+
+async def standings(store: Store) -> Standings:
+    """Of all queues. Raises StoreError."""
+    told = await store.stats_of([queue async for queue in store.queues()])
+    return {name: _standing(figures) for name, figures in told.items()}
+
+
+def _standing(figures: dict[str, Any]) -> Standing:
+    return Standing(
+        figures["ready"],
+        figures["in_flight"],
+        figures["dead_letters"],
+        figures["dead"],
+        figures["bytes"],
+        figures["oldest_age_ms"] / 1000,
+    )
+
+
+async def keep_looking(store: Store, tell: Callable[[Standings | None], None], every_s: float) -> None:
+    """Until it is cancelled. tell: is given what was found, None where the store cannot be asked."""
+    while True:
+        try:
+            tell(await standings(store))
+        except StoreError:
+            tell(None)
+        await asyncio.sleep(every_s)

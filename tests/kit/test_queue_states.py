@@ -1,0 +1,94 @@
+"""How queues stand, as metrics: bounded, and sums that never lie about what happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from services.kit.queue_names import OTHER
+from services.kit.queue_states import QueueStates
+
+
+@dataclass
+class State:
+    ready: int = 0
+    in_flight: int = 0
+    dead: int = 0
+    died: int = 0
+    octets: int = 0
+    oldest_age_s: float = 0.0
+
+
+def shown(states: QueueStates, what: str) -> dict[str, float]:
+    registry = CollectorRegistry()
+    registry.register(states)
+    families = text_string_to_metric_families(generate_latest(registry).decode())
+    samples = [sample for family in families for sample in family.samples]
+    return {
+        sample.labels.get("queue", ""): sample.value
+        for sample in samples
+        if sample.name == f"penstock_{what}"
+    }
+
+
+def test_without_names_all_queues_are_one() -> None:
+    states = QueueStates(0)
+    states.tell({"a": State(1, 2, 3, 4, 5, 6.5), "b": State(10, 20, 30, 40, 50, 0.5)})
+    assert shown(states, "queues") == {"": 2}
+    assert shown(states, "queue_ready_messages") == {OTHER: 11}
+    assert shown(states, "queue_in_flight_messages") == {OTHER: 22}
+    assert shown(states, "queue_dead_messages") == {OTHER: 33}
+    assert shown(states, "queue_bytes") == {OTHER: 55}
+    assert shown(states, "queue_oldest_age_seconds") == {OTHER: 6.5}
+
+
+def test_an_empty_store_has_no_messages() -> None:
+    states = QueueStates(5)
+    states.tell({})
+    assert shown(states, "queues") == {"": 0}
+    assert shown(states, "queue_dead_messages") == {OTHER: 0}
+
+
+def test_nothing_is_told_while_nobody_can_look() -> None:
+    states = QueueStates(5)
+    assert shown(states, "queue_ready_messages") == {}
+    states.tell({"a": State(1)})
+    states.tell(None)
+    assert shown(states, "queue_ready_messages") == {}
+
+
+def test_those_that_hold_most_have_names_and_keep_them() -> None:
+    states = QueueStates(2)
+    states.tell({"a": State(1), "b": State(dead=9), "c": State(3)})
+    assert shown(states, "queue_ready_messages") == {"b": 0, "c": 3, OTHER: 1}
+    states.tell({"a": State(1000), "b": State(), "c": State(3)})
+    assert shown(states, "queue_ready_messages") == {"b": 0, "c": 3, OTHER: 1000}
+    states.tell({"a": State(1000), "c": State(3), "d": State(7)})
+    assert shown(states, "queue_ready_messages") == {"a": 1000, "c": 3, OTHER: 7}
+
+
+def test_deaths_are_counted_from_the_first_look_on() -> None:
+    states = QueueStates(1)
+    states.tell({"a": State(9, died=5), "b": State(died=7)})
+    assert shown(states, "queue_died_messages_total") == {"a": 0, OTHER: 0}
+    states.tell({"a": State(9, died=6), "b": State(died=9), "new": State(died=1)})
+    assert shown(states, "queue_died_messages_total") == {"a": 1, OTHER: 3}
+
+
+def test_a_sum_of_deaths_never_falls() -> None:
+    """What is deleted, or made anew with another count, takes nothing away."""
+    states = QueueStates(0)
+    states.tell({})
+    states.tell({"a": State(died=5), "b": State(died=7)})
+    states.tell({"b": State(died=8)})
+    states.tell(None)
+    states.tell({"a": State(died=2), "b": State(died=1)})
+    assert shown(states, "queue_died_messages_total") == {OTHER: 15}
+
+
+def test_names_that_look_the_same_are_summed_up() -> None:
+    states = QueueStates(5)
+    states.tell({chr(0xDCFF): State(1), chr(0xDCFE): State(2)})
+    assert shown(states, "queue_ready_messages") == {"\ufffd": 3, OTHER: 0}

@@ -1,0 +1,121 @@
+"""A real Prometheus, Debian's, that scrapes whatever it is told to as a monitor of the chart would."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from os import getpid
+from pathlib import Path
+from typing import Any, Self
+from urllib.request import urlopen
+
+import yaml
+
+from services.kit.parent import die_with_parent
+from tests.servers import eventually, free_port
+
+INTERVAL = "1s"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`labels` are those that it is given beside its own, as a pod's name."""
+
+    host: str
+    port: int
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Prometheus:
+    def __init__(
+        self, folder: Path, jobs: Mapping[str, Iterable[Target]], rules: object | None = None
+    ) -> None:
+        """rules: the document of a rules file."""
+        folder.mkdir()
+        self.port = free_port()
+        self._folder = folder
+        configuration: dict[str, Any] = {
+            "global": {"scrape_interval": INTERVAL, "evaluation_interval": INTERVAL},
+            "scrape_configs": [
+                {"job_name": job, "static_configs": [_static(target) for target in targets]}
+                for job, targets in jobs.items()
+            ],
+        }
+        if rules is not None:
+            (folder / "rules.yaml").write_text(yaml.safe_dump(rules))
+            configuration["rule_files"] = ["rules.yaml"]
+        (folder / "prometheus.yaml").write_text(yaml.safe_dump(configuration))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Self:
+        program = shutil.which("prometheus")
+        assert program, "there is no `prometheus`: tools/system kubernetes"
+        command = [program, "--config.file=prometheus.yaml", f"--web.listen-address=127.0.0.1:{self.port}"]
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [*command, "--storage.tsdb.path=data", "--log.level=warn"],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=partial(die_with_parent, getpid()),
+            )
+        eventually(self._is_ready)
+        return self
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self._folder / "log").read_text()
+        with urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+    def ask(self, path: str, **words: str) -> Any:
+        """What its API answers."""
+        place = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(words)}"
+        with urlopen(place, timeout=20) as answer:
+            told = json.load(answer)
+        assert told["status"] == "success", told
+        assert not told.get("warnings"), told
+        return told["data"]
+
+    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and value of each series, now."""
+        found = self.ask("query", query=expression)
+        assert found["resultType"] == "vector", found
+        return [(each["metric"], float(each["value"][1])) for each in found["result"]]
+
+    def values(self, label: str, match: str = "") -> set[str]:
+        """As Grafana's label_values."""
+        return set(self.ask(f"label/{label}/values", **({"match[]": match} if match else {})))
+
+    def firing(self) -> dict[str, list[dict[str, str]]]:
+        """Labels of each alert that fires, by its name."""
+        found: dict[str, list[dict[str, str]]] = {}
+        for each in self.ask("alerts")["alerts"]:
+            if each["state"] == "firing":
+                labels = dict(each["labels"])
+                found.setdefault(labels.pop("alertname"), []).append(labels)
+        return found
+
+    def targets(self) -> dict[str, str]:
+        """How the last scrape of each went, by its pod: 'up', or what is wrong."""
+        return {
+            each["labels"].get("pod", each["scrapeUrl"]): each["lastError"] or each["health"]
+            for each in self.ask("targets")["activeTargets"]
+        }
+
+
+def _static(target: Target) -> dict[str, Any]:
+    return {"targets": [f"{target.host}:{target.port}"], "labels": dict(target.labels)}

@@ -1,0 +1,114 @@
+"""Alerts sound on a real Prometheus when what they are about happens to real processes, and end when it is over.
+
+Their times are cut short, in a copy of the rules of a release: minutes become seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tests.chart.chart import NAME, nested, render
+from tests.monitoring.conftest import NewPrometheus
+from tests.monitoring.prometheus import Prometheus
+from tests.monitoring.world import World
+from tests.operator.documents import queue
+from tests.reports import NOW_MS
+from tests.servers import eventually
+
+ON = {
+    **nested("monitoring.prometheusRule.enabled", True),
+    "analytics": {"enabled": True},
+}
+WINDOW = "10s"  # in place of all times that a rule looks back
+ALWAYS = {  # of a node that is alone, until it closes a ring with itself; and of a peer that nobody is at
+    "PenstockRingNeighbourMissing",
+    "PenstockRingWithoutLeader",
+    "PenstockQueueStuck",
+}
+OF_THE_STORE = {"PenstockEdgeNotReady", "PenstockStoreRefuses", "PenstockOperatorStoreDown"}
+
+
+def hurried() -> dict[str, Any]:
+    """The rules of a release with analytics."""
+    groups = render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+    for rule in (rule for group in groups for rule in group["rules"]):
+        rule["expr"] = re.sub(
+            r"\[\d+[mh](:)?(?:1m)?\]", lambda at: f"[{WINDOW}{':1s' if at[1] else ''}]", rule["expr"]
+        )
+        rule["for"] = "0s" if rule["for"] == "0m" else "2s"
+    return {"groups": groups}
+
+
+@pytest.fixture
+def prometheus(world: World, new_prometheus: NewPrometheus) -> Prometheus:
+    """It has looked at everything for as long as any rule looks back."""
+    found = new_prometheus({"shop/penstock": world.targets().values()}, rules=hurried())
+    eventually(lambda: set(found.targets().values()) == {"up"})
+    eventually(lambda: found.query(f"count_over_time(penstock_ready[1m:1s]) > {WINDOW[:-1]}"))
+    return found
+
+
+def sounds(prometheus: Prometheus, *names: str) -> list[dict[str, str]]:
+    """Waits until all of them do; the labels of the last."""
+    eventually(lambda: set(names) <= prometheus.firing().keys())
+    return prometheus.firing()[names[-1]]
+
+
+def ends(prometheus: Prometheus, names: Iterable[str]) -> None:
+    eventually(lambda: not prometheus.firing().keys() & set(names))
+
+
+def test_they_sound_and_end(world: World, prometheus: Prometheus) -> None:
+    ends_are_known(prometheus)
+    sounds(prometheus, *ALWAYS)
+    assert prometheus.firing().keys() == ALWAYS, prometheus.firing()
+
+    world.keeper.kill("dying", 1)
+    (labels,) = sounds(prometheus, "PenstockDeadLetters")
+    assert labels == {"namespace": "shop", "severity": "warning"}
+    ends(prometheus, ["PenstockDeadLetters"])
+
+    world.traffic.lose()
+    sounds(prometheus, "PenstockMessagesLost")
+
+    world.seen.apply(queue("happy", queueName="dying"), queue("unhappy", queueName="dying"))
+    (labels,) = sounds(prometheus, "PenstockResourcesNotReady")
+    assert labels["reason"] == "Conflict"
+
+    world.report(now_ms=NOW_MS)
+    sounds(prometheus, "PenstockAnalyticsStale")
+    world.report()
+    ends(prometheus, ["PenstockAnalyticsStale", "PenstockMessagesLost"])
+
+
+def ends_are_known(prometheus: Prometheus) -> None:
+    """Every rule can be evaluated."""
+    groups = prometheus.ask("rules")["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert len(rules) > 20
+    assert {rule["health"] for rule in rules} == {"ok"}, rules
+
+
+def test_a_store_that_is_away_is_told_by_all_who_need_it(world: World, prometheus: Prometheus) -> None:
+    world.traffic.is_calm = False
+    world.store.kill9()
+    sounds(prometheus, *OF_THE_STORE)
+    pods = {labels["pod"] for labels in sounds(prometheus, "PenstockEdgeNotReady")}
+    assert pods == {f"{NAME}-{edge}-0" for edge in ("pubsub", "ring", "rqp", "tmq")}
+    world.store.restart()
+    ends(prometheus, OF_THE_STORE)
+
+
+def test_who_is_gone_is_missed(world: World, prometheus: Prometheus) -> None:
+    world.traffic.is_calm = False
+    world.operator.kill()
+    sounds(prometheus, "PenstockOperatorGone")
+    world.up.kill()
+    missed = eventually(
+        lambda: prometheus.firing().get("PenstockEdgesGone", []), until=lambda found: len(found) == 4
+    )
+    assert {labels["edge"] for labels in missed} == {"pubsub", "ring", "rqp", "tmq"}

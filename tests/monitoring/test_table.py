@@ -1,0 +1,98 @@
+"""docs/metrics.md is what processes tell, neither more nor less."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from urllib.request import urlopen
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.monitoring.prometheus import Target
+from tests.monitoring.world import World
+from tests.servers import eventually
+from tools.kubernetes.programs import find
+from tools.metrics_docs import Row, page, rows
+
+TABLE = Path(__file__).parents[2] / "docs" / "metrics.md"
+ROWS = {row.measure.name: row for row in rows()}
+BORN_LATER = {  # series that begin with what needs other machines, or a fault; those of the edges' own tests
+    "penstock_operator_removed_total",
+    "penstock_operator_ring_stranded_messages",
+    "penstock_ring_beacons_ignored_total",
+    "penstock_ring_beacons_received_total",
+    "penstock_ring_beacons_refused_total",
+    "penstock_ring_breaks_total",
+    "penstock_ring_dials_total",
+    "penstock_ring_messages_received_total",
+    "penstock_ring_messages_returned_total",
+    "penstock_ring_messages_sent_total",
+    "penstock_rqp_cast_faults_total",
+    "penstock_rqp_cast_sessions_total",
+    "penstock_rqp_cast_unanswered_total",
+    "penstock_rqp_cast_unburied_total",
+    "penstock_rqp_cast_unheard_total",
+    "penstock_rqp_unconfirmed_messages_total",
+    "penstock_sysv_dead_total",
+    "penstock_sysv_waits_total",
+}
+OF_TARGETS = {"le"}  # of buckets
+
+
+def scrape(target: Target) -> str:
+    with urlopen(f"http://{target.host}:{target.port}/metrics", timeout=20) as answer:
+        return str(answer.read().decode())
+
+
+def families(text: str) -> dict[str, Metric]:
+    """By the name that the table has."""
+    found = text_string_to_metric_families(text)
+    return {f"{one.name}_total" if one.type == "counter" else one.name: one for one in found}
+
+
+def check(name: str, family: Metric) -> None:
+    """As the table has it."""
+    row: Row = ROWS[name]
+    assert family.type == str(row.measure.kind), name
+    for sample in family.samples:
+        assert set(sample.labels) - OF_TARGETS == set(row.labels), (name, sample)
+
+
+def test_it_is_not_stale() -> None:
+    assert TABLE.read_text() == page(TABLE)
+
+
+def test_names_are_of_one_metric_each() -> None:
+    assert len(ROWS) == len(rows()) > 70
+
+
+def test_processes_tell_what_is_in_the_table_and_nothing_else(world: World) -> None:
+    """Every edge, one of them with two workers, the System V bridge and the operator."""
+    world.traffic.lose()
+    eventually(lambda: world.traffic.rounds > 3)
+    eventually(lambda: 'queue="declared"' in scrape(world.targets()["operator"]))
+    eventually(lambda: "penstock_rqp_send_failures_total{" in scrape(world.targets()["rqp"]))
+    eventually(lambda: "penstock_rqp_sent_messages_total{" in scrape(world.targets()["rqp"]))
+    eventually(lambda: "penstock_queue_refused_messages_total{" in scrape(world.targets()["tmq"]))
+    told: set[str] = set()
+    sampled: set[str] = set()
+    for target in world.targets().values():
+        text = scrape(target)
+        lint(text)
+        found = families(text)
+        assert set(found) - set(ROWS) == set()
+        for name, family in found.items():
+            check(name, family)
+        told |= set(found)
+        sampled |= {name for name, family in found.items() if family.samples}
+    assert set(ROWS) - told == set()
+    assert sorted(set(ROWS) - sampled - BORN_LATER) == []
+
+
+def lint(text: str) -> None:
+    """Prometheus' own opinion of names."""
+    done = subprocess.run(
+        [find("promtool"), "check", "metrics"], input=text, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,109 @@
+"""Everything that tells metrics: every edge under `penstock up`, a System V bridge and an operator, on one store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.chart.chart import NAME
+from tests.cli.shell import Shell, Up, running
+from tests.kubernetes.cluster import Cluster
+from tests.monitoring.prometheus import Target
+from tests.monitoring.traffic import FULL, NOBODYS, NUMBER, ONWARD, ORDERS, OTHER_NUMBER, Traffic
+from tests.operator.conftest import let_go
+from tests.operator.documents import Seen, queue
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.reports import report
+from tests.servers import PROGRAMS, Server
+from tests.sysv.local import Keys, make
+from tests.sysv.process import BridgeProgram
+
+NAMESPACE = "shop"
+REPORT = "ps:{registry}:report"
+SETTINGS = ("metrics.queues=on", "metrics.queue_latencies=on", "edges.tmq.workers=2")
+
+
+@dataclass(slots=True)
+class World:
+    store: Server
+    keeper: Keeper
+    up: Up
+    bridge: BridgeProgram
+    operator: OperatorProgram
+    seen: Seen
+    traffic: Traffic
+
+    def targets(self) -> dict[str, Target]:
+        """By component, with the labels that a PodMonitor gives."""
+        places: dict[str, tuple[str, int]] = {
+            name: (edge["health"]["host"], edge["health"]["port"])
+            for name, edge in self.up.told["edges"].items()
+        }
+        (health,) = self.bridge.events("health_listening")
+        places |= {"sysv": (health["host"], health["port"]), "operator": ("127.0.0.1", self.operator.port)}
+        return {name: Target(*place, _labels(name)) for name, place in places.items()}
+
+    def lead(self, peer: str, name: str, number: int, host: str, port: int) -> None:
+        """A transmission queue of that name, whose messages go to this peer."""
+        self.keeper.apply_peer(peer, "file", protocol="rqp-mca", addresses=[f"{host}:{port}"])
+        remote = {"protocol": "rqp-mca", "queueId": number, "peers": [peer]}
+        self.keeper.declare(name, remote=remote)
+
+    def report(self, **told: Any) -> None:
+        """The analytics job has one."""
+        found = report(**{"now_ms": int(time.time() * 1000), **told})
+        self.store.call("SET", REPORT, b"%d " % found.now_ms + found.encode())
+
+
+def _labels(name: str) -> Mapping[str, str]:
+    pod = f"{NAME}-{name}-0" if name != "sysv" else "till-0"
+    return {"namespace": NAMESPACE, "pod": pod, "container": name}
+
+
+@contextmanager
+def world(folder: Path, defined: Cluster, namespace: str) -> Iterator[World]:
+    """It works, and messages go through all of it."""
+    store = Server(next(iter(PROGRAMS)), folder / "store").start()
+    keys = Keys()
+    keeper, shell = Keeper(store), Shell(folder, {"REDIS_URL": store.url})
+    keeper.declare(ORDERS, bindings={"rqpMca": {"queueId": NUMBER}})
+    keeper.declare("arrived", bindings={"rqpMca": {"queueId": OTHER_NUMBER}})
+    keeper.declare(FULL, maxLength=1)
+    keeper.put(FULL, b"one")
+    keeper.declare("local")
+    keeper.declare("dying")
+    keeper.kill("dying", 2)
+    operator = OperatorProgram(
+        defined, store.url, folder, namespaces=namespace, sweep_s=1, queue_metrics="true", max_queues=50
+    )
+    bridge: BridgeProgram | None = None
+    try:
+        key = keys.new()
+        make(key)
+        words = [word for pair in SETTINGS for word in ("--set", pair)]
+        operator.start()
+        with running(shell, *words) as up:
+            out = ("--out", f"{hex(key)}:local")
+            bridge = BridgeProgram(store.url, folder, *out, "--set", "metrics.queues=on").started()
+            operator.ready()
+            made = World(store, keeper, up, bridge, operator, Seen(defined, namespace), Traffic(up, key))
+            made.seen.apply(queue("declared"))
+            made.report()
+            made.lead("here", ONWARD, OTHER_NUMBER, *made.traffic.place("rqp", "mca"))
+            made.lead("nowhere", "stuck", NOBODYS, "127.0.0.1", 1)
+            keeper.put("stuck", b"one")
+            made.traffic.start()
+            yield made
+            made.traffic.end()
+    finally:
+        operator.kill()
+        let_go(defined)
+        if bridge is not None:
+            bridge.kill9()
+        keys.remove_all()
+        store.end()

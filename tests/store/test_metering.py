@@ -1,0 +1,145 @@
+"""What is told of each queue for metrics is what samples tell, neither more nor less, whoever reads first."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from services.kit.measures import WAIT_BUCKETS
+from services.store import Queue
+from services.store.buckets import WAIT_S
+from services.store.domain import Timing
+from services.store.metering import Done, Hear
+from services.store.standing import standings
+from services.store.tallies import NUMBERS
+from tests.servers import Server
+from tests.store.desk import Desk
+from tests.store.test_returns import singles
+
+
+class Meter:
+    """An observer that hears of queues."""
+
+    def __init__(self) -> None:
+        self.ask: Callable[[], None] = lambda: None
+        self.sums: dict[str, Counter[str]] = {}
+
+    def __call__(self, reason: str, number: int) -> None:
+        pass
+
+    def meter(self, ask: Callable[[], None]) -> Hear:
+        self.ask = ask
+        return self.hear
+
+    def hear(self, name: str, done: Done) -> None:
+        found = self.sums.setdefault(name, Counter())
+        found.update(dict(zip(NUMBERS, done.numbers, strict=True)))
+        found.update({f"refused {reason}": number for reason, number in done.refused.items()})
+        found.update({"put": sum(done.put), "wait": sum(done.wait)})
+
+    def of(self, name: str) -> dict[str, int]:
+        self.ask()
+        return {what: number for what, number in self.sums.get(name, Counter()).items() if number}
+
+
+@pytest.fixture
+def meter() -> Meter:
+    return Meter()
+
+
+@pytest.fixture
+async def desk(server: Server, meter: Meter, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+    """A process that meters its queues and tells samples, when a test wants it."""
+    monkeypatch.setattr(Desk, "_observe", meter)
+    async with Desk(server, timing=Timing(sample_s=3600.0)) as desk:
+        desk.store.look_after()
+        yield desk
+
+
+async def work(desk: Desk, queue: Queue) -> None:
+    await desk.publish(queue, b"aa", b"bb", b"cc")
+    first, second = singles(await desk.take(queue, 2))
+    await desk.settle([first])
+    await desk.reject([second])
+
+
+DONE = {
+    **{"accepted": 3, "accepted_octets": 6, "given": 2, "given_octets": 4, "acked": 1, "rejected": 1},
+    **{"put": 3, "wait": 2},
+}
+
+
+def test_the_classes_of_waits_are_those_of_the_metrics() -> None:
+    assert WAIT_S == WAIT_BUCKETS
+
+
+async def test_each_thing_is_told_once(desk: Desk, meter: Meter) -> None:
+    queue = await desk.queue()
+    await work(desk, queue)
+    assert meter.of(queue.name) == DONE
+    assert meter.of(queue.name) == DONE
+    await work(desk, queue)
+    assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
+
+
+async def test_what_samples_take_away_was_told(desk: Desk, meter: Meter) -> None:
+    queue = await desk.queue()
+    await work(desk, queue)
+    desk.domain.tallies.read(time.monotonic())
+    assert meter.of(queue.name) == DONE
+    await work(desk, queue)
+    assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+async def test_what_samples_read_in_vain_is_told_once(desk: Desk, meter: Meter, is_told: bool) -> None:
+    """Also if more has been counted meanwhile, and was told by then or not."""
+    queue = await desk.queue()
+    await work(desk, queue)
+    read = desk.domain.tallies.read(time.monotonic())
+    await work(desk, queue)
+    if is_told:
+        desk.domain.tallies.tell()
+    desk.domain.tallies.put_back(read)
+    assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
+    await work(desk, queue)
+    assert meter.of(queue.name) == {what: 3 * number for what, number in DONE.items()}
+    (tally,) = desk.domain.tallies.read(time.monotonic())
+    assert tally.accepted == 9
+
+
+async def test_refusals_are_told(desk: Desk, meter: Meter) -> None:
+    queue = await desk.queue(max_length=1)
+    await desk.publish(queue, b"a", b"b", b"c")
+    assert meter.of(queue.name)["refused queue_full"] == 2
+
+
+async def test_where_nobody_reads_samples_nothing_is_kept(
+    server: Server, meter: Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Desk, "_observe", meter)
+    async with Desk(server, timing=Timing(samples_kept=0)) as desk:
+        desk.store.look_after()
+        queue = await desk.queue()
+        await work(desk, queue)
+        assert meter.of(queue.name) == DONE
+        await work(desk, queue)
+        assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
+        assert desk.domain.tallies.read(time.monotonic()) == []
+
+
+async def test_how_all_queues_stand(desk: Desk) -> None:
+    one, two = await desk.queue("one"), await desk.queue("two")
+    await work(desk, one)
+    await desk.publish(two, b"x")
+    await desk.take(two, 1)
+    found = await standings(desk.store)
+    assert found.keys() == {one.name, two.name}
+    told = found[one.name]
+    assert (told.ready, told.in_flight, told.dead, told.died) == (1, 0, 1, 1)
+    assert told.octets > 0
+    assert 0 < told.oldest_age_s < 60
+    assert (found[two.name].ready, found[two.name].in_flight) == (0, 1)

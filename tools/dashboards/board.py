@@ -1,0 +1,150 @@
+"""A dashboard of Grafana, made of panels that say no more than they must."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
+ALL = ".*"  # of a label: also series without it, as where somebody scrapes without Kubernetes
+COLUMNS = 24
+HEIGHT = 8
+
+# What every query asks for: `$EDGES` of edges, `$OPERATOR` of the operator, which is another job.
+SELECTORS = {
+    "$EDGES": 'job=~"$job",namespace=~"$namespace",pod=~"$pod"',
+    "$OPERATOR": 'namespace=~"$namespace",pod=~"$pod"',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`query`: as Grafana's label_values."""
+
+    name: str
+    label: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`asks`: queries and their legends."""
+
+    title: str
+    text: str
+    unit: str
+    asks: tuple[tuple[str, str], ...]
+    kind: str = "timeseries"
+    width: int = 8
+
+    @classmethod
+    def of(cls, title: str, text: str, unit: str, *asks: tuple[str, str], **more: Any) -> Panel:
+        return cls(title, text, unit, asks, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    name: str
+    title: str
+    text: str
+    variables: Sequence[Variable]
+    panels: Sequence[Panel]
+
+
+NAMESPACE = Variable("namespace", "Namespace", "label_values(penstock_ready, namespace)")
+JOB = Variable("job", "Job", 'label_values(penstock_ready{namespace=~"$namespace"}, job)')
+POD = Variable(
+    "pod",
+    "Pod",
+    'label_values({__name__=~"penstock_ready|penstock_operator_store_up",namespace=~"$namespace"}, pod)',
+)
+USUAL = (NAMESPACE, JOB, POD)
+
+
+def document(board: Board) -> dict[str, Any]:
+    return {
+        "title": f"Penstock / {board.title}",
+        "description": board.text,
+        "uid": f"penstock-{board.name}",
+        "tags": ["penstock"],
+        "editable": True,
+        "schemaVersion": 39,
+        "version": 1,
+        "timezone": "",
+        "refresh": "30s",
+        "time": {"from": "now-1h", "to": "now"},
+        "graphTooltip": 1,
+        "links": [
+            {
+                "title": "Penstock",
+                "type": "dashboards",
+                "tags": ["penstock"],
+                "includeVars": True,
+                "keepTime": True,
+            }
+        ],
+        "templating": {"list": [_datasource(), *map(_variable, board.variables)]},
+        "panels": _panels(board.panels),
+    }
+
+
+def _datasource() -> dict[str, Any]:
+    return {
+        "name": "datasource",
+        "label": "Data source",
+        "type": "datasource",
+        "query": "prometheus",
+        "current": {},
+        "hide": 0,
+    }
+
+
+def _variable(one: Variable) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "label": one.label,
+        "type": "query",
+        "datasource": PROMETHEUS,
+        "query": {"query": one.query, "refId": "V"},
+        "definition": one.query,
+        "refresh": 2,
+        "includeAll": True,
+        "multi": True,
+        "allValue": ALL,
+        "current": {"text": "All", "value": "$__all"},
+        "sort": 1,
+    }
+
+
+def _panels(panels: Sequence[Panel]) -> list[dict[str, Any]]:
+    """From left to right, as many in a row as there is room for."""
+    found, x, y = [], 0, 0
+    for number, panel in enumerate(panels, 1):
+        if x + panel.width > COLUMNS:
+            x, y = 0, y + HEIGHT
+        found.append(_panel(panel, number, {"h": HEIGHT, "w": panel.width, "x": x, "y": y}))
+        x += panel.width
+    return found
+
+
+def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
+    return {
+        "id": number,
+        "type": panel.kind,
+        "title": panel.title,
+        "description": panel.text,
+        "datasource": PROMETHEUS,
+        "gridPos": place,
+        "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
+        "targets": [
+            {"expr": _filled(ask), "legendFormat": legend, "datasource": PROMETHEUS, "refId": chr(65 + at)}
+            for at, (ask, legend) in enumerate(panel.asks)
+        ],
+    }
+
+
+def _filled(ask: str) -> str:
+    for name, selector in SELECTORS.items():
+        ask = ask.replace(name, selector)
+    return ask

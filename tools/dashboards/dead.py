@@ -1,0 +1,85 @@
+"""Dead letters: where they are, how they come about, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+from tools.dashboards.board import USUAL, Board, Panel
+from tools.dashboards.queue import CHOSEN, DONE, ON, STANDS
+
+RATE = "[$__rate_interval]"
+DEAD_NOW = f"max by (namespace, queue) (penstock_queue_dead_messages{{{STANDS}}})"
+
+DEAD = Board(
+    "dead-letters",
+    "Dead letters",
+    "Messages that nobody got. `penstock dead list QUEUE` shows them, `penstock dead redrive QUEUE` brings them back.",
+    (*USUAL, CHOSEN),
+    (
+        Panel.of("Dead letters", "That there are, of all queues.", "short", (f"sum({DEAD_NOW})", "dead")),
+        Panel.of(
+            "By queue",
+            "The ten queues that have most.",
+            "short",
+            (f"topk(10, {DEAD_NOW})", "{{namespace}} {{queue}}"),
+        ),
+        Panel.of(
+            "Died",
+            "Messages that became dead letters, by queue, as the operator sees them.",
+            "mps",
+            (
+                f"max by (namespace, queue) (rate(penstock_queue_died_messages_total{{{STANDS}}}{RATE}))",
+                "{{namespace}} {{queue}}",
+            ),
+        ),
+        Panel.of(
+            "Rejected",
+            f"Of them, those that an edge sent there at once, and did not only fail too often. {ON}",
+            "mps",
+            (
+                f"sum by (namespace, queue) (rate(penstock_queue_rejected_messages_total{{{DONE}}}{RATE}))",
+                "{{namespace}} {{queue}}",
+            ),
+        ),
+        Panel.of(
+            "Returned",
+            f"Messages that went back into their queue: who fails too often dies. {ON}",
+            "mps",
+            (
+                f"sum by (namespace, queue) (rate(penstock_queue_returned_messages_total{{{DONE}}}{RATE}))",
+                "{{namespace}} {{queue}}",
+            ),
+        ),
+        Panel.of(
+            "Brought back",
+            "Dead letters that Redrive resources have brought back.",
+            "mps",
+            (f"sum(rate(penstock_operator_redriven_total{{$OPERATOR}}{RATE}))", "redriven"),
+        ),
+        Panel.of(
+            "Reasons",
+            "Of the period of the analytics job's last report, the most frequent.",
+            "short",
+            (
+                "max by (namespace, reason) (penstock_operator_report_deaths{$OPERATOR})",
+                "{{namespace}} {{reason}}",
+            ),
+            kind="bargauge",
+        ),
+        Panel.of(
+            "RQP/cast: held, and ids that came again",
+            "In the last hour. Held: nobody can say whether they arrived. An id with other content is an alarm.",
+            "short",
+            ("sum(increase(penstock_rqp_cast_held_messages_total{$EDGES}[1h]))", "held"),
+            ("sum(increase(penstock_rqp_cast_id_clashes_total{$EDGES}[1h]))", "id clashes"),
+        ),
+        Panel.of(
+            "Neither delivered nor dead",
+            "In the last hour: UNRELIABLE messages over RQP that no queue took, and what neighbours had trimmed.",
+            "short",
+            (
+                "sum by (protocol) (increase(penstock_rqp_lost_messages_total{$EDGES}[1h]))",
+                "lost: {{protocol}}",
+            ),
+            ("sum(increase(penstock_link_gaps_total{$EDGES}[1h]))", "gaps of links"),
+        ),
+    ),
+)
