@@ -14,6 +14,8 @@ from services.kit.settings import GlobalSettings
 from services.store import DeadLetters, Queue, Store
 from services.store.asking import Asker
 
+SHOWN_JOBS = 50  # of the live view
+
 
 @dataclass(slots=True)
 class Console:
@@ -43,4 +45,7 @@ class Console:
 
     def told(self) -> dict[str, Any]:
         """What the live view says beside the queues; each is sent when it changed."""
-        return {"edges": {"items": []}, "jobs": {"items": self.jobs.told()}}
+        return {
+            "edges": {"items": []},
+            "jobs": {"items": [job.told() for job in self.jobs.newest()[:SHOWN_JOBS]]},
+        }

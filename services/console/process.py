@@ -55,7 +55,9 @@ class Running:
         figures = Figures(context.metrics)
         live = Live(store, settings.refresh_s)
         everything = context.settings.everything
-        self._console = Console(settings, everything, store, live, Jobs(store), Audit(store), asyncio.Event())
+        audit = Audit(store)
+        jobs = Jobs(store, audit, live.touch)
+        self._console = Console(settings, everything, store, live, jobs, audit, asyncio.Event())
         app = App(self._console, Identities(settings), figures, self.ready).application()
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S

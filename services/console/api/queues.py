@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field
 
-from services.console.cursor import decode_cursor, encode_cursor
 from services.console.etags import must_be_new, must_match, queue_etag
 from services.console.operations import Answer, Call, Shape
+from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request
-from services.console.rows import RATES, detail_of, rates_of
+from services.console.rows import RATES, Row, detail_of, rates_of
 from services.store import Queue
 from services.store.errors import QueueExists, QueueUnknown
 from services.store.spec import check_name
 
 OWNER = "console"
 LIST, RESERVED = "queues", "reservations"
-MOST = 1000
-
-Limit = Annotated[int, Field(ge=1, le=MOST, description="items of a page at most")]
-CursorText = Annotated[str, Field(description="`next` of the page before")]
-
-
-class Paged(Shape):
-    limit: Limit = 100
-    cursor: CursorText = ""
 
 
 class QueuesQuery(Paged):
@@ -38,16 +28,9 @@ class DeleteQuery(Shape):
 
 
 async def list_(call: Call) -> Answer:
-    look = await call.console.live.look()
-    names, begins = list(look.rows), call.query.name
-    start = 0
-    if call.query.cursor:
-        (after,) = decode_cursor(call.query.cursor, LIST, 1)
-        start = bisect_right(names, after)
-    wanted = [name for name in names[start:] if name.startswith(begins)]
-    page = wanted[: call.query.limit]
-    more = encode_cursor(LIST, page[-1]) if len(wanted) > len(page) else None
-    return Answer({"items": [look.rows[name].summary for name in page], "next": more})
+    look, begins = await call.console.live.look(), call.query.name
+    rows = [row for name, row in look.rows.items() if name.startswith(begins)]
+    return Answer(page_of(LIST, rows, call.query, lambda row: row.queue.name, lambda row: row.summary))
 
 
 async def show(call: Call) -> Answer:
@@ -100,22 +83,15 @@ async def delete(call: Call) -> Answer:
 async def reservations(call: Call) -> Answer:
     """A queue that somebody has reserved."""
     look = await call.console.live.look()
-    after = decode_cursor(call.query.cursor, RESERVED, 1)[0] if call.query.cursor else ""
-    held = [
-        _reservation(name, row.base)
-        for name, row in look.rows.items()
-        if name > after and row.base["reserved_by"]
-    ]
-    page = held[: call.query.limit]
-    more = encode_cursor(RESERVED, page[-1]["queue"]) if len(held) > len(page) else None
-    return Answer({"items": page, "next": more})
+    held = [row for row in look.rows.values() if row.base["reserved_by"]]
+    return Answer(page_of(RESERVED, held, call.query, lambda row: row.queue.name, _reservation))
 
 
-def _reservation(name: str, figures: Any) -> dict[str, Any]:
+def _reservation(row: Row) -> dict[str, Any]:
     return {
-        "queue": name,
-        "reservedBy": figures["reserved_by"],
-        "reservedForMs": figures["reserved_for_ms"],
+        "queue": row.queue.name,
+        "reservedBy": row.base["reserved_by"],
+        "reservedForMs": row.base["reserved_for_ms"],
     }
 
 
