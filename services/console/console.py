@@ -9,6 +9,7 @@ from typing import Any
 from services.console.audit import Audit
 from services.console.jobs import Jobs
 from services.console.live import Live
+from services.console.processes import edge_of
 from services.console.settings import ConsoleSettings
 from services.kit.settings import GlobalSettings
 from services.store import DeadLetters, Queue, Store
@@ -39,13 +40,9 @@ class Console:
         await pipe.ready()
         return Asker(pipe)
 
-    def totals(self) -> dict[str, Any]:
-        """What the overview says of edges."""
-        return {"connections": None, "edges": 0}
-
     def told(self) -> dict[str, Any]:
         """What the live view says beside the queues; each is sent when it changed."""
         return {
-            "edges": {"items": []},
+            "edges": {"items": [edge_of(process) for process in self.live.processes]},
             "jobs": {"items": [job.told() for job in self.jobs.newest()[:SHOWN_JOBS]]},
         }

@@ -88,7 +88,7 @@ class _Watcher:
         if live.trouble is not None:
             return self._if_new("trouble", {"label": live.trouble.reason, "detail": str(live.trouble)})
         self._others.pop("trouble", None)
-        news = [event("overview", live.overview(self._console.totals()))]
+        news = [event("overview", live.overview())]
         if self._version != live.version:
             news += self._rows()
         for name, document in self._console.told().items():

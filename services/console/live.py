@@ -29,6 +29,7 @@ from services.console.rows import (
 from services.console.state import StateOfStore
 from services.store import Queue, Store, StoreError
 from services.store.errors import QueueUnknown
+from services.store.presence import Process
 from services.store.roll import Roll
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class Live:
         self.refresh_s = refresh_s
         self.trouble: StoreError | None = None  # why the last look failed
         self.state = StateOfStore(store)
+        self.processes: list[Process] = []  # that run
         self._store = store
         self._roll = Roll(store.registry)
         self._look = Look()
@@ -127,9 +129,13 @@ class Live:
     def version(self) -> int:
         return self._look.version
 
-    def overview(self, edges: Mapping[str, Any]) -> dict[str, Any]:
-        """edges: how many processes and connections there are."""
+    def overview(self) -> dict[str, Any]:
+        """After the first look."""
         look = self._look
+        edges = {
+            "connections": sum(process.connections for process in self.processes),
+            "edges": len(self.processes),
+        }
         return {
             "store": self.state.told(),
             "totals": {"queues": len(look.rows), **look.totals, **edges},
@@ -172,7 +178,8 @@ class Live:
         began = time.monotonic()
         self._touched.clear()
         queues = await self._roll.look()
-        found = await stats_of(self._store, queues)
+        found = await self._store.stats_of(queues)
+        self.processes = await self._store.processes()
         await self.state.look()
         self._look = await self._made(
             Look(self._look.version + 1, began, at_ms=await self._store.now_ms()), queues, found
@@ -244,11 +251,3 @@ class Live:
         self._gone.append((version, name))
         while len(self._gone) > GONE_KEPT:
             self._forgotten, _ = self._gone.popleft()
-
-
-async def stats_of(store: Store, queues: Sequence[Queue]) -> dict[str, Figures]:
-    found: dict[str, Figures] = {}
-    for queue in queues:
-        with contextlib.suppress(QueueUnknown):
-            found[queue.name] = await store.stats(queue)
-    return found

@@ -273,6 +273,35 @@ class ReservationPage(Shape):
     next: Cursor
 
 
+class Listener(Shape):
+    name: str
+    address: str
+
+
+class Edge(Shape):
+    """A process that serves, as it told of itself at `seenAt`."""
+
+    process: str
+    edge: str
+    version: str
+    host: str
+    pid: int
+    started_at: Time
+    seen_at: Time
+    ready: bool
+    unready: str | None = Field(description="why it cannot serve now; null: it can")
+    listeners: list[Listener]
+    connections: int
+    health: str | None = Field(
+        description="where its pages for health and metrics are; null: it does not know"
+    )
+
+
+class EdgePage(Shape):
+    items: list[Edge]
+    next: Cursor
+
+
 class Settings(Shape):
     settings: dict[str, Any]
     origins: dict[str, str]

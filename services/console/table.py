@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.console import events, shapes
-from services.console.api import config, dead, jobs, messages, overview, peers, queues, report, ring
+from services.console.api import config, dead, edges, jobs, messages, overview, peers, queues, report, ring
 from services.console.operations import Condition, Route
 from services.console.paging import Paged
 from services.console.roles import Role
@@ -132,6 +132,11 @@ ROUTES: tuple[Route, ...] = (
         "DELETE", PEER, ADMIN, "peer.delete", peers.delete,
         "Remove a peer. What waits for it stays in its transmission queue.",
         {204: None}, condition=Condition.MATCH, tag="peers",
+    ),
+    Route(
+        "GET", "/edges", VIEW, "edge.list", edges.list_,
+        "Processes that serve this store. One that has been silent for 30 s is gone.",
+        {200: shapes.EdgePage}, query=Paged, tag="processes",
     ),
     Route(
         "GET", "/ring", VIEW, "ring.show", ring.show,

@@ -7,7 +7,7 @@ from services.console.operations import Answer, Call
 
 async def overview(call: Call) -> Answer:
     await call.console.live.look()
-    return Answer(call.console.live.overview(call.console.totals()))
+    return Answer(call.console.live.overview())
 
 
 async def me(call: Call) -> Answer:
