@@ -1,6 +1,6 @@
 """Whatever the OpenAPI document lets in is answered as the document says, and never by a fault of ours.
 
-Examples are made of the document: also ones that it does not let in. `PENSTOCK_SCHEMATHESIS` says how many for each route.
+Examples are made of the document, also ones that it does not let in: `PENSTOCK_SCHEMATHESIS` says how many of a route.
 """
 
 from __future__ import annotations
