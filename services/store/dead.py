@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgpack
 
@@ -16,7 +16,8 @@ from services.store.queues import Queue
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
 PAGE_OCTETS = 4 << 20
 WHOLE = -1
-ID = re.compile(r"^\d{1,20}-\d{1,20}$")
+ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
+MAX_PART = (1 << 64) - 1  # of each half of an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,12 @@ class DeadLetter:
         )
 
 
+class Pattern(Protocol):
+    """What a body has to match: one of `re`, or of whoever bounds the time of a search."""
+
+    def search(self, text: bytes, /) -> object | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which dead letters are meant; an empty one means all."""
@@ -68,7 +75,7 @@ class Filter:
     reasons: tuple[str, ...] = ()
     origin: str = ""  # a part of the origin
     older_than_ms: int = 0  # dead for at least this long
-    body: re.Pattern[bytes] | None = None
+    body: Pattern | None = None
     ids: tuple[str, ...] = ()
     died_until_ms: int = 0  # of the store's clock; 0 = whenever
 
@@ -96,6 +103,11 @@ def _age(identifier: str) -> tuple[int, ...]:
     return tuple(map(int, identifier.split("-")))
 
 
+def is_id(text: str) -> bool:
+    """Whether a dead letter could have it."""
+    return ID.fullmatch(text) is not None and max(_age(text)) <= MAX_PART
+
+
 class DeadLetters:
     def __init__(self, domain: Domain, queue: Queue) -> None:
         self._domain = domain
@@ -106,10 +118,19 @@ class DeadLetters:
         return int(await self._domain.link.call("XLEN", self._key))
 
     async def find(self, identifier: str) -> DeadLetter | None:
-        if not ID.match(identifier):
+        if not is_id(identifier):
             return None
         page, _ = await self._read(identifier, identifier, 1, WHOLE)
         return page[0] if page else None
+
+    async def after(self, identifier: str, count: int, octets: int = WHOLE) -> tuple[list[DeadLetter], bool]:
+        """At most so many that died after this one ('' = from the first on), and whether these were the last ones.
+
+        Fewer if they are large. octets: how much of each body is read. Raises ValueError for what is no id.
+        """
+        if identifier and not is_id(identifier):
+            raise ValueError(f"{identifier!r} is no id of a dead letter")
+        return await self._read(f"({identifier}" if identifier else "-", "+", count, octets)
 
     async def matching(self, wanted: Filter | None = None, octets: int = WHOLE) -> AsyncIterator[DeadLetter]:
         """Oldest first. octets: how much of each body is read, if its rest is not needed.
@@ -145,7 +166,7 @@ class DeadLetters:
 
     async def _named(self, ids: tuple[str, ...], octets: int) -> AsyncIterator[DeadLetter]:
         """Those with these ids, if they are there, and nobody else's bodies."""
-        for identifier in sorted(filter(ID.match, set(ids)), key=_age):
+        for identifier in sorted(filter(is_id, set(ids)), key=_age):
             page, _ = await self._read(identifier, identifier, 1, octets)
             for letter in page:
                 yield letter

@@ -1,0 +1,1 @@
+"""How soon the console answers, and what it costs while somebody watches."""
