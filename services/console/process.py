@@ -25,10 +25,12 @@ from services.kit.acceptor import bind
 from services.kit.edge import Edge, EdgeContext, EdgeSettings
 from services.kit.listener import ListenerSettings
 from services.kit.process import EdgeProcess, run_process
+from services.kit.queue_states import QueueStates
 from services.kit.settings import GlobalSettings
 from services.kit.tls import TlsKeeper
 from services.store import StoreError
 from services.store.audit import AuditLog
+from services.store.standing import LOOK_S, keep_looking
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +93,10 @@ class Running:
         logging.getLogger(SERVER_LOG).addFilter(self._filter)
         self._tls = TlsKeeper.of_server(settings.tls) if settings.tls is not None else None
         self._unready: str | None = "the store was not asked yet"
-        self._asking: asyncio.Task[None] | None = None
+        told = everything.metrics
+        self._states = QueueStates(told.max_queues if told.queues else 0)
+        context.metrics.registry.register(self._states)
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
         """Raises SettingsError."""
@@ -109,7 +114,11 @@ class Running:
         }
         log.info("console on %s port %d", host, port, extra=fields)
         self._console.live.start()
-        self._asking = asyncio.create_task(self._ask_store(), name="console readiness")
+        looks = keep_looking(self._store, self._states.tell, LOOK_S)
+        self._tasks = [
+            asyncio.create_task(self._ask_store(), name="console readiness"),
+            asyncio.create_task(looks, name="console queue states"),
+        ]
 
     async def _ask_store(self) -> None:
         while True:
@@ -131,8 +140,9 @@ class Running:
 
     async def close(self) -> None:
         self._console.stopping.set()
-        if self._asking is not None:
-            self._asking.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._console.jobs.close()
         await self._runner.cleanup()
         await self._console.live.close()

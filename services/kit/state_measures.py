@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.kit.measure import Label, counter, gauge
 
-WHO = "the operator"
+WHO = "the operator, the console"
 
 QUEUE = Label("queue", "most named + 1")
 AS = "as the last look found it; not there while the store cannot be asked. Without names all of it is `_other`"
