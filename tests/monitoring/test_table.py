@@ -68,7 +68,7 @@ def test_names_are_of_one_metric_each() -> None:
 
 
 def test_processes_tell_what_is_in_the_table_and_nothing_else(world: World) -> None:
-    """Every edge, one of them with two workers, the System V bridge and the operator."""
+    """Every edge, one of them with two workers, the System V bridge, the operator and the console."""
     world.traffic.lose()
     eventually(lambda: world.traffic.rounds > 3)
     eventually(lambda: 'queue="declared"' in scrape(world.targets()["operator"]))

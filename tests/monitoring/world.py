@@ -1,8 +1,9 @@
-"""Everything that tells metrics: every edge under `penstock up`, a System V bridge and an operator, on one store."""
+"""Everything that tells metrics: every edge and the console under `penstock up`, a System V bridge and an operator."""
 
 from __future__ import annotations
 
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,9 +45,17 @@ class World:
             name: (edge["health"]["host"], edge["health"]["port"])
             for name, edge in self.up.told["edges"].items()
         }
+        console = self.up.told["console"]["health"]
+        places["console"] = (console["host"], console["port"])
         (health,) = self.bridge.events("health_listening")
         places |= {"sysv": (health["host"], health["port"]), "operator": ("127.0.0.1", self.operator.port)}
         return {name: Target(*place, _labels(name)) for name, place in places.items()}
+
+    def look(self) -> None:
+        """Somebody asks the console."""
+        url = f"{self.up.told['console']['url']}api/v1/overview"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            answer.read()
 
     def lead(self, peer: str, name: str, number: int, host: str, port: int) -> None:
         """A transmission queue of that name, whose messages go to this peer."""
@@ -97,6 +106,7 @@ def world(folder: Path, defined: Cluster, namespace: str) -> Iterator[World]:
             made.lead("here", ONWARD, OTHER_NUMBER, *made.traffic.place("rqp", "mca"))
             made.lead("nowhere", "stuck", NOBODYS, "127.0.0.1", 1)
             keeper.put("stuck", b"one")
+            made.look()
             made.traffic.start()
             yield made
             made.traffic.end()
