@@ -1,0 +1,113 @@
+// The way to all views, and below it how the store and the connection to it are.
+
+import { html, names, signal, useEffect } from "../html.js";
+import { bytes, count } from "../formats.js";
+import { helpIsOpen, PLACES } from "../keys.js";
+import { href, route } from "../routes.js";
+import { forget, may, me } from "../session.js";
+import { clear, deadTotal, edges, link, overview, queues, running, version } from "../state.js";
+import { THEMES, theme } from "../themes.js";
+import { Mark } from "./mark.js";
+
+const isOpen = signal(false); // on narrow screens
+
+const GROUPS = [
+  ["", ["overview", "queues", "dead", "jobs"]],
+  ["On the wire", ["edges", "connections", "ring", "peers", "subscriptions", "reservations"]],
+  ["On record", ["report", "audit", "config"]],
+];
+const TITLES = {
+  ...Object.fromEntries(PLACES.map(([, place, title]) => [place, title])),
+  config: "Settings",
+};
+const LETTERS = Object.fromEntries(PLACES.map(([letter, place]) => [place, letter]));
+const NEEDS = { audit: "admin", config: "admin" };
+
+const figures = {
+  queues: () => queues.value.size || null,
+  dead: () => deadTotal.value || null,
+  jobs: () => running.value.length || null,
+  edges: () => edges.value?.length ?? null,
+  connections: () => overview.value?.totals.connections ?? null,
+};
+
+export function Rail() {
+  const { parts } = route.value;
+  useEffect(() => void (isOpen.value = false), [parts.join("/")]);
+  return html`
+    <div class=${names({ rail: true, open: isOpen.value })}>
+      <div class="brand">
+        <a href="#/overview"><${Mark} /> Penstock</a>
+        <${Link} />
+        <button class="menu" aria-expanded=${isOpen.value ? "true" : "false"} aria-controls="ways" onClick=${() => (isOpen.value = !isOpen.value)}>Menu</button>
+      </div>
+      <div id="ways" class="ways">
+        <nav aria-label="Views">${GROUPS.map(([title, places]) => html`<${Group} key=${title} title=${title} places=${places} here=${parts[0]} />`)}</nav>
+        <${Standing} />
+      </div>
+    </div>
+  `;
+}
+
+function Group({ title, places, here }) {
+  const allowed = places.filter((place) => may(NEEDS[place] ?? "view") || !NEEDS[place]);
+  return html`
+    ${title && html`<h2>${title}</h2>`}
+    <ul>
+      ${allowed.map((place) => html`<li key=${place}><${Way} place=${place} isHere=${here === place} /></li>`)}
+    </ul>
+  `;
+}
+
+function Way({ place, isHere }) {
+  const figure = figures[place]?.();
+  const keys = LETTERS[place] && `g ${LETTERS[place]}`;
+  return html`
+    <a href=${href([place])} aria-current=${isHere ? "page" : undefined} title=${keys}>
+      ${TITLES[place]}
+      ${figure != null && html`<span class=${names({ figure: true, bad: place === "dead" })}>${count(figure)}</span>`}
+    </a>
+  `;
+}
+
+const LINKS = { live: "Live", connecting: "Connecting", lost: "Not connected" };
+
+const Link = () =>
+  html`<span class=${`link ${link.value.state}`} title="Whether the page follows the console">${LINKS[link.value.state]}</span>`;
+
+function Standing() {
+  const { store } = overview.value ?? {};
+  return html`
+    <div class="standing">
+      ${store && html`<${Memory} store=${store} />`}
+      <div class="choice" role="group" aria-label="Colours">
+        ${THEMES.map((each) => html`<button key=${each} aria-pressed=${theme.value === each ? "true" : "false"} onClick=${() => (theme.value = each)}>${each}</button>`)}
+      </div>
+      <p class="who">
+        ${me.value && html`<span title="Your role">${me.value.role}</span>`}
+        ${me.value?.who && me.value.auth !== "off" && html`<span class="soft">${me.value.who}</span>`}
+        ${me.value?.auth === "token" && html`<button class="small" onClick=${leave}>Sign out</button>`}
+        <button class="small" aria-label="Keyboard and help" onClick=${() => (helpIsOpen.value = true)}>?</button>
+      </p>
+      <p class="soft">Penstock ${version.value}</p>
+    </div>
+  `;
+}
+
+function leave() {
+  forget("You are signed out.");
+  clear();
+}
+
+function Memory({ store }) {
+  const part = store.maxBytes ? store.usedBytes / store.maxBytes : null;
+  return html`
+    <div class="memory">
+      <p>${store.server} ${store.version}<span class="right">${bytes(store.usedBytes)}</span></p>
+      ${
+        part !== null &&
+        html`<meter min="0" max="1" low="0.6" high="0.75" optimum="0" value=${part} aria-label="Memory of the store">${Math.round(part * 100)} %</meter>`
+      }
+    </div>
+  `;
+}
