@@ -15,10 +15,9 @@ from typing import Any
 from penstock_operator.declared import owning_key
 from penstock_operator.redrive_spec import RedriveSpec
 from services.store import DeadLetters, Queue, Store
-from services.store.dead import PAGE
 from services.store.errors import MessageTooLarge, OutcomeUnknown, QueueUnknown, StoreError
+from services.store.redriving import Pace
 
-STEPS_PER_S = 4  # a redrive moves in steps of a quarter of a second, of one message at least
 BLOCKED_S = 2.0  # before the target is tried again that took nothing
 
 
@@ -184,18 +183,3 @@ class Redriving:
     async def _moved(self, letters: DeadLetters, progress: Progress) -> int:
         """A source that was deleted meanwhile has no count any more."""
         return max(progress.moved, await letters.moved_by(self._run))
-
-
-class Pace:
-    """No more than so many a second."""
-
-    def __init__(self, rate: int) -> None:
-        self._rate = rate
-        self.step = min(PAGE, max(1, rate // STEPS_PER_S))
-        self._next = 0.0
-
-    async def wait(self, number: int) -> None:
-        loop = asyncio.get_running_loop()
-        due = max(self._next, loop.time())
-        self._next = due + number / self._rate
-        await asyncio.sleep(due - loop.time())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+from services.cli.console_process import ConsoleProcess
 from services.cli.declaring import Change
 from services.cli.documents import Wanted
 from services.cli.edge_process import EdgeProcess, Place
@@ -25,6 +26,7 @@ class News:
     declared: Sequence[tuple[Wanted, Change]]
     edges: Sequence[EdgeProcess]
     settings: Mapping[str, EdgeSettings]
+    console: ConsoleProcess | None
 
     def of(self, kind: str) -> dict[str, Change]:
         """What became of the documents of this kind, by name."""
@@ -54,7 +56,12 @@ def _described(news: News) -> dict[str, Any]:
             }
             for edge in news.edges
         },
+        "console": _console(news.console) if news.console is not None else None,
     }
+
+
+def _console(console: ConsoleProcess) -> dict[str, Any]:
+    return {"url": console.url, "health": _place(console.health) if console.health is not None else {}}
 
 
 def _place(place: Place) -> dict[str, Any]:
@@ -77,6 +84,9 @@ def _lines(news: News) -> Iterator[str]:
         yield from (f"    {line}" for line in _examples(edge, news.settings[edge.name]))
         if edge.health is not None:
             yield f"    metrics and health: http://{_address(edge.health)}/metrics, /healthz, /readyz"
+    if news.console is not None:
+        yield ""
+        yield f"console: {news.console.url}"
     yield ""
     yield "ready; Ctrl-C stops everything in order"
 

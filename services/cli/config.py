@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from services.cli.command import Options, plain_command
+from services.cli.console import console_settings
 from services.cli.edge_flags import EdgeCommand
 from services.cli.output import Output
 from services.kit.edge import edges
@@ -30,6 +31,7 @@ def config(options: Options) -> None:
         name: mask(settings.edge(edge).model_dump(mode="json")) for name, edge in edges().items()
     }
     tree["sysv"] = settings.part(SysvSettings, "sysv", {}).model_dump(mode="json")
+    tree["console"] = console_settings(options).model_dump(mode="json")
     output = Output(as_json=options.as_json)
     said_by = {path: settings.origin(*path) for path, _ in _leaves(tree)}
     if output.as_json:

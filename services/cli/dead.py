@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from collections import Counter
@@ -21,9 +20,9 @@ from services.cli.streams import sync, write_all
 from services.cli.text import PREVIEW_OCTETS, age, count, preview
 from services.store import DeadLetter, DeadLetters, Filter, Queue, Store, StoreError
 from services.store.dead import PAGE, WHOLE
+from services.store.redriving import Pace, redrive_steps
 
 RATE = re.compile(r"^(\d+)/s$")
-PAGES_PER_S = 4  # a limited redrive moves in steps of a quarter of a second, at least one message each
 
 
 @click.group()
@@ -180,20 +179,13 @@ async def _redrive(
     letters: DeadLetters, wanted: Filter, goal: Queue, rate: int, advance: Advance
 ) -> tuple[int, int, Failure | None]:
     """How many were moved, how many somebody else had taken out, and why it stopped early, if it did."""
-    size = min(PAGE, max(1, rate // PAGES_PER_S)) if rate else PAGE
-    loop = asyncio.get_running_loop()
-    moved, missing, started = 0, 0, loop.time()
+    moved, missing = 0, 0
     try:
-        async for page in letters.pages(wanted, size):
-            if rate:
-                await asyncio.sleep(started + (moved + missing) / rate - loop.time())
-            while page:  # at once only as many as the store likes to move in one step
-                done = await letters.redrive(page, goal)
-                moved, missing = moved + done.moved, missing + done.missing
-                advance(done.moved + done.missing)
-                if done.stopped is not None:
-                    return moved, missing, failure_of(done.stopped)
-                page = page[done.moved + done.missing :]
+        async for done in redrive_steps(letters, wanted, goal, Pace(rate)):
+            moved, missing = moved + done.moved, missing + done.missing
+            advance(done.moved + done.missing)
+            if done.stopped is not None:
+                return moved, missing, failure_of(done.stopped)
     except StoreError as error:
         return moved, missing, failure_of(error)
     return moved, missing, None

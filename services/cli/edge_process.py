@@ -44,12 +44,20 @@ class EdgeProcess:
 
     def _command(self) -> list[str]:
         """The second start takes the addresses of the first, so that clients find it again."""
-        fixed = [f"edges.{self.name}.listeners.{name}.port={port}" for name, (_, port) in self.places.items()]
+        fixed = [f"{self._port_of(name)}={port}" for name, (_, port) in self.places.items()]
         if self.health is not None:
             fixed.append(f"health.port={self.health[1]}")
-        own = ["serve", self.name, "--json", "--parent", str(os.getpid())]
+        own = [*self._words(), "--json", "--parent", str(os.getpid())]
         pairs = [word for pair in fixed for word in ("--set", pair)]
         return [sys.executable, "-P", "-m", "services.cli.main", *own, *self._arguments, *pairs]
+
+    def _words(self) -> list[str]:
+        """The command."""
+        return ["serve", self.name]
+
+    def _port_of(self, listener: str) -> str:
+        """The setting."""
+        return f"edges.{self.name}.listeners.{listener}.port"
 
     async def start(self) -> None:
         """Cancelled, it has started all the same: a process that is half made has no end that anybody could tell."""

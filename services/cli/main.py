@@ -33,6 +33,7 @@ MODULES = {
     "ring": "services.cli.ring",
     "report": "services.cli.report",
     "sysv": "services.cli.sysv",
+    "console": "services.cli.console",
     "config": "services.cli.config",
     "doctor": "services.cli.doctor",
     "store": "services.cli.store",

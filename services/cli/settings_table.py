@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from services.console.settings import ConsoleSettings
 from services.kit.edge import Edge, edges
 from services.kit.gate import Network
 from services.kit.secret import SecretUrl
@@ -75,12 +76,13 @@ class Row:
 def page() -> str:
     parts = [INTRODUCTION]
     for name, field in GlobalSettings.model_fields.items():
-        if name not in ("edges", "sysv"):  # these are checked by models of their own
+        if name not in ("edges", "sysv", "console"):  # these are checked by models of their own
             parts.append(_section(name, field.annotation, field.get_default(call_default_factory=True)))
     for name, edge in sorted(edges().items()):
         parts.append(_section(f"edges.{name}", edge.settings, edge.settings.model_validate({})))
         parts.extend(_flags(edge))
     parts.append(_section("sysv", SysvSettings, SysvSettings()))
+    parts.append(_section("console", ConsoleSettings, ConsoleSettings()))
     return "\n".join(parts)
 
 
@@ -108,6 +110,9 @@ def rows(model: type[BaseModel], path: str, default: BaseModel | None) -> Iterat
         inner = _inner(field.annotation)
         if get_origin(field.annotation) is dict and inner is not None:
             yield from _named(inner, f"{here}.<{name.removesuffix('s')}>", value)
+        elif get_origin(field.annotation) is tuple and inner is not None:
+            yield Row(here, "-", "a list of mappings", _meaning(name, field, inner))
+            yield from rows(inner, f"{here}[]", None)
         elif inner is not None:
             if _is_optional(field.annotation):
                 yield Row(here, "-", "a mapping", _meaning(name, field, inner))
@@ -140,6 +145,8 @@ def _inner(kind: Any) -> type[BaseModel] | None:
     """The model below a field, if there is one."""
     if get_origin(kind) is dict:
         return _inner(get_args(kind)[1])
+    if get_origin(kind) is tuple:
+        return _inner(get_args(kind)[0])
     found = [one for one in _options(kind) if isinstance(one, type) and issubclass(one, BaseModel)]
     return found[0] if found else None
 
@@ -149,7 +156,7 @@ def _shown(value: Any, name: str) -> str:
         value = value.value
     if value is PydanticUndefined:
         return "must be said"
-    if value is None or value in ((), []):
+    if value is None or value in ((), [], {}):
         return "-"
     if isinstance(value, tuple):
         return ", ".join(map(_quoted, value))
@@ -182,9 +189,15 @@ def _allowed(field: FieldInfo) -> str:
             return "texts"
     if get_origin(kind) is Literal:
         return ", ".join(map(_quoted, get_args(kind)))
+    if get_origin(kind) is dict:
+        return f"names, each with {_words(get_args(kind)[1])}"
+    return _words(_plain(kind)) + _bounds(field)
+
+
+def _words(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return ", ".join(_quoted(member.value) for member in kind)
-    return WORDS[kind] + _bounds(field)
+    return WORDS[kind]
 
 
 def _plain(kind: Any) -> Any:

@@ -1,4 +1,5 @@
-"""penstock up: the store and every edge on this machine, under one process that starts them again and ends them."""
+"""penstock up: the store, every edge and the console on this machine, under one process that starts them again and ends
+them."""
 
 from __future__ import annotations
 
@@ -16,6 +17,8 @@ import click
 from services.cli import declaring, documents, logbook
 from services.cli.announcement import News, announce
 from services.cli.command import Options, open_store, plain_command
+from services.cli.console import console_settings
+from services.cli.console_process import ConsoleProcess
 from services.cli.edge_flags import EdgeCommand
 from services.cli.edge_process import EdgeProcess
 from services.cli.exits import usage
@@ -55,8 +58,8 @@ IN_ORDER = (0, -signal.SIGTERM)  # drained, or told to end before it had started
 def up(options: Options, queues: Path | None, store_server: str | None, store_port: int | None) -> int:
     """Run everything on this machine.
 
-    That is a store with its data in --data-dir, every edge there is, and the queues of queues.yaml. With
-    --store (or REDIS_URL) the edges use that store, and none is started. Whatever dies is started again. Ctrl-C
+    That is a store with its data in --data-dir, every edge there is, the console, and the queues of queues.yaml.
+    With --store (or REDIS_URL) they use that store, and none is started. Whatever dies is started again. Ctrl-C
     or SIGTERM ends the edges in order, the store last; a second one does not wait for clients.
     """
     logs.configure(_log_settings(options))
@@ -103,10 +106,21 @@ class Up:
             EdgeProcess(name, self._arguments(number, name), self._url)
             for number, name in enumerate(self._edge_settings)
         ]
+        self._console = self._own_console()
+        self._processes = [*self._edges, *([self._console] if self._console is not None else [])]
         self._output = Output(as_json=options.as_json)
 
+    def _own_console(self) -> ConsoleProcess | None:
+        """Raises SettingsError."""
+        settings = console_settings(self._options)
+        if not settings.enabled:
+            return None
+        process = ConsoleProcess("console", self._arguments(len(self._edges), "console"), self._url)
+        process.is_tls = settings.tls is not None
+        return process
+
     def _arguments(self, number: int, name: str) -> list[str]:
-        """Each edge has health pages of its own, on the ports behind the one in the settings; and its own flags."""
+        """Each has health pages of its own, on the ports behind the one in the settings; and its own flags."""
         options = self._options
         port = self._settings.health.port and self._settings.health.port + number
         pairs = [*options.pairs, f"health.port={port}"]
@@ -150,12 +164,13 @@ class Up:
 
     async def _serve(self, promises: Promises) -> None:
         changes = await self._declare()
-        await _together([edge.start() for edge in self._edges])
-        await _together([edge.ready() for edge in self._edges])
+        await _together([process.start() for process in self._processes])
+        await _together([process.ready() for process in self._processes])
         declared = list(zip(self._documents, changes, strict=True))
         where = f"data in {self._options.folder.path}" if self._own else str(self._settings.store.url)
-        announce(self._output, News(where, promises, declared, self._edges, self._edge_settings))
-        await _together([edge.watch() for edge in self._edges])
+        news = News(where, promises, declared, self._edges, self._edge_settings, self._console)
+        announce(self._output, news)
+        await _together([process.watch() for process in self._processes])
 
     async def _start_store(self) -> Promises:
         if self._own is not None:
@@ -187,9 +202,9 @@ class Up:
 
     async def _down(self, stop: Stop) -> bool:
         """The edges first, so that they can settle and give back; then the store. True if all ended in order."""
-        for edge in self._edges:
-            edge.tell(signal.SIGTERM)
-        ends = asyncio.gather(*(edge.ended() for edge in self._edges if edge.is_running()))
+        for process in self._processes:
+            process.tell(signal.SIGTERM)
+        ends = asyncio.gather(*(process.ended() for process in self._processes if process.is_running()))
         await self._wait(ends, stop)
         if self._own is not None:
             await self._own.stop()
@@ -201,13 +216,13 @@ class Up:
         limit_s = longest_drain_s(self._settings.drain) + MARGIN_S
         await asyncio.wait((ends, hurried), timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
         if hurried.done() and not ends.done():
-            for edge in self._edges:
-                edge.tell(signal.SIGTERM)
+            for process in self._processes:
+                process.tell(signal.SIGTERM)
             await asyncio.wait((ends,), timeout=HURRIED_S)
         hurried.cancel()
         if not ends.done():
-            for edge in self._edges:
-                edge.tell(signal.SIGKILL)
+            for process in self._processes:
+                process.tell(signal.SIGKILL)
         await ends
 
 

@@ -109,6 +109,7 @@ class GlobalSettings(BaseSettings):
     limits: LimitsSettings = LimitsSettings()
     edges: dict[str, dict[str, Any]] = Field(default={}, description="each edge's own settings, by name")
     sysv: dict[str, Any] = Field(default={}, description="the System V bridge's own settings")
+    console: dict[str, Any] = Field(default={}, description="the console's own settings")
     _layers: Layers | None = PrivateAttr(default=None)
 
     @classmethod

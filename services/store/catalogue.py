@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,7 +18,7 @@ from services.store.errors import (
     QueueUnknown,
     domain_lost,
 )
-from services.store.figures import figures
+from services.store.figures import FIELDS, figures, figures_of
 from services.store.numbers import Numbers
 from services.store.outcomes import tell
 from services.store.peers import NOTICE, Peers, Watcher
@@ -27,6 +28,8 @@ from services.store.registry import EVERYTHING, Registry
 from services.store.ring_nodes import RingNodes
 from services.store.sharing import Sharing
 from services.store.spec import QueueSpec
+
+LOOKED_AT = 50  # queues in one call: the store serves others in between
 
 
 class Catalogue:
@@ -216,3 +219,20 @@ class Catalogue:
         if reply == b"GONE":
             raise QueueUnknown(f"there is no queue {queue.name!r}")
         return figures(reply)
+
+    async def stats_of(self, queues: Iterable[Queue]) -> dict[str, dict[str, Any]]:
+        """The same of many, by name, in few calls; without those that are gone meanwhile. Raises StoreUnavailable."""
+        domains: dict[str, list[Queue]] = {}
+        for queue in queues:
+            domains.setdefault(queue.domain, []).append(queue)
+        found: dict[str, dict[str, Any]] = {}
+        await asyncio.gather(*(self._look(name, those, found) for name, those in domains.items()))
+        return found
+
+    async def _look(self, domain: str, queues: list[Queue], found: dict[str, dict[str, Any]]) -> None:
+        link = self._domain(domain).link
+        for at in range(0, len(queues), LOOKED_AT):
+            part = queues[at : at + LOOKED_AT]
+            keys = [key for queue in part for key in queue.keys]
+            told = figures_of(await link.function("stats_of", keys, *FIELDS))
+            found |= {queue.name: its for queue, its in zip(part, told, strict=True) if its is not None}

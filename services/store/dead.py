@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgpack
 
@@ -61,6 +61,12 @@ class DeadLetter:
         )
 
 
+class Pattern(Protocol):
+    """What a body has to match: one of `re`, or of whoever bounds the time of a search."""
+
+    def search(self, text: bytes, /) -> object | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which dead letters are meant; an empty one means all."""
@@ -68,7 +74,7 @@ class Filter:
     reasons: tuple[str, ...] = ()
     origin: str = ""  # a part of the origin
     older_than_ms: int = 0  # dead for at least this long
-    body: re.Pattern[bytes] | None = None
+    body: Pattern | None = None
     ids: tuple[str, ...] = ()
     died_until_ms: int = 0  # of the store's clock; 0 = whenever
 
@@ -110,6 +116,15 @@ class DeadLetters:
             return None
         page, _ = await self._read(identifier, identifier, 1, WHOLE)
         return page[0] if page else None
+
+    async def after(self, identifier: str, count: int, octets: int = WHOLE) -> tuple[list[DeadLetter], bool]:
+        """At most so many that died after this one ('' = from the first on), and whether these were the last ones.
+
+        Fewer if they are large. octets: how much of each body is read. Raises ValueError for what is no id.
+        """
+        if identifier and not ID.match(identifier):
+            raise ValueError(f"{identifier!r} is no id of a dead letter")
+        return await self._read(f"({identifier}" if identifier else "-", "+", count, octets)
 
     async def matching(self, wanted: Filter | None = None, octets: int = WHOLE) -> AsyncIterator[DeadLetter]:
         """Oldest first. octets: how much of each body is read, if its rest is not needed.

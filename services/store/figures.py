@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 COUNTERS = (
@@ -20,26 +21,42 @@ COUNTERS = (
     "bytes_in",
     "bytes_out",
 )
+NUMBERS = ("len", "leased", "bytes", "until", "own_until", *COUNTERS)
+FIELDS = (*NUMBERS, "holder", "own", "condition")  # of the queue's hash
 
 
 def figures(reply: list[Any]) -> dict[str, Any]:
     """Exact counters and sizes from the reply of `ps1_stats`: integers, times in ms."""
-    pairs, dead, returned, lots, oldest, now = reply
-    found = {pairs[i].decode(): pairs[i + 1].decode("utf-8", "replace") for i in range(0, len(pairs), 2)}
-    counters = {name: int(found.get(name, 0)) for name in COUNTERS}
-    reserved_ms = max(0, int(found.get("until", 0)) - int(now))
-    length, leased = int(found.get("len", 0)), int(found.get("leased", 0))
+    pairs, *sizes, now = reply
+    found = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    return _figures([found.get(field.encode()) for field in FIELDS], sizes, int(now))
+
+
+def figures_of(reply: list[Any]) -> list[dict[str, Any] | None]:
+    """The same of each queue from the reply of `ps1_stats_of`; None: it is gone."""
+    now = int(reply[0])
+    return [None if told is None else _figures(told[0], told[1:], now) for told in reply[1:]]
+
+
+def _figures(values: Sequence[bytes | None], sizes: Sequence[Any], now: int) -> dict[str, Any]:
+    """values: of FIELDS. sizes: dead letters, returned messages, leases, when the oldest was put in."""
+    length, leased, octets, until, own_until, *counters = [
+        int(value or 0) for value in values[: len(NUMBERS)]
+    ]
+    holder, own, condition = [(value or b"").decode("utf-8", "replace") for value in values[len(NUMBERS) :]]
+    dead, returned, lots, oldest = sizes
+    reserved_ms = max(0, until - now)
     return {
         "ready": length - leased,
         "in_flight": leased,
-        "bytes": int(found.get("bytes", 0)),
+        "bytes": octets,
         "returned_waiting": returned,
         "leases": lots,
         "dead_letters": dead,
-        "oldest_age_ms": int(now) - int(oldest) if length else 0,
-        "reserved_by": found.get("holder", "") if reserved_ms > 0 else "",
+        "oldest_age_ms": now - int(oldest) if length else 0,
+        "reserved_by": holder if reserved_ms > 0 else "",
         "reserved_for_ms": reserved_ms,
-        "owned_by": found.get("own", "") if int(found.get("own_until", 0)) > int(now) else "",
-        "condition": found.get("condition", ""),
-        **counters,
+        "owned_by": own if own_until > now else "",
+        "condition": condition,
+        **dict(zip(COUNTERS, counters, strict=True)),
     }

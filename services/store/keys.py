@@ -140,6 +140,20 @@ class RegistryKeys:
     def ring_nodes(self) -> str:
         return self.prefix + "ring_nodes"
 
+    @property
+    def processes(self) -> str:
+        """The directory of running processes."""
+        return self.prefix + "processes"
+
+    @property
+    def questions(self) -> str:
+        """The channel on which running processes are asked."""
+        return self.prefix + "ask"
+
+    def answers(self, question: str) -> str:
+        """The channel on which they answer."""
+        return f"{self.prefix}answers:{question}"
+
     def request(self, identifier: bytes) -> str:
         return f"{self.prefix}r:{identifier.hex()}"
 

@@ -154,22 +154,23 @@ class Registry:
         if found is None:
             await self.epoch()
             return None
-        return self._parse(name, found)
+        return self.parse(name, found)
 
     async def all(self, beginning: str = "") -> AsyncIterator[Queue]:
         """Every registered queue whose name begins so; what is declared or deleted meanwhile may be among them or not.
 
         Raises NotInitialised.
         """
-        async for name, document in self._scan(beginning):
-            yield self._parse(name, document)
+        async for name, document in self.documents(beginning):
+            yield self.parse(name, document)
 
     async def listed(self) -> AsyncIterator[Listed]:
         """All of them, also those whose documents cannot be read."""
-        async for name, document in self._scan():
+        async for name, document in self.documents():
             yield Listed(name, *(json.loads(document)[field] for field in ("qid", "owner")))
 
-    async def _scan(self, beginning: str = "") -> AsyncIterator[tuple[str, bytes]]:
+    async def documents(self, beginning: str = "") -> AsyncIterator[tuple[str, bytes]]:
+        """Names and documents as they are kept; one may be told twice. Raises NotInitialised."""
         await self.epoch()
         cursor, pattern = b"0", re.sub(rb"([\\[\]*?^-])", rb"\\\1", encode_name(beginning)) + b"*"
         match = ("MATCH", pattern) if beginning else ()
@@ -236,7 +237,8 @@ class Registry:
         """Every process that holds the queue looks at its document again."""
         await self.link.call("PUBLISH", self.keys.changes, encode_name(name))
 
-    def _parse(self, name: str, document: bytes) -> Queue:
+    def parse(self, name: str, document: bytes) -> Queue:
+        """Raises StoreFault for a document that cannot be read."""
         found: dict[str, Any] = json.loads(document)
         return self._queue(name, found["qid"], found["domain"], found["owner"], found["spec"])
 

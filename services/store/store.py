@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from redis.exceptions import RedisError
 
@@ -23,10 +24,14 @@ from services.store.errors import (
     StoreError,
     domain_lost,
 )
+from services.store.inquiries import NOTHING, WAIT_S, Answers, Wanted, inquire
 from services.store.link import explain
 from services.store.pipe import PipeSettings
+from services.store.presence import Process, running
 from services.store.probe import Promises, probe
+from services.store.reception import Reception
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
+from services.store.respondent import Respondent
 from services.store.sampler import Sampler
 from services.store.waking import Wakes
 
@@ -54,7 +59,7 @@ class Store(Catalogue):
 
         edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm, and at
         once of all alarms that none has been yet: who watches a counter sees its first step only if it was 0 before.
-        If it is a `Shell`, too, it tells of the process's connections.
+        If it is a `Shell`, too, it tells of the process's connections; if a `Respondent`, the process can be asked.
         """
         self._pipe_settings = pipe or PipeSettings()
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
@@ -69,6 +74,7 @@ class Store(Catalogue):
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
         self._sampler: Sampler | None = None
+        self._reception: Reception | None = None
         self._promises: Promises | None = None  # as they were found at
         self._promises_at = 0.0
 
@@ -135,6 +141,10 @@ class Store(Catalogue):
         self.domain(domain)
         if self._timing.samples_kept:
             self._sample(domain)
+        observer: object = self._observe
+        if isinstance(observer, Respondent):
+            self._reception = Reception(self.connector, self.registry, self.edge, observer)
+            self._reception.start()
 
     def _sample(self, domain: str) -> None:
         shell = self._observe if isinstance(self._observe, Shell) else None
@@ -152,12 +162,16 @@ class Store(Catalogue):
             await self._caretaker.close()
         if self._sampler is not None:
             await self._sampler.stop()
+        if self._reception is not None:
+            await self._reception.close()
         await self.stop_looking()
         await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
         away = self.trouble is not None
         await asyncio.gather(*(domain.finish(timeout) for domain in self._domains.values()))
         if self._sampler is not None and not away:
             await self._sampler.flush()
+        if self._reception is not None and not away:
+            await self._reception.presence.leave()
         await asyncio.gather(*(domain.close() for domain in self._domains.values()))
         await self.registry.close()
 
@@ -169,6 +183,29 @@ class Store(Catalogue):
     def client(self, peer: Known | None = None) -> Client:
         """Somebody who came to this edge; None: nobody can know who it was."""
         return Client(self.edge) if peer is None else Client.at(self.edge, peer)
+
+    # who else runs
+
+    async def processes(self) -> list[Process]:
+        """The processes that look after this store now. Raises StoreUnavailable."""
+        return await running(self.registry)
+
+    async def inquire(
+        self,
+        topic: str,
+        args: Mapping[str, Any] = NOTHING,
+        wait_s: float = WAIT_S,
+        *,
+        edge: str = "",
+        process: str = "",
+    ) -> Answers:
+        """Asks all of them that know the topic, or those of one edge, or one, by its name in `processes`.
+
+        `limit` among the arguments is how many items each answers at most. Raises StoreUnavailable; ValueError for
+        arguments that are too large.
+        """
+        asked = Wanted(topic, dict(args), edge, process)
+        return await inquire(self.connector, self.registry, asked, wait_s)
 
     # domains
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from types import TracebackType
 from weakref import WeakSet
 
@@ -16,6 +14,7 @@ from services.store.connect import Connector
 from services.store.keys import DomainKeys
 from services.store.link import explain
 from services.store.queues import Queue
+from services.store.subscription import subscribed
 
 log = logging.getLogger(__name__)
 
@@ -118,22 +117,14 @@ class Wakes:
     async def _listen_for_ever(self) -> None:
         while True:
             try:
-                async with self._subscribed() as connection:
+                async with subscribed(
+                    self._connector, self._keys.epoch, self._keys.wake_channel
+                ) as connection:
                     await self._listen(connection)
             except (RedisError, OSError, TimeoutError) as error:
                 log.debug("no wakes from the store: %s", error, extra={"action": "wakes_lost"})
             self._wake_all()
             await asyncio.sleep(POLL_S)
-
-    @asynccontextmanager
-    async def _subscribed(self) -> AsyncIterator[AbstractConnection]:
-        connection = await self._connector.connect(self._keys.epoch)
-        try:
-            await connection.send_command("SUBSCRIBE", self._keys.wake_channel)
-            await connection.read_response(disable_decoding=True)
-            yield connection
-        finally:
-            await connection.disconnect(nowait=True)
 
     async def _listen(self, connection: AbstractConnection) -> None:
         """Until the connection breaks. What came before it was made is found by looking into every queue."""

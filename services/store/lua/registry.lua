@@ -85,16 +85,27 @@ FUNCTIONS.hand_over = function(K, A)
   return 1
 end
 
--- KEYS epoch ring_nodes; ARGV epoch field JSON keep(ms). A node says what it is; who was silent for longer is forgotten.
+-- A member says what it is, under this server's clock; who was silent for longer than `keep` ms is forgotten.
+local function write_down(board, member, text, keep)
+  local now, all = now_ms(), call('HGETALL', board)
+  for i = 1, #all, 2 do
+    if tonumber(string.match(all[i + 1], '^%d+') or 0) < now - keep then call('HDEL', board, all[i]) end
+  end
+  return call('HSET', board, member, num(now) .. ' ' .. text)
+end
+
+-- KEYS epoch ring_nodes; ARGV epoch field JSON keep(ms). A node says what it is.
 FUNCTIONS.ring_node = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local now, all = now_ms(), call('HGETALL', K[2])
-  for i = 1, #all, 2 do
-    if tonumber(string.match(all[i + 1], '^%d+') or 0) < now - A[4] then call('HDEL', K[2], all[i]) end
-  end
-  return call('HSET', K[2], A[2], num(now) .. ' ' .. A[3])
+  return write_down(K[2], A[2], A[3], A[4])
+end
+
+-- KEYS processes; ARGV name JSON keep(ms). A running process says what it is: of no data, so under no epoch.
+FUNCTIONS.process = function(K, A)
+  begin()
+  return write_down(K[1], A[1], A[2], A[3])
 end
 
 local REPORT_AHEAD_MS = 3600000

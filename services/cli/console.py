@@ -1,0 +1,67 @@
+"""penstock console; and what `penstock up` has to know of it, to run it beside the edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from services.cli.command import Options, open_store, plain_command
+from services.cli.exits import Exit, Failure
+from services.console.settings import ConsoleSettings
+from services.kit.layers import SettingsError
+from services.kit.parent import die_with_parent
+
+if TYPE_CHECKING:
+    from services.kit.settings import GlobalSettings
+
+SECTION = "console"
+HEALTH_PORT = 9181  # of the console, where nobody said one: no edge of a `penstock up` on this machine has it
+
+
+@click.command()
+@click.option("--parent", type=int, hidden=True, help="the pid to die with")
+@plain_command
+def console(options: Options, parent: int | None) -> int:
+    """Serve the console: its page, and an HTTP API.
+
+    Until SIGTERM or Ctrl-C. Where it listens and who may come is said in the settings under `console`; without
+    tokens only this machine reaches it.
+    """
+    if parent is not None:
+        die_with_parent(parent)
+    settings = console_settings(options)
+    process = _process()
+    open_store(options.store_url)  # not connected yet: only its URL is looked at
+    try:
+        return int(process.run(_beside_others(options), settings))
+    except SettingsError as error:
+        text = f"the console cannot start: {'; '.join(error.lines)}"
+        raise Failure(Exit.USAGE, "console_unusable", text) from None
+
+
+def console_settings(options: Options) -> ConsoleSettings:
+    """Raises SettingsError."""
+    return options.settings.part(ConsoleSettings, SECTION, {})
+
+
+def _beside_others(options: Options) -> GlobalSettings:
+    settings = options.with_store()
+    if options.settings.origin("health", "port") is not None:
+        return settings
+    return settings.model_copy(update={"health": settings.health.model_copy(update={"port": HEALTH_PORT})})
+
+
+def _process() -> Any:
+    """The part that needs more than the rest of the command line does."""
+    try:
+        from services.console import process
+    except ImportError as error:
+        if error.name != "re2":
+            raise
+        text = (
+            "this installation lacks google-re2: pip install 'penstock[console]', or let `penstock up` run without the "
+            "console: --set console.enabled=false"
+        )
+        raise Failure(Exit.USAGE, "no_re2", text) from None
+    return process

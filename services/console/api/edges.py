@@ -1,0 +1,15 @@
+"""Processes of edges."""
+
+from __future__ import annotations
+
+from services.console.operations import Answer, Call
+from services.console.paging import page_of
+from services.console.processes import edge_of
+
+LIST = "edges"
+
+
+async def list_(call: Call) -> Answer:
+    """In the order of their names, which begin with their edge's."""
+    found = sorted(await call.console.store.processes(), key=lambda process: process.name)
+    return Answer(page_of(LIST, found, call.query, lambda process: process.name, edge_of))

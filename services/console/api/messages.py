@@ -1,0 +1,102 @@
+"""Messages: put one in, look at the next ones."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from services.console.moments import moment
+from services.console.operations import Answer, Call, Shape, plain
+from services.console.problems import Problem, bad_request
+from services.store import Delivery, records
+from services.store.asking import Asker
+
+LONGEST_BODY = records.MAX_LENGTH  # octets
+LONGEST_REQUEST = 4 * LONGEST_BODY // 3 + (1 << 20)  # as base64, with its attributes
+OCTETS = 1024  # of each body that a list shows
+MOST = 1000
+READ_OCTETS = 4 << 20  # of one look, in all
+
+Octets = Annotated[
+    int, Field(ge=0, le=LONGEST_BODY, description="so many of each body's first octets; the rest is left out")
+]
+
+
+class PeekQuery(BaseModel):
+    model_config = Shape.model_config
+    limit: int = Field(100, ge=1, le=MOST, description="messages at most")
+    octets: Octets = OCTETS
+
+
+class NewMessage(Shape):
+    """`body` as text, or `bodyBase64`."""
+
+    body: str | None = Field(None, max_length=LONGEST_BODY)
+    body_base64: str | None = Field(
+        None, max_length=LONGEST_REQUEST, json_schema_extra={"contentEncoding": "base64"}
+    )
+    attributes: dict[str, str | int | float | bool | None] = Field({}, max_length=100)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.body is None) == (self.body_base64 is None):
+            raise ValueError("say body or bodyBase64, one of the two")
+        return self
+
+    def octets(self) -> bytes:
+        """Raises Problem."""
+        if self.body is not None:
+            return self.body.encode("utf-8", "surrogateescape")
+        try:
+            return base64.b64decode(self.body_base64 or "", validate=True)
+        except (binascii.Error, ValueError):
+            raise bad_request(
+                "bodyBase64 is no base64", [("bodyBase64", "write base64 with padding")]
+            ) from None
+
+
+async def put(call: Call) -> Answer:
+    """One message, durable at the queue's ack level when it is answered."""
+    console, message = call.console, call.body
+    queue = await console.store.find(call.path["name"])
+    try:
+        record = records.encode(message.octets(), message.attributes)
+    except (ValueError, OverflowError) as error:
+        raise Problem(413, "too_large", str(error)) from None
+    asker: Asker = await console.asker(queue)
+    refused = await asker.publish(queue, [record], f"console {call.who.who}@{call.who.address}")
+    if refused:
+        raise refused[0][1]
+    call.detail["octets"] = len(record)
+    return Answer({"stored": 1}, 201)
+
+
+async def peek(call: Call) -> Answer:
+    """The next ones that are ready, in their order; none is taken."""
+    store = call.console.store
+    queue = await store.find(call.path["name"])
+    deliveries = await store.look_at(queue.domain).peek(queue, call.query.limit, READ_OCTETS)
+    now_ms = await store.now_ms()
+    items = [it for each in deliveries for it in _messages(each, now_ms, call.query.octets)]
+    return Answer({"items": items[: call.query.limit], "next": None})
+
+
+def _messages(delivery: Delivery, now_ms: int, octets: int) -> Iterator[dict[str, Any]]:
+    for number, record in enumerate(delivery.records()):
+        content = records.decode(record)
+        yield {
+            "position": f"{delivery.entry.decode('ascii', 'replace')}:{delivery.start + number}",
+            "ageMs": max(now_ms - delivery.enqueued_ms, 0),
+            "enqueuedAt": moment(delivery.enqueued_ms),
+            "origin": delivery.origin,
+            "givenOut": delivery.acquired if delivery.history else 0,
+            "failed": delivery.failed,
+            "bytes": len(content.body),
+            "attributes": plain(content.attributes),
+            "bodyBase64": base64.b64encode(content.body[:octets]).decode(),
+            "truncated": len(content.body) > octets,
+        }

@@ -1,0 +1,109 @@
+"""Queues: list, look at, make, change, delete; who has them reserved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from services.console.etags import must_be_new, must_match, queue_etag
+from services.console.operations import Answer, Call, Shape
+from services.console.paging import Paged, page_of
+from services.console.problems import Problem, bad_request
+from services.console.rows import RATES, Row, detail_of, rates_of
+from services.store import Queue
+from services.store.errors import QueueExists, QueueUnknown
+from services.store.spec import check_name
+
+OWNER = "console"
+LIST, RESERVED = "queues", "reservations"
+
+
+class QueuesQuery(Paged):
+    name: str = Field("", description="only those whose names begin so")
+
+
+class DeleteQuery(Shape):
+    if_empty: bool = Field(False, description="only if it holds neither messages nor dead letters")
+
+
+async def list_(call: Call) -> Answer:
+    look, begins = await call.console.live.look(), call.query.name
+    rows = [row for name, row in look.rows.items() if name.startswith(begins)]
+    return Answer(page_of(LIST, rows, call.query, lambda row: row.queue.name, lambda row: row.summary))
+
+
+async def show(call: Call) -> Answer:
+    queue = await call.console.store.find(call.path["name"])
+    return await _told(call, queue, 200)
+
+
+async def _told(call: Call, queue: Queue, status: int) -> Answer:
+    figures = await call.console.store.stats(queue)
+    row = (await call.console.live.look()).rows.get(queue.name)
+    rates = row.rates if row is not None and row.queue.qid == queue.qid else rates_of(RATES, figures, None, 0)
+    return Answer(detail_of(queue, figures, rates), status, {"ETag": queue_etag(queue)})
+
+
+async def put(call: Call) -> Answer:
+    """Makes it, or replaces the document that the caller saw.
+
+    Known weakness: between our look and the change another program may change the document, which is lost then.
+    """
+    name, store = _name(call), call.console.store
+    there = await _find(call, name)
+    if must_be_new(call.headers, there is not None):
+        return await _make(call, name)
+    if there is None:
+        if "If-Match" in call.headers:
+            must_match(call.headers, None)
+        return await _make(call, name)
+    must_match(call.headers, queue_etag(there))
+    queue, _ = await store.declare(name, call.body, OWNER, replace=True)
+    return await _told(call, await store.find(queue.name), 200)
+
+
+async def _make(call: Call, name: str) -> Answer:
+    try:
+        await call.console.store.declare(name, call.body, OWNER)
+    except QueueExists:  # somebody else was faster
+        raise Problem(412, "precondition_failed", "there is one already") from None
+    answer = await _told(call, await call.console.store.find(name), 201)
+    return Answer(answer.document, 201, {**answer.headers, "Location": call.request.rel_url.raw_path})
+
+
+async def delete(call: Call) -> Answer:
+    queue = await call.console.store.find(call.path["name"])
+    must_match(call.headers, queue_etag(queue))
+    messages = await call.console.store.delete(queue, if_empty=call.query.if_empty)
+    call.detail["messages"] = messages
+    return Answer({"messages": messages})
+
+
+async def reservations(call: Call) -> Answer:
+    """A queue that somebody has reserved."""
+    look = await call.console.live.look()
+    held = [row for row in look.rows.values() if row.base["reserved_by"]]
+    return Answer(page_of(RESERVED, held, call.query, lambda row: row.queue.name, _reservation))
+
+
+def _reservation(row: Row) -> dict[str, Any]:
+    return {
+        "queue": row.queue.name,
+        "reservedBy": row.base["reserved_by"],
+        "reservedForMs": row.base["reserved_for_ms"],
+    }
+
+
+def _name(call: Call) -> str:
+    try:
+        return check_name(call.path["name"])
+    except ValueError as error:
+        raise bad_request(str(error), [("name", str(error))]) from None
+
+
+async def _find(call: Call, name: str) -> Queue | None:
+    try:
+        return await call.console.store.find(name)
+    except QueueUnknown:
+        return None

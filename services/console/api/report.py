@@ -1,0 +1,14 @@
+"""The report of the analytics job."""
+
+from __future__ import annotations
+
+from services.console.operations import Answer, Call
+from services.console.problems import Problem
+from services.store.reports import read_report
+
+
+async def show(call: Call) -> Answer:
+    found = await read_report(call.console.store.registry)
+    if found is None:
+        raise Problem(404, "no_report", "there is no report yet: run the analytics job")
+    return Answer(found.model_dump(mode="json", by_alias=True))

@@ -1,0 +1,235 @@
+"""The HTTP application: what is asked is found, checked, done, written down and answered, in the order of this file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from aiohttp import web
+
+from services.console.audit import DONE
+from services.console.bodies import read_body, read_document, read_query, too_large
+from services.console.console import Console
+from services.console.figures import Figures
+from services.console.guard import Guard
+from services.console.identity import Caller, Identities
+from services.console.openapi import PREFIX, document
+from services.console.operations import Answer, Call, Route, encode
+from services.console.problems import CONTENT_TYPE, Problem, problem_of
+from services.console.static import Page
+from services.console.table import ROUTES
+from services.kit.gate import plain_address
+from services.store import StoreError
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+CSP = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+SAFE = {
+    "Content-Security-Policy": CSP,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class App:
+    def __init__(
+        self, console: Console, identities: Identities, figures: Figures, unready: Callable[[], str | None]
+    ) -> None:
+        self._console = console
+        self._identities = identities
+        self._guard = Guard(console.settings)
+        self._figures = figures
+        self._unready = unready
+        self._openapi = encode(document(ROUTES))
+
+    def application(self) -> web.Application:
+        app = web.Application(middlewares=[self._answered])
+        app.on_response_prepare.append(_make_safe)
+        for route in ROUTES:
+            path = PREFIX + route.path.replace("}", ":[^/]+}")
+            app.router.add_route(route.method, path, self._handler(route), expect_handler=_expecting(route))
+        app.router.add_get("/openapi.json", self._document)
+        app.router.add_get(f"{PREFIX}/openapi.json", self._document)
+        app.router.add_get("/healthz", _healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/{path:.*}", Page().serve)
+        return app
+
+    # around everything
+
+    @web.middleware
+    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Whatever goes wrong is a problem; only a fault of ours is one that nobody foresaw."""
+        began = time.monotonic()
+        try:
+            response = await handler(request)
+        except Problem as problem:
+            response = _refused(request, problem)
+        except StoreError as error:
+            response = _refused(request, problem_of(error))
+        except web.HTTPException as error:
+            response = _refused(request, _of_http(error, request))
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception as error:
+            self._figures.fault()
+            fields = {"action": "console_fault", "method": request.method, "path": request.path}
+            log.critical("a fault of ours: %r", error, exc_info=error, extra=fields)
+            response = _refused(request, Problem(500, "fault", "a fault of our own: the log says more"))
+        self._figures.answered(request.method, response.status, time.monotonic() - began)
+        return response
+
+    # a route
+
+    def _handler(self, route: Route) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            try:
+                who = self._let_in(request, route)
+            except Problem as problem:
+                self._log_stranger(request, route, problem)
+                raise
+            try:
+                _check_role(who, route)
+                call = await self._call(request, route, who)
+            except (Problem, StoreError) as error:
+                await self._write_down(who, route, _target(request, route), error, {})
+                raise
+            return await self._done(call, route)
+
+        return handle
+
+    def _let_in(self, request: web.Request, route: Route) -> Caller:
+        self._guard.check(request.headers, is_change=route.is_change)
+        return self._identities.of(request.headers, plain_address(request.remote or ""))
+
+    async def _call(self, request: web.Request, route: Route, who: Caller) -> Call:
+        query = read_query(request.rel_url.query, route.query)
+        body: Any = None
+        if route.body is not None:
+            body = await read_document(request, route.body, route.longest)
+        elif request.can_read_body:
+            await read_body(request, route.longest)
+        return Call(self._console, request, who, path_of(request, route), query, body)
+
+    async def _done(self, call: Call, route: Route) -> web.StreamResponse:
+        target = "/".join(call.path.values())
+        try:
+            answer = await route.handler(call)
+        except (Problem, StoreError) as error:
+            await self._write_down(call.who, route, target, error, call.detail)
+            raise
+        if not isinstance(answer, Answer):
+            return answer
+        if route.is_change:
+            await self._write_down(call.who, route, target, None, call.detail)
+            if route.path.startswith("/queues/"):
+                self._console.live.touch(call.path["name"])
+        return answer.response()
+
+    async def _write_down(
+        self,
+        who: Caller,
+        route: Route,
+        target: str,
+        error: Problem | StoreError | None,
+        detail: dict[str, Any],
+    ) -> None:
+        """Every change, whatever became of it; and who was not allowed to see what he asked for."""
+        problem = problem_of(error) if isinstance(error, StoreError) else error
+        if not route.is_change and (problem is None or problem.status != 403):
+            return
+        outcome = DONE if problem is None else problem.label
+        await self._console.audit.write(who, route.action, target, outcome, detail)
+
+    def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
+        """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
+        if route.is_change or problem.status == 403:
+            who = Caller("", None, "", plain_address(request.remote or ""))
+            self._console.audit.log(who, route.action, _target(request, route), problem.label)
+
+    # beside the routes
+
+    async def _document(self, request: web.Request) -> web.StreamResponse:
+        self._guard.check(request.headers, is_change=False)
+        return web.Response(
+            body=self._openapi, content_type="application/json", headers={"Cache-Control": "no-cache"}
+        )
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        fault = self._unready()
+        return web.Response(text="ok\n") if fault is None else web.Response(text=f"{fault}\n", status=503)
+
+
+async def _healthz(_: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+def _check_role(who: Caller, route: Route) -> None:
+    if route.role is not None and (who.role is None or not who.role.may(route.role)):
+        text = f"this needs the role {route.role}, and {who.who} has {who.role}"
+        raise Problem(403, "forbidden", text)
+
+
+def path_of(request: web.Request, route: Route) -> dict[str, str]:
+    """What stands in the path, octet for octet: a name may hold any, also a slash that was written as %2F."""
+    raw = request.rel_url.raw_path.removeprefix(PREFIX).split("/")
+    return {
+        part[1:-1]: unquote_to_bytes(raw[at]).decode("utf-8", "surrogateescape")
+        for at, part in enumerate(route.path.split("/"))
+        if part.startswith("{")
+    }
+
+
+def _target(request: web.Request, route: Route) -> str:
+    return "/".join(path_of(request, route).values())
+
+
+def _expecting(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse | None]]:
+    """Who asks first (`Expect: 100-continue`) need not send what would be refused for its length."""
+
+    async def expect(request: web.Request) -> web.StreamResponse | None:
+        """Nobody stands around this one: what it raised would be taken for a fault of ours."""
+        if request.headers.get("Expect", "").lower() != "100-continue":
+            text = "the only expectation that is known is 100-continue"
+            return _refused(request, Problem(417, "expectation_failed", text))
+        if request.content_length is not None and request.content_length > route.longest:
+            return _refused(request, too_large(route.longest))
+        assert request.transport is not None
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return None
+
+    return expect
+
+
+def _refused(request: web.Request, problem: Problem) -> web.Response:
+    headers = {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store", **problem.headers}
+    response = web.Response(body=problem.body(request.path), status=problem.status, headers=headers)
+    if problem.status in (413, 417):
+        response.force_close()  # what else is on its way is not read
+    return response
+
+
+def _of_http(error: web.HTTPException, request: web.Request) -> Problem:
+    """What aiohttp itself refuses."""
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        text = f"{request.method} is not for {request.path!r}: it takes {allowed}"
+        return Problem(405, "method_not_allowed", text, headers={"Allow": allowed})
+    if error.status == 404:
+        return Problem(404, "not_found", f"there is nothing at {request.path!r}")
+    return Problem(error.status, "bad_request", error.reason)
+
+
+async def _make_safe(_: web.Request, response: web.StreamResponse) -> None:
+    for name, value in SAFE.items():
+        response.headers.setdefault(name, value)
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.headers.pop("Server", None)

@@ -1,0 +1,117 @@
+"""What comes with a request: its query and its body, bounded before they are read, checked before anybody uses them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, get_origin
+
+from aiohttp import web
+from multidict import MultiMapping
+from pydantic import BaseModel, ValidationError
+
+from services.console.problems import Fault, Problem, bad_request
+
+DEEPEST = 32  # lists and objects in one another
+STRUCTURED = ("application/json",)
+
+
+def too_large(longest: int) -> Problem:
+    return Problem(
+        413, "too_large", f"the body may have at most {longest:,} octets", headers={"Connection": "close"}
+    )
+
+
+async def read_body(request: web.Request, longest: int) -> bytes:
+    """Raises Problem: one that says how long it is and is too long is not read at all."""
+    if request.content_length is not None and request.content_length > longest:
+        raise too_large(longest)
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > longest:
+            raise too_large(longest)
+    return bytes(body)
+
+
+async def read_document(request: web.Request, model: Any, longest: int) -> Any:
+    """What `model` makes of the body. Raises Problem: 413, 415; 400 for no JSON, 422 for no such model."""
+    if request.content_type not in STRUCTURED:
+        text = "send application/json"
+        raise Problem(415, "unsupported_media_type", text, headers={"Accept-Post": "application/json"})
+    return checked(model, parse(await read_body(request, longest)))
+
+
+def parse(body: bytes) -> Any:
+    try:
+        found = json.loads(body.decode("utf-8"), parse_constant=_no_number)
+    except UnicodeDecodeError:
+        raise bad_request("the body is no UTF-8") from None
+    except RecursionError:
+        raise bad_request("the body is nested too deeply") from None
+    except ValueError as error:
+        raise bad_request(f"the body is no JSON: {error}") from None
+    _check(found, DEEPEST)
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _check(value: Any, left: int) -> None:
+    """Not too deep, and no text that is none: half a character of an escape could be written nowhere."""
+    if left == 0:
+        raise bad_request(f"the body has more than {DEEPEST} levels")
+    match value:
+        case str():
+            try:
+                value.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError:
+                raise bad_request("the body has half a character in an escape") from None
+        case dict():
+            for name, each in value.items():
+                _check(name, left)
+                _check(each, left - 1)
+        case list():
+            for each in value:
+                _check(each, left - 1)
+
+
+def checked(model: type[BaseModel], found: Any) -> Any:
+    """Raises Problem 422."""
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        raise Problem(422, "invalid", "the body is not what this route takes", faults_of(error)) from None
+
+
+def read_query(query: MultiMapping[str], model: type[BaseModel]) -> Any:
+    """Raises Problem 400; a name that is not known is one that was mistyped."""
+    lists = {
+        field.alias or name
+        for name, field in model.model_fields.items()
+        if get_origin(field.annotation) is tuple
+    }
+    given: dict[str, Any] = {}
+    for name in dict.fromkeys(query):
+        values = query.getall(name)
+        if name not in lists and len(values) > 1:
+            raise bad_request(f"{name} is said twice", [(name, "may be said once")])
+        given[name] = tuple(values) if name in lists else values[0]
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise bad_request("the query is not what this route takes", faults_of(error)) from None
+
+
+def faults_of(error: ValidationError) -> list[Fault]:
+    return [(_place(fault), _said(fault)) for fault in error.errors(include_url=False, include_context=False)]
+
+
+def _place(fault: Mapping[str, Any]) -> str:
+    return ".".join(str(part) for part in fault["loc"])
+
+
+def _said(fault: Mapping[str, Any]) -> str:
+    return str(fault["msg"]).removeprefix("Value error, ")

@@ -1,0 +1,48 @@
+"""What all handlers work with."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from services.console.audit import Audit
+from services.console.jobs import Jobs
+from services.console.live import Live
+from services.console.processes import edge_of
+from services.console.settings import ConsoleSettings
+from services.kit.settings import GlobalSettings
+from services.store import DeadLetters, Queue, Store
+from services.store.asking import Asker
+
+SHOWN_JOBS = 50  # of the live view
+
+
+@dataclass(slots=True)
+class Console:
+    settings: ConsoleSettings
+    everything: GlobalSettings  # for /config
+    store: Store
+    live: Live
+    jobs: Jobs
+    audit: Audit
+    stopping: asyncio.Event  # set when the process ends: who watches is let go
+    streams: int = 0  # live views open now
+
+    async def letters(self, name: str) -> tuple[Queue, DeadLetters]:
+        """Raises QueueUnknown."""
+        queue = await self.store.find(name)
+        return queue, DeadLetters(self.store.look_at(queue.domain), queue)
+
+    async def asker(self, queue: Queue) -> Asker:
+        """Raises StoreUnavailable where no session can be opened."""
+        pipe = self.store.domain(queue.domain).pipe
+        await pipe.ready()
+        return Asker(pipe)
+
+    def told(self) -> dict[str, Any]:
+        """What the live view says beside the queues; each is sent when it changed."""
+        return {
+            "edges": {"items": [edge_of(process) for process in self.live.processes]},
+            "jobs": {"items": [job.told() for job in self.jobs.newest()[:SHOWN_JOBS]]},
+        }

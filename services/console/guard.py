@@ -1,0 +1,52 @@
+"""What a browser may be made to ask by a page of somebody else: nothing that changes anything, and nothing at all by a
+name that leads here only since a minute ago (DNS rebinding)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from services.console.problems import Problem
+from services.console.settings import ConsoleSettings
+
+LOCAL_NAMES = ("localhost", "ip6-localhost")
+OWN_SITES = ("same-origin", "none")  # none: somebody typed it in
+
+
+class Guard:
+    def __init__(self, settings: ConsoleSettings) -> None:
+        self._is_open = settings.is_open
+        self._origins = frozenset(origin.rstrip("/").lower() for origin in settings.origins)
+
+    def check(self, headers: Mapping[str, str], *, is_change: bool) -> None:
+        """Raises Problem 421 for a host that is none of ours, 403 for a page that is none."""
+        host = headers.get("Host", "")
+        if self._is_open and not is_local(host):
+            text = "without tokens the console answers only under the name localhost or a loopback address"
+            raise Problem(421, "foreign_host", text)
+        if not is_change:
+            return
+        origin = headers.get("Origin")
+        if origin is not None and not self._is_ours(origin, host):
+            raise Problem(403, "foreign_origin", "a page of another origin may change nothing here")
+        site = headers.get("Sec-Fetch-Site")
+        if site is not None and site not in OWN_SITES and not (origin and self._is_ours(origin, host)):
+            raise Problem(403, "foreign_origin", "a page of another site may change nothing here")
+
+    def _is_ours(self, origin: str, host: str) -> bool:
+        return origin.lower() in self._origins or urlsplit(origin).netloc.lower() == host.lower() != ""
+
+
+def is_local(host: str) -> bool:
+    """host: as the header has it, with or without a port."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name.rstrip(".") in LOCAL_NAMES or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,137 @@
+"""What a route is. One table of these (`table`) makes the application and the OpenAPI document, so neither can say what
+the other does not."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from services.console.identity import Caller
+from services.console.roles import Role
+
+if TYPE_CHECKING:
+    from services.console.console import Console
+
+JSON = "application/json"
+USUAL_BODY = 1 << 20  # octets of a request
+
+
+class Shape(BaseModel):
+    """What is sent or answered: camelCase outside, no field that this version does not know."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
+    )
+
+
+class Nothing(Shape):
+    """No query at all."""
+
+
+class Condition(Enum):
+    """What a change asks of `If-Match`."""
+
+    NONE = "none"
+    MATCH = "match"  # needed
+    REPLACE = "replace"  # needed to replace; `If-None-Match: *` only makes
+    UNLESS_DRY = "unless dry"  # needed, but for a dry run
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, checked: `query` and `body` are what the route's models made of it."""
+
+    console: Console
+    request: web.Request
+    who: Caller
+    path: Mapping[str, str]  # surrogateescape: any octets
+    query: Any
+    body: Any
+    detail: dict[str, Any] = field(default_factory=dict)  # what the audit log is to say beside the target
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.request.headers
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`document` as JSON; or `octets` as they are, whose type the headers say."""
+
+    document: Any = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    octets: bytes | None = None
+
+    def response(self) -> web.Response:
+        if self.octets is not None:
+            return web.Response(body=self.octets, status=self.status, headers=self.headers)
+        if self.document is None:
+            return web.Response(status=self.status, headers=self.headers)
+        body = encode(self.document)
+        return web.Response(body=body, status=self.status, headers={"Content-Type": JSON, **self.headers})
+
+
+Handler = Callable[[Call], Awaitable[Answer]]
+Stream = Callable[[Call], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`answers`: the model of each good status; None: no JSON (see `media`)."""
+
+    method: str
+    path: str  # below /api/v1
+    role: Role | None  # the least that is needed; None: whoever may come at all
+    action: str  # stable, for audit log and metrics: queue.replace
+    handler: Handler | Stream
+    text: str
+    answers: Mapping[int, Any]
+    query: type[BaseModel] = Nothing
+    body: Any = None  # a model
+    condition: Condition = Condition.NONE
+    statuses: tuple[int, ...] = ()  # further ones that problems may have
+    media: str = JSON
+    longest: int = USUAL_BODY  # octets of its body
+    tag: str = "store"
+
+    @property
+    def is_change(self) -> bool:
+        return self.method not in ("GET", "HEAD")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of what stands in the path."""
+        return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+
+
+def encode(document: Any) -> bytes:
+    """Names that are not UTF-8 keep their octets as lone surrogates, which JSON writes as escapes."""
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def plain(value: Any) -> Any:
+    """What attributes hold, as JSON can: octets as text, numbers that are none as their names."""
+    match value:
+        case bytes():
+            return value.decode("utf-8", "surrogateescape")
+        case float() if not math.isfinite(value):
+            return str(value)
+        case None | bool() | int() | float() | str():
+            return value
+        case Mapping():
+            return {
+                name if isinstance(name, str) else str(plain(name)): plain(it) for name, it in value.items()
+            }
+        case list() | tuple():
+            return [plain(each) for each in value]
+        case _:
+            return str(value)

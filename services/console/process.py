@@ -1,0 +1,130 @@
+"""What `penstock console` runs: the kit's process, with metrics, health pages and drain, around the HTTP server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from aiohttp import web
+from pydantic import Field
+
+from services.console.app import App
+from services.console.audit import Audit
+from services.console.console import Console
+from services.console.figures import Figures
+from services.console.identity import Identities
+from services.console.jobs import Jobs
+from services.console.live import Live
+from services.console.settings import ConsoleSettings
+from services.kit import logs
+from services.kit.acceptor import bind
+from services.kit.edge import Edge, EdgeContext, EdgeSettings
+from services.kit.listener import ListenerSettings
+from services.kit.process import EdgeProcess, run_process
+from services.kit.settings import GlobalSettings
+from services.kit.tls import TlsKeeper
+from services.store import StoreError
+
+log = logging.getLogger(__name__)
+
+NAME = "console"  # in metrics, logs and session ids
+LISTENER = "http"
+LAST_ANSWERS_S = 5.0  # what is being answered when the process ends may take so long
+ASK_STORE_S = 1.0
+
+
+class Hosted(EdgeSettings):
+    """The console's settings where the kit looks for an edge's; it has listeners of its own."""
+
+    listeners: dict[str, ListenerSettings] = Field(default_factory=dict)
+    console: ConsoleSettings
+    everything: GlobalSettings
+
+
+class Running:
+    """The server, and what it works with."""
+
+    def __init__(self, context: EdgeContext[Hosted]) -> None:
+        """Raises SettingsError for files and addresses that cannot be used."""
+        settings = context.settings.console
+        store = settings.store.store(
+            context.store_url, NAME, settings.request_timeout_s, context.metrics.count_store_event
+        )
+        self._settings = settings
+        self._store = store
+        figures = Figures(context.metrics)
+        live = Live(store, settings.refresh_s)
+        everything = context.settings.everything
+        audit = Audit(store)
+        jobs = Jobs(store, audit, live.touch)
+        self._console = Console(settings, everything, store, live, jobs, audit, asyncio.Event())
+        app = App(self._console, Identities(settings), figures, self.ready).application()
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
+        )
+        self._tls = TlsKeeper.of_server(settings.tls) if settings.tls is not None else None
+        self._unready: str | None = "the store was not asked yet"
+        self._asking: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Raises SettingsError."""
+        sock = bind(self._settings.host, self._settings.port, reuse_port=False)
+        await self._runner.setup()
+        tls = self._tls.context if self._tls is not None else None
+        await web.SockSite(self._runner, sock, ssl_context=tls).start()
+        host, port = sock.getsockname()[:2]
+        fields = {
+            "action": "listening",
+            "listener": LISTENER,
+            "host": host,
+            "port": port,
+            "tls": tls is not None,
+        }
+        log.info("console on %s port %d", host, port, extra=fields)
+        self._console.live.start()
+        self._asking = asyncio.create_task(self._ask_store(), name="console readiness")
+
+    async def _ask_store(self) -> None:
+        while True:
+            try:
+                await self._store.registry.epoch()
+                self._unready = None
+            except StoreError as error:
+                self._unready = str(error)
+            await asyncio.sleep(ASK_STORE_S)
+
+    def ready(self) -> str | None:
+        return self._unready
+
+    async def stop_taking(self) -> None:
+        """Whoever watches is let go, and comes back to whoever is there then."""
+        self._console.stopping.set()
+        await self._console.jobs.close()
+        await self._runner.cleanup()
+
+    async def close(self) -> None:
+        self._console.stopping.set()
+        if self._asking is not None:
+            self._asking.cancel()
+        await self._console.jobs.close()
+        await self._runner.cleanup()
+        await self._console.live.close()
+        await self._store.close()
+
+
+async def start(context: EdgeContext[Hosted]) -> Running:
+    """Raises SettingsError."""
+    running = Running(context)
+    try:
+        await running.open()
+    except BaseException:
+        await running.close()
+        raise
+    return running
+
+
+def run(settings: GlobalSettings, console: ConsoleSettings) -> int:
+    """Until SIGTERM or SIGINT: 0 if it ended in order, else 1. Raises SettingsError, StoreError."""
+    logs.configure(settings.log, edge=NAME)
+    hosted = Edge(NAME, Hosted, start, lambda _: [])
+    return run_process(EdgeProcess(hosted, settings, Hosted(console=console, everything=settings)))

@@ -1,0 +1,98 @@
+"""A queue as the API tells of it: its document, its figures, and what changed between two looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from services.console.operations import encode
+from services.store import Queue
+from services.store.figures import COUNTERS
+from services.store.spec import to_document
+
+Figures = Mapping[str, Any]  # of `Store.stats`
+
+RATES = {"in": "added", "out": "delivered", "acked": "acked", "returned": "returned", "died": "dead"}
+OCTET_RATES = {"inOctets": "bytes_in", "outOctets": "bytes_out"}
+OLDER = 1.1  # by so much an age has to grow until it is worth telling
+Rates = dict[str, float | None]
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One queue in one look. `base`: the figures from which the next rates are reckoned."""
+
+    queue: Queue
+    base: Figures
+    rates: Rates
+    summary: dict[str, Any]
+    version: int  # of the look in which it last changed
+    told_age_ms: int = 0  # of the oldest message, as of then
+    text: bytes | None = None
+
+    def encoded(self) -> bytes:
+        if self.text is None:
+            self.text = encode(self.summary)
+        return self.text
+
+
+def rates_of(names: Mapping[str, str], now: Figures, before: Figures | None, seconds: float) -> Rates:
+    """Nothing is known without a look before."""
+    if before is None or seconds <= 0:
+        return dict.fromkeys(names)
+    return {rate: round(max(now[name] - before[name], 0) / seconds, 2) for rate, name in names.items()}
+
+
+def summary_of(queue: Queue, figures: Figures, rates: Rates) -> dict[str, Any]:
+    spec = queue.spec
+    return {
+        "name": queue.name,
+        "domain": queue.domain,
+        "owner": queue.owner,
+        "paused": spec.paused,
+        "remote": spec.remote.protocol.value if spec.remote is not None else None,
+        "ready": figures["ready"],
+        "inFlight": figures["in_flight"],
+        "dead": figures["dead_letters"],
+        "bytes": figures["bytes"],
+        "oldestAgeMs": figures["oldest_age_ms"],
+        "rates": rates,
+        "ackLevel": spec.ack_level,
+        "condition": figures["condition"],
+    }
+
+
+def has_changed(new: dict[str, Any], old: Row) -> bool:
+    """Since it was last told. A message that only grew older by less than a tenth is not worth a line."""
+    if {**new, "oldestAgeMs": 0} != {**old.summary, "oldestAgeMs": 0}:
+        return True
+    return bool(not old.told_age_ms <= new["oldestAgeMs"] <= old.told_age_ms * OLDER)
+
+
+def detail_of(queue: Queue, figures: Figures, rates: Rates) -> dict[str, Any]:
+    return {
+        **summary_of(queue, figures, rates),
+        "spec": to_document(queue.name, queue.spec)["spec"],
+        "counters": {to_camel(name): figures[name] for name in COUNTERS},
+        "reservedBy": figures["reserved_by"],
+        "reservedForMs": figures["reserved_for_ms"],
+        "ownedBy": figures["owned_by"],
+        "protocols": protocols_of(queue),
+        "unkept": queue.unkept,
+    }
+
+
+def protocols_of(queue: Queue) -> dict[str, Any]:
+    bindings = queue.spec.bindings
+    mca, cast, text = bindings.rqp_mca.queue_id, bindings.rqp_cast.key, bindings.text
+    is_of_text = bool(text.subscribe or text.publish)
+    return {
+        "tmq": {"name": queue.name},
+        "ring": {"name": queue.name, "inbox": bindings.ring.inbox, "outbox": bindings.ring.outbox},
+        "rqpMca": {"queueId": mca} if mca is not None else None,
+        "rqpCast": {"key": cast} if cast is not None else None,
+        "text": {"subscribe": list(text.subscribe), "publish": text.publish} if is_of_text else None,
+    }

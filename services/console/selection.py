@@ -1,0 +1,88 @@
+"""Which dead letters a request means."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from services.console.operations import Shape
+from services.console.patterns import LONGEST, parse_pattern
+from services.store import DeadLetters, Filter
+from services.store.dead import ID
+from services.store.duration import Duration
+from services.store.spec import QueueName
+
+MOST_IDS = 10_000
+MOST_REASONS = 50
+COUNT_S = 5.0  # a dry run ends after this, and says so
+LONGEST_ORIGIN = 255
+Id = Annotated[str, Field(pattern=ID.pattern, max_length=41)]
+Reason = Annotated[str, Field(min_length=1, max_length=63)]
+Body = Annotated[str, Field(max_length=LONGEST, description="a regular expression of RE2, over octets")]
+
+
+class LetterFilter(Shape):
+    """All that is said has to hold."""
+
+    reasons: tuple[Reason, ...] = Field(
+        (), max_length=MOST_REASONS, description="what they died of; none: anything"
+    )
+    origin: str = Field("", max_length=LONGEST_ORIGIN, description="a part of their origin")
+    older_than: Duration = Field(0, description="dead for so long, as in 30m")
+    body: Body = ""
+
+    def wanted(self) -> Filter:
+        """Raises Problem."""
+        pattern = parse_pattern(self.body) if self.body else None
+        return Filter(self.reasons, self.origin, self.older_than, pattern)
+
+
+class Selection(Shape):
+    """One of `filter`, `ids` and `all`: no choice is no way to say all."""
+
+    filter: LetterFilter | None = None
+    ids: tuple[Id, ...] = Field((), max_length=MOST_IDS)
+    all: bool = Field(False, description="all of them")
+    dry_run: bool = Field(False, description="only say how many, and what they had died of")
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        said = [self.filter is not None and self.filter != LetterFilter(), bool(self.ids), self.all]
+        if sum(said) != 1:
+            raise ValueError("say which ones: a filter that says something, or ids, or all: true")
+        return self
+
+    def wanted(self) -> Filter:
+        """Raises Problem."""
+        if self.ids:
+            return Filter(ids=self.ids)
+        return self.filter.wanted() if self.filter is not None else Filter()
+
+
+class Redrive(Selection):
+    """Which ones, where, and how fast."""
+
+    target: QueueName | None = Field(
+        None, description="another queue of the same domain; none: where they died"
+    )
+    rate: int | None = Field(None, ge=1, le=1_000_000, description="at most so many a second; none: no bound")
+
+
+class Purge(Selection):
+    """Which ones."""
+
+
+async def count(letters: DeadLetters, wanted: Filter) -> dict[str, Any]:
+    """How many are meant, by what they died of; ended after a while."""
+    reasons: Counter[str] = Counter()
+    end = time.monotonic() + COUNT_S
+    complete = True
+    async for letter in letters.matching(wanted, octets=0):
+        reasons[letter.reason] += 1
+        if reasons.total() % 256 == 0 and time.monotonic() > end:
+            complete = False
+            break
+    return {"matched": reasons.total(), "reasons": dict(reasons.most_common()), "complete": complete}

@@ -1,0 +1,124 @@
+"""What may be said of the console: `console` in the file."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
+
+from services.console.roles import Role
+from services.kit.gate import Networks
+from services.kit.layers import MAX_SECONDS
+from services.kit.listener import BindAddress
+from services.kit.secret import MASK
+from services.kit.tls import TlsSettings
+from services.store.waits import StoreWaits
+
+OFF_REFUSED = (
+    "without tokens or a proxy everybody who reaches the console may do everything, so it binds only the loopback "
+    "address: say console.tokens or console.proxy, or host 127.0.0.1"
+)
+
+
+def _header_name(name: str) -> str:
+    if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
+        raise ValueError("write the name of a header, as in X-Forwarded-User")
+    return name
+
+
+def _digest(text: str) -> str:
+    if len(text) != 64 or not set(text.lower()) <= set("0123456789abcdef"):
+        raise ValueError("write a SHA-256 digest as 64 hexadecimal digits, as `sha256sum` does")
+    return text.lower()
+
+
+def _not_empty(name: str) -> str:
+    if not name or not name.isprintable():
+        raise ValueError("write a name of printable characters")
+    return name
+
+
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+# a digest tells a weak token to whoever has time: nobody is shown one
+Digest = Annotated[
+    str, AfterValidator(_digest), PlainSerializer(lambda _: MASK, when_used="json-unless-none")
+]
+Name = Annotated[str, AfterValidator(_not_empty)]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Token(Part):
+    """Somebody who comes with a token: `Authorization: Bearer <token>`."""
+
+    name: Name = Field(description="who that is, in the audit log")
+    role: Role = Field(description="what he may do; each role may what those before it may")
+    sha256: Digest | None = Field(default=None, description="the token's SHA-256 digest, in hexadecimal")
+    file: Path | None = Field(
+        default=None, description="or a file that holds the token; it is read again when it changes"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.sha256 is None) == (self.file is None):
+            raise ValueError("say sha256 or file, one of the two")
+        return self
+
+
+class Proxy(Part):
+    """A proxy that says who somebody is: its headers count if the connection comes from its network."""
+
+    networks: Networks = Field(min_length=1, description="where the proxy is; nobody else's headers count")
+    user_header: HeaderName = Field(default="X-Forwarded-User", description="says who it is")
+    role_header: HeaderName = Field(
+        default="X-Forwarded-Groups", description="says his groups or roles, with commas between them"
+    )
+    roles: dict[str, Role] = Field(
+        default={}, description="what a group may do: `view`, `operate` or `admin`; the strongest counts"
+    )
+
+
+class ConsoleSettings(Part):
+    """The console: its page, and the HTTP API that is documented in docs/console.md."""
+
+    enabled: bool = Field(default=True, description="whether `penstock up` starts it beside the edges")
+    host: BindAddress = Field(default="127.0.0.1", description="address to bind; :: takes IPv4 too")
+    port: int = Field(default=9180, ge=0, le=65535, description="0: any free one, named in the log")
+    tls: TlsSettings | None = Field(default=None, description="without: plain HTTP")
+    tokens: tuple[Token, ...] = Field(default=(), description="who may come, and what he may do")
+    proxy: Proxy | None = Field(default=None, description="without: nobody's headers say who he is")
+    origins: tuple[str, ...] = Field(
+        default=(),
+        description="further origins of pages that may change something, as https://mq.example.org",
+    )
+    refresh_s: float = Field(
+        default=2.0,
+        ge=0.1,
+        le=60,
+        description="how often the live view looks at the store while somebody watches",
+    )
+    max_streams: int = Field(
+        default=100, ge=1, le=10_000, description="live views at a time; more are refused"
+    )
+    stream_timeout_s: float = Field(
+        default=30.0, gt=0, le=MAX_SECONDS, description="a live view that takes nothing for so long is closed"
+    )
+    request_timeout_s: float = Field(
+        default=30.0, gt=0, le=MAX_SECONDS, description="after this the outcome of a request is unknown"
+    )
+    store: StoreWaits = StoreWaits()
+
+    @model_validator(mode="after")
+    def _is_safe_without_identities(self) -> Self:
+        if not self.is_open or ipaddress.ip_address(self.host).is_loopback:
+            return self
+        raise ValueError(OFF_REFUSED)
+
+    @property
+    def is_open(self) -> bool:
+        """Whoever reaches it may do everything."""
+        return not self.tokens and self.proxy is None

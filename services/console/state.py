@@ -1,0 +1,62 @@
+"""How the store itself is: what it is, its memory, and what somebody should look at."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from services.store import Store
+from services.store.memory import Memory, memory_of
+from services.store.probe import Grade, Promises
+
+AGAIN_S = 10.0  # promises change seldom
+FULL = 0.75  # of maxmemory: publishes are refused above it
+
+
+class StateOfStore:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._promises: Promises | None = None
+        self._memory = Memory(None, None)
+        self._looked = float("-inf")
+
+    async def look(self) -> None:
+        """Seldom asks anything. Raises StoreError."""
+        if time.monotonic() - self._looked < AGAIN_S:
+            return
+        self._promises = await self._store.promises()
+        self._memory = await memory_of(self._store.connector)
+        self._looked = time.monotonic()
+
+    def told(self) -> dict[str, Any]:
+        """After the first look."""
+        promises, memory = self._promises, self._memory
+        assert promises is not None
+        return {
+            "server": promises.server,
+            "version": promises.version,
+            "usedBytes": memory.used,
+            "maxBytes": memory.limit,
+            "promises": {
+                "levels": promises.levels(),
+                "mode": promises.mode,
+                "replicas": promises.replicas,
+                "fsyncs": promises.fsyncs,
+            },
+            "alarms": [*self._findings(promises), *self._of_memory(memory)],
+        }
+
+    @staticmethod
+    def _findings(promises: Promises) -> list[str]:
+        """What `penstock doctor` would call a failure."""
+        found = (finding for finding in promises.findings() if finding.grade is Grade.FAIL)
+        return [f"{finding.subject}: {finding.found}; {finding.advice}" for finding in found]
+
+    @staticmethod
+    def _of_memory(memory: Memory) -> list[str]:
+        if not memory.used or not memory.limit or memory.used < FULL * memory.limit:
+            return []
+        share = round(100 * memory.used / memory.limit)
+        return [
+            f"memory: {share} % is used, and above 75 % nothing is put in: take messages out or raise maxmemory"
+        ]

@@ -1,0 +1,156 @@
+"""All routes."""
+
+from __future__ import annotations
+
+from services.console import events, shapes
+from services.console.api import config, dead, edges, jobs, messages, overview, peers, queues, report, ring
+from services.console.operations import Condition, Route
+from services.console.paging import Paged
+from services.console.roles import Role
+from services.console.selection import Purge, Redrive
+from services.store import QueueSpec
+from services.store.peer import PeerSpec
+from services.store.report import Report
+
+VIEW, OPERATE, ADMIN = Role.VIEW, Role.OPERATE, Role.ADMIN
+QUEUE = "/queues/{name}"
+DEAD = f"{QUEUE}/dead"
+PEER = "/peers/{name}"
+JOB = "/jobs/{id}"
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "GET", "/me", None, "me.show", overview.me,
+        "Who one is. And what he may do.",
+        {200: shapes.Me}, tag="console",
+    ),
+    Route(
+        "GET", "/overview", VIEW, "overview.show", overview.overview,
+        "The store and all queues together. Rates are of the last few seconds.",
+        {200: shapes.Overview},
+    ),
+    Route(
+        "GET", "/events", VIEW, "events.watch", events.stream,
+        "The live view as server-sent events. `hello`, then `overview`, `queues`, `edges` and `jobs`, each when it "
+        "changed: see docs/console.md.",
+        {200: None}, media="text/event-stream", tag="console",
+    ),
+    Route(
+        "GET", "/queues", VIEW, "queue.list", queues.list_,
+        "Queues, in the order of their names.",
+        {200: shapes.QueuePage}, query=queues.QueuesQuery, tag="queues",
+    ),
+    Route(
+        "GET", QUEUE, VIEW, "queue.show", queues.show,
+        "A queue: its document, figures and counters. The ETag is of the document, whatever is in the queue.",
+        {200: shapes.QueueDetail}, tag="queues",
+    ),
+    Route(
+        "PUT", QUEUE, ADMIN, "queue.put", queues.put,
+        "Make a queue, or replace its document. What the body leaves out is as by default.",
+        {200: shapes.QueueDetail, 201: shapes.QueueDetail},
+        body=QueueSpec, condition=Condition.REPLACE, tag="queues",
+    ),
+    Route(
+        "DELETE", QUEUE, ADMIN, "queue.delete", queues.delete,
+        "Remove a queue with its messages and dead letters.",
+        {200: shapes.Deleted}, query=queues.DeleteQuery, condition=Condition.MATCH, tag="queues",
+    ),
+    Route(
+        "GET", "/reservations", VIEW, "reservation.list", queues.reservations,
+        "Queues that somebody has reserved.",
+        {200: shapes.ReservationPage}, query=Paged, tag="queues",
+    ),
+    Route(
+        "POST", f"{QUEUE}/messages", OPERATE, "message.put", messages.put,
+        "Put one message in. It is durable at the queue's ack level when this is answered.",
+        {201: shapes.Stored}, body=messages.NewMessage, longest=messages.LONGEST_REQUEST, statuses=(429, 507),
+        tag="messages",
+    ),
+    Route(
+        "GET", f"{QUEUE}/messages", VIEW, "message.peek", messages.peek,
+        "The next messages that are ready. None is taken; 4 MiB of them at most, and there are no further pages.",
+        {200: shapes.PeekPage}, query=messages.PeekQuery, tag="messages",
+    ),
+    Route(
+        "GET", DEAD, VIEW, "dead.list", dead.list_,
+        "Dead letters, the oldest first. A page that takes long to be found ends early: `next` goes on.",
+        {200: shapes.LetterPage}, query=dead.DeadQuery, tag="dead letters",
+    ),
+    Route(
+        "GET", f"{DEAD}/{{id}}", VIEW, "dead.show", dead.show,
+        "One dead letter. With its whole body.",
+        {200: shapes.Letter}, tag="dead letters",
+    ),
+    Route(
+        "GET", f"{DEAD}/{{id}}/body", VIEW, "dead.body", dead.body,
+        "The body of a dead letter, as a file.",
+        {200: None}, media="application/octet-stream", tag="dead letters",
+    ),
+    Route(
+        "POST", f"{DEAD}/redrive", OPERATE, "dead.redrive", dead.redrive,
+        "Bring dead letters back. They go to the end of their queue or of another one, each in one step.",
+        {200: shapes.Matched, 202: shapes.Job}, body=Redrive, statuses=(429,), tag="dead letters",
+    ),
+    Route(
+        "POST", f"{DEAD}/purge", OPERATE, "dead.purge", dead.purge,
+        "Remove dead letters for good. In the background.",
+        {200: shapes.Matched, 202: shapes.Job}, body=Purge, condition=Condition.UNLESS_DRY, statuses=(429,),
+        tag="dead letters",
+    ),
+    Route(
+        "GET", "/jobs", VIEW, "job.list", jobs.list_,
+        "Redrives and purges of this process. Those under way, and the last 200 that ended; the newest first.",
+        {200: shapes.JobPage}, query=Paged, tag="jobs",
+    ),
+    Route(
+        "GET", JOB, VIEW, "job.show", jobs.show,
+        "One job.",
+        {200: shapes.Job}, tag="jobs",
+    ),
+    Route(
+        "DELETE", JOB, OPERATE, "job.cancel", jobs.cancel,
+        "End a job. What it moved stays moved; answered when it has ended.",
+        {200: shapes.Job}, tag="jobs",
+    ),
+    Route(
+        "GET", "/peers", VIEW, "peer.list", peers.list_,
+        "Peers, in the order of their names.",
+        {200: shapes.PeerPage}, query=Paged, tag="peers",
+    ),
+    Route(
+        "GET", PEER, VIEW, "peer.show", peers.show,
+        "A peer.",
+        {200: shapes.Peer}, tag="peers",
+    ),
+    Route(
+        "PUT", PEER, ADMIN, "peer.put", peers.put,
+        "Make a peer, or replace its document.",
+        {200: shapes.Peer, 201: shapes.Peer}, body=PeerSpec, condition=Condition.REPLACE, tag="peers",
+    ),
+    Route(
+        "DELETE", PEER, ADMIN, "peer.delete", peers.delete,
+        "Remove a peer. What waits for it stays in its transmission queue.",
+        {204: None}, condition=Condition.MATCH, tag="peers",
+    ),
+    Route(
+        "GET", "/edges", VIEW, "edge.list", edges.list_,
+        "Processes that serve this store. One that has been silent for 30 s is gone.",
+        {200: shapes.EdgePage}, query=Paged, tag="processes",
+    ),
+    Route(
+        "GET", "/ring", VIEW, "ring.show", ring.show,
+        "The rings that nodes have told this store of.",
+        {200: shapes.Rings}, tag="processes",
+    ),
+    Route(
+        "GET", "/report", VIEW, "report.show", report.show,
+        "What the analytics job found last.",
+        {200: Report}, statuses=(404, 409), tag="store",
+    ),
+    Route(
+        "GET", "/config", ADMIN, "config.show", config.show,
+        "The settings of this process, secrets masked. And whence each comes.",
+        {200: shapes.Settings}, tag="console",
+    ),
+)  # fmt: skip

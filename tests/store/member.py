@@ -1,0 +1,115 @@
+"""A process that can be asked, in this loop or in one of its own: `python -m tests.store.member URL EDGE`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+from services.store import Store
+from services.store.domain import Timing
+from services.store.presence import Process
+from services.store.respondent import Item, Topic
+from tests.store.desk import until
+
+ROOT = Path(__file__).parents[2]
+QUIET = Timing(sample_s=3600.0, upkeep_s=3600.0)
+
+
+class Member:
+    """The store's observer, as the kit gives it one. `asked`: the arguments of the questions that came."""
+
+    def __init__(self, edge: str) -> None:
+        self.edge = edge
+        self.asked: list[Mapping[str, Any]] = []
+        self.topics: dict[str, Topic] = {"numbers": self.numbers}
+        self.told: dict[str, Any] = {}
+
+    def __call__(self, reason: str, number: int) -> None:
+        return None
+
+    def about(self) -> dict[str, Any]:
+        return self.told
+
+    def numbers(self, args: Mapping[str, Any]) -> Iterable[Item]:
+        """`count` of them, each with a text of `octets`; one that is `wrong` or a `bug` is as bad as it says."""
+        self.asked.append(args)
+        if args.get("wrong"):
+            raise ValueError("that is wrong")
+        for number in range(args.get("count", 1)):
+            if number == args.get("bug"):
+                raise RuntimeError("a fault of ours")
+            yield {"number": number, "text": "x" * args.get("octets", 0)}
+
+
+@contextlib.asynccontextmanager
+async def member(url: str, edge: str = "test") -> AsyncIterator[tuple[Member, Store]]:
+    """In this loop; others know it by then."""
+    observer = Member(edge)
+    store = Store(url, edge, timing=QUIET, observe=observer)
+    store.look_after()
+    try:
+        await until(lambda: is_known(store, edge))
+        yield observer, store
+    finally:
+        await store.close()
+
+
+async def is_known(store: Store, edge: str) -> bool:
+    """And hears what it is asked: what it was asked before is lost."""
+    assert store._reception is not None
+    name = store._reception._name
+    if name not in [one.name for one in await store.processes()]:
+        return False
+    asked = await store.inquire("numbers", {"limit": 0}, 5.0, process=name)
+    return bool(asked.answers)
+
+
+class Program:
+    """The same in a process that may be stopped and killed."""
+
+    def __init__(self, url: str, edge: str) -> None:
+        command = [sys.executable, "-m", "tests.store.member", url, edge]
+        self.process = Popen(command, cwd=ROOT)
+
+    async def known(self, store: Store) -> Process:
+        """Its entry, once it can be asked."""
+
+        async def answered() -> Process | None:
+            for one in await store.processes():
+                if one.pid == self.process.pid:
+                    asked = await store.inquire("numbers", {}, 0.5, process=one.name)
+                    return one if asked.answers else None
+            return None
+
+        found = await until(answered)
+        assert isinstance(found, Process)
+        return found
+
+    def signal(self, signum: signal.Signals) -> None:
+        self.process.send_signal(signum)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+async def serve(url: str, edge: str) -> None:
+    """Until SIGTERM."""
+    store = Store(url, edge, timing=QUIET, observe=Member(edge))
+    store.look_after()
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    await ended.wait()
+    await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(*sys.argv[1:]))
+    os._exit(0)
