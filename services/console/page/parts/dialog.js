@@ -51,7 +51,7 @@ export function Confirm({ title, word, action, act, onDone, onClose, children })
         ${
           word &&
           html`<label class="field"
-          >To go on, type <code>${word}</code>
+          ><span>To go on, type <code>${word}</code></span>
           <input
             autocomplete="off"
             spellcheck="false"

@@ -36,9 +36,9 @@ export const Filter = ({ name = "filter", label, placeholder }) => html`
   </label>
 `;
 
-/** One of several, as buttons; kept in the address. choices: [[value, text]]; the first is what is not said. */
-export function Choice({ name, label, choices }) {
-  const chosen = route.value.query[name] ?? choices[0][0];
+/** One of several, as buttons; kept in the address. choices: [[value, text]]; unsaid: the one that the address leaves out. */
+export function Choice({ name, label, choices, unsaid = choices[0][0] }) {
+  const chosen = route.value.query[name] ?? unsaid;
   return html`
     <div class="choice" role="group" aria-label=${label}>
       ${choices.map(
@@ -46,7 +46,7 @@ export function Choice({ name, label, choices }) {
           <button
             key=${value}
             aria-pressed=${chosen === String(value) || chosen === value ? "true" : "false"}
-            onClick=${() => refine({ [name]: value === choices[0][0] ? "" : value })}
+            onClick=${() => refine({ [name]: value === unsaid ? "" : value })}
           >
             ${text}
           </button>

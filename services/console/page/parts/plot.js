@@ -9,16 +9,16 @@ const FONT = "11px 'Plex Sans', system-ui, sans-serif";
 
 /**
  * at: seconds since 1970. lines: [{name, values, tone: '--in', isDashed?}]; null in values is a gap.
- * write: a value as text. together: plots of one name share their pointer.
+ * write: a value as text. together: plots of one name share their pointer. leastS: so many seconds at least are drawn.
  */
-export function Plot({ title, at, lines, write, together, height = HEIGHT }) {
+export function Plot({ title, at, lines, write, together, height = HEIGHT, leastS = 0 }) {
   const place = useRef(null);
   const plot = useRef(null);
   const [pointed, point] = useState(null);
   const shape = lines.map(({ name }) => name).join();
   useEffect(() => {
     const made = new uPlot(
-      options({ width: place.current.clientWidth, height, lines, write, together, point }),
+      options({ width: place.current.clientWidth, height, lines, write, together, point, leastS }),
       [at, ...lines.map(({ values }) => values)],
       place.current,
     );
@@ -53,7 +53,7 @@ function Key({ line, index, write }) {
   `;
 }
 
-function options({ width, height, lines, write, together, point }) {
+function options({ width, height, lines, write, together, point, leastS }) {
   const soft = colour("--soft");
   const grid = { stroke: colour("--line"), width: 1 };
   const axis = { stroke: soft, font: FONT, grid, ticks: { show: false } };
@@ -69,7 +69,7 @@ function options({ width, height, lines, write, together, point }) {
       points: { size: 6 },
     },
     scales: {
-      x: { time: true },
+      x: { time: true, range: (_, first, last) => [Math.min(first ?? 0, (last ?? 0) - leastS), last ?? 1] },
       y: { range: (_, low, high) => [0, Math.max(high ?? 0, low ?? 0, 1) * 1.08] },
     },
     axes: [

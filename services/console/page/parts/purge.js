@@ -23,7 +23,7 @@ export function Purge({ queue, filter, ids, onClose, onDone }) {
   return html`
     <${Confirm} title=${`Purge dead letters of ${queue.name}`} word=${queue.name} action="Remove them for good" act=${act} onDone=${done} onClose=${onClose}>
       <${Scope} scope=${scope} setScope=${setScope} ids=${ids} filter=${filter} />
-      <${Preview} preview=${preview} verb="would be removed, and nothing brings them back" />
+      <${Preview} preview=${preview} verb="would be removed, and nothing brings back what is removed" />
     <//>
   `;
 }

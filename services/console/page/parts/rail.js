@@ -21,6 +21,8 @@ const TITLES = {
   config: "Settings",
 };
 const LETTERS = Object.fromEntries(PLACES.map(([letter, place]) => [place, letter]));
+const NEAR = 0.6; // of the store's memory
+const SHUT = 0.75; // above it puts are refused (docs/store.md, Bounds)
 const NEEDS = { audit: "admin", config: "admin" };
 
 const figures = {
@@ -106,7 +108,9 @@ function Memory({ store }) {
       <p>${store.server} ${store.version}<span class="right">${bytes(store.usedBytes)}</span></p>
       ${
         part !== null &&
-        html`<meter min="0" max="1" low="0.6" high="0.75" optimum="0" value=${part} aria-label="Memory of the store">${Math.round(part * 100)} %</meter>`
+        html`<div class=${`bar-of ${part > SHUT ? "bad" : part > NEAR ? "warn" : ""}`} role="meter" aria-label="Memory of the store" aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(part * 100)} title=${`of ${bytes(store.maxBytes)}`}>
+          <i style=${{ width: `${Math.max(part * 100, 0.7)}%` }}></i>
+        </div>`
       }
     </div>
   `;

@@ -128,7 +128,7 @@ function useFocus(body, length) {
   useEffect(() => {
     if (wanted.current === null) return;
     const row = body.current?.querySelector(`tr[data-index="${wanted.current}"]`);
-    const target = row?.querySelector("a, button, input");
+    const target = row?.querySelector("a") ?? row?.querySelector("button, input");
     if (!target) return;
     wanted.current = null;
     target.focus({ preventScroll: true });
@@ -152,7 +152,21 @@ function show(body, index) {
   else if (top + ROW > innerHeight - 20) scrollBy(0, top + ROW - innerHeight + 20);
 }
 
+/** Enter opens the row and Space selects it, whichever of the two the keyboard is at. */
+function acted({ key, target }) {
+  const row = target.closest("tbody tr");
+  const isCheck = target.matches("input[type=checkbox]");
+  const wanted = key === "Enter" && isCheck ? "a" : key === " " && !isCheck ? "input[type=checkbox]" : null;
+  const found = wanted && row?.querySelector(wanted);
+  found?.click();
+  return Boolean(found);
+}
+
 function moved(event, active, focus) {
+  if (acted(event)) {
+    event.preventDefault();
+    return;
+  }
   const step = STEPS[event.key];
   const isTyping = event.target.matches("input:not([type=checkbox]), textarea, select");
   if (step === undefined || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;

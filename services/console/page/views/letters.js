@@ -131,25 +131,28 @@ function Letters({ queue, pages, selected, select }) {
   };
   const all = items.length > 0 && items.every(({ id }) => selected.has(id));
   const toggleAll = () => select(all ? new Set() : new Set(items.map(({ id }) => id)));
+  const said = (key) => items.some((item) => item[key]);
+  const columns = [
+    ...(may("operate") ? [checkColumn(selected, toggle, all, toggleAll)] : []),
+    ...letterColumns(queue.name).filter(({ key, isRare }) => !isRare || said(key)),
+  ];
   return html`
-    <${Table} label="Dead letters" columns=${columns(queue.name, selected, toggle, all, toggleAll)} rows=${items} keyOf=${({ id }) => id}
+    <${Table} label="Dead letters" columns=${columns} rows=${items} keyOf=${({ id }) => id}
       rowClass=${({ id }) => (selected.has(id) ? "selected" : undefined)} />
   `;
 }
 
-const columns = (name, selected, toggle, all, toggleAll) => [
-  ...(may("operate")
-    ? [
-        {
-          key: "chosen",
-          width: "2.2rem",
-          look: "check",
-          title: html`<input type="checkbox" aria-label="Select all that are shown" checked=${all} onChange=${toggleAll} />`,
-          cell: ({ id }, tab) =>
-            html`<input type="checkbox" tabindex=${tab} aria-label=${`Select ${id}`} checked=${selected.has(id)} onChange=${() => toggle(id)} />`,
-        },
-      ]
-    : []),
+const checkColumn = (selected, toggle, all, toggleAll) => ({
+  key: "chosen",
+  width: "2.2rem",
+  look: "check",
+  title: html`<input type="checkbox" aria-label="Select all that are shown" checked=${all} onChange=${toggleAll} />`,
+  cell: ({ id }, tab) =>
+    html`<input type="checkbox" tabindex=${tab} aria-label=${`Select ${id}`} checked=${selected.has(id)} onChange=${() => toggle(id)} />`,
+});
+
+/** isRare: is left out if no letter has it. */
+const letterColumns = (name) => [
   {
     key: "died",
     title: "Died",
@@ -165,14 +168,15 @@ const columns = (name, selected, toggle, all, toggleAll) => [
     look: "code",
     cell: (row) => html`<${Beginning} base64=${row.bodyBase64} />`,
   },
-  { key: "error", title: "Error", width: "26%", prio: 3, cell: (row) => row.error },
-  { key: "origin", title: "Origin", width: "14%", prio: 3, cell: (row) => row.origin },
+  { key: "error", title: "Error", width: "30%", prio: 2, isRare: true, cell: (row) => row.error },
+  { key: "origin", title: "Origin", width: "16%", prio: 3, cell: (row) => row.origin },
   {
     key: "failed",
     title: "Failed",
     isNumber: true,
-    width: "4.5rem",
+    width: "4rem",
     prio: 2,
+    isRare: true,
     hint: "deliveries that failed",
     cell: (row) => count(row.failed),
   },
@@ -180,8 +184,9 @@ const columns = (name, selected, toggle, all, toggleAll) => [
     key: "redriven",
     title: "Again",
     isNumber: true,
-    width: "4.5rem",
+    width: "4rem",
     prio: 3,
+    isRare: true,
     hint: "how often it had been brought back before",
     cell: (row) => count(row.redriven),
   },

@@ -78,7 +78,7 @@ function Flow() {
     { name: "out", values: out, tone: "--out" },
     { name: "acked", values: acked, tone: "--acked", isDashed: true },
   ];
-  return html`<${Plot} title="Messages a second, all queues" at=${at} lines=${lines} write=${rate} height=${180} />`;
+  return html`<${Plot} title="Messages a second, all queues" at=${at} lines=${lines} write=${rate} height=${180} leastS=${300} />`;
 }
 
 function Wanting() {

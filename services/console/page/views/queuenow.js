@@ -10,8 +10,8 @@ import { ProblemBox } from "../parts/problem.js";
 import { route } from "../routes.js";
 
 const RANGES = [
-  ["60", "1 h"],
   ["15", "15 min"],
+  ["60", "1 h"],
   ["360", "6 h"],
   ["1440", "24 h"],
 ];
@@ -92,7 +92,7 @@ function Plots({ name }) {
     : [];
   return html`
     <section>
-      <div class="tools"><h2>How it went</h2><${Choice} name="minutes" label="How far back" choices=${RANGES} /></div>
+      <div class="tools"><h2>How it went</h2><${Choice} name="minutes" label="How far back" choices=${RANGES} unsaid="60" /></div>
       <${ProblemBox} problem=${asked.problem} again=${asked.again} />
       <div class="plots">
         ${

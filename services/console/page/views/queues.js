@@ -43,7 +43,7 @@ const COLUMNS = [
   number("ready", "Ready", (row) => row.ready),
   number("inFlight", "In flight", (row) => row.inFlight, { prio: 2, hint: "given out, not settled yet" }),
   { ...number("dead", "Dead", (row) => row.dead), cell: (row) => html`<${Dead} row=${row} />` },
-  number("age", "Oldest", (row) => row.oldestAgeMs, {
+  number("age", "Oldest", (row) => (row.ready || row.inFlight ? row.oldestAgeMs : null), {
     write: age,
     width: "7rem",
     prio: 2,
