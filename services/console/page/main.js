@@ -7,7 +7,9 @@ import { listen } from "./keys.js";
 import { follow } from "./live.js";
 import { me } from "./session.js";
 
-render(html`<${Page} />`, document.getElementById("page"));
+const place = document.getElementById("page");
+place.replaceChildren(); // what stood there until now
+render(html`<${Page} />`, place);
 listen();
 // if the console is away, the stream says who we are when it is back
 read("me").then(

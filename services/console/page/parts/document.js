@@ -16,13 +16,15 @@ export function read(text) {
   }
 }
 
-const PLAIN = /^[A-Za-z/_][\w ./@*>#-]*$/;
+const PLAIN = /^[A-Za-z/_](?:[\w ./@*>#-]|:(?=\S))*$/;
+const FIGURES = /^\d+(ms|s|m|h|d)$|^\d+\.\d+\.\d+\.\d+(:\d+)?$/; // durations and addresses: no numbers to YAML
 const WORDS = /^(true|false|yes|no|on|off|null|~)$/i;
 
+const isPlain = (text) =>
+  FIGURES.test(text) || (PLAIN.test(text) && !WORDS.test(text) && !/[ #]$| #/.test(text));
+
 const scalar = (value) =>
-  typeof value === "string" && (!PLAIN.test(value) || WORDS.test(value) || /[ #]$| #/.test(value))
-    ? JSON.stringify(value)
-    : String(value);
+  typeof value === "string" && !isPlain(value) ? JSON.stringify(value) : String(value);
 
 /** A value as YAML; enough of it for documents: mappings, lists and scalars. */
 export function yaml(value, indent = "") {

@@ -4,14 +4,14 @@
 import { html } from "../html.js";
 import { age } from "../formats.js";
 
-const WIDTH = 400;
-const HEIGHT = 330;
-const CENTRE = [WIDTH / 2, HEIGHT / 2 - 4];
+const WIDTH = 440;
+const HEIGHT = 310;
+const CENTRE = [WIDTH / 2, HEIGHT / 2];
 const NODE = 15; // radius
 
 /** Where nodes stand, in the order of the ring: Map name → {x, y, angle}. */
 export function places(nodeNames) {
-  const radius = nodeNames.length === 1 ? 0 : 104;
+  const radius = nodeNames.length === 1 ? 0 : 98;
   return new Map(
     nodeNames.map((name, i) => {
       const angle = (2 * Math.PI * i) / nodeNames.length - Math.PI / 2;
@@ -93,4 +93,4 @@ function Node({ name, place, node, leads, isAlone }) {
   `;
 }
 
-const short = (name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name);
+const short = (name) => (name.length > 16 ? `${name.slice(0, 7)}…${name.slice(-8)}` : name);

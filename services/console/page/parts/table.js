@@ -31,7 +31,7 @@ export function Table({ label, columns, rows, keyOf, sort = "", sortAs = "sort",
   const [from, to] = useSeen(body, sorted.length);
   const [active, focus] = useFocus(body, sorted.length);
   if (rows.length === 0 && empty) return empty;
-  return html`
+  return html`<div class="fit">
     <table class="rows" aria-label=${label} aria-rowcount=${sorted.length + 1} onKeyDown=${(event) => moved(event, active, focus)}>
       <colgroup>
         ${columns.map(({ key, width, prio }) => html`<col key=${key} class=${prio ? `prio${prio}` : ""} style=${{ width }} />`)}
@@ -51,7 +51,7 @@ export function Table({ label, columns, rows, keyOf, sort = "", sortAs = "sort",
         ${to < sorted.length && html`<tr class="spacer" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${(sorted.length - to) * ROW}px` }} /></tr>`}
       </tbody>
     </table>
-  `;
+  </div>`;
 }
 
 function Row({ row, columns, index, isActive, more, focus }) {

@@ -21,7 +21,7 @@ const COLUMNS = [
     key: "name",
     title: "Setting",
     isHead: true,
-    width: "40%",
+    width: "55%",
     sort: (row) => row.name,
     cell: (row) => html`<code>${row.name}</code>`,
   },

@@ -149,6 +149,7 @@ const WORDS = {
   expired: "expired",
   duplicates: "duplicates",
   redriven: "brought back",
+  deadTrimmed: "dead, trimmed",
   purged: "purged",
   send_errors: "errors of sending",
   sendErrors: "errors of sending",

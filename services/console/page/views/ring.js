@@ -11,11 +11,11 @@ import { Table } from "../parts/table.js";
 const EVERY_MS = 2000;
 
 const COLUMNS = [
-  { key: "name", title: "Node", isHead: true, width: "22%", cell: (node) => node.name },
-  { key: "state", title: "State", width: "8rem", cell: (node) => html`<${State} node=${node} />` },
+  { key: "name", title: "Node", isHead: true, width: "28%", cell: (node) => node.name },
+  { key: "state", title: "State", width: "6rem", cell: (node) => html`<${State} node=${node} />` },
   { key: "successor", title: "Successor", cell: (node) => neighbour(node.successor) },
-  { key: "predecessor", title: "Predecessor", prio: 2, cell: (node) => neighbour(node.predecessor) },
-  { key: "leader", title: "Goes by", width: "8rem", prio: 3, cell: (node) => node.leader },
+  { key: "predecessor", title: "Predecessor", prio: 3, cell: (node) => neighbour(node.predecessor) },
+  { key: "leader", title: "Goes by", width: "6rem", prio: 3, cell: (node) => node.leader },
   {
     key: "break",
     title: "Last break",
