@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 from services.kit.budget import Budget
+from services.kit.census import Census
 from services.kit.connection import Connection
 from services.kit.dialler import Dialler, DialSettings
 from services.kit.edge import Edge, EdgeContext, EdgeSettings, Page, RunningEdge
@@ -107,6 +108,9 @@ class Live(Generic[SettingsT]):
                 f"{context.get('message')}: {context.get('exception')!r}"
             )
         )
+        observer, census = self.metrics.count_store_event, Census(lambda: self._ends)
+        observer.topics |= census.topics
+        observer.about = census.about
         context = EdgeContext(
             self.edge.name,
             self.settings,
@@ -115,10 +119,15 @@ class Live(Generic[SettingsT]):
             self._listen,
             self._dial,
             self.pages.__setitem__,
+            observer.topics.__setitem__,
         )
         self.running = await self.edge.start(context)
         for name, listener in self.listeners.items():
             self.places[name] = await listener.start()
+
+    @property
+    def _ends(self) -> list[Listener | Dialler]:
+        return [*self.listeners.values(), *self.diallers]
 
     def is_ready(self) -> bool:
         return self.running is not None and self.running.ready() is None
@@ -143,7 +152,7 @@ class Live(Generic[SettingsT]):
 
     async def close(self) -> None:
         """Ends all connections and the edge, whatever state they are in."""
-        ends: list[Listener | Dialler] = [*self.listeners.values(), *self.diallers]
+        ends = self._ends
         try:
             for listener in self.listeners.values():
                 listener.stop_accepting()

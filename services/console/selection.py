@@ -19,7 +19,7 @@ MOST_IDS = 10_000
 MOST_REASONS = 50
 COUNT_S = 5.0  # a dry run ends after this, and says so
 LONGEST_ORIGIN = 255
-Id = Annotated[str, Field(pattern=ID.pattern, max_length=41)]
+Id = Annotated[str, Field(pattern=f"^{ID.pattern}$", max_length=41)]
 Reason = Annotated[str, Field(min_length=1, max_length=63)]
 Body = Annotated[str, Field(max_length=LONGEST, description="a regular expression of RE2, over octets")]
 

@@ -30,13 +30,15 @@ _numbers = count(1)
 class Connection(Stream):
     """An asyncio protocol towards the loop, a `Wire` towards its session."""
 
-    __slots__ = ("_held", "_logged", "_number", "_postponed", "_session", "peer")
+    __slots__ = ("_held", "_logged", "_postponed", "_session", "began", "number", "peer", "received")
 
     def __init__(self, host: Host, sock: socket.socket, peer: Peer) -> None:
         super().__init__(host, sock)
         self.peer = peer
+        self.began = host.now()
+        self.received = 0  # octets
         self._session = NOBODY
-        self._number = next(_numbers)
+        self.number = next(_numbers)
         self._held = 0  # bytes of the session's unfinished input, as the budget knows it
         self._postponed = 0.0  # the deadline that unread bytes have put off, once
         self._logged: set[str] | None = None  # reasons of refusals that are in the log already
@@ -62,7 +64,9 @@ class Connection(Stream):
 
     def data_received(self, data: bytes) -> None:
         host = self._host
-        host.traffic.received += len(data)
+        octets = len(data)
+        self.received += octets
+        host.traffic.received += octets
         if self._phase is not Phase.OPEN:
             return
         now = host.now()
@@ -99,7 +103,17 @@ class Connection(Stream):
 
     @property
     def conn(self) -> str:
-        return f"{os.getpid():x}.{self._number}"
+        return f"{os.getpid():x}.{self.number}"
+
+    @property
+    def held(self) -> int:
+        """Bytes of its unfinished input."""
+        return self._held
+
+    @property
+    def age_ms(self) -> int:
+        """Since it was accepted, or somebody answered."""
+        return round((self._host.now() - self.began) * 1000)
 
     def abort(self) -> None:
         self._host.budget.hold(self, 0)

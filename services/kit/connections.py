@@ -44,7 +44,8 @@ class Connections:
         metrics.traffics.append(self.traffic)
         self.write_buffer_bytes = write_buffer_bytes
         self.write_timeout_s = write_timeout_s
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}  # in the order in which they were made
+        self.address: str | None = None  # where it listens
         self._metrics = metrics
         self._gauge = metrics.connections.labels(metrics.edge, name)
         self._opened = metrics.opened.labels(metrics.edge, name)
@@ -106,7 +107,7 @@ class Connections:
     ) -> Connection:
         """A connection of a connected socket; its session is made when it is open, with TLS after the handshake."""
         connection = Connection(self, sock, peer)
-        self.connections.add(connection)
+        self.connections[connection] = None
         self._empty.clear()
         self._opened.inc()
         self.traffic.opened += 1
@@ -138,7 +139,7 @@ class Connections:
             self.loop.call_soon(connection.drain)
 
     def on_gone(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         self._gauge.dec()
         self.traffic.open -= 1
         if not self.connections:

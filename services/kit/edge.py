@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 import services
 from services.kit.dialler import Dialler, DialSettings
 from services.kit.listener import Listener, ListenerSettings
-from services.kit.metrics import Metrics
+from services.kit.metrics import Metrics, Topic
 from services.kit.session import SessionFactory
 
 OFF = (None, False, "off", "null", "")  # as a file or an environment variable may say it
@@ -42,6 +42,7 @@ Listen = Callable[[str, ListenerSettings, SessionFactory], Listener]
 Dial = Callable[[str, DialSettings], Dialler]
 Page = Callable[[], Mapping[str, Any]]  # what stands there, as JSON
 AddPage = Callable[[str, Page], None]
+AddTopic = Callable[[str, Topic], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class EdgeContext(Generic[SettingsT]):
     listen: Listen  # makes a listener; the kit starts it once the edge has started
     dial: Dial  # makes a dialler for connections to others; the name is its label in metrics, as a listener's is
     page: AddPage  # beside /metrics and the others, as "/name"; a process that is one of several workers has none
+    answer: AddTopic  # what this edge can be asked through the store, beside `connections` and `close`
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ class Listener(Connections):
         sock = bind(self.settings.host, self.settings.port, self._reuse_port)
         self._acceptor = Acceptor(sock, self.settings.backlog, self._accepted)
         host, port = self._acceptor.address
+        self.address = str(Peer(host, port))
         fields = {"action": "listening", "edge": self._metrics.edge, "listener": self.name}
         log.info("listening on %s port %d", host, port, extra={**fields, "host": host, "port": port})
         return host, port

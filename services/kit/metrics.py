@@ -11,9 +11,9 @@ import collections
 import functools
 import os
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
@@ -23,6 +23,12 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 GaugeMerge = Literal["livesum", "livemin", "livemax"]  # how /metrics joins the workers' values
+
+
+Item = Mapping[str, Any]  # as JSON has it
+# What the process says to a question with these arguments. It is looked at item by item, while other work goes on, and
+# no further than there is room. Raises ValueError for arguments that are none.
+Topic = Callable[[Mapping[str, Any]], Iterable[Item]]
 
 
 class Latencies:
@@ -85,11 +91,14 @@ class Figures(NamedTuple):
 class StoreObserver:
     """What the store is given: it counts refusals and alarms of the store, and asks for the figures.
 
-    With the number 0 a counter is there from then on.
+    With the number 0 a counter is there from then on. It also says what the process is (`about`), and what it can be
+    asked (`topics`).
     """
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self.topics: dict[str, Topic] = {}
+        self.about: Callable[[], Mapping[str, Any]] = dict
 
     def __call__(self, reason: str, number: int) -> None:
         self._metrics.store_events.labels(self._metrics.edge, reason).inc(number)

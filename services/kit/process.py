@@ -12,6 +12,7 @@ from typing import Any, Generic
 import uvloop
 
 from services.kit.budget import Budget
+from services.kit.census import Census
 from services.kit.connections import Connections
 from services.kit.dialler import Dialler, DialSettings
 from services.kit.drain import drain
@@ -20,7 +21,7 @@ from services.kit.health import Answers, HealthServer
 from services.kit.layers import SettingsError
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics
-from services.kit.session import SessionFactory
+from services.kit.session import Peer, SessionFactory
 from services.kit.settings import GlobalSettings
 from services.kit.sockets import raise_descriptor_limit
 from services.kit.stop import Stop
@@ -61,6 +62,11 @@ class EdgeProcess(Generic[SettingsT]):
         self._pages: dict[str, Page] = {}
         self._running: RunningEdge | None = None
         self._draining = False
+        self._census = Census(lambda: self._groups)
+        place = settings.health  # of one of several workers, where the one that answers for all has them
+        self._health = str(Peer(place.host, place.port)) if place.port else None
+        self._metrics.count_store_event.topics |= self._census.topics
+        self._metrics.count_store_event.about = self._about
 
     async def run(self, stop: Stop) -> bool:
         """True if it ended in order. Raises SettingsError, and whatever the edge raises when it starts."""
@@ -71,7 +77,7 @@ class EdgeProcess(Generic[SettingsT]):
                 health = HealthServer(
                     self._settings.health, Answers(self._render, self.unready, lambda: None), self._pages
                 )
-                await health.start()
+                self._health = str(Peer(*await health.start()))
                 cleanup.push_async_callback(health.close)
             ticker = loop.create_task(self._keep_ticking())
             cleanup.callback(ticker.cancel)
@@ -118,6 +124,7 @@ class EdgeProcess(Generic[SettingsT]):
             self._listen,
             self._dial,
             self._pages.__setitem__,
+            self._metrics.count_store_event.topics.__setitem__,
         )
         running = await self._edge.start(context)
         try:
@@ -174,6 +181,10 @@ class EdgeProcess(Generic[SettingsT]):
         self._metrics.ready.set(reason is None)
         if self._report is not None:
             self._report(reason)
+
+    def _about(self) -> dict[str, Any]:
+        """For the directory of processes in the store."""
+        return {**self._census.about(), "health": self._health, "unready": self.unready()}
 
     def _render(self) -> bytes:
         self._tick()

@@ -24,6 +24,7 @@ class Refusal(enum.StrEnum):
     WRITE_TIMEOUT = "write_timeout"  # the peer does not read what it asked for
     INPUT_BUDGET = "input_budget"  # all connections together hold too much, and this one holds most
     OUTPUT_BUDGET = "output_budget"  # the same of output that the peers do not read
+    CLOSED_BY_OPERATOR = "closed_by_operator"  # somebody asked for it, through the store
 
 
 class Throttle:
@@ -94,4 +95,4 @@ class Denials:
             )
 
 
-_KIT_REASONS = frozenset(reason.value for reason in Refusal)
+_KIT_REASONS = frozenset(reason.value for reason in Refusal) - {Refusal.CLOSED_BY_OPERATOR.value}

@@ -30,7 +30,10 @@ class Phase(enum.IntEnum):
 class Stream(asyncio.Protocol):
     """The part of a connection that knows the transport and no session."""
 
-    __slots__ = ("_alarm", "_eof", "_holds", "_host", "_phase", "_reset", "_sock", "_transport", "_watch")
+    __slots__ = (
+        *("_alarm", "_eof", "_holds", "_host", "_phase", "_reset", "_sock", "_transport", "_watch"),
+        "sent",
+    )
 
     def __init__(self, host: Host, sock: socket.socket) -> None:
         self._host = host
@@ -41,6 +44,7 @@ class Stream(asyncio.Protocol):
         self._eof = False  # the peer's FIN has come
         self._reset = False  # we broke it off
         self._holds = 0  # HELD_BY_ flags
+        self.sent = 0  # octets
         self._watch: OutputWatch | None = None  # while output is held up or looked after, and while closing
 
     def attach(self, transport: asyncio.Transport) -> None:
@@ -52,11 +56,17 @@ class Stream(asyncio.Protocol):
         else:  # aborted meanwhile
             transport.abort()
 
+    @property
+    def phase(self) -> Phase:
+        return self._phase
+
     # What `Wire` promises
 
     def write(self, data: bytes) -> None:
         if self._phase is Phase.OPEN:
-            self._host.traffic.sent += len(data)
+            octets = len(data)
+            self.sent += octets
+            self._host.traffic.sent += octets
             self._transport.write(data)
 
     def close(self) -> None:

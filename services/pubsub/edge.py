@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from services.kit.dialler import DialSettings
 from services.kit.edge import Edge, EdgeContext, Flag
+from services.pubsub.census import TOPIC, subscriptions
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.neighbours import Neighbours
 from services.pubsub.links.session import LinkSession
@@ -49,6 +50,7 @@ async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
         context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
     )
     service = PubsubService(settings, store, context.metrics)
+    context.answer(TOPIC, lambda args: subscriptions(service.subscribers, args))
     store.look_after(LOG_DOMAIN)
     hub = LinkHub(service, context.metrics)
     for name, listener in settings.listeners.items():

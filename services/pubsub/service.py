@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 
 from protos.pubsub import LF, encode_error
 from services.kit.metrics import Metrics
@@ -46,7 +47,7 @@ class PubsubService:
         self.opened = asyncio.Event()  # the log can be used
         self.subscriptions = 0  # of all connections, with those whose OK is still to come
         self._closed_for = "the log is not open yet"
-        self._subscribers: set[Subscriber] = set()
+        self._subscribers: dict[Subscriber, None] = {}  # in the order in which they began
         self._tasks: list[asyncio.Task[None]] = []
         edge = metrics.edge
         self._deliveries = metrics.counter("deliveries", "MESSAGE lines written").labels(edge)
@@ -125,7 +126,7 @@ class PubsubService:
 
     def subscribed(self, subscription: Subscription, since: Place) -> None:
         """The subscription gets what lies behind `since`."""
-        self._subscribers.add(subscription.subscriber)
+        self._subscribers[subscription.subscriber] = None
         subscription.since = since
         self.fanout.number(subscription)
         if self.fanout.place is not None and since < self.fanout.place:
@@ -133,6 +134,11 @@ class PubsubService:
         else:
             self.fanout.add(subscription, since)
             self.laggards.subscribed(subscription)
+
+    @property
+    def subscribers(self) -> Iterable[Subscriber]:
+        """Those that have a subscription, or had one, in the order in which they began."""
+        return self._subscribers
 
     def unsubscribed(self, subscription: Subscription) -> None:
         if not subscription.is_late:
@@ -142,7 +148,7 @@ class PubsubService:
     def gone(self, subscriber: Subscriber) -> None:
         """Its connection is no more, or is closing. May be told twice."""
         self.subscriptions -= len(subscriber.by_identifier)
-        self._subscribers.discard(subscriber)
+        self._subscribers.pop(subscriber, None)
         self.laggards.forget(subscriber)
         self.backlogs.forget(subscriber)
         for subscription in subscriber.by_identifier.values():
@@ -155,7 +161,7 @@ class PubsubService:
 
     def _overtaken(self, subscriber: Subscriber, lost: int) -> None:
         """The log goes no further back than it does: it is told, not hidden (pubsub.md 3.6)."""
-        self._subscribers.discard(subscriber)
+        self._subscribers.pop(subscriber, None)
         wire = subscriber.wire
         wire.refuse("slow_subscriber", f"{lost} messages lost")
         if subscriber.unfinished:  # its end is lost, too

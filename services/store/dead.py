@@ -16,7 +16,8 @@ from services.store.queues import Queue
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
 PAGE_OCTETS = 4 << 20
 WHOLE = -1
-ID = re.compile(r"^\d{1,20}-\d{1,20}$")
+ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
+MAX_PART = (1 << 64) - 1  # of each half of an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,11 @@ def _age(identifier: str) -> tuple[int, ...]:
     return tuple(map(int, identifier.split("-")))
 
 
+def is_id(text: str) -> bool:
+    """Whether a dead letter could have it."""
+    return ID.fullmatch(text) is not None and max(_age(text)) <= MAX_PART
+
+
 class DeadLetters:
     def __init__(self, domain: Domain, queue: Queue) -> None:
         self._domain = domain
@@ -112,7 +118,7 @@ class DeadLetters:
         return int(await self._domain.link.call("XLEN", self._key))
 
     async def find(self, identifier: str) -> DeadLetter | None:
-        if not ID.match(identifier):
+        if not is_id(identifier):
             return None
         page, _ = await self._read(identifier, identifier, 1, WHOLE)
         return page[0] if page else None
@@ -122,7 +128,7 @@ class DeadLetters:
 
         Fewer if they are large. octets: how much of each body is read. Raises ValueError for what is no id.
         """
-        if identifier and not ID.match(identifier):
+        if identifier and not is_id(identifier):
             raise ValueError(f"{identifier!r} is no id of a dead letter")
         return await self._read(f"({identifier}" if identifier else "-", "+", count, octets)
 
@@ -160,7 +166,7 @@ class DeadLetters:
 
     async def _named(self, ids: tuple[str, ...], octets: int) -> AsyncIterator[DeadLetter]:
         """Those with these ids, if they are there, and nobody else's bodies."""
-        for identifier in sorted(filter(ID.match, set(ids)), key=_age):
+        for identifier in sorted(filter(is_id, set(ids)), key=_age):
             page, _ = await self._read(identifier, identifier, 1, octets)
             for letter in page:
                 yield letter

@@ -65,7 +65,9 @@ async def put(call: Call) -> Answer:
     queue = await console.store.find(call.path["name"])
     try:
         record = records.encode(message.octets(), message.attributes)
-    except (ValueError, OverflowError) as error:
+    except OverflowError as error:
+        raise Problem(422, "invalid", f"an attribute is no number of 64 bits: {error}") from None
+    except ValueError as error:
         raise Problem(413, "too_large", str(error)) from None
     asker: Asker = await console.asker(queue)
     refused = await asker.publish(queue, [record], f"console {call.who.who}@{call.who.address}")

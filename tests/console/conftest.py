@@ -1,0 +1,20 @@
+"""Every test of the console has a real store, and asks over real sockets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.console.live_console import LiveConsole
+from tests.servers import Server
+from tests.stores import chance, new_server, own_server, pytest_asyncio_loop_factories, running, server
+
+__all__ = ["chance", "new_server", "own_server", "pytest_asyncio_loop_factories", "running", "server"]
+
+
+@pytest.fixture
+async def console(server: Server) -> AsyncIterator[LiveConsole]:
+    """Open to everybody on this machine, as by default."""
+    async with LiveConsole(server.url) as console:
+        yield console

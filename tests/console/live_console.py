@@ -1,0 +1,283 @@
+"""A console in the running loop, somebody who asks it, and what it must never leave behind.
+
+Whatever it answers is held to what its OpenAPI document says: a status that is not named there, or a document of another
+shape, fails the test that asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import quote
+
+import aiohttp
+import yarl
+from pydantic import BaseModel
+
+from services.console.openapi import PREFIX, statuses
+from services.console.operations import Route
+from services.console.process import NAME, Hosted, Running, start
+from services.console.settings import ConsoleSettings
+from services.console.shapes import ProblemShape
+from services.console.table import ROUTES
+from services.kit.edge import EdgeContext
+from services.kit.metrics import Metrics
+from services.kit.settings import GlobalSettings
+from services.store import Queue, QueueSpec, Store
+from services.store import records as record
+from services.store.asking import Asker
+from tests.live import Log, until
+
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def label(self) -> str:
+        """Of a problem."""
+        assert self.headers["Content-Type"] == "application/problem+json"
+        return str(self.document["label"])
+
+    @property
+    def items(self) -> list[Any]:
+        found: list[Any] = self.document["items"]
+        return found
+
+
+class LiveConsole:
+    """`settings` are those under `console`. Entered, it is ready."""
+
+    def __init__(self, url: str, **settings: Any) -> None:
+        self.url = url
+        self.settings = ConsoleSettings.model_validate({"port": 0, "refresh_s": 0.1, **settings})
+        self.metrics = Metrics(NAME)
+        self.log = Log()
+        self.tools = Store(
+            url, "test"
+        )  # how a test looks at the store, and changes it behind the console's back
+        self.faults: list[str] = []
+        self.place = ("", 0)
+        self.running: Running | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        logging.getLogger().addHandler(self.log)
+        logging.getLogger().setLevel(logging.INFO)
+        hosted = Hosted(console=self.settings, everything=GlobalSettings())
+        context = EdgeContext(
+            NAME,
+            hosted,
+            self.url,
+            self.metrics,
+            _no_listeners,
+            _no_listeners,
+            lambda *_: None,  # type: ignore[arg-type]
+        )
+        self.running = await start(context)
+        line = self.log.events("listening")[-1]
+        self.place = (line.host, line.port)  # type: ignore[attr-defined]
+        self._session = aiohttp.ClientSession(auto_decompress=False)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._session is not None and self.running is not None
+        await self._session.close()
+        await self.running.close()
+        await self.tools.close()
+        logging.getLogger().removeHandler(self.log)
+        assert self.log.tracebacks() == []
+        assert self.value("penstock_local_errors_total") == 0
+
+    # asking
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        assert self._session is not None
+        return self._session
+
+    @property
+    def base(self) -> str:
+        host, port = self.place
+        return f"http://{host}:{port}"
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        token: str = "",
+    ) -> Reply:
+        """path: below /api/v1, as it stands on the wire. The answer is what the document says of this route."""
+        sent = dict(headers or {})
+        if token:
+            sent["Authorization"] = f"Bearer {token}"
+        if body is not None:
+            data = json.dumps(body).encode()
+        if data is not None:
+            sent.setdefault("Content-Type", "application/json")
+        content = (
+            io.BytesIO(data) if data is not None else None
+        )  # aiohttp warns of large bodies that are octets
+        url = yarl.URL(f"{self.base}{PREFIX}{path}", encoded=True)
+        async with self.session.request(method, url, data=content, headers=sent) as response:
+            reply = Reply(response.status, response.headers, await response.read())
+        check(method, path, reply)
+        return reply
+
+    async def get(self, path: str, **options: Any) -> Reply:
+        return await self.ask("GET", path, **options)
+
+    async def found(self, path: str, **options: Any) -> Any:
+        """The document of a question that must be answered."""
+        reply = await self.get(path, **options)
+        assert reply.status == 200, reply
+        return reply.document
+
+    async def etag(self, path: str) -> dict[str, str]:
+        """What a change of this is to say."""
+        return {"If-Match": (await self.get(path)).headers["ETag"]}
+
+    # the store behind it
+
+    async def declare(self, name: str, **spec: Any) -> Queue:
+        queue, _ = await self.tools.declare(
+            name, QueueSpec.model_validate({"ackLevel": "memory", **spec}), "test"
+        )
+        return queue
+
+    async def fill(self, queue: Queue, *bodies: bytes, attributes: Mapping[str, Any] | None = None) -> None:
+        records = [record.encode(body, attributes) for body in bodies]
+        asker = await self._asker(queue)
+        for at in range(0, len(records), 1000):
+            assert await asker.publish(queue, records[at : at + 1000], "test") == []
+
+    async def bury(
+        self, queue: Queue, *bodies: bytes, reason: str = "poison", error: str = "no good"
+    ) -> list[str]:
+        """Dead letters; their ids."""
+        await self.fill(queue, *bodies)
+        asker = await self._asker(queue)
+        left = len(bodies)
+        while left:
+            taken = await asker.take(queue, min(left, 1000))
+            await asker.reject(taken, reason, error)
+            left -= sum(delivery.count for delivery in taken)
+        return [letter["id"] for letter in await self.letters(queue.name)]
+
+    async def letters(self, name: str, query: str = "") -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (
+            await self.get(f"/queues/{quote(name, safe='')}/dead?limit=1000{query}")
+        ).items
+        return found
+
+    async def stats(self, name: str) -> dict[str, Any]:
+        return await self.tools.stats(await self.tools.find(name))
+
+    async def _asker(self, queue: Queue) -> Asker:
+        pipe = self.tools.domain(queue.domain).pipe
+        await pipe.ready()
+        return Asker(pipe)
+
+    # looking
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, {"edge": NAME, **labels}) or 0.0
+
+    def audited(self, **fields: object) -> list[dict[str, Any]]:
+        """Lines of the log."""
+        return [vars(line) for line in self.log.events("audit", **fields)]
+
+    async def job(self, reply: Reply) -> dict[str, Any]:
+        """Once it has ended."""
+        assert reply.status == 202, reply
+        path = reply.headers["Location"].removeprefix(PREFIX)
+
+        async def ended() -> Any:
+            job = await self.found(path)
+            return job if job["state"] != "running" else None
+
+        found: dict[str, Any] = await until(ended)
+        return found
+
+
+def _no_listeners(*_: object) -> Any:
+    raise AssertionError("the console has none of the kit's listeners")
+
+
+def route_of(method: str, path: str) -> Route | None:
+    """The most particular one counts, as it stands first in no list."""
+    plain = path.partition("?")[0]
+    fits = [
+        route
+        for route in ROUTES
+        if route.method == method and re.fullmatch(re.sub(r"\{[a-z]+\}", "[^/]+", route.path), plain)
+    ]
+    return min(fits, key=lambda route: route.path.count("{")) if fits else None
+
+
+def check(method: str, path: str, reply: Reply) -> None:
+    """The answer is one of those that the document names, in its shape."""
+    assert "default-src" in reply.headers["Content-Security-Policy"]
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    route = route_of(method, path)
+    if reply.status >= 400:
+        assert reply.headers["Content-Type"] == "application/problem+json", reply
+        problem = ProblemShape.model_validate(reply.document)
+        assert problem.status == reply.status
+        assert route is None or reply.status in statuses(route), (
+            f"{method} {path}: {reply} is not in the document"
+        )
+        return
+    if route is None:
+        return
+    assert reply.status in route.answers, f"{method} {path}: {reply} is not in the document"
+    model = route.answers[reply.status]
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        model.model_validate(reply.document)
+
+
+class Events:
+    """Somebody who watches: events as they come."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.seen: list[tuple[str, Any]] = []
+
+    async def next(self, name: str) -> Any:
+        """The document of the next one of this name."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                kind, document = await self._read()
+                self.seen.append((kind, document))
+                if kind == name:
+                    return document
+
+    async def _read(self) -> tuple[str, Any]:
+        kind, data = "", ""
+        while True:
+            line = (await self._response.content.readline()).decode().rstrip("\n")
+            if not line and kind:
+                return kind, json.loads(data)
+            name, _, value = line.partition(": ")
+            if name == "event":
+                kind = value
+            elif name == "data":
+                data = value

@@ -1,0 +1,225 @@
+"""Queues over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import quote
+
+import pytest
+
+from tests.console.live_console import LiveConsole
+from tests.live import until
+
+SPEC = {"ackLevel": "memory", "maxLength": 5, "visibilityTimeout": "10s"}
+
+
+async def test_make_look_change_delete(console: LiveConsole) -> None:
+    made = await console.ask("PUT", "/queues/orders", SPEC)
+    assert made.status == 201
+    assert made.headers["Location"] == "/api/v1/queues/orders"
+    assert made.document["owner"] == "console"
+    assert made.document["spec"] == SPEC
+    shown = await console.get("/queues/orders")
+    assert shown.headers["ETag"] == made.headers["ETag"]
+    changed = await console.ask(
+        "PUT", "/queues/orders", {**SPEC, "paused": True}, headers={"If-Match": made.headers["ETag"]}
+    )
+    assert changed.status == 200
+    assert changed.headers["ETag"] != made.headers["ETag"]
+    assert (await console.found("/queues"))["items"][0]["paused"] is True
+    gone = await console.ask("DELETE", "/queues/orders", headers={"If-Match": changed.headers["ETag"]})
+    assert gone.document == {"messages": 0}
+    assert (await console.get("/queues/orders")).label == "queue_unknown"
+    assert (await console.found("/queues"))["items"] == []
+
+
+async def test_what_is_in_it_does_not_change_its_etag(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    before = await console.etag("/queues/orders")
+    await console.fill(queue, b"one")
+    assert await console.etag("/queues/orders") == before
+    assert (await console.found("/queues/orders"))["ready"] == 1
+
+
+class TestConditions:
+    """RFC 9110, 13.1."""
+
+    async def test_a_change_says_what_it_saw(self, console: LiveConsole) -> None:
+        await console.declare("orders")
+        assert (await console.ask("PUT", "/queues/orders", SPEC)).status == 428
+        assert (await console.ask("DELETE", "/queues/orders")).label == "precondition_required"
+
+    async def test_and_is_refused_if_that_is_gone(self, console: LiveConsole) -> None:
+        await console.declare("orders")
+        old = await console.etag("/queues/orders")
+        await console.ask("PUT", "/queues/orders", SPEC, headers=old)
+        for method, body in (("PUT", SPEC), ("DELETE", None)):
+            reply = await console.ask(method, "/queues/orders", body, headers=old)
+            assert (reply.status, reply.label) == (412, "precondition_failed")
+            assert reply.headers["ETag"] == (await console.etag("/queues/orders"))["If-Match"]
+
+    async def test_a_queue_that_was_made_anew_is_another_one(self, console: LiveConsole) -> None:
+        queue = await console.declare("orders")
+        old = await console.etag("/queues/orders")
+        await console.tools.delete(queue)
+        await console.declare("orders")
+        assert (await console.ask("DELETE", "/queues/orders", headers=old)).status == 412
+
+    async def test_any(self, console: LiveConsole) -> None:
+        await console.declare("orders")
+        assert (await console.ask("PUT", "/queues/orders", SPEC, headers={"If-Match": "*"})).status == 200
+
+    async def test_one_of_several(self, console: LiveConsole) -> None:
+        await console.declare("orders")
+        tag = (await console.etag("/queues/orders"))["If-Match"]
+        headers = {"If-Match": f'"other", {tag}'}
+        assert (await console.ask("PUT", "/queues/orders", SPEC, headers=headers)).status == 200
+
+    async def test_a_weak_one_does_not_count(self, console: LiveConsole) -> None:
+        await console.declare("orders")
+        tag = (await console.etag("/queues/orders"))["If-Match"]
+        assert (await console.ask("DELETE", "/queues/orders", headers={"If-Match": f"W/{tag}"})).status == 412
+
+    @pytest.mark.parametrize("tag", ["abc", '"', "", ",", '"a" "b"'])
+    async def test_what_is_no_tag(self, console: LiveConsole, tag: str) -> None:
+        await console.declare("orders")
+        assert (await console.ask("DELETE", "/queues/orders", headers={"If-Match": tag})).status == 400
+
+    async def test_only_a_new_one(self, console: LiveConsole) -> None:
+        new = {"If-None-Match": "*"}
+        assert (await console.ask("PUT", "/queues/orders", SPEC, headers=new)).status == 201
+        assert (await console.ask("PUT", "/queues/orders", SPEC, headers=new)).status == 412
+        assert (
+            await console.ask("PUT", "/queues/orders", SPEC, headers={"If-None-Match": '"a"'})
+        ).status == 400
+
+    async def test_what_is_replaced_must_be_there(self, console: LiveConsole) -> None:
+        assert (await console.ask("PUT", "/queues/orders", SPEC, headers={"If-Match": "*"})).status == 412
+
+    async def test_of_many_at_once_one_makes_it(self, console: LiveConsole) -> None:
+        new = {"If-None-Match": "*"}
+        asked = [console.ask("PUT", "/queues/orders", SPEC, headers=new) for _ in range(8)]
+        found = sorted(reply.status for reply in await asyncio.gather(*asked))
+        assert found == [201, *[412] * 7]
+
+
+class TestRefusals:
+    async def test_a_queue_that_is_not_empty(self, console: LiveConsole) -> None:
+        queue = await console.declare("orders")
+        await console.fill(queue, b"one")
+        reply = await console.ask("DELETE", "/queues/orders?ifEmpty=true", headers={"If-Match": "*"})
+        assert (reply.status, reply.label) == (409, "queue_not_empty")
+        reply = await console.ask("DELETE", "/queues/orders", headers={"If-Match": "*"})
+        assert reply.document == {"messages": 1}
+
+    async def test_a_document_that_is_none(self, console: LiveConsole) -> None:
+        for spec, at in (
+            ({"maxLength": -1}, "maxLength"),
+            ({"nonsense": 1}, "nonsense"),
+            ({"ackLevel": "never"}, "ackLevel"),
+            ({"visibilityTimeout": 30}, "visibilityTimeout"),
+            ({"bindings": {"text": {"subscribe": "x"}}}, "bindings.text.subscribe"),
+        ):
+            reply = await console.ask("PUT", "/queues/orders", spec)
+            assert (reply.status, reply.label) == (422, "invalid")
+            assert [fault["at"] for fault in reply.document["errors"]] == [at]
+
+    async def test_what_the_store_refuses(self, console: LiveConsole) -> None:
+        reply = await console.ask("PUT", "/queues/orders", {"ackLevel": "replicated:3"})
+        assert (reply.status, reply.label) == (409, "ack_level_refused")
+        number = {"bindings": {"rqpMca": {"queueId": 7}}, "ackLevel": "memory"}
+        await console.ask("PUT", "/queues/one", number)
+        reply = await console.ask("PUT", "/queues/two", number)
+        assert (reply.status, reply.label) == (409, "number_taken")
+        reply = await console.ask(
+            "PUT", "/queues/one", {"domain": "other", "ackLevel": "memory"}, headers={"If-Match": "*"}
+        )
+        assert (reply.status, reply.label) == (409, "domain_mismatch")
+
+    async def test_a_name_that_is_too_long(self, console: LiveConsole) -> None:
+        assert (await console.ask("PUT", f"/queues/{'x' * 256}", SPEC)).status == 400
+        assert (await console.get(f"/queues/{'x' * 256}")).status == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "a b", "{x}", "%", "..", "grün", "a?b#c", "\u2028", "\udcff\udcfe", "."]
+)
+async def test_any_name(console: LiveConsole, name: str) -> None:
+    written = quote(name.encode("utf-8", "surrogateescape"), safe="").replace(".", "%2E")
+    assert (await console.ask("PUT", f"/queues/{written}", SPEC)).status == 201
+    assert (await console.found(f"/queues/{written}"))["name"] == name
+    assert [row["name"] for row in (await console.get("/queues")).items] == [name]
+    for other in ("%21", "%F4%8F%BF%BF"):  # what stands before all others, and what stands behind
+        assert (await console.ask("PUT", f"/queues/{other}", SPEC)).status == 201
+    cursor, seen = "", []
+    while cursor is not None:
+        page = await console.found(f"/queues?limit=1&cursor={cursor}")
+        seen += [row["name"] for row in page["items"]]
+        cursor = page["next"]
+    assert seen == ["!", name, "\U0010ffff"]
+
+
+async def test_pages_and_beginnings(console: LiveConsole) -> None:
+    for number in range(5):
+        await console.declare(f"a{number}")
+        await console.declare(f"b{number}")
+    seen: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        page = await console.found(f"/queues?limit=2&name=b&cursor={cursor}")
+        seen += [row["name"] for row in page["items"]]
+        assert len(page["items"]) <= 2
+        cursor = page["next"]
+    assert seen == [f"b{number}" for number in range(5)]
+
+
+async def test_protocols(console: LiveConsole) -> None:
+    spec = {
+        "ackLevel": "memory",
+        "bindings": {
+            "rqpMca": {"queueId": 7},
+            "rqpCast": {"key": 8},
+            "text": {"subscribe": ["order.*"], "publish": "orders"},
+            "ring": {"inbox": 3},
+        },
+    }
+    await console.ask("PUT", "/queues/orders", spec)
+    assert (await console.found("/queues/orders"))["protocols"] == {
+        "tmq": {"name": "orders"},
+        "ring": {"name": "orders", "inbox": 3, "outbox": None},
+        "rqpMca": {"queueId": 7},
+        "rqpCast": {"key": 8},
+        "text": {"subscribe": ["order.*"], "publish": "orders"},
+    }
+
+
+async def test_rates_and_the_oldest(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.fill(queue, b"one", b"two")
+
+    async def flows() -> bool:
+        await console.fill(queue, b"more")
+        row = (await console.get("/queues")).items[0]
+        return bool(row["rates"]["in"] and row["oldestAgeMs"] > 0)
+
+    await until(flows)
+    overview = await console.found("/overview")
+    assert overview["totals"]["queues"] == 1
+    assert overview["totals"]["ready"] >= 2
+    assert overview["store"]["server"] == "valkey"
+    assert overview["store"]["usedBytes"] > 0
+
+
+async def test_reservations(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.declare("others")
+    assert (await console.get("/reservations")).items == []
+    await console.tools.domain().pipe.ready()
+    assert await console.tools.look_at("main").reserve(queue, "mca 10.0.0.7", 60_000)
+
+    async def seen() -> bool:
+        found = (await console.get("/reservations")).items
+        return [one["reservedBy"] for one in found] == ["mca 10.0.0.7"]
+
+    await until(seen)
+    assert (await console.found("/queues/orders"))["reservedForMs"] > 0
