@@ -37,7 +37,7 @@ export function Rail() {
   const { parts } = route.value;
   useEffect(() => void (isOpen.value = false), [parts.join("/")]);
   return html`
-    <div class=${names({ rail: true, open: isOpen.value })}>
+    <header class=${names({ rail: true, open: isOpen.value })}>
       <div class="brand">
         <a href="#/overview"><${Mark} /> Penstock</a>
         <${Link} />
@@ -47,7 +47,7 @@ export function Rail() {
         <nav aria-label="Views">${GROUPS.map(([title, places]) => html`<${Group} key=${title} title=${title} places=${places} here=${parts[0]} />`)}</nav>
         <${Standing} />
       </div>
-    </div>
+    </header>
   `;
 }
 

@@ -100,6 +100,6 @@ export function Edges() {
         ? html`<${Table} label="Edges" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.edge} ${row.process}`} sort="edge" empty=${html`<${Empty} title=${all.length ? "No edge matches." : "No edge is running on this store."}>Start one with <code>penstock serve EDGE</code>.<//>`} />`
         : html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
-    ${rows.filter(({ ready, health }) => !ready && health).map(({ process, edge, health }) => html`<p key=${process} class="soft">${edge} ${process}: ${String(health)}</p>`)}
+    ${rows.filter(({ ready, unready }) => !ready && unready).map(({ process, edge, unready }) => html`<p key=${process} class="soft">${edge} ${process}: ${unready}</p>`)}
   `;
 }

@@ -15,7 +15,7 @@ const COLUMNS = [
   { key: "state", title: "State", width: "6rem", cell: (node) => html`<${State} node=${node} />` },
   { key: "successor", title: "Successor", cell: (node) => neighbour(node.successor) },
   { key: "predecessor", title: "Predecessor", prio: 3, cell: (node) => neighbour(node.predecessor) },
-  { key: "leader", title: "Goes by", width: "6rem", prio: 3, cell: (node) => node.leader },
+  { key: "leader", title: "Goes by", width: "8rem", prio: 3, cell: (node) => node.leader },
   {
     key: "break",
     title: "Last break",
