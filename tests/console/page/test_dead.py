@@ -27,14 +27,14 @@ async def test_bodies_are_text_json_and_hex(place: Scene, page: Page) -> None:
     await show(page, place.address, ROUTE)
     assert await axe(page) == []
     await letters(page).nth(0).get_by_role("link").click()
-    body = page.locator("section.body pre")
+    body = page.locator(".body pre")
     await expect(body).to_have_text(SCRIPT.decode())
     assert "owned" not in await page.title()
     assert await page.locator("main img, main script").count() == 0
     await page.get_by_role("button", name="Hex").click()
     await expect(body).to_contain_text("00000000  3c 69 6d 67 20 73 72 63  3d")
     await page.get_by_role("button", name="JSON").click()
-    await expect(page.locator("section.body")).to_contain_text("This is no JSON")
+    await expect(page.locator(".body")).to_contain_text("This is no JSON")
     await page.go_back()
     await letters(page).nth(1).get_by_role("link").click()
     await expect(body).to_contain_text('"order": 12345678901234567890,')

@@ -19,7 +19,7 @@ export function BodyView({ base64, size, more }) {
   const view = chosen ?? kind(octets, isCut);
   const part = shown(octets);
   return html`
-    <section class="body" aria-label="Body">
+    <div class="body" role="group" aria-label="Body">
       <div class="bar">
         <div class="choice" role="group" aria-label="How the body is shown">
           ${VIEWS.map(
@@ -35,7 +35,7 @@ export function BodyView({ base64, size, more }) {
         html`<p class="soft">Only the first ${bytes(part.length)} are shown.</p>`
       }
       ${size === 0 ? html`<p class="soft">The body is empty.</p>` : html`<${SHOWN[view]} octets=${part} />`}
-    </section>
+    </div>
   `;
 }
 
