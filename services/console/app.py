@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -55,7 +54,10 @@ class App:
         app.on_response_prepare.append(_make_safe)
         for route in ROUTES:
             path = PREFIX + route.path.replace("}", ":[^/]+}")
-            app.router.add_route(route.method, path, self._handler(route), expect_handler=_expecting(route))
+            handler = self._handler(route)
+            app.router.add_route(route.method, path, handler, expect_handler=_expecting(route))
+            if route.method == "GET" and not route.is_stream:
+                app.router.add_route("HEAD", path, handler)
         app.router.add_get("/openapi.json", self._document)
         app.router.add_get(f"{PREFIX}/openapi.json", self._document)
         app.router.add_get("/healthz", _healthz)
@@ -77,8 +79,8 @@ class App:
             response = _refused(request, problem_of(error))
         except web.HTTPException as error:
             response = _refused(request, _of_http(error, request))
-        except (asyncio.CancelledError, ConnectionError):
-            raise
+        except ConnectionError as error:  # nobody hears this
+            response = _refused(request, Problem(400, "connection_lost", f"the connection was lost: {error}"))
         except Exception as error:
             self._figures.fault()
             fields = {"action": "console_fault", "method": request.method, "path": request.path}

@@ -27,9 +27,7 @@ USUAL_BODY = 1 << 20  # octets of a request
 class Shape(BaseModel):
     """What is sent or answered: camelCase outside, no field that this version does not know."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, serialize_by_alias=True)
 
 
 class Nothing(Shape):
@@ -106,6 +104,11 @@ class Route:
     @property
     def is_change(self) -> bool:
         return self.method not in ("GET", "HEAD")
+
+    @property
+    def is_stream(self) -> bool:
+        """It has no end."""
+        return self.media == "text/event-stream"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import Field
 
 from services.console.app import App
@@ -29,8 +31,24 @@ log = logging.getLogger(__name__)
 
 NAME = "console"  # in metrics, logs and session ids
 LISTENER = "http"
+SERVER_LOG = "aiohttp.server"
 LAST_ANSWERS_S = 5.0  # what is being answered when the process ends may take so long
 ASK_STORE_S = 1.0
+
+
+class PeersFaults(logging.Filter):
+    """aiohttp logs what is no HTTP, and who goes too early, as if it were a fault of ours."""
+
+    def __init__(self, refused: Callable[[str], None]) -> None:
+        super().__init__()
+        self._refused = refused
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError | ConnectionError):
+            self._refused("bad_http" if isinstance(error, HttpProcessingError) else "connection_lost")
+            return False
+        return True
 
 
 class Hosted(EdgeSettings):
@@ -62,6 +80,8 @@ class Running:
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
         )
+        self._filter = PeersFaults(context.metrics.count_refusal)
+        logging.getLogger(SERVER_LOG).addFilter(self._filter)
         self._tls = TlsKeeper.of_server(settings.tls) if settings.tls is not None else None
         self._unready: str | None = "the store was not asked yet"
         self._asking: asyncio.Task[None] | None = None
@@ -109,6 +129,7 @@ class Running:
         await self._console.jobs.close()
         await self._runner.cleanup()
         await self._console.live.close()
+        logging.getLogger(SERVER_LOG).removeFilter(self._filter)
         await self._store.close()
 
 

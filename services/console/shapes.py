@@ -302,6 +302,57 @@ class EdgePage(Shape):
     next: Cursor
 
 
+class ConnectionDetail(Shape):
+    unsent_octets: int = Field(description="wait here, as the peer does not read")
+    held_octets: int = Field(description="of requests that are not whole")
+
+
+class Connection(Shape):
+    id: str
+    edge: str
+    process: str
+    listener: str
+    peer: str
+    certificate: str | None = Field(description="whom the peer's certificate names")
+    opened_at: Time
+    received_octets: int
+    sent_octets: int
+    state: str
+    detail: ConnectionDetail
+
+
+Silent = Annotated[list[str], Field(description="processes that did not answer in time")]
+
+
+class ConnectionPage(Shape):
+    items: list[Connection]
+    next: Cursor
+    silent: Silent
+
+
+class Closed(Shape):
+    id: str
+    was: Literal["closed", "reset"]
+
+
+class Subscription(Shape):
+    """Of the text service."""
+
+    connection: str
+    process: str
+    peer: str
+    certificate: str | None
+    id: str
+    pattern: str
+    is_behind: bool = Field(description="it is served from the log, as it reads slowly or began in the past")
+
+
+class SubscriptionPage(Shape):
+    items: list[Subscription]
+    next: Cursor
+    silent: Silent
+
+
 class Settings(Shape):
     settings: dict[str, Any]
     origins: dict[str, str]

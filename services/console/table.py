@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from services.console import events, shapes
-from services.console.api import config, dead, edges, jobs, messages, overview, peers, queues, report, ring
+from services.console.api import (
+    config,
+    connections,
+    dead,
+    edges,
+    jobs,
+    messages,
+    overview,
+    peers,
+    queues,
+    report,
+    ring,
+)
 from services.console.operations import Condition, Route
 from services.console.paging import Paged
 from services.console.roles import Role
@@ -137,6 +149,21 @@ ROUTES: tuple[Route, ...] = (
         "GET", "/edges", VIEW, "edge.list", edges.list_,
         "Processes that serve this store. One that has been silent for 30 s is gone.",
         {200: shapes.EdgePage}, query=Paged, tag="processes",
+    ),
+    Route(
+        "GET", "/connections", VIEW, "connection.list", connections.list_,
+        "Connections of all processes. They are asked when somebody wants to know.",
+        {200: shapes.ConnectionPage}, query=connections.ConnectionsQuery, tag="processes",
+    ),
+    Route(
+        "DELETE", "/connections/{id}", OPERATE, "connection.close", connections.close,
+        "Close a connection. What was written is sent before.",
+        {200: shapes.Closed}, tag="processes",
+    ),
+    Route(
+        "GET", "/subscriptions", VIEW, "subscription.list", connections.subscriptions,
+        "Who subscribes to what, of the text service.",
+        {200: shapes.SubscriptionPage}, query=Paged, tag="processes",
     ),
     Route(
         "GET", "/ring", VIEW, "ring.show", ring.show,

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 from weakref import WeakValueDictionary
 
+from services.store.audit import AuditLog
 from services.store.domain import Domain
 from services.store.errors import (
     DatasetLost,
@@ -39,6 +40,7 @@ class Catalogue:
         self.registry = registry
         self.numbers = Numbers(self._numbered, registry.all_numbers)
         self.peers = Peers(registry)
+        self.audit = AuditLog(registry)
         self.ring_nodes = RingNodes(registry)
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
         # one for each life of a queue, by its id: whoever still has it follows the document, `access` before all

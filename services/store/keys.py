@@ -167,6 +167,11 @@ class RegistryKeys:
         return self.prefix + "report"
 
     @property
+    def audit(self) -> str:
+        """What was changed by way of the console, and by whom."""
+        return self.prefix + "audit"
+
+    @property
     def changes(self) -> str:
         """The channel on which a change of a queue's document is told."""
         return self.prefix + "changes"

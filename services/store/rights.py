@@ -30,7 +30,7 @@ COMMANDS = (
     *("smembers", "sadd", "srem"),
     *("zadd", "zrem", "zscore", "zcard", "zrange", "zrangebyscore", "zpopmin"),
     *("xadd", "xdel", "xlen", "xrange", "xtrim", "xread", "xinfo|stream"),
-    "xrevrange",  # the analytics job, where it comes as the edges do
+    "xrevrange",  # the console, and the analytics job, where they come as the edges do
 )
 # The analytics job on its own: it reads everything of ours, and writes its report.
 ANALYTICS_COMMANDS = (

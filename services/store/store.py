@@ -6,8 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from redis.exceptions import RedisError
 
@@ -15,6 +14,7 @@ from services.store.alarms import ALARMS
 from services.store.caretaker import Caretaker
 from services.store.catalogue import Catalogue
 from services.store.client import Client, Known
+from services.store.company import Company
 from services.store.connect import Connector
 from services.store.domain import Domain, Timing
 from services.store.edge_tally import Shell
@@ -24,10 +24,9 @@ from services.store.errors import (
     StoreError,
     domain_lost,
 )
-from services.store.inquiries import NOTHING, WAIT_S, Answers, Wanted, inquire
+from services.store.following import MOST_BACK, Following
 from services.store.link import explain
 from services.store.pipe import PipeSettings
-from services.store.presence import Process, running
 from services.store.probe import Promises, probe
 from services.store.reception import Reception
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
@@ -45,7 +44,7 @@ def _ignore(_reason: str, _number: int) -> None:
     return None
 
 
-class Store(Catalogue):
+class Store(Catalogue, Company):
     def __init__(
         self,
         url: str,
@@ -184,29 +183,6 @@ class Store(Catalogue):
         """Somebody who came to this edge; None: nobody can know who it was."""
         return Client(self.edge) if peer is None else Client.at(self.edge, peer)
 
-    # who else runs
-
-    async def processes(self) -> list[Process]:
-        """The processes that look after this store now. Raises StoreUnavailable."""
-        return await running(self.registry)
-
-    async def inquire(
-        self,
-        topic: str,
-        args: Mapping[str, Any] = NOTHING,
-        wait_s: float = WAIT_S,
-        *,
-        edge: str = "",
-        process: str = "",
-    ) -> Answers:
-        """Asks all of them that know the topic, or those of one edge, or one, by its name in `processes`.
-
-        `limit` among the arguments is how many items each answers at most. Raises StoreUnavailable; ValueError for
-        arguments that are too large.
-        """
-        asked = Wanted(topic, dict(args), edge, process)
-        return await inquire(self.connector, self.registry, asked, wait_s)
-
     # domains
 
     def _domain(self, name: str) -> Domain:
@@ -236,6 +212,10 @@ class Store(Catalogue):
         found = self._domain(name)
         found.start()
         return found
+
+    def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> Following:
+        """The samples of a domain from so far back on (following.py)."""
+        return Following(self._domain(domain).link, domain, back_ms, most_back)
 
     def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
         """Tells when queues of the domain may have something; one for the whole process."""

@@ -1,7 +1,7 @@
 """A console in the running loop, somebody who asks it, and what it must never leave behind.
 
-Whatever it answers is held to what its OpenAPI document says: a status that is not named there, or a document of another
-shape, fails the test that asked.
+Whatever it answers is held to what its OpenAPI document says: a status that is not named there, or a document of
+another shape, fails the test that asked.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class LiveConsole:
             self.metrics,
             _no_listeners,
             _no_listeners,
-            lambda *_: None,  # type: ignore[arg-type]
+            _unused,
+            _unused,  # type: ignore[arg-type]
         )
         self.running = await start(context)
         line = self.log.events("listening")[-1]
@@ -95,7 +96,8 @@ class LiveConsole:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._session is not None and self.running is not None
+        assert self._session is not None
+        assert self.running is not None
         await self._session.close()
         await self.running.close()
         await self.tools.close()
@@ -216,6 +218,10 @@ class LiveConsole:
 
         found: dict[str, Any] = await until(ended)
         return found
+
+
+def _unused(*_: object) -> None:
+    return None
 
 
 def _no_listeners(*_: object) -> Any:

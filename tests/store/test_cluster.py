@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.store import Outcome, Part, PipeSettings
+from services.store.audit import Entry
 from services.store.errors import AckLevelRefused, DomainMismatch
 from services.store.keys import RegistryKeys
 from services.store.reports import read_report, write_report
@@ -14,6 +15,7 @@ from services.store.requests import Pulled, Settlement
 from tests.reports import report
 from tests.servers import PROGRAMS
 from tests.store.desk import Desk, encode, numbered, until
+from tests.store.member import member
 from tests.store.requesting import Node, request_id
 from tests.store.traffic import Traffic
 from tests.topologies import Cluster
@@ -63,6 +65,34 @@ async def test_a_report_goes_to_the_shard_of_the_registry(cluster: Cluster) -> N
         assert await read_report(desk.store.registry) == written
     having = [node for node in cluster.nodes if key.encode() in node.call("KEYS", "*")]
     assert len(having) == 1
+
+
+async def test_processes_are_asked_whichever_node_they_listen_at(cluster: Cluster) -> None:
+    """The directory is in the registry's shard, and follows its slot; a channel is told on every node."""
+    keys = RegistryKeys()
+    home = cluster.holder(keys.epoch)
+    away = next(node for node in cluster.nodes if node is not home)
+    async with Desk(cluster.url) as desk, member(cluster.url, "tmq"):
+        for holder in (home, away, home):
+            if cluster.holder(keys.epoch) is not holder:
+                cluster.move(keys.epoch, holder)
+            async with member(cluster.url, "rqp"):
+                found = await desk.store.inquire("numbers", {"count": 1}, 30.0)
+                assert (sorted(answer.edge for answer in found.answers), found.silent) == (["rqp", "tmq"], [])
+        await desk.store.audit.append(Entry("eve", "admin", "", "delete", "orders", "done"))
+        assert len((await desk.store.audit.page()).lines) == 1
+
+
+async def test_many_queues_are_looked_at_on_all_shards(cluster: Cluster) -> None:
+    async with Desk(cluster.url) as desk:
+        queues = []
+        for node in cluster.nodes:
+            name = cluster.domain_on(node)
+            queues.append(await desk.queue(f"of {name}", domain=name, ack_level="memory"))
+            async with desk.another(domain=name) as own:
+                await own.put(queues[-1], b"x")
+        told = await desk.store.stats_of(queues)
+        assert [figures["ready"] for figures in told.values()] == [1, 1, 1]
 
 
 async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:

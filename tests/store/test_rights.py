@@ -10,6 +10,7 @@ from redis.exceptions import ResponseError
 from services.store import OURSELVES, DeadLetters, Outcome, Part, Queue, QueueSpec, Source, Store, records
 from services.store import tail as tail_module
 from services.store.asking import Asker
+from services.store.audit import Entry
 from services.store.connect import Connector
 from services.store.errors import StoreUnavailable
 from services.store.log import Log, LogSpec
@@ -21,6 +22,7 @@ from services.store.rights import acl_rules
 from services.store.tail import Tail
 from tests.servers import Server
 from tests.store.desk import until
+from tests.store.member import Member
 
 PASSWORD = "not secret"
 
@@ -32,7 +34,7 @@ async def test_an_edge_works_with_the_rights_of_its_user(server: Server) -> None
     server.call("ACL", "SETUSER", "edge", *acl_rules(), f">{PASSWORD}")
     try:
         url = f"redis://edge:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{server.port}"
-        await work_with(Store(url, "test"), Store(url, "other"))
+        await work_with(Store(url, "test", observe=Member("test")), Store(url, "other"))
     finally:
         server.call("ACL", "DELUSER", "edge")
 
@@ -75,11 +77,27 @@ async def work_with(store: Store, other: Store) -> None:
     await domain.sweep()
     assert (await store.stats(queue))["dead"] == 1
     assert [q.name async for q in store.queues()] == ["rights"]
+    await work_with_company(store, queue)
     await work_with_rqp(store, queue)
     await work_with_a_ring(store, other, await store.find("rights"))
     await store.delete(await store.find("rights"))
     await work_with_the_log(store)
     await store.close()
+
+
+async def work_with_company(store: Store, queue: Queue) -> None:
+    """What the console asks, and those that it asks."""
+
+    async def answered() -> bool:
+        return bool((await store.inquire("numbers")).answers)
+
+    await until(answered)
+    assert [one.edge for one in await store.processes()] == ["test"]
+    assert list(await store.stats_of([queue])) == ["rights"]
+    await store.audit.append(Entry("eve", "admin", "", "delete", "rights", "done"))
+    assert len((await store.audit.page()).lines) == 1
+    assert await store.following("main", 60_000).next()
+    assert await store.following("main", 60_000, 0).next() is not None
 
 
 async def work_with_rqp(store: Store, queue: Queue) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from services.store import Outcome, PipeSettings
-from services.store.errors import AckLevelRefused, OutcomeUnknown
+from services.store.errors import AckLevelRefused, OutcomeUnknown, StoreUnavailable
 from tests.servers import PROGRAMS, Server, eventually
 from tests.store.desk import Desk, numbered, until
+from tests.store.member import member
 from tests.store.requesting import Node, request_id
 from tests.store.traffic import Traffic
 from tests.topologies import Replicated
@@ -73,6 +74,22 @@ async def test_a_failover_loses_nothing_acknowledged(replicated: Replicated, fau
             old.restart()
         eventually(lambda: replicated.replicas(new) == 2)
         eventually(lambda: old.call("GET", "ps:{main}:epoch") == new.call("GET", "ps:{main}:epoch"))
+
+
+async def test_processes_are_asked_again_after_a_failover(replicated: Replicated) -> None:
+    """The directory is written anew within some seconds, whatever of it was lost."""
+    async with Desk(replicated.url, pipe=PATIENT) as desk, member(replicated.url, "tmq"):
+        old = replicated.primary()
+        old.kill9()
+        await until(lambda: replicated.primary() is not old)
+
+        async def answered() -> bool:
+            try:
+                return bool((await desk.store.inquire("numbers", wait_s=0.5)).answers)
+            except StoreUnavailable:
+                return False
+
+        await until(answered)
 
 
 async def test_without_replicas_nothing_is_acknowledged(replicated: Replicated) -> None:

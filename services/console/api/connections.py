@@ -1,0 +1,83 @@
+"""Connections of all processes, and who subscribes to what: asked when somebody wants to know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from services.console.asking import Asked, Item, ask_page
+from services.console.moments import moment
+from services.console.operations import Answer, Call
+from services.console.paging import Paged
+from services.console.problems import Problem
+from services.store.inquiries import Answer as Said
+
+CLOSE_S = 5.0  # within which a process has to say that it closes a connection
+CONNECTIONS = Asked("connections", "connections", "after", lambda start, index, item: int(item["number"]))
+SUBSCRIPTIONS = Asked("subscriptions", "subscriptions", "skip", lambda start, index, item: start + index + 1)
+
+
+class ConnectionsQuery(Paged):
+    edge: str = Field("", max_length=63, description="only those of this edge")
+
+
+async def list_(call: Call) -> Answer:
+    now_ms = await call.console.store.now_ms()
+
+    def tell(said: Said, item: Item) -> dict[str, Any]:
+        return _connection(said, item, now_ms)
+
+    return Answer(await ask_page(call.console.store, CONNECTIONS, call.query, call.query.edge, tell))
+
+
+def _connection(said: Said, item: Item, now_ms: int) -> dict[str, Any]:
+    return {
+        "id": f"{item['id']}@{said.process}",
+        "edge": said.edge,
+        "process": said.process,
+        "listener": item["listener"],
+        "peer": item["peer"],
+        "certificate": item["certificate"],
+        "openedAt": moment(now_ms - item["ageMs"]),
+        "receivedOctets": item["receivedOctets"],
+        "sentOctets": item["sentOctets"],
+        "state": item["phase"],
+        "detail": {"unsentOctets": item["unsentOctets"], "heldOctets": item["heldOctets"]},
+    }
+
+
+async def close(call: Call) -> Answer:
+    """In order: what was written is sent before."""
+    identifier, _, process = call.path["id"].partition("@")
+    unknown = Problem(404, "connection_unknown", f"there is no connection {call.path['id']!r}")
+    if not process:
+        raise unknown
+    args = {"id": identifier, "by": call.who.who}
+    try:
+        said = await call.console.store.inquire("close", args, CLOSE_S, process=process)
+    except ValueError:
+        raise unknown from None
+    if said.silent:
+        text = f"process {process!r} did not answer: whether the connection is closed nobody knows"
+        raise Problem(504, "no_answer", text)
+    closed = [item for answer in said.answers for item in answer.items]
+    if not closed:
+        raise unknown
+    return Answer({"id": call.path["id"], "was": closed[0]["was"]})
+
+
+async def subscriptions(call: Call) -> Answer:
+    return Answer(await ask_page(call.console.store, SUBSCRIPTIONS, call.query, "", _subscription))
+
+
+def _subscription(said: Said, item: Item) -> dict[str, Any]:
+    return {
+        "connection": f"{item['connection']}@{said.process}",
+        "process": said.process,
+        "peer": item["peer"],
+        "certificate": item["certificate"],
+        "id": item["id"],
+        "pattern": item["pattern"],
+        "isBehind": item["isBehind"],
+    }

@@ -1,0 +1,130 @@
+"""What comes from outside and is not what it should be: refused, bounded, and never a fault of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from tests.console.live_console import LiveConsole
+
+PUT = "/api/v1/queues/orders/messages"
+PATIENCE_S = 30.0
+
+
+async def _raw(console: LiveConsole, *pieces: bytes) -> bytes:
+    """What is answered until the connection ends, or the first answer is whole."""
+    reader, writer = await asyncio.open_connection(*console.place)
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        async with asyncio.timeout(PATIENCE_S):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+            return head + (await reader.readexactly(int(length[0].split(b":")[1])) if length else b"")
+    finally:
+        writer.close()
+
+
+def _head(method: str = "POST", path: str = PUT, **headers: str) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+class TestHugeBodies:
+    async def test_are_refused_before_they_are_read(self, console: LiveConsole) -> None:
+        reply = await _raw(console, _head(Content_Length="100000000"))
+        assert reply.startswith(b"HTTP/1.1 413")
+        assert b'"label":"too_large"' in reply
+
+    async def test_also_for_who_asks_first(self, console: LiveConsole) -> None:
+        reply = await _raw(console, _head(Content_Length="100000000", Expect="100-continue"))
+        assert reply.startswith(b"HTTP/1.1 413")
+        reply = await _raw(console, _head(Content_Length="2", Expect="100-continue"))
+        assert reply == b"HTTP/1.1 100 Continue\r\n\r\n"
+        reply = await _raw(console, _head(Content_Length="2", Expect="miracles"))
+        assert reply.startswith(b"HTTP/1.1 417")
+
+    async def test_also_where_nobody_said_how_long_it_is(self, console: LiveConsole) -> None:
+        chunk = b"%x\r\n%s\r\n" % (1 << 16, b"x" * (1 << 16))
+        head = _head("PUT", "/api/v1/queues/orders", Transfer_Encoding="chunked")
+        reply = await _raw(console, head, *[chunk] * 20)
+        assert reply.startswith(b"HTTP/1.1 413")
+
+    async def test_each_route_has_a_bound_of_its_own(self, console: LiveConsole) -> None:
+        reply = await console.ask("PUT", "/queues/orders", data=b" " * ((1 << 20) + 1))
+        assert (reply.status, reply.label) == (413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"\xff", 400),
+        (b"NaN", 400),
+        (b'{"maxLength": Infinity}', 400),
+        (b"[" * 100_000, 400),
+        (b"[" * 40 + b"]" * 40, 400),
+        (b'{"remote": "\\ud800"}', 400),
+        (b'{"\\ud800": 1}', 400),
+        (b'{"maxLength": ' + b"9" * 5000 + b"}", 400),
+        (b'{"maxLength": 1e400}', 422),
+        (b"null", 422),
+        (b"[]", 422),
+        (b'{"maxLength": 99999999999999999999}', 422),
+        (b'{"maxLength": true}', 422),
+        (b'{"maxLength": 1, "maxLength": -1}', 422),
+    ],
+)
+async def test_a_body_that_is_none(console: LiveConsole, data: bytes, status: int) -> None:
+    assert (await console.ask("PUT", "/queues/orders", data=data)).status == status
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "x"]
+)
+async def test_a_body_that_a_form_can_send(console: LiveConsole, kind: str) -> None:
+    """What a page of somebody else can send without asking is never taken."""
+    reply = await console.ask("PUT", "/queues/orders", data=b"{}", headers={"Content-Type": kind})
+    assert (reply.status, reply.label) == (415, "unsupported_media_type")
+
+
+async def test_what_is_nowhere(console: LiveConsole) -> None:
+    for path in ("/nope", "/queues/a/b/c", "/queues//dead", "/..", "/%00"):
+        assert (await console.get(path)).status == 404
+    reply = await console.ask("POST", "/queues", {})
+    assert (reply.status, reply.headers["Allow"]) == (405, "GET, HEAD")
+    reply = await console.ask("PATCH", "/queues/orders", {})
+    assert reply.status == 405
+
+
+async def test_a_head_has_no_body(console: LiveConsole) -> None:
+    reply = await console.ask("HEAD", "/queues")
+    assert (reply.status, reply.body) == (200, b"")
+
+
+@pytest.mark.parametrize("query", ["ifEmpty=maybe", "ifEmpty=", "if_empty=true", "x=1"])
+async def test_a_query_that_is_none(console: LiveConsole, query: str) -> None:
+    await console.declare("orders")
+    reply = await console.ask("DELETE", f"/queues/orders?{query}", headers={"If-Match": "*"})
+    assert reply.status == 400
+
+
+async def test_what_is_no_http(console: LiveConsole) -> None:
+    for text in (b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n"):
+        assert (await _raw(console, text)).startswith(b"HTTP/1.")
+    assert (await console.get("/me")).status == 200
+
+
+async def test_a_bomb_of_zeros(console: LiveConsole) -> None:
+    """What is small on its way and large when it has come is bounded by what has come."""
+    import gzip
+
+    data = gzip.compress(json.dumps({"owner": "x" * (64 << 20)}).encode())
+    assert len(data) < 1 << 20
+    reply = await console.ask("PUT", "/queues/orders", data=data, headers={"Content-Encoding": "gzip"})
+    assert reply.status == 413

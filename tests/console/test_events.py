@@ -1,0 +1,182 @@
+"""The live view."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from services.console.live import INTEREST_S
+from tests.console.live_console import Events, LiveConsole
+from tests.live import until
+from tests.servers import Server
+from tests.stores import NewServer
+
+
+@asynccontextmanager
+async def watching(console: LiveConsole) -> AsyncIterator[Events]:
+    async with console.session.get(f"{console.base}/api/v1/events") as response:
+        assert response.status == 200
+        assert response.content_type == "text/event-stream"
+        yield Events(response)
+
+
+async def test_the_first_event_is_whole(console: LiveConsole) -> None:
+    await console.declare("orders")
+    await console.declare("others")
+    async with watching(console) as events:
+        hello = await events.next("hello")
+        assert (hello["who"], hello["role"], hello["refreshMs"]) == ("local", "admin", 100)
+        assert (await events.next("overview"))["totals"]["queues"] == 2
+        rows = await events.next("queues")
+        assert rows["whole"] is True
+        assert [row["name"] for row in rows["rows"]] == ["orders", "others"]
+        assert rows["rows"] == (await console.get("/queues")).items or rows["rows"][0]["rates"]["in"] is None
+        assert await events.next("edges") == {"items": []}
+        assert await events.next("jobs") == {"items": []}
+
+
+async def _row(events: Events, name: str, **wanted: Any) -> dict[str, Any]:
+    """Of this queue, once it is so; every event before told only of changes."""
+    while True:
+        found = await events.next("queues")
+        assert not found["whole"]
+        for row in found["rows"]:
+            if row["name"] == name and all(row[field] == value for field, value in wanted.items()):
+                return dict(row)
+
+
+async def test_only_what_changed(console: LiveConsole) -> None:
+    orders = await console.declare("orders")
+    await console.declare("others")
+    async with watching(console) as events:
+        await events.next("queues")
+        await events.next("queues")  # rates are known from the second look on
+        await console.fill(orders, b"one")
+        row = await _row(events, "orders", ready=1)
+        assert row["bytes"] == 3
+        later = [event for kind, event in events.seen if kind == "queues"][2:]
+        assert all(row["name"] != "others" for event in later for row in event["rows"])
+
+
+async def test_queues_come_and_go(console: LiveConsole) -> None:
+    async with watching(console) as events:
+        await events.next("queues")
+        queue = await console.declare("orders")
+        await _row(events, "orders")
+        await console.tools.delete(queue)
+        while True:
+            found = await events.next("queues")
+            if found["gone"]:
+                break
+        assert found["gone"] == ["orders"]
+
+
+async def test_jobs(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.bury(queue, b"one")
+    async with watching(console) as events:
+        assert (await events.next("jobs"))["items"] == []
+        await console.ask("POST", "/queues/orders/dead/redrive", {"all": True})
+        while True:
+            (job,) = (await events.next("jobs"))["items"]
+            if job["state"] == "done":
+                break
+        assert job["moved"] == 1
+
+
+async def test_nothing_is_looked_at_while_nobody_wants_to_know(
+    console: LiveConsole, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("services.console.live.INTEREST_S", 0.1)
+    assert INTEREST_S > 1
+    assert console.running is not None
+    live = console.running._console.live
+    async with watching(console) as events:
+        await events.next("queues")
+        await events.next("overview")
+    await until(lambda: not live._wanted.is_set())
+    version = live.version
+    await asyncio.sleep(0.5)  # five looks, if there were any
+    assert live.version == version
+    assert (await console.get("/queues")).status == 200
+    assert live.version > version
+
+
+async def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
+    """It gets, late, how things are then: what was overtaken is left out."""
+    async with LiveConsole(server.url, stream_timeout_s=60) as console:
+        for number in range(300):
+            await console.declare(f"q{number:03}")
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.connect(console.place)
+        slow.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with watching(console) as events:
+            first = await console.tools.find("q000")
+            await events.next("queues")
+            for ready in range(1, 6):
+                await console.fill(first, b"x" * 100)
+                await _row(events, "q000", ready=ready)
+        slow.close()
+
+
+async def test_who_reads_nothing_is_closed(server: Server) -> None:
+    async with LiveConsole(server.url, stream_timeout_s=0.3) as console:
+        queues = [await console.declare(f"q{number:03}") for number in range(300)]
+        assert console.running is not None
+        inner = console.running._console
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.connect(console.place)
+        slow.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await until(lambda: inner.streams == 1)
+
+        async def closed() -> bool:
+            for queue in queues:
+                await console.fill(queue, b"x")
+            return inner.streams == 0
+
+        await until(closed)
+        slow.close()
+
+
+async def test_too_many(server: Server) -> None:
+    async with LiveConsole(server.url, max_streams=1) as console, watching(console):
+        reply = await console.get("/events")
+        assert (reply.status, reply.label) == (503, "too_many_streams")
+
+
+async def test_who_goes_is_forgotten(console: LiveConsole) -> None:
+    assert console.running is not None
+    inner = console.running._console
+    async with watching(console) as events:
+        await events.next("hello")
+        assert inner.streams == 1
+    await until(lambda: inner.streams == 0)
+
+
+async def test_the_end_of_the_process_lets_go_who_watches(console: LiveConsole) -> None:
+    async with watching(console) as events:
+        await events.next("hello")
+        assert console.running is not None
+        await console.running.stop_taking()
+        assert b"hello" not in await events._response.content.read()
+
+
+async def test_a_store_that_is_away(new_server: NewServer) -> None:
+    server = await new_server()
+    async with LiveConsole(server.url) as console:
+        await console.declare("orders")
+        async with watching(console) as events:
+            await events.next("queues")
+            server.kill9()
+            assert (await events.next("trouble"))["label"] == "store_unavailable"
+            reply = await console.get("/queues/orders")
+            assert (reply.status, reply.label) == (503, "store_unavailable")
+            assert reply.headers["Retry-After"]
+            server.restart()
+            await events.next("overview")
+        assert (await console.found("/queues/orders"))["name"] == "orders"

@@ -1,0 +1,89 @@
+"""What a page of somebody else may make a browser ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.console.guard import is_local
+from tests.console.live_console import LiveConsole
+from tests.servers import Server
+
+SPEC = {"ackLevel": "memory"}
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "localhost:9180",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "127.9.9.9",
+        "[::1]:80",
+        "[::1]",
+        "a.localhost",
+        "LOCALHOST",
+        "localhost.",
+    ],
+)
+def test_names_of_this_machine(host: str) -> None:
+    assert is_local(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "10.0.0.1",
+        "[::2]",
+        "[",
+        "localhost.evil",
+        "evil@localhost.example",
+        "0.0.0.0",
+    ],
+)
+def test_names_of_others(host: str) -> None:
+    assert not is_local(host)
+
+
+@pytest.mark.parametrize("path", ["/queues", "/events", "/me"])
+async def test_dns_rebinding(console: LiveConsole, path: str) -> None:
+    reply = await console.get(path, headers={"Host": "evil.example"})
+    assert (reply.status, reply.label) == (421, "foreign_host")
+
+
+async def test_with_tokens_any_name_leads_here(server: Server) -> None:
+    async with LiveConsole(server.url, proxy={"networks": ["10.0.0.0/8"]}) as console:
+        assert (await console.get("/me", headers={"Host": "mq.example.org"})).status == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_refused"),
+    [
+        ({"Origin": "https://evil.example"}, True),
+        ({"Origin": "null"}, True),
+        ({"Origin": "http://127.0.0.1:1"}, True),
+        ({"Origin": "[", "Sec-Fetch-Site": "none"}, True),
+        ({"Sec-Fetch-Site": "cross-site"}, True),
+        ({"Sec-Fetch-Site": "same-site"}, True),
+        ({"Sec-Fetch-Site": "same-origin"}, False),
+        ({"Sec-Fetch-Site": "none"}, False),
+        ({}, False),
+        ({"Origin": "OWN", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Origin": "https://mq.example.org", "Sec-Fetch-Site": "cross-site"}, False),
+    ],
+)
+async def test_changes(server: Server, headers: dict[str, str], is_refused: bool) -> None:
+    async with LiveConsole(server.url, origins=["https://mq.example.org"]) as console:
+        sent = {name: console.base if value == "OWN" else value for name, value in headers.items()}
+        reply: Any = await console.ask("PUT", "/queues/orders", SPEC, headers=sent)
+        assert reply.status == (403 if is_refused else 201)
+        if is_refused:
+            assert reply.label == "foreign_origin"
+            assert [line["outcome"] for line in console.audited()] == ["foreign_origin"]
+        assert (await console.get("/queues", headers=sent)).status == 200
+        assert "Access-Control-Allow-Origin" not in reply.headers

@@ -1,0 +1,167 @@
+"""Who may do what: tokens, a trusted proxy, nobody at all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.console.roles import Role
+from services.console.settings import ConsoleSettings
+from services.console.table import ROUTES
+from tests.console.live_console import LiveConsole
+from tests.servers import Server
+
+TOKENS = [
+    {"name": "eye", "role": "view", "sha256": hashlib.sha256(b"see").hexdigest()},
+    {"name": "hand", "role": "operate", "sha256": hashlib.sha256(b"do").hexdigest()},
+    {"name": "head", "role": "admin", "sha256": hashlib.sha256(b"rule").hexdigest()},
+]
+TOKEN_OF = {Role.VIEW: "see", Role.OPERATE: "do", Role.ADMIN: "rule"}
+PROXY: dict[str, Any] = {
+    "networks": ["127.0.0.0/8"],
+    "roles": {"staff": "view", "ops": "operate", "root": "admin"},
+}
+BODIES = {  # something that each route takes
+    "queue.put": {"ackLevel": "memory"},
+    "message.put": {"body": "a"},
+    "dead.redrive": {"all": True, "dryRun": True},
+    "dead.purge": {"all": True, "dryRun": True},
+    "peer.put": {"protocol": "ring", "addresses": ["127.0.0.1"]},
+}
+
+
+@pytest.fixture
+async def guarded(server: Server) -> AsyncIterator[LiveConsole]:
+    async with LiveConsole(server.url, tokens=TOKENS) as console:
+        yield console
+
+
+class TestTokens:
+    async def test_who_one_is(self, guarded: LiveConsole) -> None:
+        assert await guarded.found("/me", token="see") == {"who": "eye", "role": "view", "auth": "token"}
+        assert await guarded.found("/me", token="rule") == {"who": "head", "role": "admin", "auth": "token"}
+
+    @pytest.mark.parametrize(
+        "authorization",
+        ["", "Bearer", "Bearer ", "Bearer nonsense", "Basic c2Vl", "see", "Bearer " + "x" * 5000],
+    )
+    async def test_nobody(self, guarded: LiveConsole, authorization: str) -> None:
+        reply = await guarded.get("/me", headers={"Authorization": authorization} if authorization else {})
+        assert (reply.status, reply.label) == (401, "unauthorized")
+        assert reply.headers["WWW-Authenticate"].startswith("Bearer")
+
+    async def test_the_page_and_the_document_need_none(self, guarded: LiveConsole) -> None:
+        """The page asks for the token."""
+        for path in ("/", "/openapi.json", "/healthz"):
+            async with guarded.session.get(guarded.base + path) as response:
+                assert response.status == 200
+
+    async def test_from_a_file_that_changes(self, server: Server, tmp_path: Path) -> None:
+        file = tmp_path / "token"
+        file.write_text("first\n")
+        async with LiveConsole(
+            server.url, tokens=[{"name": "a", "role": "view", "file": str(file)}]
+        ) as console:
+            assert (await console.get("/me", token="first")).status == 200
+            file.write_text("the second\n")
+            assert (await console.get("/me", token="first")).status == 401
+            assert (await console.get("/me", token="the second")).status == 200
+            file.unlink()
+            assert (await console.get("/me", token="the second")).status == 200
+            assert console.log.events("token_reload_failed")
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.action)
+async def test_every_route_keeps_out_who_may_less(guarded: LiveConsole, route: Any) -> None:
+    """And lets in who may more: whatever it says to them, it is not 403."""
+    path = route.path.replace("{name}", "orders").replace("{id}", "1-1")
+    for role, token in TOKEN_OF.items():
+        if route.action == "events.watch":
+            continue
+        reply = await guarded.ask(route.method, path, BODIES.get(route.action), token=token)
+        is_allowed = route.role is None or role.may(route.role)
+        assert (reply.status != 403) is is_allowed, (role, reply)
+    assert (await guarded.ask(route.method, path, BODIES.get(route.action))).status == 401
+
+
+async def test_a_refusal_is_in_the_audit_log(guarded: LiveConsole) -> None:
+    assert (await guarded.get("/config", token="do")).status == 403
+    assert (await guarded.ask("PUT", "/queues/orders", {"ackLevel": "memory"}, token="see")).status == 403
+    lines = [(line["who"], line["what"], line["target"], line["outcome"]) for line in guarded.audited()]
+    assert lines == [("hand", "config.show", "", "forbidden"), ("eye", "queue.put", "orders", "forbidden")]
+
+
+class TestProxy:
+    async def _ask(self, server: Server, headers: dict[str, str], **proxy: Any) -> Any:
+        async with LiveConsole(server.url, proxy={**PROXY, **proxy}) as console:
+            return await console.get("/me", headers=headers)
+
+    async def test_says_who_it_is(self, server: Server) -> None:
+        reply = await self._ask(
+            server, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "staff, ops,others"}
+        )
+        assert reply.document == {"who": "ann", "role": "operate", "auth": "proxy"}
+
+    async def test_groups_that_may_nothing(self, server: Server) -> None:
+        reply = await self._ask(server, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "others"})
+        assert (reply.status, reply.label) == (403, "forbidden")
+
+    async def test_no_user(self, server: Server) -> None:
+        assert (await self._ask(server, {"X-Forwarded-Groups": "root"})).status == 401
+
+    async def test_from_elsewhere_its_headers_say_nothing(self, server: Server) -> None:
+        headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"}
+        assert (await self._ask(server, headers, networks=["10.0.0.0/8"])).status == 401
+
+    async def test_headers_of_other_names(self, server: Server) -> None:
+        headers = {"Remote-User": "ann", "Remote-Groups": "root"}
+        reply = await self._ask(server, headers, user_header="Remote-User", role_header="Remote-Groups")
+        assert reply.document["role"] == "admin"
+
+    async def test_beside_tokens(self, server: Server) -> None:
+        async with LiveConsole(server.url, proxy=PROXY, tokens=TOKENS) as console:
+            assert (await console.found("/me", token="see"))["auth"] == "token"
+            headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"}
+            assert (await console.found("/me", headers=headers))["auth"] == "proxy"
+
+
+class TestSettings:
+    @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3"])
+    def test_without_tokens_only_this_machine_is_let_in(self, host: str) -> None:
+        with pytest.raises(ValueError, match=r"console\.tokens or console\.proxy"):
+            ConsoleSettings(host=host)
+        assert ConsoleSettings.model_validate({"host": host, "tokens": TOKENS}).host == host
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+    def test_which_it_is(self, host: str) -> None:
+        assert ConsoleSettings(host=host).is_open
+
+    @pytest.mark.parametrize(
+        "token",
+        [
+            {"name": "a", "role": "view"},
+            {"name": "a", "role": "view", "sha256": "12"},
+            {"name": "a", "role": "view", "sha256": "a" * 64, "file": "x"},
+            {"name": "", "role": "view", "sha256": "a" * 64},
+            {"name": "a", "role": "king", "sha256": "a" * 64},
+        ],
+    )
+    def test_a_token_that_is_none(self, token: dict[str, Any]) -> None:
+        with pytest.raises(ValueError):
+            ConsoleSettings.model_validate({"tokens": [token]})
+
+    def test_digests_are_not_shown(self) -> None:
+        settings = ConsoleSettings.model_validate({"tokens": TOKENS})
+        assert {token["sha256"] for token in settings.model_dump(mode="json")["tokens"]} == {"***"}
+
+
+async def test_the_settings_that_are_shown(guarded: LiveConsole) -> None:
+    told = await guarded.found("/config", token="rule")
+    assert told["settings"]["console"]["refresh_s"] == 0.1
+    text = (await guarded.get("/config", token="rule")).body
+    for token in TOKENS:
+        assert token["sha256"].encode() not in text

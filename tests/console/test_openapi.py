@@ -1,0 +1,41 @@
+"""The OpenAPI document says what the application does, as both are made of one table."""
+
+from __future__ import annotations
+
+import json
+
+from services.console.app import SAFE
+from services.console.openapi import document
+from services.console.operations import Condition
+from services.console.table import ROUTES
+from tests.console.live_console import LiveConsole
+
+
+def test_every_route_is_in_it() -> None:
+    told = document(ROUTES)
+    found = {(method.upper(), path) for path, item in told["paths"].items() for method in item}
+    assert found == {(route.method, f"/api/v1{route.path}") for route in ROUTES}
+    ids = [operation["operationId"] for item in told["paths"].values() for operation in item.values()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_reference_leads_somewhere() -> None:
+    told = document(ROUTES)
+    text = json.dumps(told)
+    for part in text.split('"$ref": "#/components/schemas/')[1:]:
+        assert part.partition('"')[0] in told["components"]["schemas"]
+
+
+def test_changes_ask_what_was_seen() -> None:
+    """Whatever takes something away, or puts something else in its place, has a condition."""
+    for route in ROUTES:
+        if route.method in ("PUT", "DELETE") and route.path.startswith(("/queues", "/peers")):
+            assert route.condition is not Condition.NONE, route.action
+
+
+async def test_it_is_served(console: LiveConsole) -> None:
+    for path in ("/openapi.json", "/api/v1/openapi.json"):
+        async with console.session.get(console.base + path) as response:
+            assert response.status == 200
+            assert json.loads(await response.read()) == json.loads(json.dumps(document(ROUTES)))
+            assert SAFE.keys() <= set(response.headers)
