@@ -88,21 +88,22 @@ export function layOut(json) {
   let depth = 0;
   const line = () => out.push(["plain", `\n${"  ".repeat(depth)}`]);
   tokens.forEach((token, i) => {
-    const isEmpty = /[}\]]/.test(tokens[i + 1] ?? "") && /[{[]/.test(token);
-    const closesEmpty = /[}\]]/.test(token) && /[{[]/.test(tokens[i - 1] ?? "");
-    if (/^[}\]]$/.test(token)) {
+    if (isEnd(token)) {
       depth -= 1;
-      if (!closesEmpty) line();
+      if (!isBegin(tokens[i - 1])) line();
     }
     out.push([tokenKind(token, tokens[i + 1]), token === ":" ? ": " : token]);
-    if (/^[{[]$/.test(token)) {
+    if (isBegin(token)) {
       depth += 1;
-      if (!isEmpty) line();
+      if (!isEnd(tokens[i + 1])) line();
     }
     if (token === ",") line();
   });
   return out;
 }
+
+const isBegin = (token) => token === "{" || token === "[";
+const isEnd = (token) => token === "}" || token === "]";
 
 function tokenKind(token, next) {
   if (token[0] === '"') return next === ":" ? "key" : "string";
