@@ -1,28 +1,43 @@
-"""Who changed what: one line in the log for every change, also for each that was refused, and one in the store."""
+"""Who changed what: a line in the log for every change, also for each that was refused, and one in the store."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from services.console.identity import Caller
-from services.store import Store
+from services.store import StoreError
+from services.store.audit import AuditLog, Entry
 
 log = logging.getLogger(__name__)
 
 DONE = "done"
+WRITE_S = 2.0  # a store that is away keeps no answer waiting for longer
 
 
 class Audit:
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, kept: AuditLog, failed: Callable[[], None]) -> None:
+        """failed: is told of each line that could only be logged."""
+        self.kept = kept
+        self._failed = failed
 
     async def write(
         self, who: Caller, action: str, target: str, outcome: str, detail: Mapping[str, Any] | None = None
     ) -> None:
         """outcome: `done`, or the label of the refusal. A store that cannot be reached takes nothing from the log."""
         self.log(who, action, target, outcome, detail)
+        text = json.dumps(detail, default=str) if detail else ""
+        entry = Entry(who.who, who.role or "", who.address, action, target, outcome, text)
+        try:
+            async with asyncio.timeout(WRITE_S):
+                await self.kept.append(entry)
+        except (StoreError, TimeoutError) as error:
+            self._failed()
+            fields = {"action": "audit_not_kept", "what": action, "target": target}
+            log.error("the audit log in the store has no line of it: %r", error, extra=fields)
 
     def log(
         self, who: Caller, action: str, target: str, outcome: str, detail: Mapping[str, Any] | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.console.audit import Audit
+from services.console.history import History
 from services.console.jobs import Jobs
 from services.console.live import Live
 from services.console.processes import edge_of
@@ -26,6 +27,7 @@ class Console:
     live: Live
     jobs: Jobs
     audit: Audit
+    history: History
     stopping: asyncio.Event  # set when the process ends: who watches is let go
     streams: int = 0  # live views open now
 

@@ -14,6 +14,7 @@ from services.console.app import App
 from services.console.audit import Audit
 from services.console.console import Console
 from services.console.figures import Figures
+from services.console.history import History
 from services.console.identity import Identities
 from services.console.jobs import Jobs
 from services.console.live import Live
@@ -26,6 +27,7 @@ from services.kit.process import EdgeProcess, run_process
 from services.kit.settings import GlobalSettings
 from services.kit.tls import TlsKeeper
 from services.store import StoreError
+from services.store.audit import AuditLog
 
 log = logging.getLogger(__name__)
 
@@ -73,9 +75,11 @@ class Running:
         figures = Figures(context.metrics)
         live = Live(store, settings.refresh_s)
         everything = context.settings.everything
-        audit = Audit(store)
+        audit = Audit(AuditLog(store.registry), figures.audit_failures.inc)
         jobs = Jobs(store, audit, live.touch)
-        self._console = Console(settings, everything, store, live, jobs, audit, asyncio.Event())
+        self._console = Console(
+            settings, everything, store, live, jobs, audit, History(store), asyncio.Event()
+        )
         app = App(self._console, Identities(settings), figures, self.ready).application()
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S

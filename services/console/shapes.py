@@ -73,6 +73,33 @@ class QueuePage(Shape):
     next: Cursor
 
 
+Numbers = list[float | None]
+Sizes = list[int | None]
+
+
+class HistorySeries(Shape):
+    """A value each step; null: nothing is known. Flows are of a second; of sizes, how they stood at the step's end."""
+
+    depth: Sizes = Field(description="messages that it held, also those that were given out")
+    in_flight: Sizes
+    dead: Sizes
+    oldest_age_ms: Sizes
+    in_: Numbers = Field(alias="in")
+    out: Numbers
+    acked: Numbers
+    refused: Numbers
+    put_p50_ms: Numbers = Field(alias="putP50Ms", description="from a request to its durable answer")
+    put_p99_ms: Numbers = Field(alias="putP99Ms")
+    wait_p50_ms: Numbers = Field(alias="waitP50Ms", description="a message's age when it was first given out")
+    wait_p99_ms: Numbers = Field(alias="waitP99Ms")
+
+
+class History(Shape):
+    step_ms: Ms
+    from_: Time = Field(alias="from")
+    series: HistorySeries
+
+
 class TmqName(Shape):
     name: str
 
@@ -351,6 +378,22 @@ class SubscriptionPage(Shape):
     items: list[Subscription]
     next: Cursor
     silent: Silent
+
+
+class AuditLine(Shape):
+    at: Time
+    who: str
+    role: str
+    address: str
+    action: str
+    target: str
+    outcome: str = Field(description="done, or the label of what stood against it")
+    detail: str = Field(description="JSON, cut after 1,000 octets; empty: nothing")
+
+
+class AuditPage(Shape):
+    items: list[AuditLine]
+    next: Cursor
 
 
 class Settings(Shape):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.console import events, shapes
 from services.console.api import (
+    audit,
     config,
     connections,
     dead,
@@ -67,6 +68,11 @@ ROUTES: tuple[Route, ...] = (
         "DELETE", QUEUE, ADMIN, "queue.delete", queues.delete,
         "Remove a queue with its messages and dead letters.",
         {200: shapes.Deleted}, query=queues.DeleteQuery, condition=Condition.MATCH, tag="queues",
+    ),
+    Route(
+        "GET", f"{QUEUE}/history", VIEW, "queue.history", queues.history,
+        "What happened lately. In steps, out of the samples that edges leave in the store.",
+        {200: shapes.History}, query=queues.HistoryQuery, tag="queues",
     ),
     Route(
         "GET", "/reservations", VIEW, "reservation.list", queues.reservations,
@@ -174,6 +180,11 @@ ROUTES: tuple[Route, ...] = (
         "GET", "/report", VIEW, "report.show", report.show,
         "What the analytics job found last.",
         {200: Report}, statuses=(404, 409), tag="store",
+    ),
+    Route(
+        "GET", "/audit", ADMIN, "audit.list", audit.list_,
+        "Who changed what, and who was not let. The newest first.",
+        {200: shapes.AuditPage}, query=Paged, tag="console",
     ),
     Route(
         "GET", "/config", ADMIN, "config.show", config.show,

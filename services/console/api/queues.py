@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from services.console.etags import must_be_new, must_match, queue_etag
+from services.console.history import MOST_MINUTES
 from services.console.operations import Answer, Call, Shape
 from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request
@@ -78,6 +79,15 @@ async def delete(call: Call) -> Answer:
     messages = await call.console.store.delete(queue, if_empty=call.query.if_empty)
     call.detail["messages"] = messages
     return Answer({"messages": messages})
+
+
+class HistoryQuery(Shape):
+    minutes: int = Field(60, ge=1, le=MOST_MINUTES, description="how far back")
+
+
+async def history(call: Call) -> Answer:
+    queue = await call.console.store.find(call.path["name"])
+    return Answer(await call.console.history.of(queue, call.query.minutes))
 
 
 async def reservations(call: Call) -> Answer:

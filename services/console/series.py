@@ -1,0 +1,162 @@
+"""One queue's samples as plots: rates, depths and quantiles in steps of the same length."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.store.buckets import CLASSES, PUT_S, WAIT_S
+from services.store.following import Sampled
+
+DEPTH_LASTS_MS = 6 * 60_000  # a queue that does not change is told of every 5 minutes
+FLOWS = ("in", "out", "acked", "refused")
+SIZES = {"depth": "length", "inFlight": "leased", "dead": "dead", "oldestAgeMs": "oldest_ms"}
+QUANTILES = {"50": 0.5, "99": 0.99}
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What a process did with the queue in the `ms` before `at_ms`."""
+
+    at_ms: int
+    ms: int
+    numbers: tuple[int, ...]  # of FLOWS
+    put: str  # classes as they were told: few are ever looked at
+    wait: str
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How the queue stood."""
+
+    at_ms: int
+    length: int
+    leased: int
+    dead: int
+    oldest_ms: int
+
+
+Kept = Flow | Depth
+
+
+def parse(sample: Sampled) -> tuple[str, Kept] | None:
+    """The queue's name, and what is kept of it; None for a sample of anything else, or of another version."""
+    told = sample.fields
+    try:
+        match told.get("kind"), told.get("v"):
+            case "queue", "1":
+                refused = sum(int(each.rpartition("=")[2]) for each in told["refused"].split(",") if each)
+                numbers = (int(told["in"]), int(told["out"]), int(told["acked"]), refused)
+                return told["queue"], Flow(sample.at_ms, int(told["ms"]), numbers, told["put"], told["wait"])
+            case "depth", "1":
+                sizes = (int(told[name]) for name in ("len", "leased", "dead", "oldest_ms"))
+                return told["queue"], Depth(sample.at_ms, *sizes)
+    except (KeyError, ValueError):  # a later version may tell it otherwise
+        return None
+    return None
+
+
+@dataclass(slots=True)
+class Series:
+    """`count` steps of `step_ms` from `start_ms` on. known_ms: nothing is known of the time before it."""
+
+    start_ms: int
+    step_ms: int
+    count: int
+    known_ms: int
+    _flows: list[list[float]] = field(init=False)
+    _put: dict[int, list[float]] = field(init=False, default_factory=dict)
+    _wait: dict[int, list[float]] = field(init=False, default_factory=dict)
+    _depths: list[Depth] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._flows = [[0.0] * self.count for _ in FLOWS]
+
+    def add(self, kept: Iterable[Kept]) -> None:
+        for each in kept:
+            if isinstance(each, Depth):
+                self._depths.append(each)
+            else:
+                self._add(each)
+
+    def _add(self, flow: Flow) -> None:
+        """Spread over the steps that it tells of: processes do not tell at the same time, nor when a step ends."""
+        begin = flow.at_ms - max(flow.ms, 1)
+        first = max(0, (begin - self.start_ms) // self.step_ms)
+        last = min(self.count - 1, (flow.at_ms - 1 - self.start_ms) // self.step_ms)
+        for at in range(first, last + 1):
+            low = self.start_ms + at * self.step_ms
+            share = (min(flow.at_ms, low + self.step_ms) - max(begin, low)) / max(flow.ms, 1)
+            for numbers, number in zip(self._flows, flow.numbers, strict=True):
+                numbers[at] += number * share
+            _add_classes(self._put, at, flow.put, share)
+            _add_classes(self._wait, at, flow.wait, share)
+
+    def told(self) -> dict[str, list[Any]]:
+        seconds = self.step_ms / 1000
+        found: dict[str, list[Any]] = dict(self._stood())
+        for name, numbers in zip(FLOWS, self._flows, strict=True):
+            found[name] = [
+                round(number / seconds, 3) if self._is_known(at) else None
+                for at, number in enumerate(numbers)
+            ]
+        for name, classes, bounds in (("put", self._put, PUT_S), ("wait", self._wait, WAIT_S)):
+            for text, share in QUANTILES.items():
+                found[f"{name}P{text}Ms"] = [
+                    quantile_ms(classes[at], bounds, share) if at in classes else None
+                    for at in range(self.count)
+                ]
+        return found
+
+    def _is_known(self, at: int) -> bool:
+        return self.start_ms + at * self.step_ms >= self.known_ms
+
+    def _stood(self) -> dict[str, list[int | None]]:
+        """At the end of each step, as was told last."""
+        self._depths.sort(key=lambda depth: depth.at_ms)
+        times = [depth.at_ms for depth in self._depths]
+        stood: list[Depth | None] = []
+        for at in range(self.count):
+            end = self.start_ms + (at + 1) * self.step_ms
+            last = bisect_right(times, end) - 1
+            is_fresh = last >= 0 and end - times[last] <= DEPTH_LASTS_MS
+            stood.append(self._depths[last] if is_fresh else None)
+        return {
+            name: [None if depth is None else getattr(depth, of) for depth in stood]
+            for name, of in SIZES.items()
+        }
+
+
+def _add_classes(into: dict[int, list[float]], at: int, text: str, share: float) -> None:
+    counts = [int(each) for each in text.split(",")]
+    if len(counts) != CLASSES or not any(counts):
+        return
+    there = into.setdefault(at, [0.0] * CLASSES)
+    for index, count in enumerate(counts):
+        if count:
+            there[index] += count * share
+
+
+def quantile_ms(counts: Sequence[float], bounds: Sequence[float], share: float) -> float | None:
+    """As if times were spread evenly within their class. Above the last bound nobody knows more than that bound."""
+    wanted = sum(counts) * share
+    if not wanted:
+        return None
+    passed = 0.0
+    for index, count in enumerate(counts):
+        if count and passed + count >= wanted - 1e-9:
+            if index == len(bounds):
+                break
+            low = bounds[index - 1] if index else 0.0
+            inside = (wanted - passed) / count
+            return _rounded((low + (bounds[index] - low) * inside) * 1000)
+        passed += count
+    return _rounded(bounds[-1] * 1000)
+
+
+def _rounded(ms: float) -> float:
+    """To three digits."""
+    return round(ms, 2 - math.floor(math.log10(ms))) if ms > 0 else 0.0

@@ -1,0 +1,65 @@
+"""The audit log over HTTP."""
+
+from __future__ import annotations
+
+import json
+
+from tests.console.live_console import LiveConsole
+from tests.live import until
+from tests.stores import NewServer
+
+SPEC = {"ackLevel": "memory"}
+
+
+async def test_every_change_is_in_it(console: LiveConsole) -> None:
+    await console.ask("PUT", "/queues/orders", SPEC)
+    await console.ask("PUT", "/queues/orders", SPEC)
+    await console.ask("POST", "/queues/orders/messages", {"body": "secret"})
+    await console.ask("POST", "/queues/orders/messages", {})
+    await console.ask("POST", "/queues/orders/dead/purge", {"all": True, "dryRun": True})
+    await console.ask("DELETE", "/queues/orders", headers={"If-Match": "*"})
+    await console.get("/queues")
+    lines = (await console.get("/audit")).items
+    assert [(line["action"], line["outcome"]) for line in reversed(lines)] == [
+        ("queue.put", "done"),
+        ("queue.put", "precondition_required"),
+        ("message.put", "done"),
+        ("message.put", "invalid"),
+        ("dead.purge", "done"),
+        ("queue.delete", "done"),
+    ]
+    assert {(line["who"], line["role"], line["address"], line["target"]) for line in lines} == {
+        ("local", "admin", "127.0.0.1", "orders")
+    }
+    assert json.loads(lines[0]["detail"]) == {"messages": 1}
+    assert "secret" not in (await console.get("/audit")).body.decode()
+
+
+async def test_pages(console: LiveConsole) -> None:
+    for number in range(5):
+        await console.ask("PUT", f"/queues/q{number}", SPEC)
+    seen, cursor = [], ""
+    while cursor is not None:
+        page = await console.found(f"/audit?limit=2&cursor={cursor}")
+        seen += [line["target"] for line in page["items"]]
+        cursor = page["next"]
+    assert seen == ["q4", "q3", "q2", "q1", "q0"]
+    assert (await console.get("/audit?cursor=x")).label == "bad_cursor"
+
+
+async def test_names_of_any_octets(console: LiveConsole) -> None:
+    await console.ask("PUT", "/queues/%FF%2F", SPEC)
+    assert (await console.get("/audit")).items[0]["target"] == "\udcff/"
+
+
+async def test_a_store_that_takes_no_line_keeps_no_answer_back(new_server: NewServer) -> None:
+    server = await new_server()
+    async with LiveConsole(server.url) as console:
+        await console.declare("orders")
+        server.kill9()
+        reply = await console.ask("DELETE", "/queues/orders", headers={"If-Match": "*"})
+        assert reply.status == 503
+        await until(lambda: console.log.events("audit_not_kept"))
+        assert console.value("penstock_console_audit_failures_total") == 1
+        (line,) = console.audited()
+        assert (line["what"], line["outcome"]) == ("queue.delete", "store_unavailable")

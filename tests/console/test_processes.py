@@ -1,0 +1,111 @@
+"""Edges and their connections, as the console sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.pubsub.edge import EDGE
+from tests.console.live_console import LiveConsole
+from tests.live import Live, until
+from tests.servers import Server
+
+TEXT = {"listeners": {"text": {"port": 0}, "link": "off"}}
+
+
+@pytest.fixture
+async def edge(server: Server) -> AsyncIterator[Live]:  # type: ignore[type-arg]
+    edge = Live(EDGE, server.url, TEXT)
+    try:
+        await edge.open()
+        yield edge
+    finally:
+        await edge.close()
+
+
+async def _one_edge(console: LiveConsole) -> dict[str, object]:
+    async def told() -> object:
+        found = (await console.get("/edges")).items
+        return found[0] if found and found[0]["listeners"] else None
+
+    found: dict[str, object] = await until(told)
+    return found
+
+
+async def test_an_edge(console: LiveConsole, edge: Live) -> None:  # type: ignore[type-arg]
+    found = await _one_edge(console)
+    host, port = edge.places["text"]
+    assert found["edge"] == "pubsub"
+    assert found["listeners"] == [{"name": "text", "address": f"{host}:{port}"}]
+    assert (await console.found("/overview"))["totals"]["edges"] == 1
+
+
+async def test_its_connections(console: LiveConsole, edge: Live) -> None:  # type: ignore[type-arg]
+    await _one_edge(console)
+    clients = [await asyncio.open_connection(*edge.places["text"]) for _ in range(5)]
+    for number, (_, writer) in enumerate(clients):
+        writer.write(b"SUBSCRIBE %d order.*\r\n" % number)
+
+    async def all_of_them() -> bool:
+        return len((await console.get("/connections")).items) == 5
+
+    await until(all_of_them)
+    seen: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        page = await console.found(f"/connections?limit=2&cursor={cursor}")
+        assert page["silent"] == []
+        seen += [item["peer"] for item in page["items"]]
+        cursor = page["next"]
+    names = ["{}:{}".format(*writer.get_extra_info("sockname")) for _, writer in clients]
+    assert seen == names
+    assert (await console.get("/connections?edge=tmq")).items == []
+    (first, *_) = (await console.get("/connections?edge=pubsub")).items
+    assert (first["edge"], first["listener"], first["state"]) == ("pubsub", "text", "open")
+    closed = await console.ask("DELETE", f"/connections/{first['id']}")
+    assert closed.document == {"id": first["id"], "was": "closed"}
+    async with asyncio.timeout(30):
+        assert not (await clients[0][0].read()).endswith(b"x")
+    for _, writer in clients:
+        writer.close()
+
+    async def gone() -> bool:
+        return (await console.ask("DELETE", f"/connections/{first['id']}")).status == 404
+
+    await until(gone)
+    (*_, line) = console.audited(what="connection.close", outcome="done")
+    assert line["target"] == first["id"]
+
+
+async def test_its_subscriptions(console: LiveConsole, edge: Live) -> None:  # type: ignore[type-arg]
+    await _one_edge(console)
+    _, writer = await asyncio.open_connection(*edge.places["text"])
+    for number in range(5):
+        writer.write(b"SUBSCRIBE %d order.%d*\r\n" % (number, number))
+
+    async def all_of_them() -> bool:
+        return len((await console.get("/subscriptions")).items) == 5
+
+    await until(all_of_them)
+    seen: list[tuple[str, str]] = []
+    cursor = ""
+    while cursor is not None:
+        page = await console.found(f"/subscriptions?limit=2&cursor={cursor}")
+        seen += [(item["id"], item["pattern"]) for item in page["items"]]
+        cursor = page["next"]
+    assert seen == [(str(number), f"order.{number}*") for number in range(5)]
+    writer.close()
+
+
+@pytest.mark.parametrize("identifier", ["x", "x@", "@x", "1.1@nobody", "%FF@%FF", "@"])
+async def test_a_connection_that_is_not_there(console: LiveConsole, identifier: str) -> None:
+    assert (await console.ask("DELETE", f"/connections/{identifier}")).label == "connection_unknown"
+
+
+async def test_without_edges(console: LiveConsole) -> None:
+    for path in ("/edges", "/connections", "/subscriptions"):
+        assert (await console.get(path)).items == []
+    assert (await console.found("/ring")) == {"groups": []}
+    assert (await console.get("/report")).label == "no_report"
