@@ -22,7 +22,7 @@ async def test_the_page_comes_back_when_the_console_does(place: Scene, page: Pag
     await place.restart()
     await expect(page.get_by_text("The connection to the console is lost")).to_have_count(0)
     await expect(page.get_by_role("link", name="new since then")).to_be_visible()
-    await place.store.delete("new since then")
+    await place.store.delete(await place.store.find("new since then"))
     await expect(page.get_by_role("link", name="new since then")).to_have_count(0)
 
 

@@ -170,7 +170,7 @@ async def test_a_queue_that_is_not_there_is_told(place: Scene, page: Page) -> No
 async def test_a_queue_tells_how_it_went(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/orders")
     await expect(page.locator("figure.plot")).to_have_count(4)
-    flow = page.get_by_role("group", name="Messages a second")
+    flow = page.get_by_role("figure", name="Messages a second")
     await expect(flow.locator(".key", has_text="in").first).not_to_have_text(re.compile("–"))
     await page.get_by_role("button", name="15 min").click()
     assert page.url.endswith("?minutes=15")

@@ -1,5 +1,5 @@
-// Questions in front of the page: the browser's own dialog, which keeps the focus, closes by Escape, and gives the focus
-// back to whoever opened it.
+// Questions in front of the page: the browser's own dialog, which keeps the focus, and closes by Escape.
+// Whoever opened it has the focus again afterwards.
 
 import { html, useEffect, useRef, useState } from "../html.js";
 import { useDoing } from "../asking.js";
@@ -12,8 +12,12 @@ export function Dialog({ title, onClose, isWide, children }) {
   const [id] = useState(() => `dialog-${++number}`);
   useEffect(() => {
     const shown = dialog.current;
+    const opener = document.activeElement;
     shown.showModal();
-    return () => shown.close();
+    return () => {
+      shown.close();
+      opener.focus(); // the dialog is gone from the page before the browser would do it
+    };
   }, []);
   const close = (event) => {
     event.preventDefault();

@@ -32,7 +32,7 @@ export function Plot({ title, at, lines, write, together, height = HEIGHT, least
   }, [drawn.value, shape]);
   useEffect(() => plot.current?.setData([at, ...lines.map(({ values }) => values)]), [at, lines]);
   return html`
-    <figure class="plot" role="group" aria-label=${title}>
+    <figure class="plot" aria-label=${title}>
       <figcaption>
         <strong>${title}</strong>
         ${lines.map((line) => html`<${Key} key=${line.name} line=${line} index=${pointed} write=${write} />`)}
