@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 
 from aiohttp import web
@@ -94,7 +95,7 @@ class Running:
         """Raises SettingsError."""
         sock = bind(self._settings.host, self._settings.port, reuse_port=False)
         await self._runner.setup()
-        tls = self._tls.context if self._tls is not None else None
+        tls = _following(self._tls) if self._tls is not None else None
         await web.SockSite(self._runner, sock, ssl_context=tls).start()
         host, port = sock.getsockname()[:2]
         fields = {
@@ -135,6 +136,18 @@ class Running:
         await self._console.live.close()
         logging.getLogger(SERVER_LOG).removeFilter(self._filter)
         await self._store.close()
+
+
+def _following(keeper: TlsKeeper) -> ssl.SSLContext:
+    """A context whose connections see renewed certificates: aiohttp keeps the one that it was given."""
+    first = keeper.context
+
+    def newest(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        keeper.refresh()
+        connection.context = keeper.context
+
+    first.sni_callback = newest
+    return first
 
 
 async def start(context: EdgeContext[Hosted]) -> Running:

@@ -96,6 +96,8 @@ class Presence:
             **{"edge": edge, "host": socket.gethostname(), "pid": os.getpid()},
             **{"version": _version(), "startedMs": int(time.time() * 1000)},
         }
+        self._told: dict[str, Any] = {}
+        self._renew_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -115,19 +117,22 @@ class Presence:
                 await self._registry.link.call("HDEL", keys.processes, self._name)
 
     async def _keep(self) -> None:
-        told: dict[str, Any] = {}
-        renew_at = 0.0
+        """A fault of ours does not end it."""
+        fields = {"action": "presence_failed"}
         while True:
-            now = asyncio.get_running_loop().time()
-            about = self._about()
-            if now >= renew_at or _is_news(about, told):
-                try:
-                    await self._tell(about)
-                except StoreError as error:
-                    log.debug("the process is not told of: %s", error, extra={"action": "presence_failed"})
-                else:
-                    told, renew_at = about, now + RENEW_S * random.uniform(0.9, 1.1)
+            try:
+                await self._look()
+            except StoreError as error:
+                log.debug("the process is not told of: %s", error, extra=fields)
+            except Exception:
+                log.exception("the process is not told of", extra=fields)
             await asyncio.sleep(LOOK_S)
+
+    async def _look(self) -> None:
+        now, about = asyncio.get_running_loop().time(), self._about()
+        if now >= self._renew_at or _is_news(about, self._told):
+            await self._tell(about)
+            self._told, self._renew_at = about, now + RENEW_S * random.uniform(0.9, 1.1)
 
     def _about(self) -> dict[str, Any]:
         asked = self._respondent

@@ -59,6 +59,8 @@ class Reception:
                     await self._listen(connection)
             except (RedisError, OSError, TimeoutError, StoreError) as error:
                 log.debug("nobody can ask: %s", error, extra={"action": "questions_lost"})
+            except Exception:
+                log.exception("nobody can ask", extra={"action": "questions_lost"})
             await asyncio.sleep(AGAIN_S)
 
     async def _listen(self, connection: AbstractConnection) -> None:
@@ -107,6 +109,8 @@ class Reception:
 async def written(topic: Topic, args: Mapping[str, Any]) -> tuple[list[str], bool]:
     """As many items as the arguments' `limit` says and there is room for, as JSON; and whether there would be more."""
     limit, items, octets = args.get("limit"), list[str](), 0
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise ValueError("limit is a number, 0 or more")
     for item in topic(args):
         text = json.dumps(item, separators=(",", ":"))
         octets += len(text) + 1

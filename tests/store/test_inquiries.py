@@ -113,6 +113,13 @@ async def test_what_is_wrong_is_said(desk: Desk, server: Server, caplog: pytest.
         await desk.store.inquire("numbers", wait_s=0)
 
 
+@pytest.mark.parametrize("limit", [-1, "1", True, 1.0])
+async def test_a_limit_that_is_none_is_refused(desk: Desk, server: Server, limit: object) -> None:
+    async with member(server.url):
+        (answer,) = (await desk.store.inquire("numbers", {"limit": limit}, 30.0)).answers
+        assert answer.problem == "limit is a number, 0 or more"
+
+
 @pytest.mark.parametrize(
     "text", [b"", b"nonsense", b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"id":1,"args":1}']
 )
@@ -152,6 +159,24 @@ async def test_who_does_not_answer_in_time_is_named(desk: Desk, server: Server) 
             found = await asking
             assert [one.name for one in found.silent] == [process.name]
             assert [answer.edge for answer in found.answers] == ["tmq"]
+    finally:
+        program.end()
+
+
+async def test_an_answer_that_comes_late_is_nobodys(desk: Desk, server: Server) -> None:
+    """Whoever asks next is not told what another one had asked; and nothing of it stays."""
+    program = Program(server.url, "rqp")
+    try:
+        process = await program.known(desk.store)
+        program.signal(signal.SIGSTOP)
+        found = await desk.store.inquire("numbers", {"count": 9}, 0.2)
+        assert [one.name for one in found.silent] == [process.name]
+        asking = asyncio.create_task(desk.store.inquire("numbers", {"count": 2}, 30.0))
+        await until(lambda: server.call("PUBSUB", "CHANNELS", "*answers*"))
+        program.signal(signal.SIGCONT)
+        (answer,) = (await asking).answers
+        assert len(answer.items) == 2
+        assert server.call("KEYS", "*answers*") == []
     finally:
         program.end()
 

@@ -107,8 +107,25 @@ async def test_what_cannot_be_read_hides_nobody(asker: Store, server: Server, va
         assert [one.edge for one in await asker.processes()] == ["test"]
 
 
-async def test_it_comes_back_with_the_store(own_server: Server) -> None:
-    """Of a store that was emptied, too: the directory is of processes, not of data."""
+async def test_a_process_that_cannot_say_what_it_is_goes_on(
+    asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault of ours: it is in the log, and the entry is renewed once it is over."""
+    monkeypatch.setattr(presence_module, "LOOK_S", 0.02)
+    async with member(server.url) as (one, _):
+        one.told = {"health": object()}
+        await until(lambda: "not JSON serializable" in caplog.text)
+        one.told = {"health": "h:1"}
+
+        async def renewed() -> bool:
+            return [process.health for process in await asker.processes()] == ["h:1"]
+
+        await until(renewed)
+
+
+async def test_it_comes_back_with_the_store(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the directory was lost: each process writes its entry anew every 10 s, here sooner."""
+    monkeypatch.setattr(presence_module, "RENEW_S", 0.1)
     async with Desk(own_server) as desk, member(own_server.url):
         own_server.kill9()
         with pytest.raises(StoreUnavailable):
