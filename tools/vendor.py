@@ -66,11 +66,6 @@ PAGE = (
         "5.3.0",
         {f"files/ibm-plex-sans-latin-{w}-normal.woff2": f"plex-sans-{w}.woff2" for w in (400, 600)},
     ),
-    Package(
-        "@fontsource/ibm-plex-mono",
-        "5.3.0",
-        {"files/ibm-plex-mono-latin-400-normal.woff2": "plex-mono-400.woff2"},
-    ),
 )
 TESTS = (Package("axe-core", "4.14.1", {"axe.min.js": "axe.js"}),)
 PLACES = {

@@ -48,7 +48,7 @@ function useComingBack(ask, isWanted) {
   }, [state]);
 }
 
-/** Pages of a list, one after the other: {items, problem, isLoading, isBusy, hasMore, more, again}. */
+/** Pages of a list, one after the other: {items, silent, problem, isLoading, isBusy, hasMore, more, again}. */
 export function usePages(path, query = {}) {
   const key = JSON.stringify([path, query]);
   const [told, setTold] = useState({ key, items: null, next: null });
@@ -64,7 +64,13 @@ export function usePages(path, query = {}) {
         // a filter may let nothing through for a while: then the page is empty, and there is more behind it
         while (!data.items.length && data.next)
           ({ data } = await read(path, { ...query, cursor: data.next }, signal));
-        setTold({ key, items: [...before, ...data.items], next: data.next, problem: null });
+        setTold({
+          key,
+          items: [...before, ...data.items],
+          next: data.next,
+          silent: data.silent ?? [],
+          problem: null,
+        });
       } catch (problem) {
         if (problem.name === "AbortError") return;
         setTold((known) => ({ ...(known.key === key ? known : { key, items: null, next: null }), problem }));
@@ -82,6 +88,7 @@ export function usePages(path, query = {}) {
   return {
     ...now,
     items: now.items ?? [],
+    silent: now.silent ?? [],
     isBusy,
     isLoading: !now.items && !now.problem,
     hasMore: Boolean(now.next),

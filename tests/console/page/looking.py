@@ -9,6 +9,7 @@ from typing import Any
 
 from playwright.async_api import ConsoleMessage, Page, expect
 
+DASH = "\N{EN DASH}"  # where nothing is known
 PATIENCE_MS = 30_000  # the longest wait for something that must happen; machines are shared
 AXE = Path(__file__).parent / "vendor" / "axe.js"
 # a fetch that was refused, which tests do on purpose; Chromium says so whatever the page makes of it

@@ -101,7 +101,9 @@ async def scene(folder: Path, *, tokens: bool = False, ring: bool = True) -> Asy
             settings = (f"console.tokens={json.dumps(_tokens())}",) if tokens else ()
             console = Console(server.url, folder, free_port(), *settings)
             await console.__aenter__()
-            traffic = await stack.enter_async_context(Traffic(edges[0].place("document"), edges[1].place("text")))
+            traffic = await stack.enter_async_context(
+                Traffic(edges[0].place("document"), edges[1].place("text"))
+            )
             made = Scene(server, folder, console, edges, store, traffic, settings)
             try:
                 await _let_die(store)
@@ -122,7 +124,9 @@ async def _started(stack: AsyncExitStack, url: str, folder: Path, ring: bool) ->
 
 def _node(url: str, folder: Path, name: str, beacons: int) -> Ring:
     times = (f"node.times.{each}={seconds}" for each, seconds in QUICK.items())
-    return Ring(url, folder, f"node.group={GROUP}", f"node.name={name}", f"node.beacon_port={beacons}", *times)
+    return Ring(
+        url, folder, f"node.group={GROUP}", f"node.name={name}", f"node.beacon_port={beacons}", *times
+    )
 
 
 def _tokens() -> list[dict[str, str]]:

@@ -18,7 +18,9 @@ PAGE = ROOT / "services/console/page"
 OURS = sorted(path for path in PAGE.rglob("*.js") if "vendor" not in path.parts)
 MOST_OCTETS = 200_000  # of the whole page, over the wire
 LONGEST = 250  # lines
-DANGEROUS = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySet|eval\(|new Function|srcdoc")
+DANGEROUS = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySet|eval\(|new Function|srcdoc"
+)
 IMPORT = re.compile(r'(?:from|import)\s*"([^"]+)"')
 
 
@@ -26,7 +28,11 @@ IMPORT = re.compile(r'(?:from|import)\s*"([^"]+)"')
 def test_vendored_files_are_what_the_tool_wrote(place: Path) -> None:
     record = json.loads((place / RECORD).read_text())
     wanted = {name: digest for package in record.values() for name, digest in package["files"].items()}
-    there = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in place.iterdir() if path.name != RECORD}
+    there = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in place.iterdir()
+        if path.name != RECORD
+    }
     assert there == wanted
 
 
@@ -64,7 +70,9 @@ def test_no_string_becomes_html() -> None:
 
 def test_nothing_is_of_elsewhere() -> None:
     for path in [*OURS, PAGE / "index.html", *PAGE.glob("style/*.css")]:
-        assert not re.search(r"https?://|//[a-z]+\.[a-z]+/", path.read_text().replace("http://www.w3.org/", "")), path
+        assert not re.search(
+            r"https?://|//[a-z]+\.[a-z]+/", path.read_text().replace("http://www.w3.org/", "")
+        ), path
 
 
 def test_the_page_needs_no_more_than_its_policy_grants() -> None:
@@ -73,7 +81,9 @@ def test_the_page_needs_no_more_than_its_policy_grants() -> None:
 
 
 def test_the_page_is_light() -> None:
-    sizes = [_wire(path) for path in PAGE.rglob("*") if path.suffix in (".js", ".css", ".html", ".woff2", ".svg")]
+    sizes = [
+        _wire(path) for path in PAGE.rglob("*") if path.suffix in (".js", ".css", ".html", ".woff2", ".svg")
+    ]
     assert sum(sizes) <= MOST_OCTETS
 
 

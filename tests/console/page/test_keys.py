@@ -10,7 +10,9 @@ from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FOCUSED = "document.activeElement.textContent.trim()"
-LETTERS = dict(zip("oqdjecrpsvta", [each for each in VIEWS if "/" not in each and each != "config"], strict=True))
+LETTERS = dict(
+    zip("oqdjecrpsvta", [each for each in VIEWS if "/" not in each and each != "config"], strict=True)
+)
 
 
 async def at(page: Page, name: str) -> None:
@@ -76,7 +78,9 @@ async def test_a_dialog_keeps_the_focus_and_gives_it_back(place: Scene, page: Pa
     await expect(dialog.get_by_label("Body")).to_be_focused()
     for _ in range(12):
         await page.keyboard.press("Tab")
-        inside = "document.activeElement === document.body || Boolean(document.activeElement.closest('dialog'))"
+        inside = (
+            "document.activeElement === document.body || Boolean(document.activeElement.closest('dialog'))"
+        )
         assert await page.evaluate(inside)
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)

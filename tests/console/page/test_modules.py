@@ -13,13 +13,15 @@ import pytest_asyncio
 import yaml
 from playwright.async_api import Browser, Page
 
-from tests.console.page.looking import show
+from tests.console.page.looking import DASH, show
 from tests.console.page.scene import Scene
 from tests.stores import chance
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 __all__ = ["chance"]
-STREAM = 'retry: 2000\nevent: hello\ndata: {"a": "ü"}\n\n: still here\n\nevent: queues\ndata: [1,\ndata: 2]\n\n'
+STREAM = (
+    'retry: 2000\nevent: hello\ndata: {"a": "ü"}\n\n: still here\n\nevent: queues\ndata: [1,\ndata: 2]\n\n'
+)
 TOLD = [["hello", {"a": "ü"}], ["queues", [1, 2]]]
 
 
@@ -84,7 +86,9 @@ async def test_hex_rows_hold_every_octet(ready: Page) -> None:
 
 async def test_json_that_is_laid_out_is_the_same_json(ready: Page, chance: random.Random) -> None:
     texts = [json.dumps(document(chance), indent=chance.choice((None, 1))) for _ in range(300)]
-    laid = await call(ready, "bodies.js", "given.map(t => m.layOut(t).map(([, part]) => part).join(''))", texts)
+    laid = await call(
+        ready, "bodies.js", "given.map(t => m.layOut(t).map(([, part]) => part).join(''))", texts
+    )
     assert [json.loads(each) for each in laid] == [json.loads(each) for each in texts]
     assert laid == [json.dumps(json.loads(each), indent=2, ensure_ascii="\\u" in each) for each in texts]
 
@@ -95,8 +99,41 @@ async def test_a_document_as_yaml_is_the_same_document(ready: Page, chance: rand
     assert [yaml.safe_load(each) for each in written] == documents
 
 
-WORDS = ["a", "yes", "1d", "10.0.0.7", "1.5", "a: b", "- x", "#x", "x #y", "", " ", "é", '"', "null", "a\nb", "*", "0x1f"]
-WORDS += ["1_000", "12:30", "2026-11-25", "mq.example.org:11311", "{", "[1]", "plant.*", "~", "<b>", "!tag", "&a", "%", "@"]
+# what YAML could take for something else
+WORDS = [
+    *(
+        "a",
+        "yes",
+        "1d",
+        "10.0.0.7",
+        "1.5",
+        "a: b",
+        "- x",
+        "#x",
+        "x #y",
+        "",
+        " ",
+        "é",
+        '"',
+        "null",
+        "a\nb",
+        "*",
+    ),
+    *(
+        "0x1f",
+        "1_000",
+        "12:30",
+        "2026-11-25",
+        "mq.example.org:11311",
+        "{",
+        "[1]",
+        "plant.*",
+        "~",
+        "<b>",
+        "!tag",
+    ),
+    *("&a", "%", "@", "a:", "key: ", "007", "1e3", "on", "=", "<<", "?", "-", "---", "tab\there", "'"),
+]
 
 
 def document(chance: random.Random, depth: int = 3) -> Any:
@@ -113,7 +150,7 @@ def document(chance: random.Random, depth: int = 3) -> Any:
     ("call_of", "told"),
     [
         ("m.count(1234567)", "1,234,567"),
-        ("m.count(null)", "–"),
+        ("m.count(null)", DASH),
         ("m.rate(0.25)", "0.3"),
         ("m.bytes(1536)", "1.5 KiB"),
         ("m.bytes(512 << 20)", "512 MiB"),

@@ -14,7 +14,11 @@ STORED = "sessionStorage.getItem('penstock.token')"
 BUTTONS = {
     "queues": {"view": [], "operate": [], "admin": ["New queue"]},
     "queues/orders": {"view": [], "operate": ["Publish"], "admin": ["Publish", "Pause", "Delete"]},
-    "queues/orders/document": {"view": [], "operate": ["Publish"], "admin": ["Publish", "Pause", "Delete", "Change"]},
+    "queues/orders/document": {
+        "view": [],
+        "operate": ["Publish"],
+        "admin": ["Publish", "Pause", "Delete", "Change"],
+    },
     "queues/returns/dead": {
         "view": [],
         "operate": ["Publish", "Redrive…", "Purge…"],

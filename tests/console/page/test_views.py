@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.console.page.looking import VIEWS, axe, settled, show
+from tests.console.page.looking import DASH, VIEWS, axe, settled, show
 from tests.console.page.scene import DEAD, Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -14,12 +14,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_every_view_is_reached_by_its_link(place: Scene, page: Page) -> None:
     await show(page, place.address, "overview")
     ways = page.locator("nav[aria-label=Views] a")
-    titles = [title.strip() for title in await ways.evaluate_all("all => all.map(each => each.firstChild.data)")]
+    titles = [
+        title.strip() for title in await ways.evaluate_all("all => all.map(each => each.firstChild.data)")
+    ]
     assert titles == [heading for route, heading in VIEWS.items() if "/" not in route]
     for title in titles:
         await page.get_by_role("navigation", name="Views").get_by_role("link", name=title).click()
         await expect(page.locator("main h1")).to_have_text(title)
-        await expect(page).to_have_title(f"{title} – Penstock")
+        await expect(page).to_have_title(f"{title} {DASH} Penstock")
         await settled(page)
         await expect(page.locator("main .problem")).to_have_count(0)
 
@@ -56,10 +58,12 @@ async def test_the_overview_lives(place: Scene, page: Page) -> None:
     await show(page, place.address, "overview")
     put = page.locator("dl[aria-label=Now] > div", has_text="in / s").locator("dd")
     await expect(put).not_to_have_text("0")
-    await expect(put).not_to_have_text("–")
+    await expect(put).not_to_have_text(DASH)
     await expect(page.locator(".wanting li", has_text="returns")).to_contain_text(f"{DEAD} dead letters")
     await expect(page.locator(".wanting li", has_text="archive")).to_contain_text("paused")
-    await expect(page.get_by_role("table", name="Busiest queues").locator("tbody tr").first).to_contain_text("orders")
+    await expect(page.get_by_role("table", name="Busiest queues").locator("tbody tr").first).to_contain_text(
+        "orders"
+    )
     await expect(page.locator(".processes li")).to_have_count(len(place.edges))
 
 

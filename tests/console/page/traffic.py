@@ -29,7 +29,9 @@ class Traffic:
         self._sender = await TextClient.connect(self._text)
         self._listener = await TextClient.connect(self._text)
         await self._listener.subscribe(b"1", b"plant.boiler*")
-        self._tasks = [asyncio.create_task(each) for each in (self._put_and_take(), self._send(), self._listen())]
+        self._tasks = [
+            asyncio.create_task(each) for each in (self._put_and_take(), self._send(), self._listen())
+        ]
         return self
 
     async def __aexit__(

@@ -93,6 +93,11 @@ export function useOpen() {
   return [open, setOpen, () => setOpen(null)];
 }
 
+/** Processes that were asked and did not answer: what they would have told is missing. */
+export const Silent = ({ pages: { silent } }) =>
+  silent.length > 0 &&
+  html`<p class="lost" role="status">Not all of it: ${silent.map((each) => each.process ?? String(each)).join(", ")} did not answer.</p>`;
+
 export const More = ({ pages, what }) =>
   pages.hasMore &&
   html`<p class="more"><button disabled=${pages.isBusy} onClick=${pages.more}>${pages.isBusy ? "Loading…" : `More ${what}`}</button></p>`;

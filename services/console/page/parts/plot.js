@@ -81,12 +81,21 @@ function options({ width, height, lines, write, together, point, leastS }) {
   };
 }
 
+/** Values without a neighbour on either side, which no line would show. */
+function alone({ data }, series) {
+  const values = data[series];
+  const found = values.flatMap((value, i) =>
+    value != null && values[i - 1] == null && values[i + 1] == null ? [i] : [],
+  );
+  return found.length ? found : null;
+}
+
 const drawnLine = ({ name, tone, isDashed }) => ({
   label: name,
   stroke: colour(tone),
   width: 1.5,
   dash: isDashed ? [5, 4] : undefined,
-  points: { show: false },
+  points: { show: true, size: 3.5, filter: alone },
   spanGaps: false,
 });
 

@@ -20,8 +20,9 @@ const STEPS = {
 };
 
 /**
- * columns: [{key, title, cell(row, tab) → text or elements, sort?(row) → value, isNumber?, width?, prio?: 1..3}]; the
- * first one with `isHead` names its row. prio 2 is left out on narrow screens, 3 on all but wide ones.
+ * columns: [{key, title, cell(row, tab) → text or elements, sort?(row) → value, isNumber?, width?, prio?: 1..4}]; the
+ * first one with `isHead` names its row. the higher prio, the wider
+ * a table has to be to show it.
  * sort: 'key' or '-key', what the address does not say. Rows are in their own order without.
  */
 export function Table({ label, columns, rows, keyOf, sort = "", sortAs = "sort", empty, rowClass }) {

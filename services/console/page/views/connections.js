@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { at, change } from "../api.js";
 import { usePages } from "../asking.js";
 import { age, bytes, since } from "../formats.js";
-import { Choice, Facts, Filter, Head, More, useOpen } from "../parts/fields.js";
+import { Choice, Facts, Filter, Head, More, Silent, useOpen } from "../parts/fields.js";
 import { Confirm } from "../parts/dialog.js";
 import { say } from "../parts/notices.js";
 import { Empty, ProblemBox } from "../parts/problem.js";
@@ -15,7 +15,17 @@ import { edges } from "../state.js";
 
 const LIMIT = 1000;
 
-const columns = (close) => [
+const CERTIFICATE = {
+  key: "certificate",
+  title: "Certificate",
+  width: "12rem",
+  prio: 3,
+  sort: (row) => row.certificate ?? "",
+  cell: (row) => row.certificate,
+};
+
+/** Certificates have a column only where somebody has one. */
+const columns = (close, rows) => [
   {
     key: "peer",
     title: "Peer",
@@ -32,14 +42,7 @@ const columns = (close) => [
     sort: (row) => row.listener,
     cell: (row) => row.listener,
   },
-  {
-    key: "certificate",
-    title: "Certificate",
-    width: "12rem",
-    prio: 3,
-    sort: (row) => row.certificate ?? "",
-    cell: (row) => row.certificate,
-  },
+  ...(rows.some(({ certificate }) => certificate) ? [CERTIFICATE] : []),
   {
     key: "state",
     title: "State",
@@ -76,7 +79,7 @@ const columns = (close) => [
   },
   {
     key: "close",
-    title: "",
+    title: html`<span class="unseen">Action</span>`,
     width: "5rem",
     cell: (row, tab) =>
       may("operate") &&
@@ -110,8 +113,9 @@ export function Connections() {
       <${Tally} shown=${rows.length} all=${pages.items.length} one="connection" />
     </div>
     <${ProblemBox} problem=${pages.problem} again=${pages.again} />
+    <${Silent} pages=${pages} />
     ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Asking the edges…</p>`}
-    ${!pages.isLoading && !pages.problem && html`<${Table} label="Connections" columns=${columns(close)} rows=${rows} keyOf=${(row) => row.id} sort="peer" empty=${html`<${Empty} title=${pages.items.length ? "No connection matches." : "Nobody is connected."} />`} />`}
+    ${!pages.isLoading && !pages.problem && html`<${Table} label="Connections" columns=${columns(close, rows)} rows=${rows} keyOf=${(row) => row.id} sort="peer" empty=${html`<${Empty} title=${pages.items.length ? "No connection matches." : "Nobody is connected."} />`} />`}
     <${More} pages=${pages} what="connections" />
     ${closing && html`<${Close} row=${closing} onClose=${keep} onDone=${pages.again} />`}
   `;

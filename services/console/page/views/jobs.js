@@ -63,7 +63,7 @@ const COLUMNS = [
   { key: "by", title: "By", width: "8rem", prio: 3, cell: ({ by }) => by },
   {
     key: "end",
-    title: "",
+    title: html`<span class="unseen">Action</span>`,
     width: "5rem",
     cell: (job, tab) =>
       job.state === "running" && may("operate") && html`<${Cancel} job=${job} tab=${tab} />`,

@@ -2,7 +2,7 @@
 
 import { html } from "../html.js";
 import { usePages } from "../asking.js";
-import { Filter, Head, More } from "../parts/fields.js";
+import { Badge, Filter, Head, More, Silent } from "../parts/fields.js";
 import { Empty, ProblemBox } from "../parts/problem.js";
 import { Table, Tally } from "../parts/table.js";
 import { route } from "../routes.js";
@@ -13,7 +13,8 @@ const COLUMNS = [
     title: "Pattern",
     isHead: true,
     sort: (row) => row.pattern,
-    cell: ({ pattern }) => html`<code>${pattern}</code>`,
+    cell: ({ pattern, isBehind }) =>
+      html`<code>${pattern}</code>${isBehind && html` <${Badge} tone="warn" title="it is served out of the log">behind<//>`}`,
   },
   { key: "peer", title: "Subscriber", width: "14rem", sort: (row) => row.peer, cell: ({ peer }) => peer },
   { key: "id", title: "Id", width: "7rem", prio: 2, sort: (row) => String(row.id), cell: ({ id }) => id },
@@ -46,6 +47,7 @@ export function Subscriptions() {
     <//>
     <div class="tools"><${Filter} label="Filter by pattern or subscriber" /><${Tally} shown=${rows.length} all=${pages.items.length} one="subscription" /></div>
     <${ProblemBox} problem=${pages.problem} again=${pages.again} />
+    <${Silent} pages=${pages} />
     ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Asking the edges…</p>`}
     ${
       !pages.isLoading &&
