@@ -1,1 +1,1 @@
-"""What the console costs: its page in a browser, its process, and the edges beside it."""
+"""How soon the console answers, and what it costs while somebody watches."""

@@ -78,9 +78,11 @@ class Running:
         everything = context.settings.everything
         audit = Audit(AuditLog(store.registry), figures.audit_failures.inc)
         jobs = Jobs(store, audit, live.touch)
+        figures.jobs.set_function(lambda: len(jobs.running()))
         self._console = Console(
             settings, everything, store, live, jobs, audit, History(store), asyncio.Event()
         )
+        figures.streams.set_function(lambda: self._console.streams)
         app = App(self._console, Identities(settings), figures, self.ready).application()
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from services.console.etags import must_be_new, must_match, queue_etag
 from services.console.history import MOST_MINUTES
-from services.console.operations import Answer, Call, Shape
+from services.console.operations import JSON, Answer, Call, Shape, encode
 from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request
 from services.console.rows import RATES, Row, detail_of, rates_of
@@ -31,7 +31,13 @@ class DeleteQuery(Shape):
 async def list_(call: Call) -> Answer:
     look, begins = await call.console.live.look(), call.query.name
     rows = [row for name, row in look.rows.items() if name.startswith(begins)]
-    return Answer(page_of(LIST, rows, call.query, lambda row: row.queue.name, lambda row: row.summary))
+    page = page_of(LIST, rows, call.query, lambda row: row.queue.name, Row.encoded)
+    items, more = (
+        b",".join(page["items"]),
+        encode(page["next"]),
+    )  # most were encoded before: for who watches, or asked
+    octets = b'{"items":[%s],"next":%s}' % (items, more)
+    return Answer(octets=octets, headers={"Content-Type": JSON})
 
 
 async def show(call: Call) -> Answer:

@@ -1,0 +1,66 @@
+"""A store with many queues and very many dead letters of one of them, and somebody who keeps the queues busy."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from benchmarks.analytics.filling import Day, Pipe, letters
+from benchmarks.peers.redis import Store as Server
+from services.store import Queue, QueueSpec, Store, records
+from services.store.asking import Asker
+
+FULL = "q0000"  # whose dead letters they are
+BUSY_S = 2.0  # in which each queue gets a message: so every row of the live view changes each time
+
+
+def names(number: int) -> list[str]:
+    return [f"q{each:04}" for each in range(number)]
+
+
+async def fill(server: Server, queues: int, dead: int) -> None:
+    store = Store(f"redis://127.0.0.1:{server.port}", "bench")
+    try:
+        await store.initialise()
+        for name in names(queues):
+            # as many as are put in are kept
+            spec = QueueSpec.model_validate({"ackLevel": "memory", "deadLetter": {"maxLength": 0}})
+            await store.declare(name, spec, "bench")
+        full = await store.find(FULL)
+    finally:
+        await store.close()
+    with server.connect() as connection:
+        connection.config_set("appendfsync", "everysec")
+    day = Day(dead, 0, int(time.time() * 1000))
+    await asyncio.to_thread(Pipe(server.port).send, letters([(FULL, full.keys[6])], day))
+
+
+class Traffic:
+    """Within `async with`, one message a queue every BUSY_S."""
+
+    def __init__(self, server: Server, queues: int) -> None:
+        self._store = Store(f"redis://127.0.0.1:{server.port}", "bench")
+        self._names = names(queues)
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Traffic:
+        pipe = self._store.domain().pipe
+        await pipe.ready()
+        queues = [await self._store.find(name) for name in self._names]
+        self._task = asyncio.create_task(self._go(Asker(pipe), queues))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._store.close()
+
+    @staticmethod
+    async def _go(asker: Asker, queues: list[Queue]) -> None:
+        record = records.encode(b"x" * 100)
+        while True:
+            began = time.monotonic()
+            for queue in queues:
+                await asker.publish(queue, [record], "bench")
+            await asyncio.sleep(max(0.0, BUSY_S - (time.monotonic() - began)))

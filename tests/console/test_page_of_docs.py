@@ -1,0 +1,66 @@
+"""docs/console.md: every route and label is in it, and its commands show what it shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.console.problems import STATUSES
+from services.console.roles import Role
+from services.console.table import ROUTES
+from tests.cli.shell import Shell, Up, running
+from tests.docs.bench import commands
+
+ROOT = Path(__file__).parents[2]
+PAGE = "docs/console.md"
+TEXT = (ROOT / PAGE).read_text()
+DIFFERS = (  # from run to run
+    (re.compile(r'"oldestAgeMs":\d+'), '"oldestAgeMs":0'),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "TIME"),
+    (re.compile(r'"next":"[\w-]+"'), '"next":"CURSOR"'),
+    (re.compile(r'"(in|out|acked|returned|died)":[\d.]+'), r'"\1":null'),
+)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.action)
+def test_every_route(route: object) -> None:
+    row = f"| `{route.method} {route.path}` | {route.role or 'any'} | {route.text} |"  # type: ignore[attr-defined]
+    assert row in TEXT
+
+
+def test_every_label_that_has_a_status_of_its_own() -> None:
+    for kind, status in STATUSES[:-1]:
+        assert re.search(rf"^\|[^|]*\b{status}\b[^|]*\|[^|]*`{kind.reason}`", TEXT, re.M), kind
+
+
+def test_every_role() -> None:
+    for role in Role:
+        assert f"| `{role}` |" in TEXT
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    with running(Shell(tmp_path)) as up:
+        yield up
+
+
+def alike(text: str) -> str:
+    for pattern, instead in DIFFERS:
+        text = pattern.sub(instead, text)
+    return text.strip()
+
+
+def test_its_commands(up: Up, tmp_path: Path) -> None:
+    place = up.told["console"]["url"].rstrip("/").replace("127.0.0.1", "localhost")
+    found = list(commands(PAGE, "## Use it"))
+    assert len(found) > 4
+    for command in found:
+        line = command.line.replace("http://localhost:9180", place)
+        done = subprocess.run(
+            ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert alike(done.stdout) == alike(command.shown), command.line
