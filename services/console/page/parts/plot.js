@@ -69,7 +69,7 @@ function options({ width, height, lines, write, together, point, leastS }) {
       points: { size: 6 },
     },
     scales: {
-      x: { time: true, range: (_, first, last) => [Math.min(first ?? 0, (last ?? 0) - leastS), last ?? 1] },
+      x: { time: true, range: ({ data: [times] }) => stretch(times, leastS) },
       y: { range: (_, low, high) => [0, Math.max(high ?? 0, low ?? 0, 1) * 1.08] },
     },
     axes: [
@@ -81,13 +81,18 @@ function options({ width, height, lines, write, together, point, leastS }) {
   };
 }
 
+/** From when to when: up to the last value, and as far back as there are any, or longer. */
+function stretch(times, leastS) {
+  const last = times.at(-1) ?? Date.now() / 1000;
+  return [Math.min(times[0] ?? last, last - Math.max(leastS, 1)), last];
+}
+
 /** Values without a neighbour on either side, which no line would show. */
 function alone({ data }, series) {
   const values = data[series];
-  const found = values.flatMap((value, i) =>
+  return values.flatMap((value, i) =>
     value != null && values[i - 1] == null && values[i + 1] == null ? [i] : [],
   );
-  return found.length ? found : null;
 }
 
 const drawnLine = ({ name, tone, isDashed }) => ({

@@ -64,6 +64,7 @@ const columns = (close, rows) => [
     key: "received",
     title: "Received",
     isNumber: true,
+    prio: 2,
     width: "6rem",
     sort: (row) => row.receivedOctets,
     cell: (row) => bytes(row.receivedOctets),

@@ -26,7 +26,7 @@ const CHOICES = [
   ["remote", "Lead elsewhere"],
 ];
 
-const number = (key, title, value, { write, width = "5.5rem", prio, hint } = {}) => ({
+const number = (key, title, value, { write, width = "min(5.5rem, 16vw)", prio, hint } = {}) => ({
   ...{ key, title, isNumber: true, width, prio, hint },
   sort: (row) => value(row) ?? -1,
   cell: (row) => html`<${Figure} value=${value(row)} write=${write} />`,
@@ -49,7 +49,7 @@ const COLUMNS = [
     prio: 2,
     hint: "how long the oldest message waits",
   }),
-  number("in", "In/s", (row) => row.rates.in, { write: rate, width: "5rem" }),
+  number("in", "In/s", (row) => row.rates.in, { write: rate, width: "min(5rem, 14vw)" }),
   number("out", "Out/s", (row) => row.rates.out, { write: rate, width: "5rem", prio: 2 }),
   number("bytes", "Size", (row) => row.bytes, { write: bytes, prio: 3 }),
   {
