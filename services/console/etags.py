@@ -59,7 +59,7 @@ def must_be_new(headers: Mapping[str, str], is_there: bool) -> bool:
 
 
 def differs(current: str | None) -> Problem:
-    text = "it is gone" if current is None else "it was changed meanwhile: look at it again"
+    text = "it was changed, or deleted, meanwhile: look at it again"
     return Problem(412, "precondition_failed", text, headers={"ETag": current} if current else {})
 
 

@@ -28,7 +28,7 @@ from services.console.rows import (
 )
 from services.console.state import StateOfStore
 from services.store import Queue, Store, StoreError
-from services.store.errors import QueueUnknown
+from services.store.errors import QueueUnknown, StoreFault
 from services.store.presence import Process
 from services.store.roll import Roll
 
@@ -161,6 +161,9 @@ class Live:
                         await self._renew()
             except StoreError as error:
                 self._fail(error)
+            except Exception as error:  # a fault of ours: who watches is told, and it is tried again
+                log.critical("a look failed: %r", error, exc_info=error, extra={"action": "live_fault"})
+                self._fail(StoreFault("a fault of our own: the log says more"))
             self._tell()
             await asyncio.sleep(max(self.refresh_s - (time.monotonic() - began), 0))
 

@@ -165,17 +165,18 @@ class Catalogue:
             yield queue
 
     async def declare(
-        self, name: str, spec: QueueSpec, owner: str, *, replace: bool = False
+        self, name: str, spec: QueueSpec, owner: str, *, replace: bool = False, seen: bytes = b""
     ) -> tuple[Queue, bool]:
         """The queue, and whether it is new. replace=True changes an existing one to this document.
 
-        Raises QueueExists (without replace), DomainMismatch, AckLevelRefused, NumberTaken, StoreUnavailable.
+        seen: only if what there is, is still this `Registry.document`. Raises QueueExists (without replace),
+        QueueChanged (with seen), DomainMismatch, AckLevelRefused, NumberTaken, StoreUnavailable.
         """
         (await self.promises()).check(spec.ack_level)
         maker = secrets.token_hex(8)
         made: Any = b"GONE"
         while made == b"GONE":
-            queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace)
+            queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace, seen=seen)
             if replace and queue.domain != spec.domain:
                 raise DomainMismatch(
                     f"queue {name!r} is in domain {queue.domain!r}: it cannot move to {spec.domain!r}; "

@@ -9,6 +9,7 @@ StoreError
 ├── QueueUnknown          no such queue, or the handle is of a queue deleted meanwhile
 ├── AccessDenied          the queue's `access` does not let this client
 ├── QueueExists
+├── QueueChanged          its document is another one than the caller saw
 ├── QueueNotEmpty
 ├── NumberTaken           another queue has this number, or leads to it
 ├── BehindRefused         the same source wanted something before it in order, which was refused
@@ -93,6 +94,12 @@ class QueueExists(StoreError):
     """a queue of this name exists already"""
 
     reason = "queue_exists"
+
+
+class QueueChanged(StoreError):
+    """the queue's document was changed meanwhile"""
+
+    reason = "queue_changed"
 
 
 class QueueNotEmpty(StoreError):

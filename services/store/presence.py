@@ -96,12 +96,17 @@ class Presence:
             **{"edge": edge, "host": socket.gethostname(), "pid": os.getpid()},
             **{"version": _version(), "startedMs": int(time.time() * 1000)},
         }
+        self._hears = asyncio.Event()
         self._told: dict[str, Any] = {}
         self._renew_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._keep(), name="store presence")
+
+    def hears(self) -> None:
+        """From now on it can be asked, and says so at once: before, whoever asked would wait in vain."""
+        self._hears.set()
 
     async def stop(self) -> None:
         """Nothing is written any more; the entry stays until `leave`, or until it is too old."""
@@ -126,7 +131,15 @@ class Presence:
                 log.debug("the process is not told of: %s", error, extra=fields)
             except Exception:
                 log.exception("the process is not told of", extra=fields)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        if self._hears.is_set():
             await asyncio.sleep(LOOK_S)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                await self._hears.wait()
 
     async def _look(self) -> None:
         now, about = asyncio.get_running_loop().time(), self._about()
@@ -136,7 +149,8 @@ class Presence:
 
     def _about(self) -> dict[str, Any]:
         asked = self._respondent
-        return {**self._ourselves, **NOTHING, **asked.about(), "topics": sorted(asked.topics)}
+        topics = sorted(asked.topics) if self._hears.is_set() else []
+        return {**self._ourselves, **NOTHING, **asked.about(), "topics": topics}
 
     async def _tell(self, about: dict[str, Any]) -> None:
         text = json.dumps(about, separators=(",", ":"))

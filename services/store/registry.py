@@ -3,6 +3,7 @@ what another one began: the name is claimed with a queue id, then the queue's li
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -16,7 +17,7 @@ from redis.exceptions import RedisError
 
 from services.store.connect import Connector, ask
 from services.store.duration import STORED
-from services.store.errors import DatasetLost, NotInitialised, NumberTaken, StoreFault
+from services.store.errors import DatasetLost, NotInitialised, NumberTaken, QueueChanged, StoreFault
 from services.store.keys import RegistryKeys
 from services.store.library import LIBRARY, loaded, source
 from services.store.link import Link, explain
@@ -107,22 +108,31 @@ class Registry:
         return str(epoch.decode())
 
     async def claim(
-        self, name: str, owner: str, spec: QueueSpec, *, replace: bool
+        self, name: str, owner: str, spec: QueueSpec, *, replace: bool, seen: bytes = b""
     ) -> tuple[Queue, bool, bool]:
         """The queue as registered, whether the name was new, and whether its domain is still to be set up.
 
-        Raises NumberTaken.
+        seen: `document` as it has to be, to be replaced. Raises NumberTaken, QueueChanged.
         """
         own = self.keys
         keys = [own.epoch, own.queues, own.domains, own.ids, own.numbers, own.remotes]
         mode = "apply" if replace else "create"
+        if seen:
+            mode = f"{mode} {hashlib.sha1(seen).hexdigest()}"
         text = spec.model_dump_json(by_alias=True, exclude_defaults=True)
         document = (encode_name(name), owner, spec.domain, text, mode)
         index = (int(spec.remote is not None), *spec.claims())
-        reply = await self.link.function("register", keys, await self.epoch(), *document, *index)
+        # asked again after an answer that was lost, it would find its own document
+        reply = await self.link.function(
+            "register", keys, await self.epoch(), *document, *index, attempts=1 if seen else 2
+        )
+        if reply == b"CHANGED":
+            raise QueueChanged
         if reply[0] == b"TAKEN":
             raise NumberTaken(claim_taken(reply[1].decode(), decode_name(reply[2])))
         qid, domain, new, kept, fresh = reply
+        if seen and domain.decode() == spec.domain and kept != text.encode():
+            raise StoreFault("the store's functions are of an older version: run `penstock store init`")
         return self._queue(name, qid.decode(), domain.decode(), owner, kept), bool(new), bool(fresh)
 
     async def claim_domain(self, domain: str) -> bool:
@@ -150,11 +160,15 @@ class Registry:
 
     async def find(self, name: str) -> Queue | None:
         """None if there is no such queue. Raises NotInitialised: an empty store is not one without queues."""
+        found = await self.document(name)
+        return None if found is None else self.parse(name, found)
+
+    async def document(self, name: str) -> bytes | None:
+        """As it is kept: for `parse`, and for `claim` to know whether it is still the same. Raises NotInitialised."""
         found = await self.link.call("HGET", self.keys.queues, encode_name(name))
         if found is None:
             await self.epoch()
-            return None
-        return self.parse(name, found)
+        return None if found is None else bytes(found)
 
     async def all(self, beginning: str = "") -> AsyncIterator[Queue]:
         """Every registered queue whose name begins so; what is declared or deleted meanwhile may be among them or not.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from services.store.ring_groups import Chain, chains
 from services.store import Store
+from services.store.ring_groups import Chain, chains
 from services.store.ring_nodes import KEEP_MS
 from tests.cli.shell import Shell
 

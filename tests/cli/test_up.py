@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import socket
 import subprocess
 from pathlib import Path
+from urllib.request import urlopen
 
 from tests.cli.old_client import connected, put
-from tests.cli.shell import Shell, Terminal, Up, running
+from tests.cli.shell import Shell, Terminal, Up, lives, running
 from tests.servers import Server, eventually, free_port
 
 
@@ -100,3 +104,34 @@ def test_edges_use_a_store_that_is_there_already(alone: Shell, tmp_path: Path) -
         assert "--store-server" in alone.fails("up", "--store-port", "7777", code=2, REDIS_URL=server.url)
     finally:
         server.end()
+
+
+def test_the_console_is_there_too(up: Up) -> None:
+    url = up.told["console"]["url"]
+    with urlopen(f"{url}api/v1/me") as answer:
+        assert json.loads(answer.read())["role"] == "admin"
+    with urlopen(url) as answer:
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+
+
+def test_unless_it_is_switched_off(alone: Shell) -> None:
+    with running(alone, "--set", "console.enabled=false") as up:
+        assert up.told["console"] is None
+        assert len(up.edge_pids) == len(up.told["edges"])
+
+
+def test_settings_of_the_console_that_cannot_be_used(alone: Shell) -> None:
+    line = alone.fails("up", "--set", "console.host=0.0.0.0", code=2)
+    assert "say console.tokens or console.proxy" in line
+
+
+def test_a_console_that_is_killed_comes_back_at_its_address(up: Up) -> None:
+    url = up.told["console"]["url"]
+    (pid,) = [pid for pid in up.edge_pids if b"\0console\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    os.kill(pid, signal.SIGKILL)
+
+    def answers() -> bool:
+        with urlopen(f"{url}healthz") as answer:
+            return bool(answer.status == 200)
+
+    eventually(lambda: not lives(pid) and answers())

@@ -121,7 +121,7 @@ def test_a_signal_ends_it_in_order_and_messages_stay(up: Up, signum: signal.Sign
 def test_killed_with_9_it_leaves_nobody_behind(up: Up) -> None:
     put(up, b"orders", b"kept")
     processes = descendants(up.process.pid)
-    assert len(processes) == 1 + len(up.told["edges"])  # the store, and each edge
+    assert len(processes) == 2 + len(up.told["edges"])  # the store, the console, and each edge
     up.process.kill()
     up.process.wait()
     eventually(lambda: not any(lives(pid) for pid in processes))

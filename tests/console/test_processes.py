@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 
 from services.pubsub.edge import EDGE
+from services.store.reports import write_report
 from tests.console.live_console import LiveConsole
 from tests.live import Live, until
+from tests.reports import document
 from tests.servers import Server
 
 TEXT = {"listeners": {"text": {"port": 0}, "link": "off"}}
@@ -102,6 +105,33 @@ async def test_its_subscriptions(console: LiveConsole, edge: Live) -> None:  # t
 @pytest.mark.parametrize("identifier", ["x", "x@", "@x", "1.1@nobody", "%FF@%FF", "@"])
 async def test_a_connection_that_is_not_there(console: LiveConsole, identifier: str) -> None:
     assert (await console.ask("DELETE", f"/connections/{identifier}")).label == "connection_unknown"
+
+
+async def test_a_ring(console: LiveConsole) -> None:
+    def link(name: str) -> dict[str, object]:
+        return {"name": name, "address": "10.0.0.9:1234", "since_s": 5.0}
+
+    for name, other in (("a:1", "b:1"), ("b:1", "a:1")):
+        told = {"name": name, "leader": "b:1", "is_leader": name == "b:1", "member_count": 2}
+        links = {"predecessor": link(other), "successor": link(other), "last_break": None, "away": None}
+        await console.tools.ring_nodes.put(7, name, {**told, **links})
+    (group,) = (await console.found("/ring"))["groups"]
+    assert (group["group"], group["isClosed"], group["leaders"]) == (7, True, ["b:1"])
+    assert group["chains"] == [{"nodes": ["a:1", "b:1"], "isClosed": True}]
+    first, second = group["nodes"]
+    assert (first["name"], first["isLeader"], first["memberCount"]) == ("a:1", False, 2)
+    assert (second["successor"]["sinceS"], second["isLeader"], second["isSilent"]) == (5.0, True, False)
+    assert second["writtenAt"].endswith("Z")
+
+
+async def test_a_report(console: LiveConsole) -> None:
+    text = json.dumps(document()).encode()
+    assert await asyncio.to_thread(write_report, console.url, text, document()["now_ms"])
+    assert (await console.found("/report"))["totals"]["queues"] == 2
+    newer = json.dumps({**document(), "version": 99}).encode()
+    await asyncio.to_thread(write_report, console.url, newer, document()["now_ms"] + 1)
+    reply = await console.get("/report")
+    assert (reply.status, reply.label) == (409, "report_unknown")
 
 
 async def test_without_edges(console: LiveConsole) -> None:

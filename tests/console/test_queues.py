@@ -102,6 +102,16 @@ class TestConditions:
         found = sorted(reply.status for reply in await asyncio.gather(*asked))
         assert found == [201, *[412] * 7]
 
+    async def test_of_many_at_once_one_replaces_it(self, console: LiveConsole) -> None:
+        await console.declare("orders")
+        seen = await console.etag("/queues/orders")
+        asked = [
+            console.ask("PUT", "/queues/orders", {**SPEC, "maxLength": number}, headers=seen)
+            for number in range(8)
+        ]
+        found = sorted(reply.status for reply in await asyncio.gather(*asked))
+        assert found == [200, *[412] * 7]
+
 
 class TestRefusals:
     async def test_a_queue_that_is_not_empty(self, console: LiveConsole) -> None:

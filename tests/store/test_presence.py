@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -11,12 +13,13 @@ import pytest
 
 from services.store import Store
 from services.store import presence as presence_module
+from services.store import reception as reception_module
 from services.store.errors import StoreUnavailable
 from services.store.keys import RegistryKeys
 from services.store.presence import SILENT_MS
 from tests.servers import Server
 from tests.store.desk import Desk, until
-from tests.store.member import Program, member
+from tests.store.member import Member, Program, member
 
 KEY = RegistryKeys().processes
 
@@ -52,6 +55,40 @@ async def test_a_process_says_what_it_is(asker: Store, server: Server) -> None:
 
 async def _says(asker: Store, unready: str) -> bool:
     return [one.unready for one in await asker.processes()][1] == unready
+
+
+async def test_it_says_that_it_can_be_asked_once_it_hears_questions(
+    asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked before is lost; whoever asked then would wait in vain."""
+    refused = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def subscribed(*_: object) -> AsyncIterator[None]:
+        refused.set()
+        raise OSError("not yet")
+        yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reception_module, "subscribed", subscribed)
+        store = Store(server.url, "tmq", observe=Member("tmq"))
+        store.look_after()
+        await refused.wait()
+
+        async def topics() -> list[frozenset[str]]:
+            return [one.topics for one in await asker.processes()]
+
+        assert await until(topics) == [frozenset()]
+        assert (await asker.inquire("numbers", wait_s=60.0)).silent == []
+    try:
+
+        async def can_be_asked() -> bool:
+            return await topics() == [frozenset({"numbers"})]
+
+        await until(can_be_asked)
+        assert len((await asker.inquire("numbers", wait_s=60.0)).answers) == 1
+    finally:
+        await store.close()
 
 
 async def test_it_renews_its_entry(asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

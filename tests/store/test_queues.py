@@ -10,6 +10,7 @@ from services.store.errors import (
     AckLevelRefused,
     DatasetLost,
     DomainMismatch,
+    QueueChanged,
     QueueExists,
     QueueNotEmpty,
     QueueUnknown,
@@ -299,3 +300,23 @@ async def test_a_queue_is_let_go_by_whoever_has_it(desk: Desk) -> None:
     assert not await desk.store.release(before)
     found = await desk.store.find("orders")
     assert (found.owner, found.spec, await desk.count(found)) == ("released test", QueueSpec(max_length=7), 1)
+
+
+async def test_a_document_is_replaced_only_if_it_is_the_one_that_was_seen(desk: Desk) -> None:
+    store = desk.store
+    await store.declare("orders", QueueSpec(ack_level="memory"), "test")
+    seen = await store.registry.document("orders")
+    assert seen is not None
+    await store.declare(
+        "orders", QueueSpec(ack_level="memory", max_length=5), "test", replace=True, seen=seen
+    )
+    assert (await store.find("orders")).spec.max_length == 5
+    with pytest.raises(QueueChanged):
+        await store.declare(
+            "orders", QueueSpec(ack_level="memory", max_length=6), "test", replace=True, seen=seen
+        )
+    assert (await store.find("orders")).spec.max_length == 5
+    await store.delete(await store.find("orders"))
+    with pytest.raises(QueueChanged):
+        await store.declare("orders", QueueSpec(ack_level="memory"), "test", replace=True, seen=seen)
+    assert await store.registry.document("orders") is None

@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import Field
 
-from services.console.etags import must_be_new, must_match, queue_etag
+from services.console.etags import differs, must_be_new, must_match, queue_etag
 from services.console.history import MOST_MINUTES
 from services.console.operations import JSON, Answer, Call, Shape, encode
 from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request
 from services.console.rows import RATES, Row, detail_of, rates_of
 from services.store import Queue
-from services.store.errors import QueueExists, QueueUnknown
+from services.store.errors import QueueChanged, QueueExists
 from services.store.spec import check_name
 
 OWNER = "console"
@@ -53,21 +53,21 @@ async def _told(call: Call, queue: Queue, status: int) -> Answer:
 
 
 async def put(call: Call) -> Answer:
-    """Makes it, or replaces the document that the caller saw.
-
-    Known weakness: between our look and the change another program may change the document, which is lost then.
-    """
-    name, store = _name(call), call.console.store
-    there = await _find(call, name)
-    if must_be_new(call.headers, there is not None):
+    """Makes it, or replaces the document that the caller saw."""
+    name, registry = _name(call), call.console.store.registry
+    document = await registry.document(name)
+    if must_be_new(call.headers, document is not None):
         return await _make(call, name)
-    if there is None:
+    if document is None:
         if "If-Match" in call.headers:
             must_match(call.headers, None)
         return await _make(call, name)
-    must_match(call.headers, queue_etag(there))
-    queue, _ = await store.declare(name, call.body, OWNER, replace=True)
-    return await _told(call, await store.find(queue.name), 200)
+    must_match(call.headers, queue_etag(registry.parse(name, document)))
+    try:
+        await call.console.store.declare(name, call.body, OWNER, replace=True, seen=document)
+    except QueueChanged:  # between our look and the change
+        raise differs(None) from None
+    return await _told(call, await call.console.store.find(name), 200)
 
 
 async def _make(call: Call, name: str) -> Answer:
@@ -116,10 +116,3 @@ def _name(call: Call) -> str:
         return check_name(call.path["name"])
     except ValueError as error:
         raise bad_request(str(error), [("name", str(error))]) from None
-
-
-async def _find(call: Call, name: str) -> Queue | None:
-    try:
-        return await call.console.store.find(name)
-    except QueueUnknown:
-        return None

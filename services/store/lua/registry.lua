@@ -34,7 +34,8 @@ local function taken(queues, numbers, claim, name)
   end
 end
 
--- KEYS epoch queues domains ids numbers remotes; ARGV epoch name owner domain spec(JSON) mode(create|apply)
+-- KEYS epoch queues domains ids numbers remotes; ARGV epoch name owner domain spec(JSON)
+-- mode(create|apply|apply <SHA-1 of the whole document that the caller saw>: CHANGED is answered if it is another one)
 -- remote(0|1) number|destination...
 -- Answers {qid, domain, 1 if new, JSON as registered, 1 if the domain is still to be set up}, or {TAKEN, what, by which
 -- queue}. A queue stays in its domain: a document that names another changes nothing.
@@ -44,7 +45,9 @@ FUNCTIONS.register = function(K, A)
   if err then return err end
   local old = call('HGET', K[2], A[2])
   local doc = old and cjson.decode(old)
-  if not doc or A[6] == 'apply' and doc.domain == A[4] then
+  local mode, seen = string.match(A[6], '^(%a+) ?(%x*)$')
+  if seen ~= '' and redis.sha1hex(old or '') ~= seen then return 'CHANGED' end
+  if not doc or mode == 'apply' and doc.domain == A[4] then
     local numbers = { unpack(A, 8) }
     for _, number in ipairs(numbers) do
       local rival, by = taken(K[2], K[5], number, A[2])
