@@ -2,7 +2,8 @@
 // silent, is opened again, soon at first and then every few seconds.
 
 import { headers, refusal } from "./api.js";
-import { happened, link } from "./state.js";
+import { effect } from "./html.js";
+import { clear, happened, link } from "./state.js";
 import { refused } from "./session.js";
 
 const URL = "api/v1/events";
@@ -86,6 +87,12 @@ function tell(state, retryAt = 0) {
   if (before.state !== state || before.retryAt !== retryAt) link.value = { state, since, retryAt };
 }
 
+// whoever signs out, or is asked to sign in again, is told nothing more
+effect(() => {
+  if (!refused.value) return;
+  running?.abort();
+  clear();
+});
 addEventListener("online", reconnect);
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && link.peek().state === "lost") reconnect();

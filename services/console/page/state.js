@@ -61,19 +61,6 @@ function followed(past, told) {
   };
 }
 
-/** Before what we have seen ourselves comes what the console remembers: {from, stepMs, series}. */
-export function remember(told) {
-  const start = new Date(told.from).getTime() / 1000;
-  const seen = rates.peek();
-  const ends = told.series.in.findIndex(
-    (_, i) => start + (i * told.stepMs) / 1000 >= (seen.at[0] ?? Infinity),
-  );
-  const length = ends < 0 ? told.series.in.length : ends;
-  const before = (name) => [...told.series[name].slice(0, length), ...seen[name]];
-  const at = Array.from({ length }, (_, i) => start + (i * told.stepMs) / 1000);
-  rates.value = { at: [...at, ...seen.at], in: before("in"), out: before("out"), acked: before("acked") };
-}
-
 /** An event of the stream; those that this page does not know are for newer ones. */
 export function happened(event, told) {
   batch(() => handlers[event]?.(told));

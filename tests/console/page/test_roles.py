@@ -98,3 +98,14 @@ async def test_a_token_that_is_withdrawn_leads_to_the_sign_in(guarded: Scene, pa
     await page.evaluate("sessionStorage.setItem('penstock.token', 'no longer')")
     await page.reload()
     await expect(page.get_by_label("Token")).to_be_visible()
+
+
+async def test_who_signs_out_is_told_nothing_more(guarded: Scene, page: Page) -> None:
+    await sign_in(page, guarded, TOKENS["view"])
+    await settled(page)
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_label("Token")).to_be_visible()
+    state = "import('./state.js').then(m => [m.queues.value.size, m.overview.value, m.link.value.state])"
+    await page.wait_for_function(
+        f"{state}.then(([n, told, link]) => n === 0 && told === null && link === 'lost')"
+    )

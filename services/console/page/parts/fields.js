@@ -96,7 +96,7 @@ export function useOpen() {
 /** Processes that were asked and did not answer: what they would have told is missing. */
 export const Silent = ({ pages: { silent } }) =>
   silent.length > 0 &&
-  html`<p class="lost" role="status">Not all of it: ${silent.map((each) => each.process ?? String(each)).join(", ")} did not answer.</p>`;
+  html`<p class="lost" role="status">Not all of it: ${silent.join(", ")} did not answer.</p>`;
 
 export const More = ({ pages, what }) =>
   pages.hasMore &&

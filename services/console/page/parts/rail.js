@@ -5,7 +5,7 @@ import { bytes, count } from "../formats.js";
 import { helpIsOpen, PLACES } from "../keys.js";
 import { href, route } from "../routes.js";
 import { forget, may, me } from "../session.js";
-import { clear, deadTotal, edges, link, overview, queues, running, version } from "../state.js";
+import { deadTotal, edges, link, overview, queues, running, version } from "../state.js";
 import { THEMES, theme } from "../themes.js";
 import { Mark } from "./mark.js";
 
@@ -52,7 +52,7 @@ export function Rail() {
 }
 
 function Group({ title, places, here }) {
-  const allowed = places.filter((place) => may(NEEDS[place] ?? "view") || !NEEDS[place]);
+  const allowed = places.filter((place) => !NEEDS[place] || may(NEEDS[place]));
   return html`
     ${title && html`<h2>${title}</h2>`}
     <ul>
@@ -88,17 +88,12 @@ function Standing() {
       <p class="who">
         ${me.value && html`<span title="Your role">${me.value.role}</span>`}
         ${me.value?.who && me.value.auth !== "off" && html`<span class="soft">${me.value.who}</span>`}
-        ${me.value?.auth === "token" && html`<button class="small" onClick=${leave}>Sign out</button>`}
+        ${me.value?.auth === "token" && html`<button class="small" onClick=${() => forget("You are signed out.")}>Sign out</button>`}
         <button class="small" aria-label="Keyboard and help" onClick=${() => (helpIsOpen.value = true)}>?</button>
       </p>
       <p class="soft">Penstock ${version.value}</p>
     </div>
   `;
-}
-
-function leave() {
-  forget("You are signed out.");
-  clear();
 }
 
 function Memory({ store }) {

@@ -1,7 +1,7 @@
 // Which dead letters are meant: those that were selected, or all that the filter lets through; and how many that are, found
 // out by a dry run before anything moves.
 
-import { html, useEffect, useState } from "../html.js";
+import { html, useEffect, useRef, useState } from "../html.js";
 import { at, change } from "../api.js";
 import { useDoing } from "../asking.js";
 import { count, several } from "../formats.js";
@@ -20,16 +20,18 @@ export function selectionOf(scope, ids, { reason, origin, olderThan, body }) {
 }
 
 /** [scope, setScope, preview]: preview = {told: {matched, reasons}, problem, isBusy}, found out anew when the scope changes. */
-export function useSelection(kind, queue, filter, ids, more = {}) {
+export function useSelection(kind, queue, filter, ids) {
   const [scope, setScope] = useState(ids.length ? "ids" : "filter");
   const [told, setTold] = useState(null);
-  const key = JSON.stringify([scope, more]);
+  const turn = useRef(0);
   const doing = useDoing(async () => {
     setTold(null);
-    const body = { ...selectionOf(scope, ids, filter), ...more, dryRun: true };
-    setTold(await change("POST", at`queues/${queue.name}/dead/${kind}`, { body }));
+    const mine = ++turn.current;
+    const body = { ...selectionOf(scope, ids, filter), dryRun: true };
+    const found = await change("POST", at`queues/${queue.name}/dead/${kind}`, { body });
+    if (mine === turn.current) setTold(found); // else another choice was made meanwhile
   });
-  useEffect(() => void doing.run(), [key]);
+  useEffect(() => void doing.run(), [scope]);
   return [scope, setScope, { ...doing, told }];
 }
 

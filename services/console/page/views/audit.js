@@ -15,11 +15,11 @@ const detailOf = ({ detail }) =>
         .join(", ");
 
 const COLUMNS = [
-  { key: "at", title: "When", width: "9.5rem", isHead: true, cell: (row) => html`<${Time} at=${row.at} />` },
-  { key: "who", title: "Who", width: "9rem", cell: (row) => row.who },
+  { key: "at", title: "When", width: "8.5rem", isHead: true, cell: (row) => html`<${Time} at=${row.at} />` },
+  { key: "who", title: "Who", width: "9rem", prio: 2, cell: (row) => row.who },
   { key: "role", title: "Role", width: "5.5rem", prio: 3, cell: (row) => row.role },
   { key: "address", title: "From", width: "9rem", prio: 3, cell: (row) => row.address },
-  { key: "action", title: "Did", width: "10rem", cell: (row) => row.action },
+  { key: "action", title: "Did", width: "min(10rem, 27vw)", cell: (row) => row.action },
   { key: "target", title: "To", cell: (row) => row.target },
   {
     key: "outcome",

@@ -84,6 +84,7 @@ const columns = (close, rows) => [
     width: "5rem",
     cell: (row, tab) =>
       may("operate") &&
+      row.state !== "closing" &&
       html`<button class="small" tabindex=${tab} aria-label=${`Close ${row.peer}`} onClick=${() => close(row)}>Close…</button>`,
   },
 ];
@@ -124,7 +125,7 @@ export function Connections() {
 
 function Close({ row, onClose, onDone }) {
   const done = () => {
-    say(`The connection of ${row.peer} is closed.`);
+    say(`The connection of ${row.peer} ends.`);
     onClose();
     onDone();
   };

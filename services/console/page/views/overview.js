@@ -1,7 +1,6 @@
 // How everything stands: what flows, what wants somebody to look, which queues are busiest, and the edges.
 
-import { html, useEffect } from "../html.js";
-import { read } from "../api.js";
+import { html } from "../html.js";
 import { age, bytes, count, rate, several } from "../formats.js";
 import { Empty } from "../parts/problem.js";
 import { Badge, Figure, Head } from "../parts/fields.js";
@@ -9,18 +8,11 @@ import { Plot } from "../parts/plot.js";
 import { troubles } from "../parts/troubles.js";
 import { Table } from "../parts/table.js";
 import { href } from "../routes.js";
-import { edges, overview, queueList, rates, remember } from "../state.js";
+import { edges, overview, queueList, rates } from "../state.js";
 
 const SHOWN = 8; // rows of each list
 
 export function Overview() {
-  useEffect(() => {
-    if (rates.peek().at.length < 3)
-      read("history", { minutes: 15 }).then(
-        ({ data }) => remember(data),
-        () => {},
-      );
-  }, []);
   const told = overview.value;
   return html`
     <${Head} title="Overview" />
