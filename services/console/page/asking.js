@@ -1,0 +1,115 @@
+// Documents that are not told by the stream: asked for when they are shown, and again every so often.
+
+import { useCallback, useEffect, useRef, useState } from "./html.js";
+import { read } from "./api.js";
+import { link } from "./state.js";
+
+/**
+ * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails.
+ * path: null = nothing to ask. everyMs: 0 = once; nothing is asked while the tab is not seen.
+ */
+export function useAsked(path, query = {}, everyMs = 0) {
+  const key = JSON.stringify([path, query]);
+  const [told, setTold] = useState({ key });
+  const asking = useRef(null);
+  const ask = useCallback(async () => {
+    asking.current?.abort();
+    const { signal } = (asking.current = new AbortController());
+    try {
+      const { data, etag } = await read(path, query, signal);
+      setTold({ key, data, etag, problem: null });
+    } catch (problem) {
+      if (problem.name !== "AbortError") setTold((before) => ({ ...kept(before, key), problem }));
+    }
+  }, [key]);
+  useEffect(() => {
+    if (path === null) return undefined;
+    ask();
+    const timer = everyMs && setInterval(() => document.hidden || ask(), everyMs);
+    return () => {
+      clearInterval(timer);
+      asking.current?.abort();
+    };
+  }, [key, everyMs]);
+  useComingBack(ask, path !== null);
+  const now = kept(told, key);
+  return { ...now, isLoading: path !== null && !now.data && !now.problem, again: ask };
+}
+
+const kept = (told, key) => (told.key === key ? told : { key });
+
+/** The console is there again: whatever could not be asked is asked now. */
+function useComingBack(ask, isWanted) {
+  const { state } = link.value;
+  const before = useRef(state);
+  useEffect(() => {
+    if (isWanted && before.current === "lost" && state === "live") ask();
+    before.current = state;
+  }, [state]);
+}
+
+/** Pages of a list, one after the other: {items, silent, problem, isLoading, isBusy, hasMore, more, again}. */
+export function usePages(path, query = {}) {
+  const key = JSON.stringify([path, query]);
+  const [told, setTold] = useState({ key, items: null, next: null });
+  const [isBusy, setBusy] = useState(false);
+  const asking = useRef(null);
+  const page = useCallback(
+    async (cursor, before) => {
+      asking.current?.abort();
+      const { signal } = (asking.current = new AbortController());
+      setBusy(true);
+      try {
+        let { data } = await read(path, { ...query, cursor }, signal);
+        // a filter may let nothing through for a while: then the page is empty, and there is more behind it
+        while (!data.items.length && data.next)
+          ({ data } = await read(path, { ...query, cursor: data.next }, signal));
+        setTold({
+          key,
+          items: [...before, ...data.items],
+          next: data.next,
+          silent: data.silent ?? [],
+          problem: null,
+        });
+      } catch (problem) {
+        if (problem.name === "AbortError") return;
+        setTold((known) => ({ ...(known.key === key ? known : { key, items: null, next: null }), problem }));
+      }
+      setBusy(false);
+    },
+    [key],
+  );
+  useEffect(() => {
+    if (path !== null) page(null, []);
+    return () => asking.current?.abort();
+  }, [key]);
+  useComingBack(() => told.problem && page(null, []), path !== null);
+  const now = told.key === key ? told : { items: null, next: null };
+  return {
+    ...now,
+    items: now.items ?? [],
+    silent: now.silent ?? [],
+    isBusy,
+    isLoading: !now.items && !now.problem,
+    hasMore: Boolean(now.next),
+    more: () => page(now.next, now.items),
+    again: () => page(null, []),
+  };
+}
+
+/** {run, isBusy, problem}: something that is done once, by a button. run(...) answers what came of it, or undefined. */
+export function useDoing(act) {
+  const [state, setState] = useState({ isBusy: false, problem: null });
+  const run = async (...given) => {
+    setState({ isBusy: true, problem: null });
+    try {
+      const done = await act(...given);
+      setState({ isBusy: false, problem: null });
+      return done ?? true;
+    } catch (problem) {
+      setState({ isBusy: false, problem });
+      return undefined;
+    }
+  };
+  return { ...state, run, clear: () => setState({ isBusy: false, problem: null }) };
+}

@@ -1,0 +1,65 @@
+// Numbers, sizes and times as people read them. Anything may be null, which is nothing known: a dash.
+
+export const DASH = "–";
+const whole = new Intl.NumberFormat("en");
+const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const STEPS = [
+  [DAY, "d", HOUR, "h"],
+  [HOUR, "h", MINUTE, "min"],
+  [MINUTE, "min", 1000, "s"],
+];
+
+const known = (write) => (value) => (value == null || Number.isNaN(value) ? DASH : write(value));
+
+/** 12,345; above ten million 12.3 M, so that columns keep their width. */
+export const count = known((n) => (Math.abs(n) < 1e7 ? whole.format(n) : `${tenths.format(n / 1e6)} M`));
+
+/** Per second: 0.4, 12, 1,234. */
+export const rate = known((n) => (Math.abs(n) < 10 ? tenths.format(n) : whole.format(Math.round(n))));
+
+/** Octets: 0 B, 1.5 KiB, 12 MiB. */
+export const bytes = known((n) => {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const step = n < 1024 ? 0 : Math.min(Math.floor(Math.log2(n) / 10), units.length - 1);
+  const scaled = n / 1024 ** step;
+  return `${scaled < 10 && step ? tenths.format(scaled) : whole.format(Math.round(scaled))} ${units[step]}`;
+});
+
+/** Milliseconds as an age: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min, 4 d 3 h. */
+export const age = known((ms) => {
+  if (ms < 10_000) return `${tenths.format(ms / 1000)} s`;
+  for (const [large, unit, small, part] of STEPS) {
+    if (ms >= large) {
+      const rest = Math.floor((ms % large) / small);
+      return `${Math.floor(ms / large)} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
+    }
+  }
+  return `${Math.round(ms / 1000)} s`;
+});
+
+/** Milliseconds as a latency: 0.42 ms, 12 ms, 1.2 s. */
+export const latency = known((ms) => {
+  if (ms >= 10_000) return age(ms);
+  if (ms >= 1000) return `${tenths.format(ms / 1000)} s`;
+  return `${ms < 1 ? Number(ms.toPrecision(2)) : ms < 10 ? tenths.format(ms) : Math.round(ms)} ms`;
+});
+
+/** An ISO time, here: 12:03:04 today, else 24 Nov 12:03:04. */
+export const time = known((text) => {
+  const at = new Date(text);
+  const isToday = at.toDateString() === new Date().toDateString();
+  return isToday ? clock.format(at) : `${day.format(at)} ${clock.format(at)}`;
+});
+
+export const since = (text) => (text ? Math.max(Date.now() - new Date(text), 0) : null);
+
+export const share = known((part) => `${tenths.format(part * 100)} %`);
+
+/** '1 queue', '12 queues'. */
+export const several = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

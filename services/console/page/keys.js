@@ -1,0 +1,57 @@
+// The keyboard. Single keys work while nobody types; `g` and a letter go to a page.
+
+import { signal } from "./html.js";
+import { go } from "./routes.js";
+
+const PATIENCE_MS = 1500; // between `g` and the letter
+
+export const PLACES = [
+  ["o", "overview", "Overview"],
+  ["q", "queues", "Queues"],
+  ["d", "dead", "Dead letters"],
+  ["j", "jobs", "Jobs"],
+  ["e", "edges", "Edges"],
+  ["c", "connections", "Connections"],
+  ["r", "ring", "Ring"],
+  ["p", "peers", "Peers"],
+  ["s", "subscriptions", "Subscriptions"],
+  ["v", "reservations", "Reservations"],
+  ["t", "report", "Report"],
+  ["a", "audit", "Audit"],
+];
+
+export const helpIsOpen = signal(false);
+let pressedG = 0;
+
+const isTyping = (target) => target.closest?.("input, textarea, select, [contenteditable]");
+
+function focusFilter() {
+  const field = document.querySelector("main [data-filter]");
+  field?.focus();
+  field?.select?.();
+  return Boolean(field);
+}
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (isTyping(event.target)) {
+    if (event.key === "Escape" && event.target.matches("[data-filter]")) event.target.blur();
+    return;
+  }
+  if (document.querySelector("dialog[open]")) return;
+  if (acted(event)) event.preventDefault();
+}
+
+function acted({ key, timeStamp }) {
+  const place = PLACES.find(([letter]) => letter === key);
+  if (timeStamp - pressedG < PATIENCE_MS && place) {
+    pressedG = 0;
+    go([place[1]]);
+    return true;
+  }
+  pressedG = key === "g" ? timeStamp : 0;
+  if (key === "?") return (helpIsOpen.value = true);
+  return key === "/" && focusFilter();
+}
+
+export const listen = () => addEventListener("keydown", pressed);

@@ -1,0 +1,75 @@
+// Questions in front of the page: the browser's own dialog, which keeps the focus, and closes by Escape.
+// Whoever opened it has the focus again afterwards.
+
+import { html, useEffect, useRef, useState } from "../html.js";
+import { useDoing } from "../asking.js";
+import { ProblemBox } from "./problem.js";
+
+let number = 0;
+
+export function Dialog({ title, onClose, isWide, children }) {
+  const dialog = useRef(null);
+  const [id] = useState(() => `dialog-${++number}`);
+  useEffect(() => {
+    const shown = dialog.current;
+    const opener = document.activeElement;
+    shown.showModal();
+    return () => {
+      shown.close();
+      opener.focus(); // the dialog is gone from the page before the browser would do it
+    };
+  }, []);
+  const close = (event) => {
+    event.preventDefault();
+    onClose();
+  };
+  return html`
+    <dialog ref=${dialog} class=${isWide ? "wide" : ""} aria-labelledby=${id} onCancel=${close}>
+      <header>
+        <h2 id=${id}>${title}</h2>
+        <button class="quiet" aria-label="Close" onClick=${onClose}>×</button>
+      </header>
+      ${children}
+    </dialog>
+  `;
+}
+
+/**
+ * Asks before something is done that cannot be undone. word: what has to be typed first; act: does it, and may throw
+ * Problem; children: what is about to happen.
+ */
+export function Confirm({ title, word, action, act, onDone, onClose, children }) {
+  const [typed, setTyped] = useState("");
+  const doing = useDoing(act);
+  const isReady = !word || typed === word;
+  const submit = async (event) => {
+    event.preventDefault();
+    if (!isReady || doing.isBusy) return;
+    const done = await doing.run();
+    if (done) onDone(done);
+  };
+  return html`
+    <${Dialog} title=${title} onClose=${onClose}>
+      <form onSubmit=${submit}>
+        <div class="stack">${children}</div>
+        ${
+          word &&
+          html`<label class="field"
+          ><span>To go on, type <code>${word}</code></span>
+          <input
+            autocomplete="off"
+            spellcheck="false"
+            autofocus
+            value=${typed}
+            onInput=${(event) => setTyped(event.target.value)}
+        /></label>`
+        }
+        <${ProblemBox} problem=${doing.problem} />
+        <footer>
+          <button type="button" onClick=${onClose}>Cancel</button>
+          <button class="danger" disabled=${!isReady || doing.isBusy}>${doing.isBusy ? "Working…" : action}</button>
+        </footer>
+      </form>
+    <//>
+  `;
+}

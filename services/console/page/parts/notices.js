@@ -1,0 +1,29 @@
+// What has just happened, said in a corner and to screen readers.
+
+import { html, signal } from "../html.js";
+
+const SHOWN_MS = 7000;
+const notices = signal([]);
+let number = 0;
+
+const remove = (id) => (notices.value = notices.value.filter((each) => each.id !== id));
+
+/** Says it for some seconds. link: {href, text}, where more is to be seen. */
+export function say(text, link = null) {
+  const id = ++number;
+  notices.value = [...notices.value.slice(-3), { id, text, link }];
+  setTimeout(remove, SHOWN_MS, id);
+}
+
+export const Notices = () => html`
+  <div class="notices" role="status" aria-live="polite">
+    ${notices.value.map(
+      ({ id, text, link }) => html`
+        <p key=${id} class="notice">
+          <span>${text} ${link && html`<a href=${link.href}>${link.text}</a>`}</span>
+          <button class="quiet" aria-label="Dismiss" onClick=${() => remove(id)}>×</button>
+        </p>
+      `,
+    )}
+  </div>
+`;

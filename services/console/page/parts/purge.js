@@ -1,0 +1,29 @@
+// Dead letters removed for good: counted, asked, and only if the queue is still the one that was looked at.
+
+import { html } from "../html.js";
+import { at, change, read } from "../api.js";
+import { Confirm } from "./dialog.js";
+import { say } from "./notices.js";
+import { Preview, Scope, selectionOf, useSelection } from "./selection.js";
+
+export function Purge({ queue, filter, ids, onClose, onDone }) {
+  const [scope, setScope, preview] = useSelection("purge", queue, filter, ids);
+  const act = async () => {
+    const { etag } = await read(at`queues/${queue.name}`);
+    return change("POST", at`queues/${queue.name}/dead/purge`, {
+      body: selectionOf(scope, ids, filter),
+      etag,
+    });
+  };
+  const done = () => {
+    say(`Dead letters of ${queue.name} are being removed.`, { href: "#/jobs", text: "How far" });
+    onClose();
+    onDone();
+  };
+  return html`
+    <${Confirm} title=${`Purge dead letters of ${queue.name}`} word=${queue.name} action="Remove them for good" act=${act} onDone=${done} onClose=${onClose}>
+      <${Scope} scope=${scope} setScope=${setScope} ids=${ids} filter=${filter} />
+      <${Preview} preview=${preview} verb="would be removed, and nothing brings back what is removed" />
+    <//>
+  `;
+}

@@ -1,0 +1,76 @@
+// What the console tells by itself, as signals: whoever shows one of them is drawn again when it changes.
+
+import { batch, computed, signal } from "./html.js";
+import { me } from "./session.js";
+
+const KEPT_MS = 15 * 60_000; // of rates, for the plot of the overview
+
+/** How the stream of events is: {state: connecting|live|lost, since, retryAt}. */
+export const link = signal({ state: "connecting", since: Date.now(), retryAt: 0 });
+export const version = signal("");
+/** Why the console cannot see the store; '' = it does. */
+export const trouble = signal("");
+export const overview = signal(null);
+/** Name → QueueSummary. A new map for each change. */
+export const queues = signal(new Map());
+export const edges = signal(null);
+export const jobs = signal(null);
+/** Of all queues together, as far as this page has seen them: {at: [s], in: [], out: [], acked: []}. */
+export const rates = signal({ at: [], in: [], out: [], acked: [] });
+
+export const queueList = computed(() => [...queues.value.values()]);
+export const deadTotal = computed(() => queueList.value.reduce((sum, queue) => sum + queue.dead, 0));
+export const running = computed(() => (jobs.value ?? []).filter((job) => job.state === "running"));
+
+const handlers = {
+  hello(told) {
+    version.value = told.version ?? "";
+    if (told.role) me.value = { ...me.peek(), ...pick(told, ["who", "role"]) };
+  },
+  overview(told) {
+    overview.value = told;
+    trouble.value = "";
+    rates.value = followed(rates.peek(), told);
+  },
+  queues(told) {
+    const next = told.whole ? new Map() : new Map(queues.peek());
+    for (const queue of told.rows ?? told.items) next.set(queue.name, queue);
+    for (const name of told.gone ?? []) next.delete(name);
+    queues.value = next;
+  },
+  edges: (told) => (edges.value = told.items),
+  jobs: (told) => (jobs.value = told.items),
+  trouble: (told) => (trouble.value = told.detail ?? "The store does not answer."),
+};
+
+function pick(told, wanted) {
+  return Object.fromEntries(wanted.filter((name) => name in told).map((name) => [name, told[name]]));
+}
+
+/** One more point, and none that is too old. */
+function followed(past, told) {
+  const at = new Date(told.at).getTime() / 1000;
+  const from = past.at.findIndex((each) => each > at - KEPT_MS / 1000);
+  const kept = (values, value) => [...(from < 0 ? [] : values.slice(from)), value];
+  if (past.at.at(-1) >= at) return past;
+  return {
+    at: kept(past.at, at),
+    in: kept(past.in, told.rates.in),
+    out: kept(past.out, told.rates.out),
+    acked: kept(past.acked, told.rates.acked),
+  };
+}
+
+/** An event of the stream; those that this page does not know are for newer ones. */
+export function happened(event, told) {
+  batch(() => handlers[event]?.(told));
+}
+
+/** As before anything was told: somebody else signs in. */
+export function clear() {
+  batch(() => {
+    overview.value = edges.value = jobs.value = null;
+    queues.value = new Map();
+    rates.value = { at: [], in: [], out: [], acked: [] };
+  });
+}

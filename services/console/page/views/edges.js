@@ -1,0 +1,106 @@
+// The processes that speak with the world.
+
+import { html } from "../html.js";
+import { useAsked } from "../asking.js";
+import { age, count, since } from "../formats.js";
+import { Ago, Badge, Filter, Head } from "../parts/fields.js";
+import { Empty, ProblemBox } from "../parts/problem.js";
+import { Table, Tally } from "../parts/table.js";
+import { href, route } from "../routes.js";
+import { edges } from "../state.js";
+
+const COLUMNS = [
+  {
+    key: "edge",
+    title: "Edge",
+    isHead: true,
+    width: "7rem",
+    sort: (row) => row.edge,
+    cell: (row, tab) =>
+      html`<a href=${href(["connections"], { edge: row.edge })} tabindex=${tab}>${row.edge}</a>`,
+  },
+  {
+    key: "ready",
+    title: "State",
+    width: "6.5rem",
+    sort: (row) => Number(row.ready),
+    cell: (row) =>
+      html`<${Badge} tone=${row.ready ? "good" : "bad"}>${row.ready ? "ready" : "not ready"}<//>`,
+  },
+  {
+    key: "connections",
+    title: "Conns",
+    hint: "connections",
+    isNumber: true,
+    width: "5rem",
+    sort: (row) => row.connections,
+    cell: (row) => count(row.connections),
+  },
+  {
+    key: "listeners",
+    title: "Listens on",
+    prio: 2,
+    cell: (row) => html`<${Listeners} listeners=${row.listeners} />`,
+  },
+  { key: "host", title: "Host", width: "9rem", prio: 4, sort: (row) => row.host, cell: (row) => row.host },
+  {
+    key: "process",
+    title: "Process",
+    width: "14rem",
+    prio: 2,
+    sort: (row) => row.process,
+    cell: (row) => html`<code>${row.process}</code>`,
+  },
+  {
+    key: "version",
+    title: "Version",
+    width: "5.5rem",
+    prio: 4,
+    sort: (row) => row.version,
+    cell: (row) => row.version,
+  },
+  {
+    key: "started",
+    title: "Up for",
+    isNumber: true,
+    width: "7.5rem",
+    prio: 2,
+    sort: (row) => -new Date(row.startedAt),
+    cell: (row) => age(since(row.startedAt)),
+  },
+  {
+    key: "seen",
+    title: "Last seen",
+    isNumber: true,
+    width: "7rem",
+    prio: 4,
+    cell: (row) => html`<${Ago} at=${row.seenAt} />`,
+  },
+];
+
+const Listeners = ({ listeners }) =>
+  (listeners ?? []).map(
+    ({ name, address }) => html`<span key=${name} class="soft">${name}</span> ${address} ${" "}`,
+  );
+
+export function Edges() {
+  const asked = useAsked(edges.value ? null : "edges");
+  const all = edges.value ?? asked.data?.items ?? [];
+  const { filter = "" } = route.value.query;
+  const rows = all.filter((row) =>
+    JSON.stringify([row.edge, row.host, row.process, row.listeners])
+      .toLowerCase()
+      .includes(filter.toLowerCase()),
+  );
+  return html`
+    <${Head} title="Edges"><p class="soft">Processes that speak a protocol, on this store. One that is silent for 30 s is gone.</p><//>
+    <div class="tools"><${Filter} label="Filter edges" /><${Tally} shown=${rows.length} all=${all.length} one="process" many="processes" /></div>
+    ${!edges.value && html`<${ProblemBox} problem=${asked.problem} again=${asked.again} />`}
+    ${
+      edges.value || asked.data
+        ? html`<${Table} label="Edges" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.edge} ${row.process}`} sort="edge" empty=${html`<${Empty} title=${all.length ? "No edge matches." : "No edge is running on this store."}>Start one with <code>penstock serve EDGE</code>.<//>`} />`
+        : html`<p class="soft loading" aria-busy="true">Loading…</p>`
+    }
+    ${rows.filter(({ ready, unready }) => !ready && unready).map(({ process, edge, unready }) => html`<p key=${process} class="soft">${edge} ${process}: ${unready}</p>`)}
+  `;
+}

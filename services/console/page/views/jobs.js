@@ -1,0 +1,103 @@
+// Redrives and purges, under way and done.
+
+import { html } from "../html.js";
+import { at, change } from "../api.js";
+import { useAsked, useDoing } from "../asking.js";
+import { age, count } from "../formats.js";
+import { Badge, Head, Time } from "../parts/fields.js";
+import { say } from "../parts/notices.js";
+import { Empty, ProblemBox } from "../parts/problem.js";
+import { Table } from "../parts/table.js";
+import { href } from "../routes.js";
+import { may } from "../session.js";
+import { jobs } from "../state.js";
+
+const TONES = { running: "warn", done: "good", failed: "bad", cancelled: "quiet" };
+
+const COLUMNS = [
+  {
+    key: "queue",
+    title: "Queue",
+    isHead: true,
+    cell: (job, tab) =>
+      html`<a href=${href(["queues", job.queue, "dead"])} tabindex=${tab}>${job.queue}</a>${job.target && job.target !== job.queue ? html` → <a href=${href(["queues", job.target])} tabindex="-1">${job.target}</a>` : ""}`,
+  },
+  { key: "kind", title: "What", width: "5.5rem", cell: ({ kind }) => kind },
+  {
+    key: "state",
+    title: "State",
+    width: "6.5rem",
+    cell: (job) => html`<${Badge} tone=${TONES[job.state]} title=${job.error}>${job.state}<//>`,
+  },
+  {
+    key: "moved",
+    title: "Done",
+    isNumber: true,
+    width: "9rem",
+    cell: (job) => html`<${Progress} job=${job} />`,
+  },
+  {
+    key: "missing",
+    title: "Gone before",
+    isNumber: true,
+    width: "7rem",
+    prio: 3,
+    hint: "somebody else had taken them out",
+    cell: ({ missing }) => count(missing),
+  },
+  {
+    key: "started",
+    title: "Started",
+    width: "9rem",
+    prio: 2,
+    cell: (job) => html`<${Time} at=${job.startedAt} />`,
+  },
+  {
+    key: "took",
+    title: "Took",
+    isNumber: true,
+    width: "6rem",
+    prio: 3,
+    cell: (job) => job.endedAt && age(new Date(job.endedAt) - new Date(job.startedAt)),
+  },
+  { key: "by", title: "By", width: "8rem", prio: 3, cell: ({ by }) => by },
+  {
+    key: "end",
+    title: html`<span class="unseen">Action</span>`,
+    width: "5rem",
+    cell: (job, tab) =>
+      job.state === "running" && may("operate") && html`<${Cancel} job=${job} tab=${tab} />`,
+  },
+];
+
+export function Jobs() {
+  const asked = useAsked(jobs.value ? null : "jobs");
+  const known = jobs.value ?? asked.data?.items;
+  return html`
+    <${Head} title="Jobs"><p class="soft">Redrives and purges that this console was asked for. One that is ended in the middle leaves every letter whole, where it was or where it went.</p><//>
+    ${!jobs.value && html`<${ProblemBox} problem=${asked.problem} again=${asked.again} />`}
+    ${
+      known
+        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="Nothing has been redriven or purged here." />`} />`
+        : !asked.problem && html`<p class="soft loading" aria-busy="true">Loading…</p>`
+    }
+    ${(known ?? [])
+      .filter(({ error }) => error)
+      .slice(0, 5)
+      .map(({ id, queue, state, error }) => html`<p key=${id} class="soft">${queue}, ${state}: ${error}</p>`)}
+  `;
+}
+
+function Progress({ job: { moved, matched, state } }) {
+  const isKnown = state === "running" && matched > 0;
+  return html`${count(moved)}${matched != null && matched !== moved ? ` of ${count(matched)}` : ""}
+    ${isKnown && html`<progress max=${matched} value=${moved} aria-label="How far">${moved}</progress>`}`;
+}
+
+function Cancel({ job, tab }) {
+  const doing = useDoing(() => change("DELETE", at`jobs/${job.id}`));
+  const cancel = async () => {
+    if (await doing.run()) say(`The ${job.kind} of ${job.queue} ends.`);
+  };
+  return html`<button class="small" tabindex=${tab} disabled=${doing.isBusy} onClick=${cancel}>Cancel</button>`;
+}

@@ -1,0 +1,163 @@
+// How everything stands: what flows, what wants somebody to look, which queues are busiest, and the edges.
+
+import { html } from "../html.js";
+import { age, bytes, count, rate, several } from "../formats.js";
+import { Empty } from "../parts/problem.js";
+import { Badge, Figure, Head } from "../parts/fields.js";
+import { Plot } from "../parts/plot.js";
+import { troubles } from "../parts/troubles.js";
+import { Table } from "../parts/table.js";
+import { href } from "../routes.js";
+import { edges, overview, queueList, rates } from "../state.js";
+
+const SHOWN = 8; // rows of each list
+
+export function Overview() {
+  const told = overview.value;
+  return html`
+    <${Head} title="Overview" />
+    ${!told && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
+    ${
+      told &&
+      html`
+      <${Alarms} alarms=${told.store.alarms} />
+      <${Strip} told=${told} />
+      <${Flow} />
+      <div class="pair">
+        <${Wanting} />
+        <${Busiest} />
+      </div>
+      <${Processes} />
+    `
+    }
+  `;
+}
+
+const Alarms = ({ alarms }) =>
+  alarms.length > 0 &&
+  html`<div class="problem" role="alert"><p><strong>The store says:</strong> ${alarms.join("; ")}</p></div>`;
+
+function Strip({ told: { totals, rates: now, store } }) {
+  const figures = [
+    ["in / s", rate(now.in), "--in"],
+    ["out / s", rate(now.out), "--out"],
+    ["acked / s", rate(now.acked), "--acked"],
+    ["ready", count(totals.ready)],
+    ["in flight", count(totals.inFlight)],
+    ["dead letters", count(totals.dead), totals.dead ? "--dead" : null, "#/dead"],
+    ["queues", count(totals.queues), null, "#/queues"],
+    ["connections", count(totals.connections), null, "#/connections"],
+    ["memory", bytes(store.usedBytes), null, null, store.maxBytes ? `of ${bytes(store.maxBytes)}` : ""],
+  ];
+  return html`
+    <dl class="strip" aria-label="Now">
+      ${figures.map(
+        ([name, value, tone, link, more]) => html`
+          <div key=${name} style=${tone ? { "--tone": `var(${tone})` } : {}} class=${tone ? "toned" : ""}>
+            <dt>${name}</dt>
+            <dd>${link ? html`<a href=${link}>${value}</a>` : value} ${more && html`<small>${more}</small>`}</dd>
+          </div>
+        `,
+      )}
+    </dl>
+  `;
+}
+
+function Flow() {
+  const { at, in: put, out, acked } = rates.value;
+  const lines = [
+    { name: "in", values: put, tone: "--in" },
+    { name: "out", values: out, tone: "--out" },
+    { name: "acked", values: acked, tone: "--acked", isDashed: true },
+  ];
+  return html`<${Plot} title="Messages a second, all queues" at=${at} lines=${lines} write=${rate} height=${180} leastS=${300} />`;
+}
+
+function Wanting() {
+  const rows = queueList.value
+    .map((queue) => ({ queue, said: troubles(queue) }))
+    .filter(({ said }) => said.length > 0)
+    .sort((a, b) => b.said[0].weight - a.said[0].weight || a.queue.name.localeCompare(b.queue.name));
+  return html`
+    <section>
+      <h2>Wants a look ${rows.length > SHOWN && html`<span class="soft">${SHOWN} of ${count(rows.length)}</span>`}</h2>
+      ${rows.length === 0 && html`<${Empty} title="Nothing: every queue is taken from, and nothing died." />`}
+      <ul class="wanting">
+        ${rows.slice(0, SHOWN).map(
+          ({ queue, said }) => html`
+            <li key=${queue.name}>
+              <a href=${href(["queues", queue.name])}>${queue.name}</a>
+              <span>${said.map(({ text, tone, to }) => html`<${Badge} tone=${tone}>${to ? html`<a href=${to}>${text}</a>` : text}<//> `)}</span>
+            </li>
+          `,
+        )}
+      </ul>
+    </section>
+  `;
+}
+
+const busy = ({ rates: now }) => (now.in ?? 0) + (now.out ?? 0);
+
+const COLUMNS = [
+  {
+    key: "name",
+    title: "Queue",
+    isHead: true,
+    cell: ({ name }, tab) => html`<a href=${href(["queues", name])} tabindex=${tab}>${name}</a>`,
+  },
+  {
+    key: "in",
+    title: "in/s",
+    isNumber: true,
+    width: "min(4.5rem, 14vw)",
+    cell: (row) => html`<${Figure} value=${row.rates.in} write=${rate} />`,
+  },
+  {
+    key: "out",
+    title: "out/s",
+    isNumber: true,
+    width: "min(4.5rem, 14vw)",
+    cell: (row) => html`<${Figure} value=${row.rates.out} write=${rate} />`,
+  },
+  {
+    key: "ready",
+    title: "ready",
+    isNumber: true,
+    width: "min(5.5rem, 15vw)",
+    cell: (row) => html`<${Figure} value=${row.ready} />`,
+  },
+];
+
+function Busiest() {
+  const rows = [...queueList.value].sort(
+    (a, b) => busy(b) - busy(a) || b.ready - a.ready || a.name.localeCompare(b.name),
+  );
+  return html`
+    <section>
+      <h2>Busiest queues</h2>
+      <${Table} label="Busiest queues" columns=${COLUMNS} rows=${rows.slice(0, SHOWN)} keyOf=${(row) => row.name} empty=${html`<${Empty} title="There are no queues yet." />`} />
+    </section>
+  `;
+}
+
+function Processes() {
+  const known = edges.value;
+  if (!known) return null;
+  return html`
+    <section>
+      <h2>Edges</h2>
+      ${known.length === 0 && html`<${Empty} title="No edge is running on this store.">Start one with <code>penstock serve EDGE</code>.<//>`}
+      <ul class="processes">
+        ${known.map(
+          (each) => html`
+            <li key=${each.process}>
+              <span class=${`dot ${each.ready ? "good" : "bad"}`} title=${each.ready ? "ready" : "not ready"}></span>
+              <a href=${href(["edges"])}>${each.edge}</a>
+              <span class="soft">${each.host} · ${several(each.connections ?? 0, "connection")} · up ${age(Date.now() - new Date(each.startedAt))}${each.ready ? "" : " · not ready"}</span>
+            </li>
+          `,
+        )}
+      </ul>
+    </section>
+  `;
+}

@@ -1,0 +1,163 @@
+// Other systems that messages go to or come from: their documents, and the links of the text service to them.
+
+import { html, useState } from "../html.js";
+import { at, change } from "../api.js";
+import { useAsked, useDoing, usePages } from "../asking.js";
+import { age, bytes, since } from "../formats.js";
+import { Confirm, Dialog } from "../parts/dialog.js";
+import { DocumentView, read } from "../parts/document.js";
+import { Badge, Filter, Head, useOpen } from "../parts/fields.js";
+import { say } from "../parts/notices.js";
+import { Asked, Empty, ProblemBox } from "../parts/problem.js";
+import { Table, Tally } from "../parts/table.js";
+import { go, href, route } from "../routes.js";
+import { may } from "../session.js";
+
+const COLUMNS = [
+  {
+    key: "name",
+    title: "Peer",
+    isHead: true,
+    width: "26%",
+    sort: (row) => row.name,
+    cell: ({ name }, tab) => html`<a href=${href(["peers", name])} tabindex=${tab}>${name}</a>`,
+  },
+  {
+    key: "protocol",
+    title: "Protocol",
+    width: "7rem",
+    sort: (row) => row.spec?.protocol ?? "",
+    cell: ({ spec, unreadable }) =>
+      spec ? spec.protocol : html`<${Badge} tone="bad" title=${unreadable}>unreadable<//>`,
+  },
+  { key: "addresses", title: "Addresses", cell: ({ spec }) => spec?.addresses.join(", ") },
+  {
+    key: "owner",
+    title: "Owner",
+    width: "9rem",
+    prio: 2,
+    sort: (row) => row.owner,
+    cell: ({ owner }) => owner,
+  },
+];
+
+export function Peers({ parts: [, name] }) {
+  return name === undefined ? html`<${All} />` : html`<${One} key=${name} name=${name} />`;
+}
+
+function All() {
+  const pages = usePages("peers", { limit: 1000 });
+  const { filter = "" } = route.value.query;
+  const rows = pages.items.filter((row) => JSON.stringify(row).toLowerCase().includes(filter.toLowerCase()));
+  const [isNew, open, close] = useOpen();
+  return html`
+    <${Head} title="Peers" actions=${may("admin") && html`<button onClick=${() => open(true)}>New peer</button>`}>
+      <p class="soft">Other systems that messages go to or come from.</p>
+    <//>
+    <div class="tools"><${Filter} label="Filter peers" /><${Tally} shown=${rows.length} all=${pages.items.length} one="peer" /></div>
+    <${ProblemBox} problem=${pages.problem} again=${pages.again} />
+    ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
+    ${
+      !pages.isLoading &&
+      !pages.problem &&
+      html`<${Table} label="Peers" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name"
+      empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer add</code>, or here.<//>`} />`
+    }
+    <${TextLinks} />
+    ${isNew && html`<${NewPeer} onClose=${close} />`}
+  `;
+}
+
+const LINKS = [
+  { key: "peer", title: "Neighbour", isHead: true, cell: (row) => row.detail?.store ?? row.peer },
+  { key: "address", title: "Address", width: "12rem", cell: (row) => row.peer },
+  { key: "listener", title: "Through", width: "8rem", prio: 2, cell: (row) => row.listener },
+  { key: "opened", title: "Up for", isNumber: true, width: "7rem", cell: (row) => age(since(row.openedAt)) },
+  {
+    key: "received",
+    title: "Received",
+    isNumber: true,
+    width: "6rem",
+    prio: 2,
+    cell: (row) => bytes(row.receivedOctets),
+  },
+  {
+    key: "sent",
+    title: "Sent",
+    isNumber: true,
+    width: "6rem",
+    prio: 2,
+    cell: (row) => bytes(row.sentOctets),
+  },
+];
+
+/** Connections of the text service to servers on other stores, dialled or accepted. */
+function TextLinks() {
+  const asked = useAsked("connections", { edge: "pubsub", limit: 1000 }, 10_000);
+  const rows = (asked.data?.items ?? []).filter(({ listener }) => /link|neighbour/.test(listener));
+  return html`
+    <section>
+      <h2>Text links</h2>
+      <${ProblemBox} problem=${asked.problem} again=${asked.again} />
+      ${asked.data && html`<${Table} label="Text links" columns=${LINKS} rows=${rows} keyOf=${({ id }) => id} empty=${html`<${Empty} title="No link to another text server is up." />`} />`}
+    </section>
+  `;
+}
+
+function One({ name }) {
+  const path = at`peers/${name}`;
+  const asked = useAsked(path);
+  const [open, setOpen, close] = useOpen();
+  const done = () => {
+    say(`Peer ${name} is deleted.`);
+    close();
+    go(["peers"]);
+  };
+  return html`
+    <${Head} above=${html`<a href="#/peers">Peers</a>`} title=${name} actions=${asked.data && may("admin") && html`<button class="danger" onClick=${() => setOpen(true)}>Delete</button>`}>
+      ${asked.data?.owner && html`<p class="badges"><${Badge}>of ${asked.data.owner}<//></p>`}
+    <//>
+    <${Asked} asked=${asked}>
+      ${(peer) => html`
+        ${peer.unreadable && html`<p class="problem">This version cannot read the document: ${peer.unreadable}</p>`}
+        <${DocumentView} kind="Peer" name=${name} spec=${peer.spec ?? {}} path=${path} etag=${asked.etag} mayChange=${may("admin")} onChanged=${asked.again} />
+        ${
+          open &&
+          html`<${Confirm} title=${`Delete ${name}`} word=${name} action="Delete it" act=${() => change("DELETE", path, { etag: asked.etag })} onDone=${done} onClose=${close}>
+          <p>Queues that lead to this peer keep their messages and say that it is missing.</p>
+        <//>`
+        }
+      `}
+    <//>
+  `;
+}
+
+const EXAMPLE = `{
+  "protocol": "rqp-mca",
+  "addresses": ["10.0.0.7"]
+}`;
+
+function NewPeer({ onClose }) {
+  const [name, setName] = useState("");
+  const [text, setText] = useState(EXAMPLE);
+  const doing = useDoing(() => change("PUT", at`peers/${name}`, { body: read(text), create: true }));
+  const submit = async (event) => {
+    event.preventDefault();
+    if (!name || !(await doing.run())) return;
+    say(`Peer ${name} is there.`);
+    onClose();
+    go(["peers", name]);
+  };
+  return html`
+    <${Dialog} title="New peer" onClose=${onClose}>
+      <form onSubmit=${submit}>
+        <label class="field">Name <input required autofocus autocomplete="off" spellcheck="false" value=${name} onInput=${(event) => setName(event.target.value)} /></label>
+        <label class="field">Document (<code>spec</code>, as JSON)
+          <textarea rows="6" spellcheck="false" class="code" value=${text} onInput=${(event) => setText(event.target.value)} />
+        </label>
+        <${ProblemBox} problem=${doing.problem} />
+        <footer><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${doing.isBusy || !name}>Create</button></footer>
+      </form>
+    <//>
+  `;
+}

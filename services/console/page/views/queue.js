@@ -1,0 +1,131 @@
+// One queue: how it stands and how that went, what is in it, what died, and its document.
+
+import { html, names } from "../html.js";
+import { at, change } from "../api.js";
+import { useAsked, useDoing } from "../asking.js";
+import { Confirm } from "../parts/dialog.js";
+import { DocumentView } from "../parts/document.js";
+import { Badge, Head, useOpen } from "../parts/fields.js";
+import { say } from "../parts/notices.js";
+import { Asked, ProblemBox } from "../parts/problem.js";
+import { Publish } from "../parts/publish.js";
+import { count, several } from "../formats.js";
+import { go, href } from "../routes.js";
+import { may } from "../session.js";
+import { queues } from "../state.js";
+import { DeadLetters } from "./letters.js";
+import { Letter } from "./letter.js";
+import { Messages } from "./messages.js";
+import { QueueNow } from "./queuenow.js";
+
+const EVERY_MS = 5000;
+
+export function Queue({ parts: [, name, tab = "", id] }) {
+  const asked = useAsked(at`queues/${name}`, {}, EVERY_MS);
+  const [open, setOpen, close] = useOpen();
+  // figures of the stream are newer than the document that we asked for
+  const queue = asked.data && { ...asked.data, ...queues.value.get(name) };
+  return html`
+    <${Head}
+      above=${html`<a href="#/queues">Queues</a>`}
+      title=${name}
+      actions=${queue && html`<${Actions} queue=${queue} asked=${asked} open=${setOpen} />`}
+    >
+      ${queue && html`<${Badges} queue=${queue} />`}
+    <//>
+    <${Asked} asked=${{ ...asked, problem: asked.problem, data: queue }}>
+      ${() => html`
+        <${Tabs} queue=${queue} tab=${tab} />
+        <${View} queue=${queue} tab=${tab} id=${id} asked=${asked} />
+        ${open === "publish" && html`<${Publish} name=${name} onClose=${close} onDone=${asked.again} />`}
+        ${open === "delete" && html`<${Delete} queue=${queue} etag=${asked.etag} onClose=${close} onStale=${asked.again} />`}
+      `}
+    <//>
+  `;
+}
+
+function View({ queue, tab, id, asked }) {
+  const { name } = queue;
+  if (tab === "messages") return html`<${Messages} queue=${queue} />`;
+  if (tab === "dead" && id) return html`<${Letter} key=${id} queue=${queue} id=${id} />`;
+  if (tab === "dead") return html`<${DeadLetters} queue=${queue} />`;
+  if (tab === "document")
+    return html`<${DocumentView} kind="Queue" name=${name} spec=${queue.spec} path=${at`queues/${name}`} etag=${asked.etag} mayChange=${may("admin")} onChanged=${asked.again} />`;
+  return html`<${QueueNow} queue=${queue} />`;
+}
+
+function Badges({ queue }) {
+  return html`
+    <p class="badges">
+      ${queue.paused && html`<${Badge} tone="warn">paused<//> `}
+      ${queue.condition && html`<${Badge} tone="bad">${queue.condition}<//> `}
+      ${queue.unkept && html`<${Badge} tone="bad">the store cannot keep its ack level now<//> `}
+      ${queue.remote && html`<${Badge}>leads elsewhere over ${queue.remote}<//> `}
+      <${Badge} title="what an acknowledged message survives">${queue.ackLevel}<//> <${Badge} title="transaction domain">domain ${queue.domain}<//>
+      ${queue.owner && html` <${Badge} title="who declared it">of ${queue.owner}<//>`}
+    </p>
+  `;
+}
+
+const TABS = [
+  ["", "Now", () => null],
+  ["messages", "Messages", ({ ready }) => ready],
+  ["dead", "Dead letters", ({ dead }) => dead],
+  ["document", "Document", () => null],
+];
+
+const Tabs = ({ queue, tab }) => html`
+  <nav class="tabs" aria-label="Of this queue">
+    ${TABS.map(([key, title, figure]) => {
+      const n = figure(queue);
+      return html`<a key=${key} href=${href(["queues", queue.name, ...(key ? [key] : [])])} aria-current=${tab === key ? "page" : undefined}>
+        ${title}${n ? html` <span class=${names({ figure: true, bad: key === "dead" })}>${count(n)}</span>` : ""}
+      </a>`;
+    })}
+  </nav>
+`;
+
+function Actions({ queue, asked, open }) {
+  const pausing = useDoing(() =>
+    change("PUT", at`queues/${queue.name}`, { body: paused(queue), etag: asked.etag }),
+  );
+  const toggle = async () => {
+    if (await pausing.run())
+      say(`Queue ${queue.name} ${queue.paused ? "takes messages again." : "is paused."}`);
+    asked.again();
+  };
+  return html`
+    ${may("operate") && html`<button onClick=${() => open("publish")}>Publish</button>`}
+    ${may("admin") && html`<button disabled=${pausing.isBusy} onClick=${toggle}>${queue.paused ? "Resume" : "Pause"}</button>`}
+    ${may("admin") && html`<button class="danger" onClick=${() => open("delete")}>Delete</button>`}
+    <${ProblemBox} problem=${pausing.problem} />
+  `;
+}
+
+/** Its document, the other way. */
+function paused({ spec, paused: isPaused }) {
+  const { paused: _, ...others } = spec;
+  return isPaused ? others : { ...others, paused: true };
+}
+
+function Delete({ queue, etag, onClose, onStale }) {
+  const total = queue.ready + queue.inFlight;
+  const act = async () => {
+    try {
+      return await change("DELETE", at`queues/${queue.name}`, { etag });
+    } catch (problem) {
+      if (problem.status === 412) onStale();
+      throw problem;
+    }
+  };
+  const done = () => {
+    say(`Queue ${queue.name} is deleted.`);
+    onClose();
+    go(["queues"]);
+  };
+  return html`
+    <${Confirm} title=${`Delete ${queue.name}`} word=${queue.name} action="Delete it and all that is in it" act=${act} onDone=${done} onClose=${onClose}>
+      <p>The queue goes, and with it <strong>${several(total, "message")}</strong> and <strong>${several(queue.dead, "dead letter")}</strong>, for good.</p>
+    <//>
+  `;
+}

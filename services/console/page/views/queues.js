@@ -1,0 +1,105 @@
+// All queues: filter, sort, and from here to one of them.
+
+import { html, useMemo } from "../html.js";
+import { age, bytes, rate } from "../formats.js";
+import { Badge, Choice, Figure, Filter, Head, useOpen } from "../parts/fields.js";
+import { NewQueue } from "../parts/newqueue.js";
+import { Empty } from "../parts/problem.js";
+import { Table, Tally } from "../parts/table.js";
+import { isStuck } from "../parts/troubles.js";
+import { href, route } from "../routes.js";
+import { may } from "../session.js";
+import { overview, queueList } from "../state.js";
+
+const ONLY = {
+  all: () => true,
+  dead: (queue) => queue.dead > 0,
+  stuck: isStuck,
+  paused: (queue) => queue.paused,
+  remote: (queue) => queue.remote,
+};
+const CHOICES = [
+  ["all", "All"],
+  ["dead", "With dead letters"],
+  ["stuck", "Nobody takes"],
+  ["paused", "Paused"],
+  ["remote", "Lead elsewhere"],
+];
+
+const number = (key, title, value, { write, width = "min(5.5rem, 16vw)", prio, hint } = {}) => ({
+  ...{ key, title, isNumber: true, width, prio, hint },
+  sort: (row) => value(row) ?? -1,
+  cell: (row) => html`<${Figure} value=${value(row)} write=${write} />`,
+});
+
+const COLUMNS = [
+  {
+    key: "name",
+    title: "Queue",
+    isHead: true,
+    sort: (row) => row.name,
+    cell: (row, tab) => html`<${Name} row=${row} tab=${tab} />`,
+  },
+  number("ready", "Ready", (row) => row.ready),
+  number("inFlight", "In flight", (row) => row.inFlight, { prio: 2, hint: "given out, not settled yet" }),
+  { ...number("dead", "Dead", (row) => row.dead), cell: (row) => html`<${Dead} row=${row} />` },
+  number("age", "Oldest", (row) => (row.ready || row.inFlight ? row.oldestAgeMs : null), {
+    write: age,
+    width: "7rem",
+    prio: 2,
+    hint: "how long the oldest message waits",
+  }),
+  number("in", "In/s", (row) => row.rates.in, { write: rate, width: "min(5rem, 14vw)" }),
+  number("out", "Out/s", (row) => row.rates.out, { write: rate, width: "5rem", prio: 2 }),
+  number("bytes", "Size", (row) => row.bytes, { write: bytes, prio: 3 }),
+  {
+    key: "owner",
+    title: "Owner",
+    width: "8rem",
+    prio: 3,
+    sort: (row) => row.owner,
+    cell: (row) => row.owner,
+  },
+];
+
+function Name({ row, tab }) {
+  return html`
+    <a href=${href(["queues", row.name])} tabindex=${tab} title=${row.name}>${row.name}</a>
+    ${row.paused && html` <${Badge} tone="warn">paused<//>`} ${row.remote && html` <${Badge}>${row.remote}<//>`}
+    ${row.condition && html` <${Badge} tone="bad" title=${row.condition}>trouble<//>`}
+  `;
+}
+
+const Dead = ({ row }) =>
+  row.dead
+    ? html`<a class="bad" href=${href(["queues", row.name, "dead"])} tabindex="-1"><${Figure} value=${row.dead} /></a>`
+    : html`<${Figure} value=${0} />`;
+
+export function Queues() {
+  const { filter = "", only = "all" } = route.value.query;
+  const all = queueList.value;
+  const rows = useMemo(() => {
+    const wanted = filter.toLowerCase();
+    return all.filter((row) => row.name.toLowerCase().includes(wanted) && (ONLY[only] ?? ONLY.all)(row));
+  }, [all, filter, only]);
+  const [isNew, open, close] = useOpen();
+  return html`
+    <${Head} title="Queues" actions=${may("admin") && html`<button onClick=${() => open(true)}>New queue</button>`} />
+    <div class="tools">
+      <${Filter} label="Filter by name" />
+      <${Choice} name="only" label="Which queues" choices=${CHOICES} />
+      <${Tally} shown=${rows.length} all=${all.length} one="queue" />
+    </div>
+    ${
+      overview.value
+        ? html`<${Table} label="Queues" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name" empty=${html`<${Nothing} isFiltered=${all.length > 0} />`} />`
+        : html`<p class="soft loading" aria-busy="true">Loading…</p>`
+    }
+    ${isNew && html`<${NewQueue} onClose=${close} />`}
+  `;
+}
+
+const Nothing = ({ isFiltered }) =>
+  isFiltered
+    ? html`<${Empty} title="No queue matches."><a href="#/queues">Show all</a><//>`
+    : html`<${Empty} title="There are no queues yet.">Declare some with <code>penstock apply queues.yaml</code>, or here.<//>`;

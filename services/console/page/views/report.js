@@ -1,0 +1,161 @@
+// What the analytics job found out last: what happened, what died, what fails alike, what is suddenly otherwise.
+
+import { html } from "../html.js";
+import { useAsked } from "../asking.js";
+import { bytes, count, DASH, latency, share, several } from "../formats.js";
+import { Badge, Head, Time } from "../parts/fields.js";
+import { Asked, Empty } from "../parts/problem.js";
+import { Plot } from "../parts/plot.js";
+import { Table } from "../parts/table.js";
+import { href } from "../routes.js";
+
+const seconds = (value) => latency(value == null ? null : value * 1000);
+const hour = (text) => Date.parse(`${text}:00:00Z`) / 1000;
+const number = (key, title, value, more = {}) => ({
+  key,
+  title,
+  isNumber: true,
+  width: "6rem",
+  cell: (row) => count(value(row)),
+  ...more,
+});
+const queueColumn = {
+  key: "queue",
+  title: "Queue",
+  isHead: true,
+  cell: ({ queue }, tab) => html`<a href=${href(["queues", queue])} tabindex=${tab}>${queue}</a>`,
+};
+
+export function Report() {
+  const asked = useAsked("report");
+  const isNone = asked.problem?.status === 404;
+  return html`
+    <${Head} title="Report" />
+    ${isNone && html`<${Empty} title="There is no report yet.">The analytics job makes one: <code>penstock-analytics</code>, or the chart's CronJob.<//>`}
+    ${!isNone && html`<${Asked} asked=${asked}>${(report) => html`<${Found} report=${report} />`}<//>`}
+  `;
+}
+
+function Found({ report }) {
+  const { period, totals, now_ms: now } = report;
+  return html`
+    <p class="soft">${period.first ? `Hours ${period.first} to ${period.last} UTC, ${several(period.known, "hour")} of ${period.hours} known` : "No tables yet"}; made of what there was on ${" "}<${Time} at=${new Date(now).toISOString()} />.</p>
+    <${Sums} totals=${totals} report=${report} />
+    <${Hours} hours=${report.hours} />
+    <div class="pair">
+      <${Counts} title="Why messages died" counts=${report.deaths.by_reason} tone="--dead" />
+      <${Counts} title="Why messages were refused" counts=${report.refused} tone="--refused" />
+    </div>
+    <${Section} title="What fails alike" rows=${report.failures} columns=${FAILURES} keyOf=${(row) => `${row.queue} ${row.fingerprint} ${row.reason}`} none="Nothing died." />
+    <${Section} title="Suddenly otherwise than in the week before" rows=${report.changes.top} columns=${CHANGES} keyOf=${(row) => `${row.hour} ${row.queue} ${row.metric}`} none="Nothing is." />
+    <${Section} title="Queues" rows=${report.queues} columns=${QUEUES} keyOf=${(row) => `${row.domain} ${row.queue}`} none="Nothing is known of queues." />
+    <${Section} title="Whether redrives helped" rows=${report.redrives.queues} columns=${REDRIVES} keyOf=${(row) => `${row.domain} ${row.queue}`} none="Nothing was brought back." />
+    <${Section} title="Edges" rows=${report.edges} columns=${EDGES} keyOf=${({ edge }) => edge} none="Nothing is known of edges." />
+  `;
+}
+
+function Sums({ totals, report: { budget, put, wait } }) {
+  const figures = [
+    ["in", count(totals.in), bytes(totals.in_octets)],
+    ["out", count(totals.out), bytes(totals.out_octets)],
+    ["acked", count(totals.acked)],
+    ["refused", count(totals.refused)],
+    ["dead", count(totals.dead)],
+    ["accepted", share(budget.availability), `of ${share(budget.objective)} wanted`],
+    ["put, 99 %", seconds(put.p99)],
+    ["wait, 99 %", seconds(wait.p99)],
+  ];
+  return html`<dl class="strip" aria-label="Sums">${figures.map(([name, value, more]) => html`<div key=${name}><dt>${name}</dt><dd>${value} ${more && html`<small>${more}</small>`}</dd></div>`)}</dl>`;
+}
+
+function Hours({ hours }) {
+  if (hours.length < 2) return null;
+  const of = (name) => hours.map((each) => each[name]);
+  const lines = [
+    ["in", "in", "--in"],
+    ["out", "out", "--out"],
+    ["dead", "dead", "--dead"],
+  ].map(([name, from, tone]) => ({ name, values: of(from), tone }));
+  return html`<${Plot} title="Messages an hour" at=${hours.map((each) => hour(each.hour))} lines=${lines} write=${count} />`;
+}
+
+/** Names with counts, as bars: the greatest is as wide as there is room. */
+function Counts({ title, counts, tone }) {
+  const most = Math.max(...counts.map((each) => each.count), 1);
+  return html`
+    <section>
+      <h2>${title}</h2>
+      ${counts.length === 0 && html`<p class="soft">Nothing.</p>`}
+      <ul class="bars" style=${{ "--tone": `var(${tone})` }}>
+        ${counts.map((each) => html`<li key=${each.name}><span>${each.name}</span><span class="n">${count(each.count)}</span><i style=${{ width: `${(100 * each.count) / most}%` }}></i></li>`)}
+      </ul>
+    </section>
+  `;
+}
+
+const Section = ({ title, rows, columns, keyOf, none }) => html`
+  <section>
+    <h2>${title}</h2>
+    ${rows.length ? html`<${Table} label=${title} columns=${columns} rows=${rows} keyOf=${keyOf} />` : html`<p class="soft">${none}</p>`}
+  </section>
+`;
+
+const FAILURES = [
+  {
+    ...queueColumn,
+    width: "18%",
+    cell: ({ queue, example_id: id }, tab) =>
+      html`<a href=${href(["queues", queue, "dead", id])} tabindex=${tab}>${queue}</a>`,
+  },
+  { key: "reason", title: "Reason", width: "9rem", cell: ({ reason }) => reason },
+  {
+    key: "pattern",
+    title: "Error",
+    cell: ({ pattern, example }) => html`<span title=${example}>${pattern || DASH}</span>`,
+  },
+  number("count", "Letters", (row) => row.count),
+  {
+    key: "last",
+    title: "Last",
+    width: "9rem",
+    prio: 2,
+    cell: (row) => html`<${Time} at=${new Date(row.last_ms).toISOString()} />`,
+  },
+];
+const CHANGES = [
+  queueColumn,
+  { key: "metric", title: "What", width: "6rem", cell: ({ metric }) => metric },
+  {
+    key: "verdict",
+    title: "Went",
+    width: "5rem",
+    cell: ({ verdict }) => html`<${Badge} tone="warn">${verdict}<//>`,
+  },
+  number("value", "Now", (row) => row.value),
+  number("median", "Median", (row) => row.week_median, { prio: 2 }),
+  { key: "hour", title: "Hour, UTC", width: "9rem", prio: 2, cell: (row) => row.hour },
+];
+const QUEUES = [
+  queueColumn,
+  number("in", "In", (row) => row.in),
+  number("out", "Out", (row) => row.out),
+  number("refused", "Refused", (row) => row.refused, { prio: 2 }),
+  number("dead", "Dead", (row) => row.dead),
+  number("put", "Put 99 %", () => 0, { prio: 2, cell: (row) => seconds(row.put_p99) }),
+  number("wait", "Wait 99 %", () => 0, { prio: 2, cell: (row) => seconds(row.wait_p99) }),
+  number("most", "Most held", (row) => row.len_max, { prio: 3 }),
+];
+const REDRIVES = [
+  queueColumn,
+  number("redriven", "Back", (row) => row.redriven),
+  number("again", "Died again", (row) => row.died_again),
+  number("success", "Helped", () => 0, { cell: (row) => share(row.success) }),
+];
+const EDGES = [
+  { key: "edge", title: "Edge", isHead: true, cell: ({ edge }) => edge },
+  number("processes", "Processes", (row) => row.processes_max),
+  number("connections", "Most open", (row) => row.connections_max),
+  number("opened", "Opened", (row) => row.opened, { prio: 2 }),
+  number("received", "Received", () => 0, { prio: 2, cell: (row) => bytes(row.received_octets) }),
+  number("sent", "Sent", () => 0, { prio: 2, cell: (row) => bytes(row.sent_octets) }),
+];

@@ -1,0 +1,48 @@
+"""The console goes, or the store does: that is said, and ends by itself."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.console.page.looking import axe, settled, show
+from tests.console.page.scene import Scene
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_the_page_comes_back_when_the_console_does(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues")
+    await place.end_console()
+    await expect(page.get_by_text("The connection to the console is lost")).to_be_visible()
+    await expect(page.locator(".link")).to_have_text("Not connected")
+    await expect(page.get_by_role("link", name="orders/eu")).to_be_visible()  # what was known is still there
+    assert await axe(page) == []
+    await place.store.declare("new since then", (await place.store.find("orders")).spec, "test")
+    await place.restart()
+    await expect(page.get_by_text("The connection to the console is lost")).to_have_count(0)
+    await expect(page.get_by_role("link", name="new since then")).to_be_visible()
+    await place.store.delete(await place.store.find("new since then"))
+    await expect(page.get_by_role("link", name="new since then")).to_have_count(0)
+
+
+async def test_what_is_asked_meanwhile_is_refused_in_words_and_asked_again(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues/orders/document")
+    await place.end_console()
+    await page.get_by_role("navigation", name="Views").get_by_role("link", name="Peers").click()
+    await expect(page.get_by_role("alert").first).to_contain_text("The console does not answer")
+    await place.restart()
+    await expect(page.get_by_role("link", name="warehouse")).to_be_visible()
+    await expect(page.locator("main .problem")).to_have_count(0)
+
+
+async def test_a_store_that_stands_still_is_told(place: Scene, page: Page) -> None:
+    await show(page, place.address, "overview")
+    place.server.stop()
+    try:
+        await expect(page.get_by_text("The console cannot see the store.")).to_be_visible()
+        assert await axe(page) == []
+    finally:
+        place.server.cont()
+    await expect(page.get_by_text("The console cannot see the store.")).to_have_count(0)
+    await settled(page)

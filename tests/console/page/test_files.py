@@ -1,0 +1,99 @@
+"""What the page is made of: nothing of others but what is written down, and nothing that makes HTML of a string."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from services.console.app import CSP
+from tools.vendor import IMPORTS, PLACES, RECORD, Package
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "services/console/page"
+OURS = sorted(path for path in PAGE.rglob("*.js") if "vendor" not in path.parts)
+MOST_OCTETS = 200_000  # of the whole page, over the wire
+LONGEST = 250  # lines
+DANGEROUS = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySet|eval\(|new Function|srcdoc"
+)
+IMPORT = re.compile(r'(?:from|import)\s*"([^"]+)"')
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.relative_to(ROOT).as_posix())
+def test_vendored_files_are_what_the_tool_wrote(place: Path) -> None:
+    record = json.loads((place / RECORD).read_text())
+    wanted = {name: digest for package in record.values() for name, digest in package["files"].items()}
+    there = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in place.iterdir()
+        if path.name != RECORD
+    }
+    assert there == wanted
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.relative_to(ROOT).as_posix())
+def test_the_record_is_of_the_packages_that_the_tool_names(place: Path) -> None:
+    record = json.loads((place / RECORD).read_text())
+    assert {name: (each["version"], set(each["files"])) for name, each in record.items()} == {
+        package.name: (package.version, _files(package)) for package in PLACES[place]
+    }
+
+
+def _files(package: Package) -> set[str]:
+    return {*package.files.values(), package.licence_here}
+
+
+def test_every_import_is_of_a_file_that_is_there() -> None:
+    for path in PAGE.rglob("*.js"):
+        for specifier in IMPORT.findall(path.read_text()) if path in OURS else []:
+            assert (path.parent / specifier).resolve().is_relative_to(PAGE), f"{path}: {specifier}"
+            assert (path.parent / specifier).is_file(), f"{path}: {specifier}"
+    for name in IMPORTS.values():
+        assert (PAGE / "vendor" / name).is_file()
+
+
+def test_all_modules_are_asked_for_at_once() -> None:
+    """Else a browser learns of each only when the one before has come."""
+    named = set(re.findall(r'modulepreload" href="([^"]+)"', (PAGE / "index.html").read_text()))
+    there = {path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*.js")}
+    assert named == there - {"main.js", "theme.js"}
+
+
+def test_no_string_becomes_html() -> None:
+    assert [path.name for path in OURS if DANGEROUS.search(path.read_text())] == []
+
+
+def test_nothing_is_of_elsewhere() -> None:
+    for path in [*OURS, PAGE / "index.html", *PAGE.glob("style/*.css")]:
+        assert not re.search(
+            r"https?://|//[a-z]+\.[a-z]+/", path.read_text().replace("http://www.w3.org/", "")
+        ), path
+
+
+def test_the_page_needs_no_more_than_its_policy_grants() -> None:
+    assert "unsafe" not in CSP
+    assert not re.search(r"<script>|<style|\sstyle=|\son[a-z]+=", (PAGE / "index.html").read_text())
+
+
+def test_the_page_is_light() -> None:
+    sizes = [
+        _wire(path) for path in PAGE.rglob("*") if path.suffix in (".js", ".css", ".html", ".woff2", ".svg")
+    ]
+    assert sum(sizes) <= MOST_OCTETS
+
+
+def _wire(path: Path) -> int:
+    data = path.read_bytes()
+    return len(data) if path.suffix == ".woff2" else len(gzip.compress(data, 9))
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.relative_to(PAGE).as_posix())
+def test_a_file_says_what_it_is_and_is_no_longer_than_others_here(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert lines[0].startswith("// ")
+    assert len(lines) <= LONGEST

@@ -1,0 +1,173 @@
+"""Modules of the page on their own, in the browser that runs them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from playwright.async_api import Browser, Page
+
+from tests.console.page.looking import DASH, show
+from tests.console.page.scene import Scene
+from tests.stores import chance
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+__all__ = ["chance"]
+STREAM = (
+    'retry: 2000\nevent: hello\ndata: {"a": "ü"}\n\n: still here\n\nevent: queues\ndata: [1,\ndata: 2]\n\n'
+)
+TOLD = [["hello", {"a": "ü"}], ["queues", [1, 2]]]
+
+
+async def call(page: Page, module: str, expression: str, given: Any = None) -> Any:
+    """expression: of `m`, the module, and `given`."""
+    script = f"async (given) => {{ const m = await import('./{module}'); return {expression}; }}"
+    return await page.evaluate(script, given)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ready(place: Scene, chromium: Browser) -> AsyncIterator[Page]:
+    """One window for all: modules keep nothing of a call."""
+    page = await chromium.new_page()
+    await show(page, place.address, "config")
+    yield page
+    await page.close()
+
+
+async def test_events_do_not_depend_on_how_they_are_cut(ready: Page) -> None:
+    cuts = f"Array.from({{length: {len(STREAM)}}}, (_, i) => {{ const feed = m.reader(); " + (
+        "return JSON.stringify([...feed(given.slice(0, i)), ...feed(given.slice(i))]); })"
+    )
+    found = await call(ready, "live.js", cuts, STREAM)
+    assert {json.dumps(json.loads(each)) for each in found} == {json.dumps(TOLD)}
+    crlf = "m.reader()(given.replaceAll('\\n', '\\r\\n'))"
+    assert await call(ready, "live.js", crlf, STREAM) == TOLD
+
+
+@pytest.mark.parametrize(
+    ("octets", "kind"),
+    [
+        (b"", "text"),
+        (b"plain", "text"),
+        (b"21.5", "text"),
+        (b'{"a": 1}', "json"),
+        (b"[1, 2", "text"),
+        ("café\n".encode(), "text"),
+        (b"\xff\xfe", "hex"),
+        (b"a\0b", "hex"),
+    ],
+)
+async def test_how_a_body_is_best_looked_at(ready: Page, octets: bytes, kind: str) -> None:
+    given = base64.b64encode(octets).decode()
+    assert await call(ready, "bodies.js", "m.kind(m.decode(given))", given) == kind
+    assert await call(ready, "bodies.js", "m.encode(m.decode(given))", given) == given
+
+
+async def test_a_character_that_the_end_cuts_is_no_fault(ready: Page) -> None:
+    given = base64.b64encode("日本".encode()[:-1]).decode()
+    assert await call(ready, "bodies.js", "m.utf8(m.decode(given), true)", given) == "日"
+    assert await call(ready, "bodies.js", "m.utf8(m.decode(given))", given) is None
+
+
+async def test_hex_rows_hold_every_octet(ready: Page) -> None:
+    given = base64.b64encode(bytes(range(256)) + b"end").decode()
+    rows = await call(ready, "bodies.js", "m.hexRows(m.decode(given))", given)
+    assert bytes.fromhex("".join(row[1] for row in rows)) == bytes(range(256)) + b"end"
+    assert rows[-1][0] == "00000100"
+    assert rows[-1][2] == "end"
+    assert {len(row[1]) for row in rows[:-1]} == {len(rows[0][1])}
+
+
+async def test_json_that_is_laid_out_is_the_same_json(ready: Page, chance: random.Random) -> None:
+    texts = [json.dumps(document(chance), indent=chance.choice((None, 1))) for _ in range(300)]
+    laid = await call(
+        ready, "bodies.js", "given.map(t => m.layOut(t).map(([, part]) => part).join(''))", texts
+    )
+    assert [json.loads(each) for each in laid] == [json.loads(each) for each in texts]
+    assert laid == [json.dumps(json.loads(each), indent=2, ensure_ascii="\\u" in each) for each in texts]
+
+
+async def test_a_document_as_yaml_is_the_same_document(ready: Page, chance: random.Random) -> None:
+    documents = [{"spec": document(chance)} for _ in range(300)]
+    written = await call(ready, "parts/document.js", "given.map(each => m.yaml(each).trimStart())", documents)
+    assert [yaml.safe_load(each) for each in written] == documents
+
+
+# what YAML could take for something else
+WORDS = [
+    *(
+        "a",
+        "yes",
+        "1d",
+        "10.0.0.7",
+        "1.5",
+        "a: b",
+        "- x",
+        "#x",
+        "x #y",
+        "",
+        " ",
+        "é",
+        '"',
+        "null",
+        "a\nb",
+        "*",
+    ),
+    *(
+        "0x1f",
+        "1_000",
+        "12:30",
+        "2026-11-25",
+        "mq.example.org:11311",
+        "{",
+        "[1]",
+        "plant.*",
+        "~",
+        "<b>",
+        "!tag",
+    ),
+    *("&a", "%", "@", "a:", "key: ", "007", "1e3", "on", "=", "<<", "?", "-", "---", "tab\there", "'"),
+]
+
+
+def document(chance: random.Random, depth: int = 3) -> Any:
+    """Anything that JSON can say."""
+    kind = chance.randrange(6 if depth else 4)
+    if kind == 4:
+        return [document(chance, depth - 1) for _ in range(chance.randrange(4))]
+    if kind == 5:
+        return {chance.choice(WORDS): document(chance, depth - 1) for _ in range(chance.randrange(4))}
+    return [chance.choice(WORDS), chance.randrange(1000), chance.random() < 0.5, None][kind]
+
+
+@pytest.mark.parametrize(
+    ("call_of", "told"),
+    [
+        ("m.count(1234567)", "1,234,567"),
+        ("m.count(null)", DASH),
+        ("m.rate(0.25)", "0.3"),
+        ("m.bytes(1536)", "1.5 KiB"),
+        ("m.bytes(512 << 20)", "512 MiB"),
+        ("m.age(400)", "0.4 s"),
+        ("m.age(3_723_000)", "1 h 2 min"),
+        ("m.age(90_000_000)", "1 d 1 h"),
+        ("m.latency(0.4213)", "0.42 ms"),
+        ("m.latency(1200)", "1.2 s"),
+        ("m.several(1, 'queue')", "1 queue"),
+        ("m.several(0, 'entry', 'entries')", "0 entries"),
+    ],
+)
+async def test_numbers_are_written_for_people(ready: Page, call_of: str, told: str) -> None:
+    assert await call(ready, "formats.js", call_of) == told
+
+
+async def test_routes_are_read_as_they_are_written(ready: Page) -> None:
+    given = [["queues", "a/b c%&#?"], {"filter": "x&y=z", "sort": "-ready"}]
+    found = await call(ready, "routes.js", "m.parse(m.href(...given))", given)
+    assert found == {"parts": given[0], "query": given[1]}

@@ -1,0 +1,177 @@
+"""Queues by hand: found, made, filled, looked into, paused, changed, deleted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.console.page.looking import DASH, axe, settled, show
+from tests.console.page.scene import SCRIPT, Scene
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def table(page: Page) -> Locator:
+    return page.get_by_role("table", name="Queues")
+
+
+async def names(page: Page) -> list[str]:
+    return await table(page).locator("tbody th a").all_text_contents()
+
+
+async def make(page: Page, place: Scene, name: str, spec: str = "{}") -> None:
+    await show(page, place.address, "queues")
+    await page.get_by_role("button", name="New queue").click()
+    await page.get_by_label("Name", exact=True).fill(name)
+    await page.get_by_label("Document").fill(spec)
+    await page.get_by_role("button", name="Create").click()
+
+
+async def publish(page: Page, body: str, attributes: str = "") -> None:
+    await page.get_by_role("button", name="Publish").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Body").fill(body)
+    await dialog.get_by_label("Attributes").fill(attributes)
+    await dialog.get_by_role("button", name="Publish").click()
+    await expect(dialog).to_have_count(0)
+
+
+async def test_the_list_is_filtered_and_the_address_keeps_it(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues")
+    await page.keyboard.press("/")
+    await page.keyboard.type("ORDER")
+    await expect(page.get_by_text("2 of")).to_be_visible()
+    assert await names(page) == ["orders", "orders/eu"]
+    assert page.url.endswith("#/queues?filter=ORDER")
+    await page.reload()
+    await expect(table(page).locator("tbody tr")).to_have_count(2)
+    await page.get_by_label("Filter by name").fill("")
+    await page.get_by_role("button", name="With dead letters").click()
+    await expect(table(page).locator("tbody tr")).to_have_count(1)
+    assert await names(page) == ["returns"]
+    await page.get_by_role("button", name="Paused").click()
+    await expect(table(page).get_by_role("link", name="archive")).to_be_visible()
+    await page.get_by_label("Filter by name").fill("nothing has this name")
+    await page.get_by_role("link", name="Show all").click()
+    await expect(table(page).get_by_role("link", name="invoices")).to_be_visible()
+
+
+async def test_the_list_is_sorted(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues")
+    by_name = await names(page)
+    await page.get_by_role("button", name="Queue", exact=True).click()
+    await expect(page.locator("th[aria-sort=descending]")).to_have_text(re.compile("Queue"))
+    assert await names(page) == by_name[::-1]
+    await page.get_by_role("button", name="Dead", exact=True).click()
+    await expect(table(page).locator("tbody th a").first).to_have_text("returns")
+    assert "sort=-dead" in page.url
+
+
+async def test_a_queue_is_made_filled_looked_into_and_deleted(place: Scene, page: Page) -> None:
+    await make(page, place, "by hand/1", '{"maxLength": 2}')
+    await expect(page.locator("main h1")).to_have_text("by hand/1")
+    await publish(page, '{"greeting": "hello"}', "colour: blue")
+    await publish(page, SCRIPT.decode())
+    await expect(page.locator("dl[aria-label=Now] dd").first).to_have_text("2")
+    await page.get_by_role("button", name="Publish").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Body").fill("one too many")
+    await dialog.get_by_role("button", name="Publish").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("full")
+    assert await axe(page) == []
+    await dialog.get_by_role("button", name="Cancel").click()
+    await look_into(page)
+    await delete(page, "by hand/1")
+    await expect(table(page).get_by_role("link", name="by hand/1")).to_have_count(0)
+
+
+async def look_into(page: Page) -> None:
+    """Both messages, and nothing is taken."""
+    await page.get_by_role("link", name="Messages 2").click()
+    opened = page.locator("ol.messages > li")
+    await opened.nth(0).locator("summary").click()
+    await expect(opened.nth(0)).to_contain_text("colour")
+    await expect(opened.nth(0).locator("pre")).to_have_text('{\n  "greeting": "hello"\n}')
+    await opened.nth(1).locator("summary").click()
+    await expect(opened.nth(1).locator("pre")).to_have_text(SCRIPT.decode())
+    assert await page.locator("main img, main script").count() == 0
+    assert "owned" not in await page.title()
+    assert await axe(page) == []
+    await page.get_by_role("button", name="Look again").click()
+    await expect(opened).to_have_count(2)
+
+
+async def delete(page: Page, name: str) -> None:
+    """It asks for the name first."""
+    await page.get_by_role("button", name="Delete").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("2 messages")
+    button = dialog.get_by_role("button", name="Delete it")
+    await expect(button).to_be_disabled()
+    await dialog.get_by_role("textbox").fill("something else")
+    await expect(button).to_be_disabled()
+    await dialog.get_by_role("textbox").fill(name)
+    await button.click()
+    await expect(page.locator("main h1")).to_have_text("Queues")
+
+
+async def test_a_queue_is_paused_and_goes_on(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues/invoices", "invoices")
+    await page.get_by_role("button", name="Pause").click()
+    await expect(page.locator(".badge", has_text="paused")).to_be_visible()
+    assert (await place.store.find("invoices")).spec.paused
+    await page.get_by_role("button", name="Publish").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Body").fill("not now")
+    await dialog.get_by_role("button", name="Publish").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("paused")
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Resume").click()
+    await expect(page.locator(".badge", has_text="paused")).to_have_count(0)
+    assert not (await place.store.find("invoices")).spec.paused
+
+
+async def test_a_document_is_changed_and_faults_are_named(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues/invoices/document", "invoices")
+    await page.get_by_role("button", name="Change").click()
+    field = page.get_by_label("The document's spec")
+    await field.fill('{"maxLength": }')
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_contain_text("This is no JSON")
+    await field.fill('{"maxLengths": 7}')
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_contain_text("maxLengths")
+    await field.fill('{"maxLength": 7}')
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_label("Document as YAML")).to_contain_text("maxLength: 7")
+    assert (await place.store.find("invoices")).spec.max_length == 7
+
+
+async def test_a_change_of_somebody_else_is_not_lost(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues/invoices/document", "invoices")
+    await page.get_by_role("button", name="Change").click()
+    await page.get_by_label("The document's spec").fill('{"maxLength": 1}')
+    spec = (await place.store.find("invoices")).spec
+    await place.store.declare("invoices", spec.model_copy(update={"max_length": 99}), "test", replace=True)
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(page.get_by_label("Document as YAML")).to_contain_text("maxLength: 99")
+
+
+async def test_a_queue_that_is_not_there_is_told(place: Scene, page: Page) -> None:
+    await page.goto(f"{place.address}#/queues/nowhere")
+    await expect(page.get_by_role("alert")).to_contain_text("nowhere")
+    await settled(page)
+
+
+async def test_a_queue_tells_how_it_went(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues/orders")
+    await expect(page.locator("figure.plot")).to_have_count(4)
+    flow = page.get_by_role("figure", name="Messages a second")
+    await expect(flow.locator(".key", has_text="in").first).not_to_have_text(re.compile(DASH))
+    await page.get_by_role("button", name="15 min").click()
+    assert page.url.endswith("?minutes=15")
+    await expect(page.locator("dl.facts", has_text="TMQ")).to_contain_text("orders")

@@ -1,0 +1,43 @@
+"""A thousand queues: only what is seen is in the page, and all of it is reached."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.console.page.looking import axe, show
+from tests.console.page.scene import Scene
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+MANY = 1000
+MOST_ROWS = 80  # in the page at a time
+
+
+async def test_a_thousand_queues(place: Scene, page: Page) -> None:
+    spec = (await place.store.find("orders")).spec
+    for first in range(0, MANY, 50):
+        await asyncio.gather(
+            *(place.store.declare(f"z{number:04}", spec, "test") for number in range(first, first + 50))
+        )
+    await show(page, place.address, "queues")
+    table = page.get_by_role("table", name="Queues")
+    rows = table.locator("tbody tr:not(.spacer)")
+    await expect(table).to_have_attribute("aria-rowcount", str(MANY + 10))
+    assert await rows.count() <= MOST_ROWS
+    await rows.first.get_by_role("link").first.focus()
+    await page.keyboard.press("End")
+    await expect(page.get_by_role("link", name="z0999")).to_be_focused()
+    await expect(page.get_by_role("link", name="z0999")).to_be_in_viewport()
+    assert await rows.count() <= MOST_ROWS
+    assert await axe(page) == []
+    await page.keyboard.press("PageUp")
+    await expect(page.get_by_role("link", name="z0984")).to_be_focused()
+    await page.keyboard.press("Home")
+    await expect(page.get_by_role("link", name="archive")).to_be_focused()
+    await page.mouse.wheel(0, 16_000)
+    await expect(page.get_by_role("link", name="z0480")).to_be_attached()
+    await page.keyboard.press("/")
+    await page.keyboard.type("z012")
+    await expect(rows).to_have_count(10)

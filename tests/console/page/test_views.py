@@ -1,0 +1,97 @@
+"""Every view on live data: it is there, it complains of nothing, axe finds nothing, and it fits a telephone."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.console.page.looking import DASH, VIEWS, axe, settled, show
+from tests.console.page.scene import DEAD, Scene
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_every_view_is_reached_by_its_link(place: Scene, page: Page) -> None:
+    await show(page, place.address, "overview")
+    ways = page.locator("nav[aria-label=Views] a")
+    titles = [
+        title.strip() for title in await ways.evaluate_all("all => all.map(each => each.firstChild.data)")
+    ]
+    assert titles == [heading for route, heading in VIEWS.items() if "/" not in route]
+    for title in titles:
+        await page.get_by_role("navigation", name="Views").get_by_role("link", name=title).click()
+        await expect(page.locator("main h1")).to_have_text(title)
+        await expect(page).to_have_title(f"{title} {DASH} Penstock")
+        await settled(page)
+        await expect(page.locator("main .problem")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing(place: Scene, page: Page, scheme: str) -> None:
+    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    found = {}
+    for route in VIEWS:
+        await show(page, place.address, route)
+        found[route] = await axe(page)
+    assert {route: each for route, each in found.items() if each} == {}
+
+
+@pytest.mark.parametrize("route", VIEWS)
+async def test_a_view_fits_400_pixels(place: Scene, page: Page, route: str) -> None:
+    await page.set_viewport_size({"width": 400, "height": 800})
+    await show(page, place.address, route)
+    assert await page.evaluate("document.documentElement.scrollWidth") == 400
+
+
+async def test_axe_finds_nothing_on_a_telephone(place: Scene, page: Page) -> None:
+    await page.set_viewport_size({"width": 400, "height": 800})
+    await show(page, place.address, "queues")
+    assert await axe(page) == []
+    await page.get_by_role("button", name="Menu").click()
+    await expect(page.get_by_role("link", name="Edges")).to_be_visible()
+    assert await axe(page) == []
+    await page.get_by_role("link", name="Edges").click()
+    await expect(page.get_by_role("link", name="Jobs")).to_be_hidden()
+
+
+async def test_the_overview_lives(place: Scene, page: Page) -> None:
+    await show(page, place.address, "overview")
+    put = page.locator("dl[aria-label=Now] > div", has_text="in / s").locator("dd")
+    await expect(put).not_to_have_text("0")
+    await expect(put).not_to_have_text(DASH)
+    await expect(page.locator(".wanting li", has_text="returns")).to_contain_text(f"{DEAD} dead letters")
+    await expect(page.locator(".wanting li", has_text="archive")).to_contain_text("paused")
+    await expect(page.get_by_role("table", name="Busiest queues").locator("tbody tr").first).to_contain_text(
+        "orders"
+    )
+    await expect(page.locator(".processes li")).to_have_count(len(place.edges))
+
+
+async def test_the_ring_is_drawn(place: Scene, page: Page) -> None:
+    await show(page, place.address, "ring")
+    picture = page.get_by_role("img", name="Ring of group 7")
+    await expect(picture.locator("g.node")).to_have_count(3)
+    await expect(picture.locator("path.link")).to_have_count(3)
+    await expect(picture.locator("g.leads")).to_have_count(1)
+    await expect(page.get_by_role("table", name="Nodes of group 7").get_by_text("leader")).to_have_count(1)
+
+
+async def test_an_address_that_names_nothing_says_so(place: Scene, page: Page) -> None:
+    await show(page, place.address, "nonsense/%zz", "There is no such page")
+    await page.get_by_role("link", name="To the overview").click()
+    await expect(page.locator("main h1")).to_have_text("Overview")
+
+
+async def test_light_and_dark_are_as_the_system_has_it_or_as_chosen(place: Scene, page: Page) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    await page.emulate_media(color_scheme="dark")
+    await show(page, place.address, "overview")
+    dark = await page.evaluate(ground)
+    await page.get_by_role("button", name="light").click()
+    light = await page.evaluate(ground)
+    assert light != dark
+    await page.reload()
+    await settled(page)
+    assert await page.evaluate(ground) == light
+    await page.get_by_role("button", name="system").click()
+    assert await page.evaluate(ground) == dark

@@ -1,0 +1,112 @@
+"""What is on the wire and on record: connections, subscriptions, peers, the audit log, the report."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from services.store.report import Report
+from services.store.reports import write_report
+from tests import reports
+from tests.console.page.looking import axe, settled, show
+from tests.console.page.scene import Scene
+from tests.live import until
+from tests.tmq.client import Client
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_a_connection_is_found_and_closed(place: Scene, page: Page) -> None:
+    client = await Client.connect(place.edges[0].place("document"))
+    host, port = client.address
+    await show(page, place.address, "connections?edge=tmq", "Connections")
+    await page.keyboard.press("/")
+    await page.keyboard.type(f":{port}")
+    rows = page.get_by_role("table", name="Connections").locator("tbody tr")
+    await expect(rows).to_have_count(1)
+    await page.get_by_role("button", name=f"Close {host}:{port}").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("What it holds goes back to its queues")
+    assert await axe(page) == []
+    await dialog.get_by_role("button", name="Close it").click()
+    await expect(dialog).to_have_count(0)
+    assert await client.ended() in ("fin", "reset")
+    client.close()
+    await until(lambda: is_gone(page))
+
+
+async def is_gone(page: Page) -> bool:
+    await page.get_by_role("button", name="Look again").click()
+    await settled(page)
+    return await page.get_by_text("No connection matches.").is_visible()
+
+
+async def test_subscriptions_are_told(place: Scene, page: Page) -> None:
+    await show(page, place.address, "subscriptions")
+    rows = page.get_by_role("table", name="Subscriptions").locator("tbody tr")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("plant.boiler*")
+
+
+async def test_edges_are_told_with_their_listeners(place: Scene, page: Page) -> None:
+    await show(page, place.address, "edges")
+    rows = page.get_by_role("table", name="Edges").locator("tbody tr")
+    await expect(rows).to_have_count(len(place.edges))
+    host, port = place.edges[0].place("document")
+    await expect(rows.filter(has_text="tmq")).to_contain_text(f"{host}:{port}")
+    await expect(rows.filter(has_text="tmq")).to_contain_text("ready")
+
+
+async def test_a_peer_is_made_changed_and_deleted(place: Scene, page: Page) -> None:
+    await show(page, place.address, "peers")
+    await page.get_by_role("button", name="New peer").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Name", exact=True).fill("depot")
+    await dialog.get_by_label("Document").fill('{"protocol": "ring", "addresses": "10.0.0.9"}')
+    await dialog.get_by_role("button", name="Create").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("addresses")
+    await dialog.get_by_label("Document").fill('{"protocol": "ring", "addresses": ["10.0.0.9"]}')
+    await dialog.get_by_role("button", name="Create").click()
+    await expect(page.locator("main h1")).to_have_text("depot")
+    await expect(page.get_by_label("Document as YAML")).to_contain_text("- 10.0.0.9")
+    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog").get_by_role("textbox").fill("depot")
+    await page.get_by_role("button", name="Delete it").click()
+    await expect(page.locator("main h1")).to_have_text("Peers")
+    await expect(page.get_by_role("link", name="warehouse")).to_be_visible()
+    await expect(page.get_by_role("link", name="depot")).to_have_count(0)
+
+
+async def test_a_change_is_in_the_audit_log(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues/invoices/document", "invoices")
+    await page.get_by_role("button", name="Change").click()
+    await page.get_by_label("The document's spec").fill('{"maxLength": 11}')
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_label("Document as YAML")).to_contain_text("maxLength: 11")
+    await show(page, place.address, "audit")
+    row = page.get_by_role("table", name="Audit log").locator("tbody tr").first
+    await expect(row).to_contain_text("queue.")
+    await expect(row).to_contain_text("invoices")
+    await page.set_viewport_size({"width": 400, "height": 800})
+    assert await page.evaluate("document.documentElement.scrollWidth") == 400
+
+
+async def test_the_report_is_shown(place: Scene, page: Page) -> None:
+    await show(page, place.address, "report")
+    await expect(page.get_by_text("There is no report yet.")).to_be_visible()
+    text = Report.model_validate_json(json.dumps(reports.document())).encode()
+    assert await asyncio.to_thread(write_report, place.server.url, text, reports.NOW_MS)
+    await page.reload()
+    await expect(page.get_by_role("table", name="What fails alike")).to_contain_text("timeout after 0 ms")
+    await expect(page.locator("dl[aria-label=Sums]")).to_contain_text("99.5 %")
+    await expect(page.get_by_role("figure", name="Messages an hour")).to_be_visible()
+    await expect(page.locator(".bars").first).to_contain_text(re.compile("attempts.*9"))
+    assert await axe(page) == []
+    await page.set_viewport_size({"width": 400, "height": 800})
+    assert await page.evaluate("document.documentElement.scrollWidth") == 400
+    await page.get_by_role("table", name="What fails alike").get_by_role("link").click()
+    await expect(page).to_have_url(re.compile("queues/orders/dead/1763990000000-0"))
