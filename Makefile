@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(TAG),--tag $(TAG)) $(if $(SOURCE),--source $(SOURCE))
 
-.PHONY: help up test unit lint faults bench lock clean crds chart-docs metrics-docs system
+.PHONY: help up test unit lint faults bench lock vendor clean crds chart-docs metrics-docs system
 .PHONY: objects kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
@@ -36,6 +36,9 @@ bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/
 
 lock: $(READY)   ## write the pinned, hashed requirement files anew
 	tools/lock
+
+vendor: $(READY) ## take what the console's page has of others out of their npm packages anew; versions are in tools/vendor.py
+	$(PYTHON) -m tools.vendor
 
 system:          # what the tests need beside Python: Debian's Redis, a C compiler, `ip`, Java
 	tools/system test

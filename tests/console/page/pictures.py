@@ -17,7 +17,8 @@ from tests.console.page.looking import VIEWS, show
 from tests.console.page.scene import Scene, scene
 
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
-GROWN_S = 60.0  # until plots have something to show
+GROWN_S = 90.0  # until plots have something to show
+GROWING = "overview"  # draws what it has seen itself
 FEW = [  # route, width, scheme
     ("overview", 1280, "light"),
     ("queues/orders", 1280, "dark"),
@@ -34,20 +35,23 @@ async def main(folder: Path, few: bool) -> None:
             browser = await playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
+            wanted = FEW if few else list(product(VIEWS, WIDTHS, SCHEMES))
+            pages = {each: await opened(browser, *each[1:]) for each in wanted if each[0] == GROWING}
+            for page in pages.values():
+                await show(page, place.address, GROWING)
             await asyncio.sleep(GROWN_S)
-            for route, width, scheme in FEW if few else product(VIEWS, WIDTHS, SCHEMES):
-                await take(browser, place, folder, route, width, scheme)
+            for each in wanted:
+                await take(pages.get(each) or await opened(browser, *each[1:]), place, folder, each)
             await dialogs(browser, place, folder)
             await browser.close()
 
 
-async def take(browser: Browser, place: Scene, folder: Path, route: str, width: int, scheme: str) -> None:
-    page = await opened(browser, width, scheme)
+async def take(page: Page, place: Scene, folder: Path, what: tuple[str, int, str]) -> None:
+    route, width, scheme = what
     await show(page, place.address, route)
     await page.wait_for_function("document.fonts.status === 'loaded'")
-    await page.screenshot(
-        path=folder / f"{route.replace('/', '-')}-{width}-{scheme}.png", full_page=width == 400
-    )
+    path = folder / f"{route.replace('/', '-')}-{width}-{scheme}.png"
+    await page.screenshot(path=path, full_page=width == 400)
     await page.close()
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from services.store import QueueSpec, Store
@@ -73,7 +73,6 @@ class Scene:
     store: Store
     traffic: Traffic
     settings: tuple[str, ...] = ()
-    _restarted: list[Console] = field(default_factory=list)
 
     @property
     def address(self) -> str:

@@ -25,4 +25,4 @@ export function troubles(queue) {
 }
 
 export const isStuck = ({ ready, rates, oldestAgeMs, paused }) =>
-  !paused && ready > 0 && !rates.out && oldestAgeMs > WAITED_MS;
+  !paused && ready > 0 && rates.out === 0 && oldestAgeMs > WAITED_MS;
