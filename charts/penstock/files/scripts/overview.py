@@ -1,7 +1,7 @@
 """Asks the console for its overview; `helm test` runs this in a pod.
 
-CONSOLE_URL=http://host:port is where it is, CONSOLE_TOKEN a token that it knows. With https:// it is not looked at whose
-certificate it has. While nobody answers, or the store is not there yet, it is asked again until START_S seconds have
+CONSOLE_URL=http://host:port is where it is, CONSOLE_TOKEN a token that it knows. With https:// nobody looks whose
+certificate it is. While nobody answers, or the store is not there yet, it is asked again until START_S seconds have
 passed. Ends with 1 if anything was wrong, and says what.
 """
 
