@@ -1,4 +1,4 @@
-# The images of Penstock, one target each: edge, operator, analytics. `make images` builds them.
+# The images of Penstock, one target each: edge, operator, console, analytics. `make images` builds them.
 #
 # BASE is any image with Python 3.11 or newer as `python3`, its `venv` module, glibc, and the programs `groupadd`, `useradd` and
 # `find`; with a digest it is always the same.
@@ -24,11 +24,21 @@ COPY operator operator
 RUN /pip/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 
 # Packages first: they change less often than our code.
-FROM pip AS edge-environment
+FROM pip AS edge-packages
 COPY requirements/edge.txt /requirements/
 RUN install.sh /requirements/edge.txt
+
+FROM edge-packages AS edge-environment
 COPY --from=wheel /wheels /wheels
 RUN install.sh /wheels/*.whl
+
+# an edge's, and one more
+FROM edge-packages AS console-environment
+COPY requirements/console.txt /requirements/
+RUN install.sh /requirements/console.txt
+COPY --from=wheel /wheels /wheels
+# it serves the console and nothing else: whoever may look into its pod is to get no command line with it
+RUN install.sh /wheels/*.whl && rm /opt/penstock/bin/penstock
 
 FROM pip AS operator-environment
 COPY requirements/operator.txt /requirements/
@@ -92,6 +102,12 @@ LABEL org.opencontainers.image.title="penstock-operator" \
       org.opencontainers.image.description="Kubernetes operator: Queue, Peer and Redrive resources in a Penstock store"
 COPY --from=operator-environment /opt/penstock /opt/penstock
 ENTRYPOINT ["python", "-m", "penstock_operator"]
+
+FROM runtime AS console
+LABEL org.opencontainers.image.title="penstock-console" \
+      org.opencontainers.image.description="The console of Penstock: a web page and an HTTP API for queues, dead letters, edges"
+COPY --from=console-environment /opt/penstock /opt/penstock
+ENTRYPOINT ["python", "-m", "services.console"]
 
 FROM runtime AS edge
 LABEL org.opencontainers.image.title="penstock-edge" \

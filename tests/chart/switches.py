@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chart.chart import NAME, Rendered, Values, nested, together
+from tests.chart.console import CONSOLE_SWITCHES
+from tests.chart.switch import Switch
 
 TMQ = f"Deployment/{NAME}-tmq"
 OPERATOR = f"Deployment/{NAME}-operator"
@@ -16,33 +16,6 @@ EXTERNAL: Values = {
 }
 
 NODES: Values = nested("networkPolicy.redisFrom", [{"ipBlock": {"cidr": "10.20.0.0/24"}}])
-
-
-def _nothing(_: Rendered) -> bool:
-    return True
-
-
-@dataclass(frozen=True)
-class Switch:
-    """`objects` are there only when it is on, `has` is true only then. `beside`: other values that it needs;
-    `instead`: what is needed when it is off.
-    """
-
-    path: str
-    objects: tuple[str, ...] = ()
-    has: Callable[[Rendered], Any] = _nothing
-    on: Any = True
-    off: Any = False
-    beside: Values = field(default_factory=dict)
-    instead: Values = field(default_factory=dict)
-
-    @property
-    def values_on(self) -> Values:
-        return nested(self.path, self.on)
-
-    @property
-    def values_off(self) -> Values:
-        return together(nested(self.path, self.off), self.instead)
 
 
 def _edge(name: str, workload: str, *more: str) -> Switch:
@@ -76,7 +49,6 @@ def _analytics(rendered: Rendered) -> list[str]:
 POLICIES = tuple(
     f"NetworkPolicy/{NAME}-{who}" for who in ("tmq", "ring", "rqp", "pubsub", "operator", "redis")
 )
-CONSOLE = {"console": {"enabled": True}}
 ANALYTICS = {"analytics": {"enabled": True}}
 RULES = nested("monitoring.prometheusRule.enabled", True)
 ANALYTICS_ROLE = (f"Role/{NAME}-analytics", f"RoleBinding/{NAME}-analytics")
@@ -274,12 +246,7 @@ SWITCHES = (
         has=lambda r: "PenstockEdgeNotReady" in _rules(r),
     ),
     Switch("monitoring.dashboards.enabled", (f"ConfigMap/{NAME}-dashboards",)),
-    Switch("console.enabled", (f"Deployment/{NAME}-console", f"Service/{NAME}-console")),
-    Switch(
-        "console.ingress.enabled",
-        (f"Ingress/{NAME}-console",),
-        beside=together(CONSOLE, nested("console.ingress.hosts", ["console.example.org"])),
-    ),
+    *CONSOLE_SWITCHES,
     Switch(
         "analytics.enabled",
         tuple(f"{kind}/{NAME}-analytics" for kind in ("CronJob", "ServiceAccount", "PersistentVolumeClaim")),

@@ -14,7 +14,8 @@ import pytest
 import yaml
 from penstock_operator.metrics import Metrics
 
-from tests.chart.chart import CHART, NAME, nested, render
+from tests.chart.chart import CHART, NAME, Values, nested, render
+from tests.chart.console import CONSOLE
 from tests.cli.shell import Up
 from tools.kubernetes.programs import find
 from tools.metrics_docs import rows
@@ -25,8 +26,9 @@ DASHBOARDS = CHART / "files" / "dashboards"
 RULES_TEST = Path(__file__).with_name("alerts_test.yaml")
 RUNBOOKS = ROOT / "docs" / "runbooks"
 METRIC = re.compile(r"\bpenstock_[a-z_]+\b(?!=)")
-ON = {**nested("monitoring.prometheusRule.enabled", True), "analytics": {"enabled": True}}
-OF_THE_RELEASE = f'namespace="shop",pod=~"{NAME}-(pubsub|ring|rqp|tmq|operator)-.+"'
+RULE = nested("monitoring.prometheusRule.enabled", True)
+ON = {**RULE, "analytics": {"enabled": True}, **CONSOLE}
+OF_THE_RELEASE = f'namespace="shop",pod=~"{NAME}-(pubsub|ring|rqp|tmq|operator|console)-.+"'
 
 
 def alerts(groups: Any) -> dict[str, Any]:
@@ -40,9 +42,9 @@ def own() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def told(up: Up) -> str:
-    """What edges and the operator tell."""
+    """What edges, the operator and the console tell."""
     pages = [Metrics().render().decode()]
-    for edge in up.told["edges"].values():
+    for edge in (*up.told["edges"].values(), up.told["console"]):
         host, port = edge["health"]["host"], edge["health"]["port"]
         with urlopen(f"http://{host}:{port}/metrics", timeout=20) as answer:
             pages.append(answer.read().decode())
@@ -72,7 +74,7 @@ def test_the_rules_of_a_release_are_about_its_pods(tmp_path: Path, own: dict[str
     assert rendered.keys() == own.keys()
     for name, rule in rendered.items():
         expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)
-        edges = ("pubsub", "ring", "rqp", "tmq") if 'edge!=""' in expr else ("",)
+        edges = ("pubsub", "ring", "rqp", "tmq", "console") if 'edge!=""' in expr else ("",)
         assert rule["expr"] == " or ".join(expr.replace('edge!=""', f'edge="{edge}"') for edge in edges)
         assert rule["expr"].count("{") == rule["expr"].count("{" + OF_THE_RELEASE)
         assert rule["annotations"] == own[name]["annotations"]
@@ -152,7 +154,7 @@ def test_grafanas_sidecar_finds_the_dashboards() -> None:
 
 def test_prometheus_finds_every_pod_with_a_health_port_once() -> None:
     rendered = render(
-        nested("monitoring.podMonitor", {"enabled": True, "additionalLabels": {"release": "p"}})
+        CONSOLE, nested("monitoring.podMonitor", {"enabled": True, "additionalLabels": {"release": "p"}})
     )
     monitor = rendered[f"PodMonitor/{NAME}"]
     assert monitor["metadata"]["labels"]["release"] == "p"
@@ -162,14 +164,14 @@ def test_prometheus_finds_every_pod_with_a_health_port_once() -> None:
         ports = [port["name"] for each in pod["spec"]["containers"] for port in each.get("ports", ())]
         assert _selects(wanted, labels) == ("health" in ports), place
     (expression,) = wanted["matchExpressions"]
-    assert expression["values"] == ["pubsub", "ring", "rqp", "tmq", "operator"]
+    assert expression["values"] == ["pubsub", "ring", "rqp", "tmq", "operator", "console"]
 
 
 def test_an_edge_that_is_gone_is_told_though_others_are_there(tmp_path: Path) -> None:
     """Not of those that may have no pods."""
     keda = {"type": "keda", "minReplicas": 0, "keda": {"serverAddress": "http://p"}}
     values = {"tmq": {}, "pubsub": {}, "rqp": {"autoscaling": keda}, "ring": {"replicas": 0}}
-    rule = render(ON, {"edges": values})[f"PrometheusRule/{NAME}"]["spec"]
+    rule = render(RULE, {"edges": values})[f"PrometheusRule/{NAME}"]["spec"]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rule))
     told = {
         "exp_labels": {"namespace": "shop", "edge": "tmq", "severity": "critical"},
@@ -213,15 +215,30 @@ def test_an_operator_is_missed_though_another_release_of_the_namespace_has_one(t
 
 
 def test_without_an_edge_nobody_misses_one() -> None:
-    groups = render(ON, {"edgeDefaults": {"replicas": 0}})[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+    groups = render(RULE, {"edgeDefaults": {"replicas": 0}})[f"PrometheusRule/{NAME}"]["spec"]["groups"]
     assert "PenstockEdgesGone" not in alerts(groups)
+
+
+def test_a_console_is_missed_where_there_is_one() -> None:
+    def gone(*values: Values) -> str:
+        groups = render(RULE, *values)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+        return str(alerts(groups)["PenstockEdgesGone"]["expr"])
+
+    assert 'edge="console"' in gone(CONSOLE)
+    assert 'edge="console"' not in gone(CONSOLE, nested("console.replicas", 0))
+    assert 'edge="console"' not in gone()
+    off = alerts(render(RULE)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+    assert [name for name in off if "Console" in name] == []
 
 
 @pytest.mark.parametrize("kind", ["ClusterIP", "NodePort", "LoadBalancer"])
 def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
-    """Edges' and the operator's, for a ServiceMonitor; never from outside."""
+    """Edges', the operator's and the console's, for a ServiceMonitor; never from outside."""
     rendered = render(
-        nested("monitoring.serviceMonitor.enabled", True), nested("edgeDefaults.service.type", kind)
+        CONSOLE,
+        nested("monitoring.serviceMonitor.enabled", True),
+        nested("edgeDefaults.service.type", kind),
+        nested("console.service.type", kind),
     )
     wanted = rendered[f"ServiceMonitor/{NAME}"]["spec"]["selector"]
     led = [
@@ -230,7 +247,7 @@ def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
         if _selects(wanted, each["metadata"]["labels"])
         and "health" in [port["name"] for port in each["spec"]["ports"]]
     ]
-    assert sorted(led) == ["operator", "pubsub", "ring", "rqp", "tmq"]
+    assert sorted(led) == ["console", "operator", "pubsub", "ring", "rqp", "tmq"]
     for each in rendered.of("Service"):
         if "health" in [port["name"] for port in each["spec"]["ports"]]:
             assert each["spec"].get("type", "ClusterIP") == "ClusterIP"

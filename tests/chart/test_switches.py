@@ -12,7 +12,8 @@ import yaml
 
 from tests.chart.chart import CHART, Object, Rendered, render
 from tests.chart.full import FULL
-from tests.chart.switches import EXECUTORS, EXTERNAL, SWITCHES, Switch
+from tests.chart.switch import Switch
+from tests.chart.switches import EXECUTORS, EXTERNAL, SWITCHES
 
 MINORS = ("1.36", "1.35", "1.30")  # the last is the oldest that Chart.yaml promises
 FOREIGN = {  # kinds of others' operators, with what each needs

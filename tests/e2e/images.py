@@ -26,8 +26,8 @@ def prefix(tree: str) -> str:
 
 PREFIX = prefix(TREE)
 FOLDERS = Path(__file__).parent / "images"
-TARGETS = ("edge", "operator", "analytics")
-UPGRADED = ("edge", "operator")  # by tests, to the same content under another name
+TARGETS = ("edge", "operator", "console", "analytics")
+UPGRADED = ("edge", "operator", "console")  # by tests, to the same content under another name
 NEXT = "-next"  # after the version: the same once more, for what is upgraded
 PAUSE = f"{PREFIX}penstock-test-pause:{PAUSE_VERSION}"
 REDIS = f"{PREFIX}penstock-test-redis:1"

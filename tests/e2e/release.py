@@ -73,6 +73,7 @@ class Release:
                 "ring": {"settings": {"node": {"times": RING_TIMES}}},
             },
             "operator": {"image": image("operator")},
+            "console": {"enabled": True, "image": image("console")},
             "redis": {
                 "image": {"registry": "", "repository": name, "tag": redis_tag},
                 "persistence": {"size": "1Gi"},

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.docs.bench import commands
+from tests.e2e.console import through_the_console
 from tests.e2e.diagnosis import diagnosis
 from tests.e2e.disturbing import (
     evict,
@@ -59,7 +60,7 @@ def release(cluster: Cluster, images: Images, definitions: None) -> Iterator[Rel
 def test_every_pod_is_ready(release: Release) -> None:
     pods = release.pods()
     assert all(is_ready(pod) for pod in pods)
-    assert len(pods) == 2 * len(EDGES) + 2  # and the operator, and Redis
+    assert len(pods) == 2 * len(EDGES) + 3  # and the operator, the console, and Redis
 
 
 def test_queues_and_peers_become_ready(release: Release) -> None:
@@ -101,7 +102,20 @@ def test_a_message_through_every_edge_comes_out_through_another(release: Release
 
 
 def test_helm_test(release: Release) -> None:
-    assert release.test().count("sent and received") == len(EDGES)
+    told = release.test()
+    assert told.count("sent and received") == len(EDGES)
+    assert told.count(": tells of ") == 1, told
+
+
+def test_what_goes_in_by_the_console_comes_out_by_an_edge_and_the_console_sees_who_takes_it(
+    release: Release,
+) -> None:
+    with step("the console asked"):
+        told = through_the_console(release, "orders")
+    assert {"orders", "asked", "load"} <= set(told["names"])
+    assert (told["stored"], told["taken"], told["is_seen"]) == (1, "by the console", True)
+    assert (told["has_page"], told["stranger"]) == (True, 401)
+    assert told["edges"] == 2 * len(EDGES)
 
 
 def test_its_nodes_are_one_ring(release: Release) -> None:
@@ -203,11 +217,11 @@ def test_an_upgrade_under_load_loses_nothing(release: Release) -> None:
     """A new pod is ready before an old one goes (docs/chart.md, Upgrade): nobody who connects is refused."""
     with load(release, "load", *LOADED) as told:
         release.upgrade(release.images.next_tag, replicas=3)
-        eventually(lambda: len(release.pods()) == 3 * len(EDGES) + 2, 90)
+        eventually(lambda: len(release.pods()) == 3 * len(EDGES) + 3, 90)
     check(told, pause_s=60, breaks=4, is_in_order=True)  # one, or one more for each pod that goes
-    for component in (*EDGES, "operator"):
+    for component in (*EDGES, "operator", "console"):
         images = {pod["spec"]["containers"][0]["image"] for pod in release.pods(component)}
-        target = "operator" if component == "operator" else "edge"
+        target = "edge" if component in EDGES else component
         assert images == {release.images.of(target, release.images.next_tag)}, component
     release.wait_ready("queues,peers")
     release.wait_one_ring(3)

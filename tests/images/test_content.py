@@ -76,7 +76,7 @@ def test_nothing_that_builds_is_in_it(images: Images, target: str) -> None:
 
 
 def test_only_the_edge_has_the_command_line(images: Images, target: str) -> None:
-    """The operator's lacks what it imports."""
+    """The operator's lacks what it imports, and the console's pod is no place to have it."""
     found = once(images.of(target), ["sh", "-c", "command -v penstock; true"])
     assert found == ("/opt/penstock/bin/penstock\n" if target == "edge" else "")
 

@@ -71,7 +71,7 @@ def rendered(*profiles: str) -> list[dict[str, Any]]:
 
 
 def test_every_image_is_a_target_of_the_dockerfile() -> None:
-    images = images_of("analytics")
+    images = images_of("dev", "analytics")
     built = {name: artifact["docker"] for name, artifact in images.items()}
     assert built == {
         f"penstock-{target}": {"dockerfile": "Dockerfile", "target": target} for target in targets()
@@ -89,6 +89,7 @@ def test_the_pods_of_every_profile_run_what_was_built(profiles: tuple[str, ...])
 def test_profiles_add_up() -> None:
     both = values_of("dev", "analytics")
     assert (both["log.level"], both["analytics.enabled"]) == ("DEBUG", "true")
+    assert both["console.enabled"] == "true"
 
 
 def test_the_ports_that_are_forwarded_are_those_of_services() -> None:

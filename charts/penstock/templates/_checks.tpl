@@ -20,9 +20,6 @@
 {{- fail "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret" -}}
 {{- end -}}
 {{- include "penstock.checkRules" . -}}
-{{- if and .Values.console.enabled .Values.console.ingress.enabled (not .Values.console.ingress.hosts) -}}
-{{- fail "console.ingress: say hosts, the names by which browsers come" -}}
-{{- end -}}
 {{- with .Values.operator -}}
 {{- if and .watch.allNamespaces .watch.namespaces -}}
 {{- fail "operator.watch: allNamespaces has all of them, and namespaces some: leave one of the two out" -}}

@@ -66,7 +66,7 @@
 
 {{/* A budget that lets a pod go at any time: the API server counts per cents of pods upwards. */}}
 {{- define "penstock.edge.checkBudget" -}}
-{{- $where := printf "edges.%s.pdb" .name -}}
+{{- $where := printf "%s.pdb" (.where | default (printf "edges.%s" .name)) -}}
 {{- $pods := ternary .edge.replicas (max 1 (int .edge.autoscaling.minReplicas)) (eq .edge.autoscaling.type "none") | int -}}
 {{- with .edge.pdb -}}
 {{- if and .enabled (ne .minAvailable nil) (ne .maxUnavailable nil) -}}

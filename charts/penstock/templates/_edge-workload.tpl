@@ -68,16 +68,8 @@ dnsPolicy: ClusterFirstWithHostNet
 {{- with include "penstock.placement" .edge | trim }}
 {{ . }}
 {{- end }}
-{{- with .edge.topologySpread }}
-topologySpreadConstraints:
-  {{- range . }}
-  - {{- toYaml . | nindent 4 }}
-    {{- if not .labelSelector }}
-    labelSelector:
-      matchLabels:
-        {{- $.selector | nindent 8 }}
-    {{- end }}
-  {{- end }}
+{{- with include "penstock.spread" (list .edge.topologySpread .selector) | trim }}
+{{ . }}
 {{- end }}
 {{- with .edge.initContainers }}
 initContainers:

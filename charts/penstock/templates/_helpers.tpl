@@ -123,6 +123,22 @@ priorityClassName: {{ . | toJson }}
 {{- end }}
 {{- end }}
 
+{{/* How pods of a selector are spread: (list constraints selector). */}}
+{{- define "penstock.spread" -}}
+{{- $selector := index . 1 -}}
+{{- with index . 0 }}
+topologySpreadConstraints:
+  {{- range . }}
+  - {{- toYaml . | nindent 4 }}
+    {{- if not .labelSelector }}
+    labelSelector:
+      matchLabels:
+        {{- $selector | nindent 8 }}
+    {{- end }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Lays one map over another, which is changed, at every depth: (list onto over). Sprig's own takes false for nothing. What is
 null is taken away, as Helm itself does it only where the chart has a default in that very place; below `settings` it is a value. */}}
 {{- define "penstock.overlay" -}}

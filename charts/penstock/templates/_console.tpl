@@ -1,0 +1,173 @@
+{{/* What the console consists of: who may come, its settings, and what cannot be. */}}
+
+{{- define "penstock.console.name" -}}
+{{ include "penstock.fullname" . }}-console
+{{- end }}
+
+{{- define "penstock.console.secret" -}}
+{{ .Values.console.auth.existingSecret | default (include "penstock.console.name" .) }}
+{{- end }}
+
+{{- define "penstock.console.address" -}}
+{{ .Values.console.bindAddress | default .Values.edgeDefaults.bindAddress }}
+{{- end }}
+
+{{/* Whether it listens for its own pod alone. Empty: it does not. */}}
+{{- define "penstock.console.isLoopback" -}}
+{{- if regexMatch "^(127[.].*|::1)$" (include "penstock.console.address" .) }}true{{ end -}}
+{{- end }}
+
+{{/* The port of the pod that its Service leads to; empty if it leads nowhere. */}}
+{{- define "penstock.console.target" -}}
+{{- if ne .Values.console.service.targetPort nil }}{{ .Values.console.service.targetPort | toJson }}
+{{- else if not (include "penstock.console.isLoopback" .) }}{{ .Values.console.port | toJson }}{{ end -}}
+{{- end }}
+
+{{/* Keys of the Secret that tokens are in, each once. JSON. */}}
+{{- define "penstock.console.keys" -}}
+{{- $keys := list -}}
+{{- range .Values.console.auth.tokens }}{{ with .key }}{{ $keys = append $keys . }}{{ end }}{{ end -}}
+{{- $keys | uniq | toJson -}}
+{{- end }}
+
+{{/* The token under a key of the chart's own Secret: what it was, else a new one. Once in a rendering, as a second would be another. */}}
+{{- define "penstock.console.tokens" -}}
+{{- $kept := lookup "v1" "Secret" .Release.Namespace (include "penstock.console.secret" .) | default dict -}}
+{{- range include "penstock.console.keys" . | fromJsonArray }}
+{{ . | toJson }}: {{ index ($kept.data | default dict) . | default "" | b64dec | default (randAlphaNum 40) | quote }}
+{{- end }}
+{{- end }}
+
+{{/* `console` of penstock.yaml. JSON. */}}
+{{- define "penstock.console.settings" -}}
+{{- $own := .Values.console -}}
+{{- $settings := deepCopy $own.settings -}}
+{{- $tokens := list -}}
+{{- range $own.auth.tokens -}}
+{{- $token := pick . "name" "role" -}}
+{{- if .key }}{{ $_ := set $token "file" (printf "/etc/penstock/tokens/%s" .key) }}{{ else }}{{ $_ := set $token "sha256" .sha256 }}{{ end -}}
+{{- $tokens = append $tokens $token -}}
+{{- end -}}
+{{- include "penstock.overlay" (list $settings (dict "host" (include "penstock.console.address" .) "port" $own.port "tokens" $tokens)) -}}
+{{- with $own.auth.proxy -}}
+{{- if .networks -}}
+{{- $_ := set $settings "proxy" (dict "networks" .networks "user_header" .userHeader "role_header" .roleHeader "roles" .roles) -}}
+{{- end -}}
+{{- end -}}
+{{- if $own.tls.secretName -}}
+{{- $_ := set $settings "tls" (include "penstock.edge.tlsFiles" (dict "edge" $own) | fromJson) -}}
+{{- end -}}
+{{- toJson $settings -}}
+{{- end }}
+
+{{/* penstock.yaml. */}}
+{{- define "penstock.console.file" -}}
+log: {{ toJson .Values.log }}
+health: {host: {{ .Values.edgeDefaults.bindAddress | quote }}, port: {{ .Values.console.healthPort | toJson }}}
+console: {{ include "penstock.console.settings" . }}
+{{- end }}
+
+{{- define "penstock.console.env" }}
+- {name: PENSTOCK_CONFIG, value: /etc/penstock/penstock.yaml}
+{{- include "penstock.storeEnv" (list . "edge") }}
+{{- range $variable, $value := .Values.console.env }}
+- {name: {{ $variable | toJson }}, value: {{ include "penstock.text" $value | quote }}}
+{{- end }}
+{{- with .Values.console.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Key of a token with which `helm test` may ask, that of somebody who only looks if there is one; empty: it does not ask. */}}
+{{- define "penstock.console.testKey" -}}
+{{- $own := .Values.console -}}
+{{- $isReached := and (not (include "penstock.console.isLoopback" .)) (eq $own.service.targetPort nil) -}}
+{{- if and $own.enabled $own.replicas $isReached (not $own.tls.clientCA) -}}
+{{- $found := "" -}}
+{{- range $own.auth.tokens -}}
+{{- if and .key (or (not $found) (eq .role "view")) }}{{ $found = .key }}{{ end -}}
+{{- end -}}
+{{- $found -}}
+{{- end -}}
+{{- end }}
+
+{{/* The container of `helm test` that asks, if it may; with the console's own image, which is there. */}}
+{{- define "penstock.console.test" -}}
+{{- $own := .Values.console -}}
+{{- with include "penstock.console.testKey" . }}
+- name: overview
+  image: {{ include "penstock.image" (list $ $own.image) | toJson }}
+  imagePullPolicy: {{ $own.image.pullPolicy | toJson }}
+  command: [python, /etc/penstock/overview.py]
+  {{- include "penstock.containerSecurity" $ | nindent 2 }}
+  env:
+    - {name: CONSOLE_URL, value: {{ printf "%s://%s:%d" (ternary "https" "http" (ne $own.tls.secretName "")) (include "penstock.console.name" $) (int $own.service.port) | toJson }}}
+    - name: CONSOLE_TOKEN
+      valueFrom:
+        secretKeyRef: {name: {{ include "penstock.console.secret" $ | toJson }}, key: {{ . | toJson }}}
+    - {name: START_S, value: {{ div (int $.Values.helmTest.timeoutSeconds) 2 | toString | quote }}}
+  resources:
+    {{- include "penstock.resources" (list "helmTest.resources" $.Values.helmTest.resources) | nindent 4 }}
+  volumeMounts:
+    - {name: script, mountPath: /etc/penstock/overview.py, subPath: overview.py, readOnly: true}
+    - {name: tmp, mountPath: /tmp}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.console.accountName" -}}
+{{- with .Values.console.serviceAccount -}}
+{{ .name | default (ternary (include "penstock.console.name" $) "default" .create) }}
+{{- end -}}
+{{- end }}
+
+{{/* Contradictions that the schema cannot see. */}}
+{{- define "penstock.console.check" -}}
+{{- $own := .Values.console -}}
+{{- include "penstock.console.checkAuth" . -}}
+{{- include "penstock.edge.checkBudget" (dict "where" "console" "edge" (merge (dict "autoscaling" (dict "type" "none")) $own)) -}}
+{{- range $setting, $value := dict "host" "bindAddress" "port" "port" "tls" "tls" "tokens" "auth.tokens" "proxy" "auth.proxy" "enabled" "enabled" -}}
+{{- if hasKey $own.settings $setting -}}
+{{- fail (printf "console.settings.%s: say console.%s" $setting $value) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $own.tls.clientCA (not $own.tls.secretName) -}}
+{{- fail "console.tls: clientCA needs secretName, a Secret with ca.crt" -}}
+{{- end -}}
+{{- if eq (int $own.port) (int $own.healthPort) -}}
+{{- fail (printf "console.healthPort: %d is that of console.port, too: give each its own" (int $own.port)) -}}
+{{- end -}}
+{{- if and (eq $own.service.type "ClusterIP") (eq (int $own.service.port) (int $own.healthPort)) -}}
+{{- fail (printf "console.service.port: %d of the Service is that of console.healthPort, too: give each its own" (int $own.healthPort)) -}}
+{{- end -}}
+{{- if and $own.service.nodePort (eq $own.service.type "ClusterIP") -}}
+{{- fail "console.service.nodePort: a Service of type ClusterIP has none: set console.service.type" -}}
+{{- end -}}
+{{- if and $own.ingress.enabled (not $own.ingress.hosts) -}}
+{{- fail "console.ingress: say hosts, the names by which browsers come" -}}
+{{- end -}}
+{{- if and (not (include "penstock.console.target" .)) (or $own.ingress.enabled (ne $own.service.type "ClusterIP")) -}}
+{{- fail (printf "console.bindAddress: nobody else reaches %s of a pod: say another one, or console.service.targetPort, that of a proxy in extraContainers; or leave out ingress and service.type" (include "penstock.console.address" .)) -}}
+{{- end -}}
+{{- end }}
+
+{{/* The console itself refuses to start so: this is said before anything is made. */}}
+{{- define "penstock.console.checkAuth" -}}
+{{- $auth := .Values.console.auth -}}
+{{- if not (or $auth.tokens $auth.proxy.networks (include "penstock.console.isLoopback" .)) -}}
+{{- fail (printf "console.auth: without tokens and without a proxy whoever reaches the console may do everything, and on %s everybody would: leave tokens as they are, an admin's that the chart makes, or say yours; say proxy.networks; or console.bindAddress=127.0.0.1, for `kubectl port-forward` alone" (include "penstock.console.address" .)) -}}
+{{- end -}}
+{{- range $auth.tokens -}}
+{{- if eq (empty .key) (empty .sha256) -}}
+{{- fail (printf "console.auth.tokens: %s needs key, under which the token stands in the Secret, or sha256, its digest: one of the two" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $auth.existingSecret (eq (include "penstock.console.keys" .) "[]") -}}
+{{- fail "console.auth.existingSecret: no token has a key in it: say console.auth.tokens, or leave it out" -}}
+{{- end -}}
+{{- if and $auth.proxy.networks (not $auth.proxy.roles) -}}
+{{- fail "console.auth.proxy.roles: nobody whom the proxy names may come in: say what a group may do, as {staff: view, sre: admin}" -}}
+{{- end -}}
+{{- if and $auth.proxy.roles (not $auth.proxy.networks) -}}
+{{- fail "console.auth.proxy.networks: nobody's headers count without it: say where the proxy is, as [10.0.7.0/24]" -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,279 @@
+"""The console of a release: docs/chart.md, "Console". That its commands are right, tests/docs looks at."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.console.settings import ConsoleSettings
+from services.kit.settings import load
+from tests.chart.chart import CHART, NAME, Refused, Rendered, Values, nested, render, together
+from tests.chart.console import CONSOLE, PLACE, PROXY, asked, settings
+from tests.chart.flows import Flows
+from tests.chart.release import Release
+from tests.cli.shell import ANY_PORT, Up
+from tests.servers import eventually, free_port
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = CHART / "files" / "scripts" / "overview.py"
+VIEWER = {"name": "grafana", "role": "view", "key": "grafana"}
+ADMIN = {"name": "admin", "role": "admin", "key": "admin-token"}
+BESIDE: Values = together(
+    CONSOLE,
+    PROXY,
+    {
+        "console": {
+            "auth": {"tokens": [], "proxy": {"networks": ["127.0.0.1/32"]}},
+            "bindAddress": "127.0.0.1",
+            "service": {"targetPort": 4180},
+            "extraContainers": [{"name": "proxy", "image": "proxy:1"}],
+            "ingress": {"enabled": True, "hosts": ["console.example.org"]},
+        }
+    },
+)
+ELSEWHERE = {"app.kubernetes.io/component": "else"}
+
+
+def said(**values: Any) -> Values:
+    return {"console": {"enabled": True, **values}}
+
+
+# What it is told ------------------------------------------------------------------------------------------------------
+
+
+def as_it_reads_it(
+    rendered: Rendered, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Any, ConsoleSettings]:
+    path = folder / "penstock.yaml"
+    path.write_text(rendered[f"ConfigMap/{NAME}-console"]["data"]["penstock.yaml"])
+    monkeypatch.setenv("PENSTOCK_CONFIG", str(path))
+    found = load()
+    return found, found.part(ConsoleSettings, "console", {})
+
+
+@pytest.mark.parametrize("values", [CONSOLE, BESIDE, together(CONSOLE, PROXY)], ids=["own", "beside", "both"])
+def test_it_takes_its_settings_and_listens_where_its_pod_says(
+    values: Values, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered = render(values, nested("console.settings.refresh_s", 5))
+    everything, own = as_it_reads_it(rendered, tmp_path, monkeypatch)
+    ports = {each["name"]: each["containerPort"] for each in rendered.container(PLACE)["ports"]}
+    assert ports == {"http": own.port, "health": everything.health.port}
+    assert (everything.health.host, own.refresh_s, own.is_open) == ("0.0.0.0", 5, False)
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert rendered.container(PLACE)[probe]["httpGet"]["port"] == "health"
+
+
+def test_for_whoever_may_forward_a_port_it_needs_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered = render(said(bindAddress="127.0.0.1", auth={"tokens": []}))
+    _, own = as_it_reads_it(rendered, tmp_path, monkeypatch)
+    assert (own.is_open, own.host) == (True, "127.0.0.1")
+    assert f"Service/{NAME}-console" not in rendered
+    assert f"Secret/{NAME}-console" not in rendered
+    assert asked(rendered) == {}
+
+
+def test_digests_need_no_secret() -> None:
+    digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    rendered = render(said(auth={"tokens": [{"name": "ann", "role": "operate", "sha256": digest}]}))
+    assert settings(rendered)["tokens"] == [{"name": "ann", "role": "operate", "sha256": digest}]
+    assert f"Secret/{NAME}-console" not in rendered
+    assert asked(rendered) == {}
+
+
+def test_the_test_asks_as_somebody_who_only_looks_if_there_is_one() -> None:
+    for tokens, key in (([ADMIN], "admin-token"), ([VIEWER, ADMIN], "grafana"), ([ADMIN, VIEWER], "grafana")):
+        told = asked(render(said(auth={"tokens": tokens})))
+        assert told["CONSOLE_TOKEN"]["valueFrom"]["secretKeyRef"]["key"] == key
+
+
+REFUSALS: dict[str, tuple[Values, str]] = {
+    "everybody may do everything": (
+        said(auth={"tokens": []}),
+        "console.auth: without tokens and without a proxy whoever reaches the console may do everything, and on "
+        "0.0.0.0 everybody would: leave tokens as they are, an admin's that the chart makes, or say yours; say "
+        "proxy.networks; or console.bindAddress=127.0.0.1, for `kubectl port-forward` alone",
+    ),
+    "a token that is nowhere": (
+        said(auth={"tokens": [{"name": "ann", "role": "view"}]}),
+        "console.auth.tokens: ann needs key, under which the token stands in the Secret, or sha256, its digest",
+    ),
+    "a Secret that nothing is taken from": (
+        together(CONSOLE, PROXY, nested("console.auth", {"tokens": [], "existingSecret": "tokens"})),
+        "console.auth.existingSecret: no token has a key in it",
+    ),
+    "a proxy whose users may do nothing": (
+        said(auth={"proxy": {"networks": ["10.0.7.0/24"]}}),
+        "console.auth.proxy.roles: nobody whom the proxy names may come in",
+    ),
+    "roles without a proxy": (
+        said(auth={"proxy": {"roles": {"sre": "admin"}}}),
+        "console.auth.proxy.networks: nobody's headers count without it",
+    ),
+    "a role that there is not": (said(auth={"tokens": [{**ADMIN, "role": "root"}]}), "value must be one of"),
+    "tokens in two places": (
+        said(settings={"tokens": []}),
+        "console.settings.tokens: say console.auth.tokens",
+    ),
+    "an address in two places": (
+        said(settings={"host": "::"}),
+        "console.settings.host: say console.bindAddress",
+    ),
+    "certificates of clients without a Secret": (
+        said(tls={"clientCA": True}),
+        "console.tls: clientCA needs secretName, a Secret with ca.crt",
+    ),
+    "one port for two": (said(port=9161), "console.healthPort: 9161 is that of console.port, too"),
+    "one port of the Service for two": (
+        said(service={"port": 9161}),
+        "console.service.port: 9161 of the Service is that of console.healthPort, too",
+    ),
+    "a node's port of no node": (
+        said(service={"nodePort": 30080}),
+        "console.service.nodePort: a Service of type ClusterIP has none",
+    ),
+    "a way in that leads nowhere": (
+        said(bindAddress="::1", ingress={"enabled": True, "hosts": ["c.example.org"]}),
+        "console.bindAddress: nobody else reaches ::1 of a pod: say another one, or console.service.targetPort",
+    ),
+    "a budget that keeps nodes": (
+        said(pdb={"minAvailable": 1}),
+        "console.pdb.minAvailable: 1 of 1 pods: none could ever be evicted",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_what_cannot_be_is_refused_in_words(what: str) -> None:
+    values, words = REFUSALS[what]
+    with pytest.raises(Refused) as refused:
+        render(values)
+    assert words in " ".join(str(refused.value).split())
+
+
+# Who reaches it -------------------------------------------------------------------------------------------------------
+
+
+def test_it_reaches_the_store_and_name_servers_and_nothing_else() -> None:
+    flows = Flows(render(CONSOLE))
+    own = flows.pods["console"]
+    assert flows.passes(own, flows.pods["redis"], 6379)
+    assert flows.passes(own, {"k8s-app": "kube-dns"}, 53, "UDP")
+    for other, port in ((None, 443), (flows.pods["tmq"], 6161), (flows.pods["operator"], 9161), (own, 8080)):
+        assert not flows.passes(own, other, port), other
+    told = Flows(render(CONSOLE, nested("console.networkPolicy.egress", [{"ports": [{"port": 443}]}])))
+    assert told.passes(told.pods["console"], None, 443)
+
+
+@pytest.mark.parametrize("path", ["console.networkPolicy.from", "networkPolicy.clientsFrom"])
+def test_who_may_come_to_it_is_said(path: str) -> None:
+    everybody = Flows(render(CONSOLE))
+    assert everybody.passes(ELSEWHERE, everybody.pods["console"], 8080)
+    flows = Flows(render(CONSOLE, nested(path, [{"podSelector": {"matchLabels": {"may": "yes"}}}])))
+    own = flows.pods["console"]
+    assert flows.passes({"may": "yes"}, own, 8080)
+    assert flows.passes(flows.pods["test"], own, 8080)
+    assert not flows.passes(ELSEWHERE, own, 8080)
+    assert flows.passes(ELSEWHERE, own, 9161)  # of networkPolicy.metricsFrom
+
+
+def test_a_proxy_beside_it_is_the_only_way_in() -> None:
+    rendered = render(BESIDE)
+    flows = Flows(rendered)
+    assert rendered[f"Service/{NAME}-console"]["spec"]["ports"][0]["targetPort"] == 4180
+    assert f"Ingress/{NAME}-console" in rendered
+    assert flows.passes(ELSEWHERE, flows.pods["console"], 4180)
+    assert not flows.passes(ELSEWHERE, flows.pods["console"], 8080)
+
+
+# On a real API server -------------------------------------------------------------------------------------------------
+
+
+def tokens(release: Release) -> dict[str, str]:
+    data = release.get("secret", f"{NAME}-console")["data"]
+    return {key: base64.b64decode(value).decode() for key, value in data.items()}
+
+
+def test_tokens_are_made_once_and_notes_tell_how_to_read_them(release: Release) -> None:
+    release.install(CONSOLE)
+    made = tokens(release)
+    assert [len(token) for token in made.values()] == [40]
+    (line,) = [line for line in release.notes().splitlines() if "get secret" in line]
+    _, _, words = line.strip().partition("kubectl ")
+    assert release.cluster.kubectl(*_split(words)).strip() == made["admin-token"]
+    release.upgrade(said(auth={"tokens": [ADMIN, VIEWER]}))
+    more = tokens(release)
+    assert more["admin-token"] == made["admin-token"]
+    assert set(more) == {"admin-token", "grafana"}
+    assert made["admin-token"] not in json.dumps(release.get("deployment", f"{NAME}-console"))
+
+
+def _split(words: str) -> list[str]:
+    command, template = words.split(" go-template=")
+    return [*command.split(), "go-template=" + template.strip("'")]
+
+
+def test_notes_say_nothing_of_a_console_that_is_off(release: Release) -> None:
+    release.install()
+    assert "console" not in release.notes()
+
+
+# The script of `helm test` --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def console(rendered: Rendered, folder: Path, store: str, token: str) -> Iterator[str]:
+    """Its URL. It runs with the file of a release, on any ports, and a token where the pod has it."""
+    (folder / "admin-token").write_text(token)
+    file = rendered[f"ConfigMap/{NAME}-console"]["data"]["penstock.yaml"]
+    path = folder / "penstock.yaml"
+    path.write_text(file.replace("/etc/penstock/tokens", str(folder)).replace("0.0.0.0", "127.0.0.1"))
+    environment = {**os.environ, **ANY_PORT, "PENSTOCK_CONFIG": str(path), "REDIS_URL": store}
+    log = folder / "console.log"
+    with log.open("wb") as out:
+        command = [sys.executable, "-P", "-m", "services.console"]
+        process = subprocess.Popen(command, env=environment, cwd=folder, stdout=out, stderr=out)
+    try:
+        (event,) = eventually(lambda: _events(log, "listening"), 60)
+        yield f"http://{event['host']}:{event['port']}"
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0, log.read_text()
+
+
+def _events(log: Path, action: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
+    return [line for line in lines if line.get("action") == action]
+
+
+def ask(url: str, token: str, **more: str) -> tuple[int, str]:
+    environment = {"PATH": os.environ["PATH"], "CONSOLE_URL": url, "CONSOLE_TOKEN": token, **more}
+    command = [sys.executable, str(SCRIPT)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    return done.returncode, done.stdout.strip()
+
+
+def test_a_console_as_the_chart_sets_it_up_is_asked_with_its_token(up: Up, tmp_path: Path) -> None:
+    with console(render(CONSOLE), tmp_path, up.tenant["url"], "abc") as url:
+        status, told = ask(url, "abc", START_S="20")
+        assert (status, told.splitlines()[-1].startswith(f"console at {url}: tells of ")) == (0, True), told
+        status, told = ask(url, "wrong")
+        assert (status, "/api/v1/overview was answered 401" in told) == (1, True)
+
+
+def test_nobody_there_is_told() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    status, told = ask(url, "abc", START_S="1")
+    assert (status, len(told.splitlines()), "Connection refused" in told) == (1, 2, True)

@@ -1,0 +1,98 @@
+"""The image of the console: its page and its API answer, and it ends when it is told (docs/images.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.e2e.images import Images
+from tests.images.container import STARTING_S, Container, inspect, once, started, stopped
+from tests.servers import Server, eventually
+
+MAX_BYTES = 110_000_000  # over its base
+CONFIG = "/etc/penstock.yaml"
+TOKEN = "abc"
+ANY_PORT = {"PENSTOCK_CONSOLE__PORT": "0", "PENSTOCK_HEALTH__PORT": "0"}
+
+
+def serve(images: Images, folder: Path, store_url: str) -> Container:
+    """With one token, said as the chart says it: in a file."""
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    told = {"console": {"tokens": [{"name": "ann", "role": "admin", "sha256": digest}]}}
+    (folder / "penstock.yaml").write_text(json.dumps(told))
+    (folder / "penstock.yaml").chmod(0o644)
+    environment = {**ANY_PORT, "REDIS_URL": store_url, "PENSTOCK_CONFIG": CONFIG}
+    files = {CONFIG: folder / "penstock.yaml"}
+    return Container(images.of("console"), folder, environment=environment, files=files)
+
+
+def ask(container: Container, path: str, action: str = "listening", **headers: str) -> tuple[int, bytes]:
+    """Status and body. Raises OSError while nobody answers."""
+    (listens,) = eventually(lambda: container.events(action))
+    request = Request(f"http://127.0.0.1:{listens['port']}{path}", headers=headers)
+    try:
+        with urlopen(request, timeout=10) as answer:
+            return int(answer.status), answer.read()
+    except HTTPError as refusal:
+        with refusal:
+            return refusal.code, refusal.read()
+
+
+def api(container: Container, path: str) -> Any:
+    status, body = ask(container, f"/api/v1{path}", Authorization=f"Bearer {TOKEN}")
+    assert status == 200, body
+    return json.loads(body)
+
+
+def test_it_gets_ready_and_page_and_api_answer_and_it_ends_with_0(
+    images: Images, tmp_path: Path, store: Server
+) -> None:
+    once(images.of("edge"), ["penstock", "store", "init"], REDIS_URL=store.url)
+    once(images.of("edge"), ["penstock", "queue", "create", "seen"], REDIS_URL=store.url)
+    with serve(images, tmp_path, store.url) as container:
+        eventually(lambda: ask(container, "/readyz", "health_listening")[0] == 200)
+        assert ask(container, "/healthz", "health_listening")[0] == 200
+        assert ask(container, "/readyz")[0] == 200
+        status, page = ask(container, "/")
+        assert (status, b"<html" in page) == (200, True)
+        assert json.loads(ask(container, "/openapi.json")[1])["openapi"].startswith("3.1")
+        assert ask(container, "/api/v1/overview")[0] == 401
+        assert api(container, "/me") == {"who": "ann", "role": "admin", "auth": "token"}
+        assert "seen" in [each["name"] for each in api(container, "/queues")["items"]]
+        # a pattern over octets, of the one package that edges have not
+        assert api(container, "/queues/seen/dead?body=a%2Bb")["items"] == []
+        assert container.run("sh", "-c", "grep ^Uid: /proc/1/status").split() == ["Uid:", *["10001"] * 4]
+        assert container.terminate() == 0, container.log()
+
+
+def test_without_a_store_it_lives_and_is_not_ready(images: Images, tmp_path: Path) -> None:
+    with serve(images, tmp_path, "redis://127.0.0.1:1") as container:
+        eventually(lambda: ask(container, "/readyz", "health_listening")[0] == 503)
+        assert ask(container, "/healthz", "health_listening")[0] == 200
+
+
+@pytest.mark.parametrize("after_s", STARTING_S)
+def test_one_that_is_told_to_end_while_it_starts_ends_with_0(images: Images, after_s: float) -> None:
+    with started(images.of("console"), environment={**ANY_PORT, "REDIS_URL": "redis://127.0.0.1:1"}) as name:
+        assert stopped(name, after_s) == 0
+
+
+def test_for_everybody_it_does_not_start_without_saying_who_may_come(images: Images) -> None:
+    with pytest.raises(AssertionError, match=r"say console\.tokens or console\.proxy, or host 127\.0\.0\.1"):
+        once(
+            images.of("console"),
+            ["python", "-m", "services.console", "--set", "console.host=0.0.0.0"],
+            REDIS_URL="redis://127.0.0.1:1",
+        )
+
+
+def test_it_is_small(images: Images, base: str) -> None:
+    over = inspect(images.of("console"))["Size"] - inspect(base)["Size"]
+    print(f"the console's image has {over / 1e6:.0f} MB over its base")
+    assert 0 < over <= MAX_BYTES
