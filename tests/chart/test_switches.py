@@ -14,7 +14,7 @@ from tests.chart.chart import CHART, Object, Rendered, render
 from tests.chart.full import FULL
 from tests.chart.switches import EXECUTORS, EXTERNAL, SWITCHES, Switch
 
-MINORS = ("1.36", "1.35", "1.30")  # the last is the oldest that Chart.yaml promises
+MINORS = ("1.36", "1.35", "1.32")  # the last is the oldest that Chart.yaml promises
 FOREIGN = {  # kinds of others' operators, with what each needs
     "PodMonitor": ("selector", "podMetricsEndpoints"),
     "ServiceMonitor": ("selector", "endpoints"),
