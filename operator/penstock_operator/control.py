@@ -133,13 +133,16 @@ class Control:
         return known is not None and known.uid == resource.uid
 
     def seen(self, resource: Resource) -> None:
-        """Its document is the same, but its status may be another one; or it is held by a finalizer now, or going."""
+        """Something of it is another: the document itself, its status, or it is held by a finalizer now.
+
+        kopf tells no change of a document that was saved with what it remembers, and is applied again.
+        """
         before = self.mirror.get(resource.key)
+        if before is None or not is_same(before, resource):
+            self.heard(resource)
+            return
         self.mirror.is_there(resource)
-        if before is not None and (before.finalizers, before.deleting) != (
-            resource.finalizers,
-            resource.deleting,
-        ):
+        if before.finalizers != resource.finalizers:
             self.work.add(_work_of(resource.key))
 
     def gone(self, resource: Resource) -> None:

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from penstock_operator.api import ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict, condition
@@ -16,7 +15,17 @@ from penstock_operator.declared import queue_name, read
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.redrive_spec import RedriveDocument, RedriveSpec
-from penstock_operator.redriving import Foreign, MadeAnew, Missing, Progress, Redriving, Tell, progress_of
+from penstock_operator.redriving import (
+    Foreign,
+    Illegible,
+    MadeAnew,
+    Missing,
+    Progress,
+    Redriving,
+    Tell,
+    progress_of,
+)
+from penstock_operator.redriving_told import Superseded, Telling, complete, stopped
 from penstock_operator.resources import Key, Kind, Resource
 from penstock_operator.statuses import Statuses
 from services.store import Store, StoreError
@@ -24,7 +33,6 @@ from services.store.errors import DomainMismatch, MessageTooLarge, QueueUnknown
 
 log = logging.getLogger(__name__)
 
-TELL_S = 2.0  # between two writings of how far it is
 FOR_QUEUES_S = (
     60.0  # for queues that are not there yet and that no Queue declares, once the store can be asked
 )
@@ -37,10 +45,6 @@ def is_done(resource: Resource) -> bool:
     return (
         found.get("reason") in list(ENDS) and resource.status.get("observedGeneration") == resource.generation
     )
-
-
-class Superseded(Exception):
-    """It is gone, or another one has its name: nothing more is moved, and nobody is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +91,19 @@ class Redrives:
             await self._statuses.settle(resource, Verdict(Ready.NO, Reason.INVALID, fault))
             return
         if resource.key not in self._going:
-            task = asyncio.create_task(self._run(resource, document.spec), name=str(resource.key))
-            self._going[resource.key] = _Going(resource, task)
+            await self._begin(resource, document.spec)
+
+    async def _begin(self, resource: Resource, spec: RedriveSpec) -> None:
+        """Or where it was. Raises ApiError."""
+        try:
+            before = progress_of(resource.status)
+        except Illegible as error:
+            await self._statuses.settle(resource, Verdict(Ready.NO, Reason.FAILED, str(error)))
+            self.stop(resource)
+            return
+        telling = Telling(self._statuses, self._mirror, resource, self._metrics, spec, before)
+        task = asyncio.create_task(self._run(resource, spec, telling), name=str(resource.key))
+        self._going[resource.key] = _Going(resource, task)
 
     def stop(self, resource: Resource) -> None:
         """It is gone, or going: what it has moved stays moved."""
@@ -123,9 +138,7 @@ class Redrives:
     def _redriving(self, resource: Resource, spec: RedriveSpec, tell: Tell | None = None) -> Redriving:
         return Redriving(self._store, spec, resource.key.namespace, resource.uid, tell or _tell_nobody)
 
-    async def _run(self, resource: Resource, spec: RedriveSpec) -> None:
-        telling = _Telling(self._statuses, self._mirror, resource, self._metrics, spec)
-
+    async def _run(self, resource: Resource, spec: RedriveSpec, telling: Telling) -> None:
         async def tell(progress: Progress) -> None:
             self._asked.setdefault(resource.uid, self._clock())
             await telling.progress(progress)
@@ -152,19 +165,19 @@ class Redrives:
             del self._going[resource.key]
 
     async def _go(
-        self, resource: Resource, spec: RedriveSpec, redriving: Redriving, telling: _Telling
+        self, resource: Resource, spec: RedriveSpec, redriving: Redriving, telling: Telling
     ) -> bool:
         """Whether it is over. The store counts until that has been told: whoever goes on knows by it."""
         try:
-            progress = await redriving.go(progress_of(resource.status))
-            await telling.verdict(_complete(progress, spec))
+            progress = await redriving.go(telling.last)
+            await telling.verdict(complete(progress, spec))
         except ENDED_BY as error:
             if isinstance(error, Missing) and self._may_come(resource, error.name):
-                await telling.verdict(_stopped(Reason.PENDING, error))
+                await telling.verdict(stopped(Reason.PENDING, error))
                 return False
-            await telling.verdict(_stopped(Reason.FAILED, error))
+            await telling.verdict(stopped(Reason.FAILED, error))
         except StoreError as error:
-            await telling.verdict(_stopped(Reason.PENDING, error))
+            await telling.verdict(stopped(Reason.PENDING, error))
             return False
         await _forget(redriving)
         self._asked.pop(resource.uid, None)
@@ -187,54 +200,3 @@ async def _tell_nobody(_: Progress) -> None:
 async def _forget(redriving: Redriving) -> None:
     with contextlib.suppress(StoreError):  # a number in a queue's hash stays
         await redriving.forget()
-
-
-class _Telling:
-    """How far one is, as its status says it: no oftener than every TELL_S, but the end at once."""
-
-    def __init__(
-        self, statuses: Statuses, mirror: Mirror, resource: Resource, metrics: Metrics, spec: RedriveSpec
-    ) -> None:
-        self._settle = partial(statuses.settle, counts_s=TELL_S)
-        self._mirror = mirror
-        self._resource = resource
-        self._metrics = metrics
-        self._last = progress_of(resource.status)
-        self._doing = (
-            "dead letters are being counted; none is moved: dryRun"
-            if spec.dry_run
-            else "dead letters are being moved"
-        )
-
-    async def progress(self, progress: Progress) -> None:
-        if self._last is not None:
-            self._metrics.redriven.inc(max(0, progress.moved - self._last.moved))
-        self._last = progress
-        await self.verdict(_running(progress, self._doing))
-
-    async def verdict(self, verdict: Callable[[Progress | None], Verdict]) -> None:
-        """Raises ApiError, Superseded."""
-        newest = self._mirror.get(self._resource.key)
-        if newest is None or newest.uid != self._resource.uid:
-            raise Superseded
-        await self._settle(newest, verdict(self._last))
-
-
-def _running(progress: Progress, doing: str) -> Callable[[Progress | None], Verdict]:
-    reason = Reason.PENDING if progress.waits_for else Reason.RUNNING
-    text = progress.waits_for or doing
-    return lambda _: Verdict(Ready.NO, reason, text, progress.fields())
-
-
-def _complete(progress: Progress, spec: RedriveSpec) -> Callable[[Progress | None], Verdict]:
-    if spec.dry_run:
-        text = f"{progress.matched} dead letters match; nothing was moved: dryRun"
-        return lambda _: Verdict(Ready.YES, Reason.COMPLETE, text, progress.fields())
-    gone = progress.matched - progress.moved
-    text = f"{progress.moved} dead letters are in {spec.target or spec.source}"
-    text += f"; {gone} were gone before they could be moved" if gone > 0 else ""
-    return lambda _: Verdict(Ready.YES, Reason.COMPLETE, text, progress.fields())
-
-
-def _stopped(reason: Reason, error: StoreError) -> Callable[[Progress | None], Verdict]:
-    return lambda last: Verdict(Ready.NO, reason, str(error), last.fields() if last is not None else {})

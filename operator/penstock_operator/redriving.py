@@ -43,11 +43,22 @@ class Progress:
         }
 
 
+class Illegible(StoreError):
+    """the status of the Redrive is none that an operator wrote"""
+
+
 def progress_of(status: Mapping[str, Any]) -> Progress | None:
-    """As the status has it; None before the beginning."""
+    """As the status has it; None before the beginning. Raises Illegible."""
     if "startedAt" not in status:
         return None
-    began_ms = round(datetime.fromisoformat(status["startedAt"]).timestamp() * 1000)
+    try:
+        began = datetime.fromisoformat(status["startedAt"]).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise Illegible(
+            f"status.startedAt is {status['startedAt']!r}, which no operator writes: where it was cannot be known; "
+            "apply another Redrive for what is dead still"
+        ) from error
+    began_ms = round(began.timestamp() * 1000)
     matched, moved, remaining = (int(status.get(name, 0)) for name in ("matched", "moved", "remaining"))
     return Progress(began_ms, matched, moved, remaining, str(status.get("sourceId", "")))
 

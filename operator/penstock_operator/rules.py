@@ -5,6 +5,7 @@ Messages are those of the models wherever these have one, so that `kubectl apply
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from pydantic.alias_generators import to_camel
@@ -20,7 +21,7 @@ from services.store.bindings import (
     TEXT_SHUT_OUT,
 )
 from services.store.keys import REGISTRY_DOMAIN
-from services.store.peer import OF_ONE_PROTOCOL
+from services.store.peer import FOUR_NUMBERS, NO_IPV4, OF_ONE_PROTOCOL
 from services.store.rqp_binding import Protocol
 from services.store.spec import CATALOGUES_DOMAIN, LOG_DOMAIN, MAX_NAME_BYTES
 
@@ -46,6 +47,7 @@ _NO_TEXT = '(size(self.bindings.text.subscribe) == 0 && self.bindings.text.publi
 _WHOEVER = "(size(self.access.peers) == 0 && size(self.access.certificates) == 0)"
 
 _INNER = 'self.find("[^\\\\[\\\\]]+")'  # of [::1]:11311
+_FOUR_NUMBERS = json.dumps(f"^{FOUR_NUMBERS}(?::|$)")  # CEL reads a text as JSON writes it
 
 
 def _other(protocol: Protocol) -> Protocol:
@@ -139,6 +141,7 @@ PEER_RULES = (
         f'!self.startsWith("[") || (isIP({_INNER}) && ip({_INNER}).family() == 6)',
         "what stands in [ ] must be an IPv6 address, as in [::1]:11311",
     ),
+    Rule("spec.addresses[]", f'!self.matches({_FOUR_NUMBERS}) || isIP(self.find("^[0-9.]+"))', NO_IPV4),
 )
 
 REDRIVE_RULES = (

@@ -20,7 +20,7 @@ from penstock_operator.conditions import (
 from penstock_operator.events import Recorder, Severity
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
-from penstock_operator.resources import Key, Kind, Resource
+from penstock_operator.resources import Key, Kind, Resource, is_same
 
 COUNTS_S = 30.0  # between two writings of counts alone
 TURNS_S = 10.0  # between two writings that one runs again or waits, and nothing else
@@ -80,7 +80,9 @@ class Statuses:
         if turns and says:
             self._turned[resource.key] = now
         self._metrics.statuses.labels(resource.key.kind).inc()
-        self._mirror.is_there(told)
+        known = self._mirror.get(resource.key)
+        if known is None or is_same(known, told):  # another document of it is to be heard of first
+            self._mirror.is_there(told)
         if not quiet:
             await self._tell(resource, verdict)
 

@@ -23,11 +23,14 @@ from services.store.document import API_VERSION, Document, refuse_bool, written
 from services.store.rqp_binding import DuplicateResult, PeerName, Protocol
 
 PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
-ADDRESS = rf"(?:\[[^\[\]]*\]|[A-Za-z0-9._-]+)(?::(?:{PORT}))?"
+LABEL = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+ADDRESS = rf"(?:\[[^\[\]]*\]|{LABEL}(?:\.{LABEL})*\.?)(?::(?:{PORT}))?"
+FOUR_NUMBERS = r"[0-9]+(?:\.[0-9]+){3}\.?"  # names of hosts do not end in a number
 PARTS = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<host>[^:]+))(?::(?P<port>[0-9]+))?")
 MAX_ADDRESSES = 1000
 MAX_ADDRESS = 260  # characters: the longest name of a host, and a port
 NO_ADDRESS = "write an address as host or host:port, as in 10.0.0.7:11311 or [::1]:11311"
+NO_IPV4 = "four numbers must be an IPv4 address, as in 10.0.0.7"
 
 
 class PeerProtocol(StrEnum):
@@ -64,8 +67,17 @@ def split_address(text: str) -> tuple[str, int | None]:
         raise ValueError(NO_ADDRESS)
     port = int(found["port"]) if found["port"] else None
     if found["v6"] is None:
-        return found["host"], port
+        return _check_host(found["host"]), port
     return str(ipaddress.IPv6Address(found["v6"])), port
+
+
+def _check_host(name: str) -> str:
+    if re.fullmatch(FOUR_NUMBERS, name):
+        try:
+            ipaddress.IPv4Address(name)
+        except ValueError:
+            raise ValueError(NO_IPV4) from None
+    return name
 
 
 def check_address(text: str) -> str:

@@ -20,7 +20,7 @@ from tests.chart.release import Release, queue_of
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import CommandFailed
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
-from tests.operator.documents import queue
+from tests.operator.documents import Seen, peer, queue, redrive
 from tests.operator.program import ROOT, OperatorProgram
 from tests.servers import PROGRAMS, Server, eventually
 
@@ -37,11 +37,17 @@ def _told(container: Any) -> dict[str, str]:
 
 
 @pytest.fixture
+def watch() -> dict[str, Any]:
+    """What the operator is told of namespaces."""
+    return {}
+
+
+@pytest.fixture
 def operator(
-    api_server: ApiServer, release: Release, store: Server, tmp_path: Path
+    api_server: ApiServer, release: Release, store: Server, tmp_path: Path, watch: dict[str, Any]
 ) -> Iterator[OperatorProgram]:
     """As its pod would run: with the rights and the environment that the chart gives it."""
-    release.install()
+    release.install(nested("operator.watch", watch))
     account = api_server.as_service_account(release.namespace, f"{NAME}-operator")
     container = release.get("deployment", f"{NAME}-operator")["spec"]["template"]["spec"]["containers"][0]
     prefix = "PENSTOCK_OPERATOR_"
@@ -52,7 +58,7 @@ def operator(
     }
     own_store = settings.pop("store")
     program = OperatorProgram(account, store.url, tmp_path, **settings)
-    program.environment["PENSTOCK_OPERATOR_STORE"] = own_store
+    program.environment |= {"PENSTOCK_OPERATOR_STORE": own_store, "POD_NAMESPACE": release.namespace}
     yield program.start()
     if program.process is not None and program.process.poll() is None:
         program.kill()
@@ -89,6 +95,28 @@ def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_
     assert "uninstall_cut" not in done.stderr, done
     (queue,) = cluster.items("queues", namespace)
     assert not queue["metadata"].get("finalizers")
+
+
+@pytest.mark.parametrize("watch", [{"allNamespaces": True}])
+def test_the_operator_does_its_work_in_all_namespaces(
+    release: Release, operator: OperatorProgram, new_namespace: Callable[..., str]
+) -> None:
+    """Also in one that is made later. What it finds of its own edges is in its own."""
+    assert operator.environment["PENSTOCK_OPERATOR_NAMESPACES"] == "*"
+    operator.ready()
+    release.cluster.apply([_slice(release, "rqp", {"name": "rqp-cast", "port": 11312, "protocol": "UDP"})])
+    for seen in (Seen(release.cluster, release.namespace), Seen(release.cluster, new_namespace())):
+        name = f"orders-{seen.namespace}"
+        seen.apply(queue(name, deletionPolicy="Delete"), peer(name), redrive("again", name))
+        for kind in ("queue", "peer"):
+            seen.becomes(kind, name, "True", "Declared")
+        seen.becomes("redrive", "again", "True", "Complete")
+        assert seen.events(name)
+        seen.delete("queue", name, "--timeout=30s")
+    data = {"rqprc": "10.1.2.3:11312\n"}
+    eventually(lambda: release.get("configmap", f"{NAME}-rqprc").get("data") == data)
+    assert "forbidden" not in operator.text().lower()
+    assert operator.stop() == 0
 
 
 def test_finalizers_go_though_the_operator_is_off_and_a_namespace_is_watched_no_more(

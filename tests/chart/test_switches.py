@@ -15,7 +15,7 @@ from tests.chart.full import FULL
 from tests.chart.switch import Switch
 from tests.chart.switches import EXECUTORS, EXTERNAL, SWITCHES
 
-MINORS = ("1.36", "1.35", "1.30")  # the last is the oldest that Chart.yaml promises
+MINORS = ("1.36", "1.35", "1.32")  # the last is the oldest that Chart.yaml promises
 FOREIGN = {  # kinds of others' operators, with what each needs
     "PodMonitor": ("selector", "podMetricsEndpoints"),
     "ServiceMonitor": ("selector", "endpoints"),

@@ -186,6 +186,9 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
 GOOD_PEERS: list[Spec] = [
     mca(),
     mca(addresses=["mq.example.org:11311", "[::1]:1", "[2001:db8::7]", "a_b:65535"]),
+    mca(
+        addresses=["0.0.0.7:1", "255.255.255.255", "_a-1.b.", "1.2.3.4.example.org", "7", "x" * 63, "a--b:7"]
+    ),
     mca(profile="word", window=1000),
     *(mca(profile=None, omitAddress=None), cast(window=None, decline=None)),
     cast(omitAddress=True, trustAddress=True, duplicateResult="success", decline=False),
@@ -200,6 +203,15 @@ BAD_PEERS: list[tuple[Spec, str]] = [
     *((mca(addresses=[]), "at least 1 items"), (mca(addresses="10.0.0.7"), "must be of type array")),
     (mca(addresses=["a"] * 1001), "must have at most 1000 items"),
     *((mca(addresses=[where]), NO_ADDRESS) for where in ("", "a b", "a:", "a:0", "a:65536", "a:07", "::1")),
+    *(
+        (mca(addresses=[where]), NO_ADDRESS)
+        for where in ("-", "...", ".a", "a..b", "-a", "a-:7", "a.-b", ".")
+    ),
+    (mca(addresses=["x" * 64 + ".org"]), NO_ADDRESS),
+    *(
+        (mca(addresses=["10.0.0.7", where]), "four numbers must be an IPv4 address, as in 10.0.0.7")
+        for where in ("999.999.1.1", "10.0.0.256:11311", "010.0.0.7", "10.0.0.7.", "1.2.3.4444444444")
+    ),
     *((mca(addresses=[where]), "must be an IPv6 address") for where in ("[]", "[10.0.0.7]", "[::g]:1")),
     (mca(addresses=["x" * 261]), "may not be more than 260"),
     *((mca(profile="nibble"), '"packed", "octet", "word"'), (mca(tls=True), 'unknown field "spec.tls"')),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -10,11 +11,13 @@ from functools import partial
 
 import pytest
 from penstock_operator.redrive_spec import RedriveSpec
-from penstock_operator.redrives import FOR_QUEUES_S, TELL_S, Redrives
+from penstock_operator.redrives import FOR_QUEUES_S, Redrives
 from penstock_operator.redriving import Progress, Redriving
+from penstock_operator.redriving_told import TELL_S
 from penstock_operator.resources import Key
 
 from services.store import Store
+from tests.operator.conftest import NewOperator
 from tests.operator.documents import Seen, queue, redrive
 from tests.operator.inside import Clock, Inside, read
 from tests.operator.keeper import Keeper
@@ -250,3 +253,21 @@ async def test_what_is_told_adds_up_after_a_kill(store: Server, keeper: Keeper) 
     assert written.moved == 5
     assert [(step.moved, step.remaining) for step in told] == [(5, 15), (15, 5), (20, 0)]
     assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
+
+
+@pytest.mark.parametrize("began", ["2026-11-25t15:00:00z", "9999-12-31T23:59:59-23:00"])
+def test_a_status_that_somebody_wrote_and_nobody_can_read(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper, began: str
+) -> None:
+    """The API server takes either. Nothing is moved, and those behind it are."""
+    seen.apply(queue("orders"), redrive("spoilt", "orders"))
+    words = ("patch", "redrive", "spoilt", "--namespace", seen.namespace, "--subresource=status")
+    seen.cluster.kubectl(*words, "--type=merge", "--patch", json.dumps({"status": {"startedAt": began}}))
+    new_operator().ready()
+    found = seen.becomes("redrive", "spoilt", "False", "Failed")
+    assert f"status.startedAt is '{began}', which no operator writes" in found["message"]
+    seen.becomes("queue", "orders", "True", "Declared")
+    keeper.kill("orders", 5)
+    seen.apply(redrive("again", "orders"))
+    seen.becomes("redrive", "again", "True", "Complete")
+    assert told(seen, "again") == (5, 5, 0)

@@ -108,3 +108,19 @@ async def test_a_long_message_of_a_status_is_cut_and_taken(inside: Inside, seen:
     status = await settle(inside, seen, Verdict(Ready.NO, Reason.INVALID, "\U0001f4ee" * 50_000))
     assert status["conditions"][0]["message"] == "\U0001f4ee" * conditions.MAX_MESSAGE
     assert seen.events("orders") == ["Invalid"]
+
+
+async def test_a_document_that_changed_meanwhile_is_still_to_be_heard_of(inside: Inside, seen: Seen) -> None:
+    """The answer to a status has it, and the watch tells of it later: as of another one, or nobody looks at it."""
+    seen.apply(queue("orders", maxLength=5))
+    before = read(seen, "queue", "orders")
+    inside.mirror.is_there(before)
+    seen.apply(queue("orders", maxLength=9))
+    await inside.statuses.settle(before, deep(1))
+    assert read(seen, "queue", "orders").status["observedGeneration"] == 1
+    assert inside.mirror.get(before.key) is before
+    await settle(inside, seen, deep(2))
+    assert inside.mirror.get(before.key) is before
+    inside.mirror.is_there(read(seen, "queue", "orders"))
+    await settle(inside, seen, deep(3, Reason.PAUSED))
+    assert inside.mirror.get(before.key) == read(seen, "queue", "orders")

@@ -82,6 +82,10 @@ def test_what_nobody_said() -> None:
         ("10.0.0.7", ("10.0.0.7", None)),
         ("mq.example.org:11311", ("mq.example.org", 11311)),
         ("[::1]", ("::1", None)),
+        ("255.255.255.255:1", ("255.255.255.255", 1)),
+        ("_a-1.b.", ("_a-1.b.", None)),
+        ("1.2.3.4.example.org", ("1.2.3.4.example.org", None)),
+        ("x" * 63, ("x" * 63, None)),
         ("[2001:DB8::1]:65535", ("2001:db8::1", 65535)),
     ],
 )
@@ -108,6 +112,17 @@ def test_addresses(text: str, parts: tuple[str, int | None]) -> None:
         "ä",
         "a:07",
         "x" * 261,
+        "x" * 64,
+        "-",
+        "...",
+        ".a",
+        "a..b",
+        "a-.b",
+        "a.-b:7",
+        "999.999.1.1",
+        "10.0.0.256:11311",
+        "010.0.0.7",
+        "10.0.0.7.",
     ],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:

@@ -16,8 +16,11 @@ from tools.cache import Kept, NotBuilt
 KUBERNETES_VERSION = "1.36.3"
 # newer kubelets want containerd 2 and refuse cgroups v1; a node may be up to three minors older than its API server
 NODE_VERSION = "1.34.4"
+OLDEST_VERSION = (
+    "1.32.9"  # that Chart.yaml promises: a definition that newer ones take may be too much for it
+)
+CHECK_VERSION = f"{OLDEST_VERSION}-1"  # raise the end with modules/definitions/check-definitions
 HELM_VERSION = "4.3.1"
-KUBECONFORM_VERSION = "0.8.0"
 COREDNS_VERSION = "1.15.0"
 VERSITYGW_VERSION = "1.8.0"  # speaks S3, and keeps objects in a folder
 PAUSE_VERSION = "1"  # raise it with modules/node/pause
@@ -74,8 +77,11 @@ _CONTROL = _kubernetes("control", KUBERNETES_VERSION)
 _NODE = _kubernetes("node", NODE_VERSION)
 _CLIENTS = Module(
     "clients",
-    {"helm.sh/helm/v4": HELM_VERSION, "github.com/yannh/kubeconform": KUBECONFORM_VERSION},
+    {"helm.sh/helm/v4": HELM_VERSION},
     {"helm.sh/helm/v4/internal/version.version": f"v{HELM_VERSION}"},
+)
+_DEFINITIONS = Module(
+    "definitions", {"k8s.io/apiextensions-apiserver": f"0.{OLDEST_VERSION.partition('.')[2]}"}
 )
 _OBJECTS = Module("objects", {"github.com/versity/versitygw": VERSITYGW_VERSION})
 _COREDNS = Module("coredns", {"github.com/coredns/coredns": COREDNS_VERSION})
@@ -89,7 +95,7 @@ GROUPS = {
         Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-apiserver", KUBERNETES_VERSION),
         _KUBECTL,
         _HELM,
-        Program.of(_CLIENTS, "github.com/yannh/kubeconform/cmd/kubeconform", KUBECONFORM_VERSION),
+        Program.of(_DEFINITIONS, "penstock.dev/tools/definitions/check-definitions", CHECK_VERSION),
     ),
     "objects": (Program.of(_OBJECTS, "github.com/versity/versitygw/cmd/versitygw", VERSITYGW_VERSION),),
     "node": (

@@ -3,14 +3,7 @@ module penstock.dev/tools/clients
 
 go 1.26.0
 
-tool (
-	github.com/yannh/kubeconform/cmd/kubeconform
-	helm.sh/helm/v4/cmd/helm
-)
-
-require helm.sh/helm/v4 v4.3.1 // indirect
-
-require github.com/yannh/kubeconform v0.8.0 // indirect
+tool helm.sh/helm/v4/cmd/helm
 
 require (
 	dario.cat/mergo v1.0.1 // indirect
@@ -63,8 +56,6 @@ require (
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gosuri/uitable v0.0.4 // indirect
-	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
-	github.com/hashicorp/go-retryablehttp v0.7.8 // indirect
 	github.com/huandu/xstrings v1.5.0 // indirect
 	github.com/ianlancetaylor/demangle v0.0.0-20240805132620-81f5be970eca // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
@@ -118,6 +109,7 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
+	helm.sh/helm/v4 v4.3.1 // indirect
 	k8s.io/api v0.37.1 // indirect
 	k8s.io/apiextensions-apiserver v0.37.1 // indirect
 	k8s.io/apimachinery v0.37.1 // indirect

@@ -1,0 +1,54 @@
+"""The oldest Kubernetes that Chart.yaml promises takes the definitions: its own check of them, run without a server."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import yaml
+from penstock_operator.schema import RULES
+
+from tests.kubernetes.cluster import CHART, DEFINITIONS
+from tools.kubernetes.programs import OLDEST_VERSION, find
+
+
+def check(*files: Path) -> tuple[int, str]:
+    """Its exit status, and what it said."""
+    done = subprocess.run([find("check-definitions"), *files], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_it_is_the_one_that_is_promised() -> None:
+    minor = OLDEST_VERSION.rpartition(".")[0]
+    assert yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"] == f">={minor}.0-0"
+
+
+def test_it_takes_the_definitions() -> None:
+    files = sorted(DEFINITIONS.glob("*.yaml"))
+    assert [file.stem for file in files] == ["peers", "queues", "redrives"]
+    assert check(*files) == (0, "")
+
+
+def test_what_it_does_not_know_or_takes_too_long_is_told(tmp_path: Path) -> None:
+    """Functions of later minors, and rules that cost more than all of a definition may."""
+    definition = yaml.safe_load((DEFINITIONS / "peers.yaml").read_text())
+    spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    addresses = "self.addresses"
+    everyone = f"{addresses}.all(a, {addresses}.all(b, {addresses}.all(c, a.matches(b + c))))"
+    spec[RULES] = [{"rule": "isSemver('1')"}, {"rule": everyone}]
+    bad = tmp_path / "peers.yaml"
+    bad.write_text(yaml.safe_dump(definition))
+    status, said = check(DEFINITIONS / "queues.yaml", bad)
+    assert status == 1
+    assert "undeclared reference to 'isSemver'" in said
+    assert "estimated rule cost exceeds budget" in said
+    assert "queues.yaml" not in said
+
+
+def test_a_field_that_no_definition_has_is_told(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text((DEFINITIONS / "peers.yaml").read_text().replace("scope:", "scop:", 1))
+    status, said = check(bad)
+    assert status == 1
+    assert 'unknown field "scop"' in said
+    assert check()[0] == 1  # nothing was checked

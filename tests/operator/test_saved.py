@@ -1,0 +1,93 @@
+"""Documents that come back as they were saved: what kopf remembers of them comes with them, and it sees no change.
+
+Without a pass over everything in between, which comes after a minute (docs/kubernetes.md, "Drift").
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from penstock_operator.control import Control
+from penstock_operator.settings import OperatorSettings
+
+from services.store import Store
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, peer, queue
+from tests.operator.inside import Inside, read
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.servers import eventually
+
+PATIENCE_S = 5.0
+REMEMBERED = "penstock.dev/last-handled"
+
+
+@pytest.fixture
+def seldom(new_operator: NewOperator) -> OperatorProgram:
+    return new_operator(sweep_s=60).ready()
+
+
+def remembered(seen: Seen, kind: str, name: str) -> str:
+    annotations = seen.get(kind, name)["metadata"].get("annotations", {})
+    return str(annotations.get(REMEMBERED, ""))
+
+
+def settled(seen: Seen, document: dict[str, Any], *, unlike: str = "") -> str:
+    """Applies it, and returns what kopf remembers once it has seen to it."""
+    kind, name = document["kind"].lower(), document["metadata"]["name"]
+    seen.apply(document)
+    seen.becomes(kind, name, "True", "Declared")
+    eventually(lambda: remembered(seen, kind, name) not in ("", unlike))
+    return remembered(seen, kind, name)
+
+
+def saved(seen: Seen, kind: str, name: str) -> str:
+    """As `kubectl get --output json` writes it, but for its version."""
+    found = seen.get(kind, name)
+    del found["metadata"]["resourceVersion"]
+    return json.dumps(found)
+
+
+def test_a_queue_that_is_replaced_by_a_saved_document(
+    seldom: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    first = settled(seen, queue("orders", maxLength=5))
+    document = saved(seen, "queue", "orders")
+    settled(seen, queue("orders", maxLength=9), unlike=first)
+    seen.cluster.kubectl("replace", "--namespace", seen.namespace, "--filename", "-", given=document)
+    seen.becomes("queue", "orders", "True", "Declared", PATIENCE_S)
+    kept = keeper.find("orders")
+    assert kept is not None
+    assert kept.spec.max_length == 5
+
+
+def test_a_peer_of_which_a_saved_document_is_applied(
+    seldom: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    first = settled(seen, peer("shop", "rqp-mca", "10.0.0.1"))
+    document = saved(seen, "peer", "shop")
+    settled(seen, peer("shop", "rqp-mca", "10.0.0.2"), unlike=first)
+    seen.cluster.kubectl("apply", "--namespace", seen.namespace, "--filename", "-", given=document)
+    seen.becomes("peer", "shop", "True", "Declared", PATIENCE_S)
+    assert keeper.peers()["shop"][1] == ("10.0.0.1",)
+
+
+async def test_a_document_that_is_changed_and_changed_back_at_once(inside: Inside, seen: Seen) -> None:
+    """kopf may see both only when it has written what it remembers, of the one before: the same as of the last."""
+    seen.apply(queue("orders", maxLength=5))
+    first = read(seen, "queue", "orders")
+    control = Control(
+        OperatorSettings(namespaces=seen.namespace),
+        Store("redis://127.0.0.1:1/0", "operator"),
+        inside.api,
+        inside.metrics,
+    )
+    control.heard(first)
+    control.work.forget(first.key)  # it is looked at
+    control.seen(replace(first, version=first.version + 1, status={"observedGeneration": 1}))
+    assert control.work.depth == 0
+    control.seen(replace(first, version=first.version + 2, generation=first.generation + 2))
+    assert control.work.depth == 1
