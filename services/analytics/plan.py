@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from services.analytics.files import Files
 from services.analytics.finding import known_streams, open_store
+from services.analytics.hours import later
 from services.analytics.losses import DataLoss
 from services.analytics.options import Options
-from services.analytics.places import OutputError
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings, Shape
+from services.analytics.state import State
 from services.store.reading import BEGINNING, parse_id
 
-STATE = "state.json"
-VERSION = 1
+VERSION = 2
 KINDS = (Kind.DEAD, Kind.SAMPLES)
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """How far all runs together have come."""
-
-    last_run: str = ""
-    newest: str = ""  # hour of the newest row, 'YYYY-MM-DDTHH'
-    streams: dict[str, str] = field(default_factory=dict)  # id of the last entry read, by the stream's key
-    added: dict[str, int] = field(default_factory=dict)  # entries the stream had ever had then
-
-    def to_json(self) -> dict[str, Any]:
-        return {"version": VERSION, **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +34,7 @@ class Plan:
     run: str
     now_ms: int  # of the store's clock
     closed: str  # hours before this one are not computed anew, 'YYYY-MM-DDTHH'; '': all are
+    again: list[str]  # hours that are computed anew whether anything comes for them or not
     shape: Shape
     streams: dict[str, Planned]
 
@@ -60,7 +46,8 @@ class Plan:
         streams = {
             key: Planned(**{**each, "kind": Kind(each["kind"])}) for key, each in told["streams"].items()
         }
-        return cls(told["run"], told["now_ms"], told["closed"], Shape.from_json(told["shape"]), streams)
+        shape, again = Shape.from_json(told["shape"]), told.get("again", [])
+        return cls(told["run"], told["now_ms"], told["closed"], again, shape, streams)
 
     def of(self, kind: Kind) -> dict[str, Planned]:
         """What there is to read of this kind."""
@@ -69,16 +56,6 @@ class Plan:
             for key, each in self.streams.items()
             if each.kind is kind and parse_id(each.end) > parse_id(each.start)
         }
-
-
-def read_state(files: Files) -> State:
-    """How far runs have come. Raises OutputError for a file of another version."""
-    if not files.exists(STATE):
-        return State()
-    told = files.read_json(STATE)
-    if told.pop("version", None) != VERSION:
-        raise OutputError(f"{files.uri(STATE)} is of another version: this program writes version {VERSION}")
-    return State(**told)
 
 
 def freeze(settings: Settings, state: State) -> Plan:
@@ -103,9 +80,8 @@ def freeze(settings: Settings, state: State) -> Plan:
                 before = state.added.get(stream.key, 0)
                 expected = found.added - before if found.added >= before else -1
                 streams[stream.key] = Planned(kind, start, found.last, found.added, expected)
-    return Plan(
-        settings.run, now_ms, closed_before(state.newest, settings.shape.late_hours), settings.shape, streams
-    )
+    closed = later(state.newest, -settings.shape.late_hours) if state.newest else ""
+    return Plan(settings.run, now_ms, closed, state.again(closed, now_ms), settings.shape, streams)
 
 
 def _lose(shape: Shape, why: str) -> None:
@@ -113,10 +89,3 @@ def _lose(shape: Shape, why: str) -> None:
         raise DataLoss(
             f"{why}: the store lost data, or is another one; with --no-fail-on-data-loss the run goes on"
         )
-
-
-def closed_before(newest: str, late_hours: int) -> str:
-    """The oldest hour that may still change when `newest` is the newest."""
-    if not newest:
-        return ""
-    return (datetime.strptime(newest, "%Y-%m-%dT%H") - timedelta(hours=late_hours)).strftime("%Y-%m-%dT%H")

@@ -13,7 +13,8 @@ from typing import Any
 
 from services.analytics.files import Files
 from services.analytics.lock import Lock
-from services.analytics.plan import STATE, VERSION, State
+from services.analytics.plan import VERSION
+from services.analytics.state import STATE, State
 
 RUNS = "runs"
 Move = tuple[str, str]
@@ -54,9 +55,8 @@ class Ready:
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Ready:
-        state = State(**{name: value for name, value in told["state"].items() if name != "version"})
         moves = [(source, target) for source, target in told["moves"]]
-        return cls(told["run"], moves, told["removals"], state, told["done"])
+        return cls(told["run"], moves, told["removals"], State.from_json(told["state"]), told["done"])
 
 
 def publish(files: Files, ready: Ready, lock: Lock) -> None:

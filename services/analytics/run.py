@@ -21,11 +21,13 @@ from services.analytics.compute import Compute
 from services.analytics.files import Files
 from services.analytics.hour_files import folder_of
 from services.analytics.lock import Lock
-from services.analytics.plan import KINDS, Plan, State, freeze, read_state
+from services.analytics.plan import KINDS, Plan, freeze
 from services.analytics.publish import Move, Ready
 from services.analytics.report.output import staged_report
+from services.analytics.report.period import Gone
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings
+from services.analytics.state import State, read_state
 from services.analytics.tables import AGGREGATES
 
 log = logging.getLogger(__name__)
@@ -53,7 +55,7 @@ class Run:
         compute = Compute(self._spark, self._files, self._plan, self._staging, written)
         with self._step("aggregates"):
             compute.write_all()
-        moves, removals = self._moves_of_archive(written), list[str]()
+        moves, removals = self._moves_of_archive(written), compute.emptied()
         with self._step("compaction"):
             for kind in KINDS:
                 moves, old = compact(
@@ -61,12 +63,13 @@ class Run:
                 )
                 removals += old
         moves += self._moves_of_aggregates()
-        state, summary = self._state(moves), self._summary(written, compute.hours)
+        state, summary = self._state(compute), self._summary(written, compute.hours)
         first, expired_folders = expired(self._files, self._plan)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
         with self._step("report"):
             records = {str(kind): summary[str(kind)] for kind in KINDS}
-            kept += staged_report(self._files, self._plan, self._staging, first, records)
+            gone = Gone(first, frozenset(removals))
+            kept += staged_report(self._files, self._plan, self._staging, gone, records)
         return Ready(self._plan.run, kept, [*removals, *expired_folders], state, summary)
 
     def _moves_of_archive(self, written: dict[Kind, Written]) -> list[Move]:
@@ -86,13 +89,14 @@ class Run:
             for source in self._files.walk(f"{root}/{table.name}")
         ]
 
-    def _state(self, moves: list[Move]) -> State:
-        before = read_state(self._files)
-        newest = max([before.newest, *(hour_of(target) for _, target in moves)])
-        streams = self._plan.streams
+    def _state(self, compute: Compute) -> State:
+        streams, newest = self._plan.streams, max(compute.new, default="")
+        of_hours = read_state(self._files).hours_after(
+            self._plan.now_ms, compute.hours, compute.skipped(), newest
+        )
         return State(
             last_run=self._plan.run,
-            newest=newest,
+            **of_hours,
             streams={key: each.end for key, each in streams.items()},
             added={key: each.added for key, each in streams.items()},
         )

@@ -193,7 +193,7 @@ REDRIVES = Table(
 
 CHANGES = Table(
     "changes",
-    "What is suddenly otherwise than in the week before; only queues and metrics that are.",
+    "What is suddenly otherwise than in the week before; only hours that have ended, and queues and metrics that are.",
     (
         *QUEUE,
         Column("metric", "string", "in, out, refused, deaths: a count; len_max; put_p99, wait_p99: seconds"),
