@@ -229,3 +229,16 @@ def test_a_queue_that_comes_long_after_others_is_new(tmp_path: Path) -> None:
     elsewhere = looked(3_000_000, "there", "7", added=10, domain="other")
     rows = Hour(tmp_path, Kind.SAMPLES).rows("depths", looked(0), soon, late, elsewhere)
     assert {row["queue"]: row["added"] for row in rows} == {"orders": 0, "soon": 0, "new": 10, "there": 0}
+
+
+def test_the_largest_counts_are_summed_exactly(tmp_path: Path) -> None:
+    """And what an archive of before may have, that no float knows exactly, stops nothing."""
+    most = 2**40
+    rows = [
+        worked(1000 * n, "orders", n, refused=[("full", most)], **{"in": most}) for n in range(50_000 // 16)
+    ]
+    (row,) = Hour(tmp_path, Kind.SAMPLES).rows("traffic", *rows)
+    assert row["in"] == row["refused_all"] == most * len(rows)
+    assert row["availability"] == 0.5
+    (row,) = Hour(tmp_path, Kind.SAMPLES).rows("traffic", worked(0, "orders", 1, **{"in": 2**53 + 1}))
+    assert row["in_rate"] == pytest.approx(2**53 / 3600)

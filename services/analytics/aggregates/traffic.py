@@ -80,10 +80,10 @@ def _with_peaks(sums: pa.Table, slots: pa.Table, keys: list[str]) -> pa.Table:
 
 
 def _over(number: pa.ChunkedArray, whole: pa.ChunkedArray | pa.Scalar) -> pa.ChunkedArray:
-    """Null where the whole is 0."""
-    divisor = pc.cast(whole, pa.float64())
+    """Null where the whole is 0; of sums that no float has exactly, the nearest."""
+    divisor = whole.cast(pa.float64(), safe=False)
     divisor = pc.if_else(pc.equal(divisor, 0.0), pa.scalar(None, pa.float64()), divisor)
-    return pc.divide(number.cast(pa.float64()), divisor)
+    return pc.divide(number.cast(pa.float64(), safe=False), divisor)
 
 
 class Edges:
