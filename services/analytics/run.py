@@ -21,7 +21,8 @@ from services.analytics.compute import Compute
 from services.analytics.files import Files
 from services.analytics.hour_files import folder_of
 from services.analytics.lock import Lock
-from services.analytics.plan import KINDS, Plan, freeze
+from services.analytics.plan import KINDS, Plan
+from services.analytics.planning import check_store, freeze
 from services.analytics.publish import Move, Ready
 from services.analytics.report.output import staged_report
 from services.analytics.report.period import Gone
@@ -96,6 +97,7 @@ class Run:
         )
         return State(
             last_run=self._plan.run,
+            dataset=self._plan.dataset,
             **of_hours,
             streams={key: each.end for key, each in streams.items()},
             added={key: each.added for key, each in streams.items()},
@@ -149,7 +151,7 @@ def hour_of(path: str) -> str:
 
 
 def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
-    """The summary of the run. Raises Locked, OutputError, DataLoss, StoreError."""
+    """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, DataLoss, StoreError."""
     files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
         for left in publish.unfinished(files):
@@ -160,7 +162,7 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
         if publish.is_done(files, settings.run):
             log.info("this run is done already", extra={"action": "nothing", "run": settings.run})
         else:
-            plan = freeze(settings, read_state(files))
+            plan = freeze(settings, files, read_state(files))
             files.write_json(publish.plan_file(plan.run), plan.to_json())
             log.info("planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)})
             finish(spark, files, settings, plan.run, lock)
@@ -174,4 +176,5 @@ def finish(spark: SparkSession, files: Files, settings: Settings, name: str, loc
         publish.roll_forward(files, Ready.from_json(files.read_json(publish.ready_file(name))), lock)
         return
     plan = Plan.from_json(files.read_json(publish.plan_file(name)))
+    check_store(settings, files, plan)
     publish.publish(files, Run(spark, files, settings, plan).stage(), lock)

@@ -20,6 +20,7 @@ MOST_SKIPPED = 1000  # hours that are remembered
 class State:
     last_run: str = ""
     now_ms: int = 0  # when the last run was planned, by the store's clock; 0: never
+    dataset: str = ""  # of the store; '': nobody knows
     newest: str = ""  # hour of the newest row, 'YYYY-MM-DDTHH'; none that had not begun at `now_ms`
     unfinished: list[str] = field(default_factory=list)  # hours whose tables were made before they had ended
     skipped: list[str] = field(default_factory=list)  # hours with rows that came when they were closed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def test_two_runs_over_one_hour_tell_what_one_does(
     steady(store, chance, hour, range(0, 7, 5))
     with monkeypatch.context() as patched:
         patched.setattr(Reading, "now_ms", lambda _: hour + minute * MINUTE_MS)
-        run(spark, settings(store.server, tmp_path / "two", "r1"))
+        run(spark, replace(settings(store.server, tmp_path / "two", "r1"), accept_clock=True))
     verdicts = [row["verdict"] for row in table(tmp_path / "two", CHANGES).values()]
     assert verdicts == ([] if minute < 60 else ["down"])
     steady(store, chance, hour, range(10, 60, 5))
@@ -72,7 +73,7 @@ def test_an_hour_that_ended_since_is_judged_though_nothing_came_for_it(
     steady(store, chance, hour, range(0, 7, 5))
     with monkeypatch.context() as patched:
         patched.setattr(Reading, "now_ms", lambda _: hour + 7 * MINUTE_MS)
-        run(spark, settings(store.server, tmp_path, "r1"))
+        run(spark, replace(settings(store.server, tmp_path, "r1"), accept_clock=True))
     done = run(spark, settings(store.server, tmp_path, "r2"))
     assert len(done["hours"]) == 1
     assert [row["verdict"] for row in table(tmp_path, CHANGES).values()] == ["down"]
