@@ -18,7 +18,7 @@ from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
 from services.analytics.publish import RUNS, Move, done_file
 from services.analytics.records import archive_schema
-from services.analytics.schema import Kind
+from services.analytics.schema import Kind, conformed
 from services.analytics.tables import AGGREGATES
 from services.analytics.tasks import carried_out
 
@@ -105,7 +105,7 @@ class _Written:
         make_folder_of(files, name)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        self._held.append(rows.cast(self._schema))
+        self._held += conformed(pa.Table.from_batches([rows]), self._schema).to_batches()
         if sum(map(len, self._held)) >= HELD_ROWS or sum(each.nbytes for each in self._held) >= HELD_OCTETS:
             self._write()
 

@@ -59,6 +59,7 @@ SAMPLES: dict[bytes, tuple[Field, ...]] = {
         Field("queue", convert.text),
         *_counts("in", "in_octets", "out", "out_octets", "acked", "returned", "rejected"),
         Field("refused", convert.reasons),
+        Field("refused_puts", convert.count, needed=False),
         Field("put", convert.histogram),
         Field("wait", convert.histogram),
     ),

@@ -16,10 +16,10 @@ from tests.analytics.streams import DEPTH, EDGE, LETTER, QUEUE
 
 LATEST_MS = 7_258_118_400_000
 COUNTS = (
-    "n ms in in_octets out out_octets acked returned rejected connections opened received_octets sent_octets"
+    "n ms in in_octets out out_octets acked returned rejected refused_puts connections opened received_octets"
 )
-COUNTS += " len leased oldest_ms dead added delivered fenced dead_all expired duplicates redriven purged dead_trimmed"
-COUNTS += " bytes_in bytes_out"
+COUNTS += " sent_octets len leased oldest_ms dead added delivered fenced dead_all expired duplicates redriven purged"
+COUNTS += " dead_trimmed bytes_in bytes_out"
 READ: dict[str, str] = {
     **dict.fromkeys(COUNTS.split(), "count"),
     **dict.fromkeys(("acquired", "failed"), "small"),
@@ -31,6 +31,7 @@ READ: dict[str, str] = {
 }
 SAMPLES = {"queue": QUEUE, "edge": EDGE, "depth": DEPTH}
 OPTIONAL = {"attributes": None, "note": b"", "redriven": b"0"}
+MAY_MISS = {Kind.DEAD: {*OPTIONAL}, Kind.SAMPLES: {"refused_puts"}}
 DEAD_NAMES = [name for name in LETTER if name not in ("queue", "entry")]
 ORIGINS = {
     Kind.DEAD: Origin(Kind.DEAD, "ps:{main}:4:d", "main", "orders", "4"),
@@ -135,7 +136,7 @@ def plain_fields(
         if names.count(name.encode()) > 1:
             raise Wrong
         value = told.get(name.encode(), OPTIONAL.get(name) if kind is Kind.DEAD else None)
-        if value is None and not (kind is Kind.DEAD and name in OPTIONAL):
+        if value is None and name not in MAY_MISS[kind]:
             raise Wrong
         most = 2**53 if told.get(b"kind") == b"depth" else 2**40
         found[name] = value if value is None else plain_value(name, value, kind, most)
