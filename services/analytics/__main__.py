@@ -64,7 +64,9 @@ log = logging.getLogger("services.analytics")
 @click.option(
     "--accept-store", is_flag=True, help="another store than before: it is read into the same tables"
 )
-@click.option("--master", default="local[*]", show_default=True)
+@click.option(
+    "--master", default="", help="as Spark has it  [default: what spark-submit says, else local[*]]"
+)
 @click.option("--driver-memory", default="2g", show_default=True)
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="further settings of Spark")
 @click.option("--lock-s", type=click.FloatRange(1), default=120.0, show_default=True)
@@ -118,7 +120,8 @@ def _started(settings: Settings) -> SparkSession:
     begin = time.monotonic()
     spark = start(settings.master, settings.driver_memory, settings.conf)
     seconds = round(time.monotonic() - begin, 3)
-    log.info("Spark started", extra={"action": "started", "master": settings.master, "seconds": seconds})
+    of = {"master": spark.sparkContext.master, "seconds": seconds}
+    log.info("Spark started", extra={"action": "started", **of})
     return spark
 
 

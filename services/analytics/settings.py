@@ -61,7 +61,7 @@ class Settings:
     output: str
     run: str
     shape: Shape = field(default_factory=Shape)
-    master: str = "local[*]"
+    master: str = ""  # '': as whoever started Spark has said, else Spark's own, local[*]
     driver_memory: str = "2g"
     conf: tuple[str, ...] = ()  # further settings of Spark, NAME=VALUE each
     lock_s: float = 120.0  # a lock that nobody renewed for so long is nobody's
