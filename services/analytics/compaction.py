@@ -156,5 +156,8 @@ def _runs_before(files: Files, limit_ms: int) -> list[str]:
     """What is kept of runs: their plans and summaries, their quarantine, and their reports."""
     runs = [each.name for each in files.list(RUNS) if each.is_folder and files.exists(done_file(each.name))]
     old = [run for run in runs if files.read_json(done_file(run))["now_ms"] < limit_ms]
-    kinds = ("runs/{}", "quarantine/run={}", "reports/{}.html", "reports/{}.json")
+    kinds = (
+        *("runs/{}", "quarantine/dead/run={}", "quarantine/samples/run={}", "quarantine/run={}"),
+        *("reports/{}.html", "reports/{}.json"),
+    )
     return [path for run in old for kind in kinds if files.exists(path := kind.format(run))]

@@ -93,5 +93,15 @@ def unfinished(files: Files) -> list[str]:
     return [run for run in found if files.exists(plan_file(run)) and not files.exists(done_file(run))]
 
 
+def tidy(files: Files) -> None:
+    """Removes what runs that are done have left of their work: they may have been killed before they came to it."""
+    for run in (each.name for each in files.list(RUNS) if each.is_folder):
+        there = {each.name for each in files.list(folder(run))}
+        if PurePosixPath(done_file(run)).name in there:
+            for path in (staging(run), ready_file(run)):
+                if PurePosixPath(path).name in there:
+                    files.delete(path)
+
+
 def is_done(files: Files, run: str) -> bool:
     return files.exists(done_file(run))

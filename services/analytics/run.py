@@ -139,7 +139,7 @@ def archive_moves(run: str, staged: str, kind: Kind, written: Written) -> list[M
     numbers: dict[str, int] = {}
     for file in written.files:
         number = numbers[file.hour] = numbers.get(file.hour, -1) + 1
-        folder = f"archive/{kind}/{folder_of(file.hour)}" if file.hour else f"quarantine/run={run}/{kind}"
+        folder = f"archive/{kind}/{folder_of(file.hour)}" if file.hour else f"quarantine/{kind}/run={run}"
         moves.append((f"{staged}/{kind}/{file.path}", f"{folder}/{run}-{number:04d}.parquet"))
     return moves
 
@@ -154,6 +154,7 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
     """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, DataLoss, StoreError."""
     files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
+        publish.tidy(files)
         for left in publish.unfinished(files):
             log.warning(
                 "a run was left unfinished: it is finished first", extra={"action": "resume", "run": left}

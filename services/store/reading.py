@@ -18,7 +18,9 @@ from services.store.line import NO_BOUND, Broken, Command, Line
 from services.store.link import explain
 from services.store.registry import READY, decode_name
 
-PAGE_OCTETS = 1 << 20  # what a page should have at most, as nobody else is served meanwhile; one entry may have more
+PAGE_OCTETS = (
+    1 << 20
+)  # what a page should have at most, as nobody else is served meanwhile; one entry may have more
 REPLY_MOST = 64 << 20  # a page of more is given up, and asked for again with fewer entries
 FIRST_ROWS = 128  # of a first page, of which nothing is known yet
 GROWTH = 8  # a page has at most so many times the entries of the one before
