@@ -14,12 +14,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from services.analytics.clocks import ClockWrong
 from services.analytics.ending import TERMINATED, Ending
 from services.analytics.files import Files
 from services.analytics.lock import Locked
 from services.analytics.losses import DataLoss
 from services.analytics.options import OptionError
 from services.analytics.places import OutputError
+from services.analytics.planning import OtherStore
 from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.session import start
@@ -56,7 +58,15 @@ log = logging.getLogger("services.analytics")
 @click.option("--report-hours", type=click.IntRange(1, 168), default=24, show_default=True)
 @click.option("--clock-slack", type=click.IntRange(0), default=3600, show_default=True, help="seconds")
 @click.option("--fail-on-data-loss/--no-fail-on-data-loss", default=True, show_default=True)
-@click.option("--master", default="local[*]", show_default=True)
+@click.option(
+    "--accept-clock", is_flag=True, help="the store's clock is right, however far it is from others"
+)
+@click.option(
+    "--accept-store", is_flag=True, help="another store than before: it is read into the same tables"
+)
+@click.option(
+    "--master", default="", help="as Spark has it  [default: what spark-submit says, else local[*]]"
+)
 @click.option("--driver-memory", default="2g", show_default=True)
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="further settings of Spark")
 @click.option("--lock-s", type=click.FloatRange(1), default=120.0, show_default=True)
@@ -95,7 +105,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         return _failed(UNAVAILABLE, f"the store: {error}")
     except ReportRefused as error:
         return _failed(UNAVAILABLE, str(error))
-    except (OutputError, DataLoss, StoreError) as error:
+    except (OutputError, ClockWrong, OtherStore, DataLoss, StoreError) as error:
         return _failed(_given_up(ending) or FAILED, str(error))
     except (PySparkException, Py4JError) as error:
         text = str(error)
@@ -110,7 +120,8 @@ def _started(settings: Settings) -> SparkSession:
     begin = time.monotonic()
     spark = start(settings.master, settings.driver_memory, settings.conf)
     seconds = round(time.monotonic() - begin, 3)
-    log.info("Spark started", extra={"action": "started", "master": settings.master, "seconds": seconds})
+    of = {"master": spark.sparkContext.master, "seconds": seconds}
+    log.info("Spark started", extra={"action": "started", **of})
     return spark
 
 
@@ -133,7 +144,8 @@ def _settings(run_id: str, told: dict[str, Any]) -> Settings:
         fail_on_loss=told["fail_on_data_loss"],
     )
     names = ("store", "output", "master", "driver_memory", "lock_s", "patience_s")
-    return Settings(run=run_id, shape=shape, conf=tuple(told["conf"]), **{name: told[name] for name in names})
+    own = {name: told[name] for name in (*names, "accept_clock", "accept_store")}
+    return Settings(run=run_id, shape=shape, conf=tuple(told["conf"]), **own)
 
 
 def _told(text: str) -> str:

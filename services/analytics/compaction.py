@@ -18,7 +18,7 @@ from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
 from services.analytics.publish import RUNS, Move, done_file
 from services.analytics.records import archive_schema
-from services.analytics.schema import Kind
+from services.analytics.schema import Kind, conformed
 from services.analytics.tables import AGGREGATES
 from services.analytics.tasks import carried_out
 
@@ -105,7 +105,7 @@ class _Written:
         make_folder_of(files, name)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        self._held.append(rows.cast(self._schema))
+        self._held += conformed(pa.Table.from_batches([rows]), self._schema).to_batches()
         if sum(map(len, self._held)) >= HELD_ROWS or sum(each.nbytes for each in self._held) >= HELD_OCTETS:
             self._write()
 
@@ -156,5 +156,8 @@ def _runs_before(files: Files, limit_ms: int) -> list[str]:
     """What is kept of runs: their plans and summaries, their quarantine, and their reports."""
     runs = [each.name for each in files.list(RUNS) if each.is_folder and files.exists(done_file(each.name))]
     old = [run for run in runs if files.read_json(done_file(run))["now_ms"] < limit_ms]
-    kinds = ("runs/{}", "quarantine/run={}", "reports/{}.html", "reports/{}.json")
+    kinds = (
+        *("runs/{}", "quarantine/dead/run={}", "quarantine/samples/run={}", "quarantine/run={}"),
+        *("reports/{}.html", "reports/{}.json"),
+    )
     return [path for run in old for kind in kinds if files.exists(path := kind.format(run))]

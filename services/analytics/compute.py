@@ -20,7 +20,7 @@ from services.analytics.aggregates.depths import redrives
 from services.analytics.aggregates.hour import Share, tables
 from services.analytics.archive import Written
 from services.analytics.files import Files
-from services.analytics.hours import hour_path, hours_below, later
+from services.analytics.hours import has_ended, hour_path, hours_below, later
 from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
 from services.analytics.records import AT
@@ -64,14 +64,20 @@ class Compute:
                 self._new[kind].setdefault(file.hour, []).append(path)
                 self._rows[path] = file.rows
             self._new[kind].pop("", None)  # which nobody counts
+        self.new = {hour for hours in self._new.values() for hour in hours}
         self.hours = self._touched()
+        self._judged = self.hours  # those whose changes were looked for
 
     def _touched(self) -> list[str]:
         """Hours with new rows, and those after them, whose differences begin there; none that are closed."""
-        new = {hour for hours in self._new.values() for hour in hours}
-        known = {hour for hours in self._there.values() for hour in hours} | new
-        after = {later(hour, 1) for hour in new} & known
-        return sorted(hour for hour in new | after if hour >= self._plan.closed)
+        known = self.new.union(*self._there.values())
+        own = self.new | ({*self._plan.again} & known)
+        after = {later(hour, 1) for hour in own} & known
+        return sorted(hour for hour in own | after if hour >= self._plan.closed)
+
+    def skipped(self) -> list[str]:
+        """Hours with new rows that are closed."""
+        return sorted(self.new - {*self.hours})
 
     def paths(self, kind: Kind, hour: str) -> list[str]:
         """Files of what the archive will have of an hour, those that are there first."""
@@ -150,16 +156,30 @@ class Compute:
                 self._write(REDRIVES, hour, rows)
 
     def _write_changes(self) -> None:
-        """Against what is published of the week before the first hour, and what this run staged."""
+        """Of hours that have ended, from the first that is computed on: it is history to those behind it.
+
+        Against what is published of the week before that, and what this run staged.
+        """
         if not self.hours:
             return
-        first, last = later(self.hours[0], -24 * self._plan.shape.week_days), self.hours[-1]
+        first = later(self.hours[0], -24 * self._plan.shape.week_days)
         roots = [f"aggregates/{table.name}" for table in (TRAFFIC, DEPTHS, DEATHS)]
-        known = {hour for root in roots for hour in hours_below(self._files, root) if first <= hour <= last}
-        hours = sorted(known | {*self.hours})
+        known = {hour for root in roots for hour in hours_below(self._files, root)} | {*self.hours}
+        hours = sorted(hour for hour in known if hour >= first and has_ended(hour, self._plan.now_ms))
+        self._judged = [hour for hour in hours if hour >= self.hours[0]]
         found = figures(*(self._of_hours(table, hours) for table in (TRAFFIC, DEPTHS, DEATHS)))
-        for hour, rows in changes(found, self.hours, self._plan.shape.week_days):
+        for hour, rows in changes(found, self._judged, self._plan.shape.week_days):
             self._write(CHANGES, hour, rows)
+
+    def emptied(self) -> list[str]:
+        """Folders of tables that are published and have no row any more; once all is written."""
+        of = {table: {*self.hours, *(self._judged if table is CHANGES else ())} for table in AGGREGATES}
+        staged = {table: hours_below(self._files, f"{self._staging}/aggregates/{table.name}") for table in of}
+        return [
+            f"aggregates/{table.name}/{hour_path(hour)}"
+            for table, hours in of.items()
+            for hour in sorted(hours_below(self._files, f"aggregates/{table.name}") & hours - staged[table])
+        ]
 
     def _of_hours(self, table: Table, hours: list[str]) -> pa.Table:
         """Rows with the column HOUR: what this run staged of an hour, else what is published."""

@@ -16,6 +16,11 @@ from services.store.buckets import CLASSES
 
 LATEST_MS = 7_258_118_400_000  # the year 2200: what is later is no time that anything happened
 MAX_LONG = (1 << 63) - 1
+# More than an interval can have. Sums of an hour stay exact in 64 bits: of that there would have to be 2**23 samples.
+MOST_COUNTED = 1 << 40
+MOST_EVER = (
+    1 << 53
+)  # more than a queue can have had in its life, in messages, octets or ms; floats know these exactly
 MAX_INT = (1 << 31) - 1
 DIGITS = 19
 HISTOGRAM = r"^[0-9]+(,[0-9]+){15}$"  # CLASSES of them
@@ -54,8 +59,13 @@ def text(_name: str, values: Values, _problems: Problems) -> pa.Array:
 
 
 def count(name: str, values: Values, problems: Problems) -> pa.Array:
-    """From 0 up to 2**63 - 1."""
-    return _numbers(name, values, problems, MAX_LONG)
+    """Of an interval: from 0 up to MOST_COUNTED."""
+    return _numbers(name, values, problems, MOST_COUNTED)
+
+
+def total(name: str, values: Values, problems: Problems) -> pa.Array:
+    """Of a queue's whole life: from 0 up to MOST_EVER."""
+    return _numbers(name, values, problems, MOST_EVER)
 
 
 def small(name: str, values: Values, problems: Problems) -> pa.Array:
@@ -105,11 +115,13 @@ def whole(value: bytes) -> int | None:
 
 
 def histogram(name: str, values: Values, problems: Problems) -> pa.Array:
-    """16 counts with commas between them."""
+    """16 counts with commas between them, each up to MOST_COUNTED."""
     try:
         texts = pa.array(values, OCTETS).cast(TEXT)
         if pc.all(pc.match_substring_regex(texts, HISTOGRAM)).as_py():
-            return pc.split_pattern(texts, ",").cast(COUNTS)
+            counts = pc.split_pattern(texts, ",").cast(COUNTS)
+            if pc.max(pc.list_flatten(counts)).as_py() <= MOST_COUNTED:
+                return counts
     except pa.ArrowInvalid:
         pass
     return pa.array([_counts(name, row, value, problems) for row, value in enumerate(values)], COUNTS)
@@ -117,14 +129,15 @@ def histogram(name: str, values: Values, problems: Problems) -> pa.Array:
 
 def _counts(name: str, row: int, value: bytes, problems: Problems) -> list[int] | None:
     counts = [number for part in value.split(b",") if (number := whole(part)) is not None]
-    if len(counts) == CLASSES == value.count(b",") + 1:
+    if len(counts) == CLASSES == value.count(b",") + 1 and max(counts) <= MOST_COUNTED:
         return counts
-    problems.add(row, f"{name} is {shown(value)}: not {CLASSES} numbers with commas between them")
+    why = f"not {CLASSES} numbers with commas between them, each up to {MOST_COUNTED}"
+    problems.add(row, f"{name} is {shown(value)}: {why}")
     return None
 
 
 def reasons(name: str, values: Values, problems: Problems) -> pa.Array:
-    """'full=3,paused=1', mostly ''; what comes again is read once."""
+    """'full=3,paused=1', mostly '', up to MOST_COUNTED together; what comes again is read once."""
     known: dict[bytes, list[tuple[str, int]] | None] = {b"": []}
     found = []
     for row, value in enumerate(values):
@@ -142,8 +155,9 @@ def _reasons(name: str, row: int, value: bytes, problems: Problems) -> list[tupl
         word = reason.decode("utf-8", "backslashreplace")
         number = whole(told)
         found[word] = found.get(word, 0) + (number or 0)
-        if not reason or number is None or found[word] > MAX_LONG:
-            problems.add(row, f"{name} is {shown(value)}: not '<reason>=<number>' with commas between them")
+        if not reason or number is None or sum(found.values()) > MOST_COUNTED:
+            why = f"not '<reason>=<number>' with commas between them, {MOST_COUNTED} together at most"
+            problems.add(row, f"{name} is {shown(value)}: {why}")
             return None
     return sorted(found.items())
 

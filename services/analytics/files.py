@@ -86,6 +86,7 @@ class Files:
             return False
         mine = f"{path}.{content['owner']}"
         self._write(mine, content)
+        self.settle([mine])
         try:
             return self._is_first(mine, path)
         finally:

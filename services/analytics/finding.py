@@ -11,7 +11,7 @@ from services.analytics.options import OptionError, Options
 from services.analytics.schema import Kind
 from services.analytics.stretches import Stream
 from services.store.keys import DomainKeys
-from services.store.reading import Reading, parse_id
+from services.store.reading import DeadStream, Reading, StreamState, parse_id
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +47,24 @@ def known_streams(reading: Reading, options: Options) -> Iterator[Stream]:
         for domain in wanted:
             yield Stream(options.kind, DomainKeys(domain).samples, "", "", domain)
         return
-    there = [dead for dead in reading.dead_streams() if dead.domain in wanted]
+    there = [dead for dead in _dead_streams(reading) if dead.domain in wanted]
     if unknown := sorted(set(options.queues) - {dead.queue for dead in there}):
         raise OptionError(f"option queue: there is no queue {unknown[0]!r}")
     for dead in there:
         if not options.queues or dead.queue in options.queues:
             yield Stream(options.kind, dead.key, "", "", dead.domain, readable(dead.queue), dead.qid)
+
+
+def _dead_streams(reading: Reading) -> list[DeadStream]:
+    """Of all queues but those of which nobody can say where they are."""
+    found, spoilt = reading.dead_streams()
+    for name in spoilt:
+        log.warning(
+            "queue %r is left out, its document in the catalogue is spoilt: delete it or declare it anew",
+            readable(name),
+            extra={"action": "left_out"},
+        )
+    return found
 
 
 def readable(name: str) -> str:
@@ -63,13 +75,28 @@ def readable(name: str) -> str:
 def _bounded(reading: Reading, options: Options, stream: Stream, start_of: IdOf, end_of: IdOf) -> Stream:
     """end '': there is nothing to read."""
     start, end = start_of(stream.key), end_of(stream.key)
-    state = reading.state(stream.key)
+    state = state_of(reading, stream.kind, stream.key)
     if why := lost(replace(stream, start=start), state):
         tell_of_loss(options, why)
     end = _earlier(end, state.last) if state is not None else ""
     if end and parse_id(end) <= parse_id(start):
         end = ""
     return replace(stream, start=start, end=end)
+
+
+def state_of(reading: Reading, kind: Kind, key: str) -> StreamState | None:
+    """None where there is no such stream. Raises ValueError for a key of `entries` that is none."""
+    try:
+        return reading.state(key)
+    except ValueError:
+        if kind is Kind.ENTRIES:
+            raise
+        log.warning(
+            "%s is no stream, and left out: somebody wrote it; delete the key",
+            key,
+            extra={"action": "left_out"},
+        )
+        return None
 
 
 def _earlier(end: str, last: str) -> str:

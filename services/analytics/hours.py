@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from services.analytics.files import Files
 
@@ -12,6 +12,15 @@ FORMAT = "%Y-%m-%dT%H"
 def later(hour: str, by: int) -> str:
     """The hour so many hours later."""
     return (datetime.strptime(hour, FORMAT) + timedelta(hours=by)).strftime(FORMAT)
+
+
+def hour_at(ms: int) -> str:
+    """Of ms since 1970."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime(FORMAT)
+
+
+def has_ended(hour: str, now_ms: int) -> bool:
+    return hour < hour_at(now_ms)
 
 
 def hour_path(hour: str) -> str:

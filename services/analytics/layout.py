@@ -40,8 +40,15 @@ DEAD = (
 )
 
 
-def _counts(*names: str) -> tuple[Field, ...]:
-    return tuple(Field(name, convert.count) for name in names)
+def _counts(*names: str, how: Convert = convert.count) -> tuple[Field, ...]:
+    return tuple(Field(name, how) for name in names)
+
+
+_STATES = ("len", "leased", "oldest_ms", "dead")
+_COUNTERS = (
+    *("added", "delivered", "acked", "returned", "fenced", "dead_all", "expired", "duplicates", "redriven"),
+    *("purged", "dead_trimmed", "bytes_in", "bytes_out"),
+)
 
 
 _INTERVAL = (Field("edge", convert.text), Field("process", convert.text), *_counts("n", "ms"))
@@ -52,6 +59,7 @@ SAMPLES: dict[bytes, tuple[Field, ...]] = {
         Field("queue", convert.text),
         *_counts("in", "in_octets", "out", "out_octets", "acked", "returned", "rejected"),
         Field("refused", convert.reasons),
+        Field("refused_puts", convert.count, needed=False),
         Field("put", convert.histogram),
         Field("wait", convert.histogram),
     ),
@@ -63,8 +71,6 @@ SAMPLES: dict[bytes, tuple[Field, ...]] = {
     b"depth": (
         Field("queue", convert.text),
         Field("qid", convert.text),
-        *_counts("len", "leased", "oldest_ms", "dead", "added", "delivered", "acked", "returned", "fenced"),
-        *_counts("dead_all", "expired", "duplicates", "redriven", "purged", "dead_trimmed"),
-        *_counts("bytes_in", "bytes_out"),
+        *_counts(*_STATES, *_COUNTERS, how=convert.total),
     ),
 }

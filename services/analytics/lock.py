@@ -6,6 +6,8 @@ system without exclusive creation (s3a) leaves a moment in which two may take it
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import secrets
 import socket
@@ -15,10 +17,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from services.analytics.files import Files
+from services.analytics.places import OutputError
 
 LOCK = "runs/lock.json"
 LOOK_S = 0.2
 RENEWALS = 4  # in the time after which it would be nobody's
+log = logging.getLogger(__name__)
 
 
 class Locked(Exception):
@@ -39,7 +43,7 @@ class Lock:
 
     def __enter__(self) -> Self:
         while not self._files.create_json(LOCK, self._content()):
-            self._wait_for_end_of(self._files.read_json(LOCK))
+            self._wait_for_end_of(self._octets())
             self._files.delete(LOCK)
         self.check()
         self._renewing.start()
@@ -53,11 +57,13 @@ class Lock:
 
     def check(self) -> None:
         """Raises Locked if somebody else has taken it meanwhile."""
-        if not self._lost and self._files.exists(LOCK):
-            found = self._files.read_json(LOCK)
-            self._lost = "" if found.get("owner") == self._owner else f"taken by {found.get('host')}"
-        elif not self._lost:
+        if not self._lost and (octets := self._octets()) is None:
             self._lost = "removed"
+        elif not self._lost:
+            found = _told(octets)
+            self._lost = (
+                "" if found.get("owner") == self._owner else f"taken by {found.get('host', 'nobody')}"
+            )
         if self._lost:
             raise Locked(f"{self._files.uri(LOCK)} was {self._lost} while this run was at work: it stops")
 
@@ -72,28 +78,53 @@ class Lock:
             "renewed": self._renewed,
         }
 
-    def _wait_for_end_of(self, other: dict[str, Any]) -> None:
+    def _octets(self) -> bytes | None:
+        """None: there is no lock."""
+        try:
+            return self._files.read_octets(LOCK) if self._files.exists(LOCK) else None
+        except OutputError:
+            if self._files.exists(LOCK):
+                raise
+            return None
+
+    def _wait_for_end_of(self, octets: bytes | None) -> None:
+        """What nobody can read nobody renews, either."""
+        other = _told(octets)
         end = time.monotonic() + float(other.get("lock_s", self._lock_s))
-        while not _is_dead(other) and time.monotonic() < end:
+        while octets is not None and not _is_dead(other) and time.monotonic() < end:
             time.sleep(LOOK_S)
-            if not self._files.exists(LOCK):
-                return
-            if self._files.read_json(LOCK) != other:
+            now = self._octets()
+            if now not in (None, octets):
                 raise Locked(f"another run is at work: process {other.get('pid')} on {other.get('host')}")
+            octets = now
 
     def _renew(self) -> None:
         while not self._over.wait(self._lock_s / RENEWALS):
             try:
                 self.check()
+                self._renewed += 1
+                self._files.write_json(LOCK, self._content())
             except Locked:
                 return  # whoever holds it looks before his next step
-            self._renewed += 1
-            self._files.write_json(LOCK, self._content())
+            except OutputError as error:
+                log.warning(
+                    "the lock was not renewed, and is tried again: %s", error, extra={"action": "lock"}
+                )
+
+
+def _told(octets: bytes | None) -> dict[str, Any]:
+    """Nothing, where it is not what a run writes."""
+    try:
+        found = json.loads(octets or b"")
+        float(found.get("lock_s", 0)), int(found.get("pid", 0))
+    except (ValueError, TypeError, AttributeError):
+        return {}
+    return dict(found)
 
 
 def _is_dead(other: dict[str, Any]) -> bool:
     """Whether it was a process of this machine and is not there any more: nobody has to wait for its end."""
-    return other.get("boot") == _boot() != "" and _started(int(other["pid"])) != other.get("started")
+    return other.get("boot") == _boot() != "" and _started(int(other.get("pid", 0))) != other.get("started")
 
 
 def _boot() -> str:

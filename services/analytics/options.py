@@ -38,7 +38,7 @@ class Options:
     end: str | dict[str, str] = ""  # up to it; '': the last that is there when it is planned
     rows_per_partition: int = 100_000
     min_partitions: int = 1
-    page_rows: int = 1000
+    page_rows: int = 250
     bodies: int = WHOLE
     fail_on_loss: bool = True
     fail_on_malformed: bool = False

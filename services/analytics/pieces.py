@@ -18,7 +18,7 @@ from services.analytics.stretches import Stream, Stretch, cut
 from services.store.reading import Reading
 
 # pages in one batch: a server is not to be asked for more at a time, but of more a row costs less
-TOGETHER = 4
+TOGETHER = 16
 
 
 class Malformed(Exception):

@@ -13,7 +13,8 @@ from typing import Any
 
 from services.analytics.files import Files
 from services.analytics.lock import Lock
-from services.analytics.plan import STATE, VERSION, State
+from services.analytics.plan import VERSION
+from services.analytics.state import STATE, State
 
 RUNS = "runs"
 Move = tuple[str, str]
@@ -54,9 +55,8 @@ class Ready:
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Ready:
-        state = State(**{name: value for name, value in told["state"].items() if name != "version"})
         moves = [(source, target) for source, target in told["moves"]]
-        return cls(told["run"], moves, told["removals"], state, told["done"])
+        return cls(told["run"], moves, told["removals"], State.from_json(told["state"]), told["done"])
 
 
 def publish(files: Files, ready: Ready, lock: Lock) -> None:
@@ -91,6 +91,16 @@ def unfinished(files: Files) -> list[str]:
     """Runs that were planned and did not end, in order; one, as others do not begin before it has ended."""
     found = [each.name for each in files.list(RUNS) if each.is_folder]
     return [run for run in found if files.exists(plan_file(run)) and not files.exists(done_file(run))]
+
+
+def tidy(files: Files) -> None:
+    """Removes what runs that are done have left of their work: they may have been killed before they came to it."""
+    for run in (each.name for each in files.list(RUNS) if each.is_folder):
+        there = {each.name for each in files.list(folder(run))}
+        if PurePosixPath(done_file(run)).name in there:
+            for path in (staging(run), ready_file(run)):
+                if PurePosixPath(path).name in there:
+                    files.delete(path)
 
 
 def is_done(files: Files, run: str) -> bool:

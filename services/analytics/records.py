@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.analytics.fingerprint import fingerprints, patterns
-from services.analytics.redaction import redacted, redacted_fields, redacted_octets
+from services.analytics.redaction import redacted, redacted_fields, redacted_octets, redacted_problems
 from services.analytics.schema import OCTETS, TEXT, TIME, Kind, arrow_schema
 from services.analytics.settings import Shape
 
@@ -27,6 +27,9 @@ def archived(rows: pa.RecordBatch, kind: Kind, shape: Shape, latest_ms: int) -> 
     """With the archive's columns. A clock that cannot be right is a problem of its row."""
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
     columns["problem"] = _problems(columns["problem"], columns[AT[kind]], AT[kind], latest_ms)
+    columns["problem"] = redacted_problems(columns["problem"], shape.redact)
+    has_bodies = kind is not Kind.DEAD or shape.bodies != "none"
+    columns["raw"] = redacted_fields(columns["raw"], shape.redact, has_bodies=has_bodies)
     if kind is Kind.DEAD:
         columns |= _dead_letters(columns, shape)
     schema = archive_schema(kind)
@@ -52,7 +55,6 @@ def _dead_letters(columns: dict[str, pa.Array], shape: Shape) -> dict[str, pa.Ar
         "error": error,
         "note": redacted(columns["note"], shape.redact),
         "body": _kept(body, shape.bodies),
-        "raw": redacted_fields(columns["raw"], shape.redact, has_bodies=shape.bodies != "none"),
     }
 
 

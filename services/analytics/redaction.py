@@ -10,6 +10,9 @@ import pyarrow.compute as pc
 from services.analytics.schema import FIELDS, OCTETS, TEXT
 
 REDACTED = "[redacted]"
+VALUE = (
+    r""" is (?:'.*'|".*")(?:\.\.\.)?:"""  # as a problem shows it: cut, and with what is not visible escaped
+)
 
 
 def trouble(pattern: str) -> str:
@@ -28,6 +31,13 @@ def redacted(texts: pa.Array, patterns: Iterable[str | bytes]) -> pa.Array:
     for each in patterns:
         texts = pc.replace_substring_regex(texts, each, REDACTED)
     return texts
+
+
+def redacted_problems(problems: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
+    """Without the values that they show, in which patterns would not know what they know in the whole ones of `raw`."""
+    if not patterns or problems.null_count == len(problems):
+        return problems
+    return redacted(pc.replace_substring_regex(problems, VALUE, f" is {REDACTED}:"), patterns)
 
 
 def redacted_octets(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:

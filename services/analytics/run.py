@@ -21,11 +21,14 @@ from services.analytics.compute import Compute
 from services.analytics.files import Files
 from services.analytics.hour_files import folder_of
 from services.analytics.lock import Lock
-from services.analytics.plan import KINDS, Plan, State, freeze, read_state
+from services.analytics.plan import KINDS, Plan
+from services.analytics.planning import check_store, freeze
 from services.analytics.publish import Move, Ready
 from services.analytics.report.output import staged_report
+from services.analytics.report.period import Gone
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings
+from services.analytics.state import State, read_state
 from services.analytics.tables import AGGREGATES
 
 log = logging.getLogger(__name__)
@@ -53,7 +56,7 @@ class Run:
         compute = Compute(self._spark, self._files, self._plan, self._staging, written)
         with self._step("aggregates"):
             compute.write_all()
-        moves, removals = self._moves_of_archive(written), list[str]()
+        moves, removals = self._moves_of_archive(written), compute.emptied()
         with self._step("compaction"):
             for kind in KINDS:
                 moves, old = compact(
@@ -61,12 +64,13 @@ class Run:
                 )
                 removals += old
         moves += self._moves_of_aggregates()
-        state, summary = self._state(moves), self._summary(written, compute.hours)
+        state, summary = self._state(compute), self._summary(written, compute.hours)
         first, expired_folders = expired(self._files, self._plan)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
         with self._step("report"):
             records = {str(kind): summary[str(kind)] for kind in KINDS}
-            kept += staged_report(self._files, self._plan, self._staging, first, records)
+            gone = Gone(first, frozenset(removals))
+            kept += staged_report(self._files, self._plan, self._staging, gone, records)
         return Ready(self._plan.run, kept, [*removals, *expired_folders], state, summary)
 
     def _moves_of_archive(self, written: dict[Kind, Written]) -> list[Move]:
@@ -86,13 +90,15 @@ class Run:
             for source in self._files.walk(f"{root}/{table.name}")
         ]
 
-    def _state(self, moves: list[Move]) -> State:
-        before = read_state(self._files)
-        newest = max([before.newest, *(hour_of(target) for _, target in moves)])
-        streams = self._plan.streams
+    def _state(self, compute: Compute) -> State:
+        streams, newest = self._plan.streams, max(compute.new, default="")
+        of_hours = read_state(self._files).hours_after(
+            self._plan.now_ms, compute.hours, compute.skipped(), newest
+        )
         return State(
             last_run=self._plan.run,
-            newest=newest,
+            dataset=self._plan.dataset,
+            **of_hours,
             streams={key: each.end for key, each in streams.items()},
             added={key: each.added for key, each in streams.items()},
         )
@@ -133,7 +139,7 @@ def archive_moves(run: str, staged: str, kind: Kind, written: Written) -> list[M
     numbers: dict[str, int] = {}
     for file in written.files:
         number = numbers[file.hour] = numbers.get(file.hour, -1) + 1
-        folder = f"archive/{kind}/{folder_of(file.hour)}" if file.hour else f"quarantine/run={run}/{kind}"
+        folder = f"archive/{kind}/{folder_of(file.hour)}" if file.hour else f"quarantine/{kind}/run={run}"
         moves.append((f"{staged}/{kind}/{file.path}", f"{folder}/{run}-{number:04d}.parquet"))
     return moves
 
@@ -145,9 +151,10 @@ def hour_of(path: str) -> str:
 
 
 def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
-    """The summary of the run. Raises Locked, OutputError, DataLoss, StoreError."""
+    """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, DataLoss, StoreError."""
     files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
+        publish.tidy(files)
         for left in publish.unfinished(files):
             log.warning(
                 "a run was left unfinished: it is finished first", extra={"action": "resume", "run": left}
@@ -156,7 +163,7 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
         if publish.is_done(files, settings.run):
             log.info("this run is done already", extra={"action": "nothing", "run": settings.run})
         else:
-            plan = freeze(settings, read_state(files))
+            plan = freeze(settings, files, read_state(files))
             files.write_json(publish.plan_file(plan.run), plan.to_json())
             log.info("planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)})
             finish(spark, files, settings, plan.run, lock)
@@ -170,4 +177,5 @@ def finish(spark: SparkSession, files: Files, settings: Settings, name: str, loc
         publish.roll_forward(files, Ready.from_json(files.read_json(publish.ready_file(name))), lock)
         return
     plan = Plan.from_json(files.read_json(publish.plan_file(name)))
+    check_store(settings, files, plan)
     publish.publish(files, Run(spark, files, settings, plan).stage(), lock)

@@ -96,6 +96,7 @@ SAMPLES = (
     Column("returned", LONG, "queue: messages that went back; depth: all since the queue was made"),
     Column("rejected", LONG, "queue: messages that the process sent to the dead letters"),
     Column("refused", REASONS, "queue: refusals of messages by reason; edge: of connections and requests"),
+    Column("refused_puts", LONG, "queue: messages refused that were to be put in; null: an edge of before"),
     Column(
         "put", COUNTS, "queue: histogram of the time from request to durable answer, 16 counts (bounds PUT_S)"
     ),
@@ -126,6 +127,16 @@ SAMPLES = (
 )
 
 COLUMNS: dict[Kind, tuple[Column, ...]] = {Kind.DEAD: DEAD, Kind.SAMPLES: SAMPLES, Kind.ENTRIES: ENTRIES}
+
+
+def conformed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of a file as the schema has them: what a file of before does not have is null."""
+    there = {*rows.schema.names}
+    columns = [
+        rows[each.name].cast(each.type) if each.name in there else pa.nulls(len(rows), each.type)
+        for each in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def arrow_schema(kind: Kind) -> pa.Schema:

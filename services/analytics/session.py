@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from services.analytics.source import RedisStream
@@ -33,15 +34,28 @@ CONFIG = {
 }
 
 
+def _master(settings: Mapping[str, str]) -> str:
+    """What Spark will have: of these settings, of spark-submit, its files or its environment, in this order."""
+    own = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        own.set(name, value)
+    SparkContext._ensure_initialized(conf=own)  # Java begins with them, if it has not begun yet
+    return settings.get("spark.master") or SparkConf().get("spark.master") or "local[*]"
+
+
 def start(master: str, driver_memory: str, conf: Iterable[str] = ()) -> SparkSession:
-    """conf: NAME=VALUE, over our own."""
-    builder = SparkSession.builder.master(master).config("spark.driver.memory", driver_memory)
-    if LOCAL.fullmatch(master):  # nobody else is to dial the driver
-        builder = builder.config("spark.driver.host", "127.0.0.1").config(
-            "spark.driver.bindAddress", "127.0.0.1"
-        )
+    """master: '': as whoever started Spark has said, or else its own. conf: NAME=VALUE, over our own."""
     said = {name: value for name, _, value in (each.partition("=") for each in conf)}
-    for name, value in {**CONFIG, **said}.items():
+    settings = {**CONFIG, "spark.driver.memory": driver_memory, **said}
+    if master:
+        settings["spark.master"] = master
+    if LOCAL.fullmatch(_master(settings)):  # nobody else is to dial the driver
+        settings = {
+            **dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1"),
+            **settings,
+        }
+    builder = SparkSession.builder
+    for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

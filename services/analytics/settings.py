@@ -61,11 +61,13 @@ class Settings:
     output: str
     run: str
     shape: Shape = field(default_factory=Shape)
-    master: str = "local[*]"
+    master: str = ""  # '': as whoever started Spark has said, else Spark's own, local[*]
     driver_memory: str = "2g"
     conf: tuple[str, ...] = ()  # further settings of Spark, NAME=VALUE each
     lock_s: float = 120.0  # a lock that nobody renewed for so long is nobody's
     patience_s: float = 30.0  # how long a store that is away is tried again
+    accept_clock: bool = False  # the store's is right, however far it is from others
+    accept_store: bool = False  # another one than that of the runs before
 
     def __post_init__(self) -> None:
         """Raises SettingsError."""

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from services.analytics.files import Files
 from services.analytics.hours import hour_path
+from services.analytics.schema import conformed
 from services.analytics.tables import Table
 
 HOUR = "at"  # column: the row's hour, 'YYYY-MM-DDTHH'
@@ -49,9 +50,9 @@ def parquet(rows: pa.Table) -> bytes:
 
 
 def parse(octets: bytes, table: Table, hour: str) -> pa.Table:
-    """One file, with the column HOUR."""
+    """One file, with the column HOUR; columns that it does not have are null."""
     rows = pq.ParquetFile(pa.BufferReader(octets)).read()
-    return with_hour(rows.cast(schema_of(table)), hour)
+    return with_hour(conformed(rows, schema_of(table)), hour)
 
 
 def with_hour(rows: pa.Table, hour: str) -> pa.Table:

@@ -90,18 +90,27 @@ REFUSED = Column("refused", "map<string,bigint>", "refusals by reason, in order 
 
 TRAFFIC = Table(
     "traffic",
-    "What edges did with queues, by their samples; a repeated sample counts once.",
+    "What edges did with queues, by their samples; a sample that is repeated in its hour or the next counts once.",
     (*QUEUE, EDGE),
     (
         *(Column(name, "bigint", text) for name, text in SUMS.items()),
         Column("in_rate", "double", "messages in a second put in, over the whole hour"),
         Column("out_rate", "double", "messages in a second given out, over the whole hour"),
-        Column("in_peak", "double", "messages in a second put in, in the busiest 10 s"),
-        Column("out_peak", "double", "messages in a second given out, in the busiest 10 s"),
+        Column(
+            "in_peak",
+            "double",
+            "messages in a second put in, in the busiest 10 s; those of a sample are spread over its `ms`",
+        ),
+        Column("out_peak", "double", "messages in a second given out, in the busiest 10 s, likewise"),
         *_histogram("put", "time from request to durable answer", PUT_S),
         *_histogram("wait", "age of messages when first given out", WAIT_S),
         REFUSED,
         Column("refused_all", "bigint", "refusals of all reasons"),
+        Column(
+            "refused_puts",
+            "bigint",
+            "messages that were to be put in, and were refused; of an edge that does not say it, all refusals",
+        ),
         Column("availability", "double", "accepted of all that were to be put in; null: nothing was"),
         Column(
             "budget_used", "double", "refused share as a part of what the objective leaves; above 1: too much"
@@ -111,7 +120,9 @@ TRAFFIC = Table(
 
 DEPTHS = Table(
     "depths",
-    "How queues stood, by what the store says of them every 10 s while they change.",
+    "How queues stood, by what the store says of them every 10 s while they change. Counters rise from the queue's "
+    "last look in the hour before, else from its first one; from 0 if it is new: its id is, or others were looked at "
+    "10 minutes before.",
     QUEUE,
     (
         Column("samples", "bigint", "how often it was looked at"),
@@ -122,7 +133,10 @@ DEPTHS = Table(
         Column("oldest_ms_max", "bigint", "greatest age of the oldest message, ms"),
         Column("dead_last", "bigint", "dead letters at the last look"),
         Column("resets", "bigint", "looks at which a counter had fallen: the store had lost data"),
-        *(Column(name, "bigint", f"{text} in the hour, exactly") for name, text in COUNTERS.items()),
+        *(
+            Column(name, "bigint", f"{text}: sum of what the counter rose from look to look")
+            for name, text in COUNTERS.items()
+        ),
     ),
 )
 
@@ -193,7 +207,7 @@ REDRIVES = Table(
 
 CHANGES = Table(
     "changes",
-    "What is suddenly otherwise than in the week before; only queues and metrics that are.",
+    "What is suddenly otherwise than in the week before; only hours that have ended, and queues and metrics that are.",
     (
         *QUEUE,
         Column("metric", "string", "in, out, refused, deaths: a count; len_max; put_p99, wait_p99: seconds"),

@@ -136,7 +136,7 @@ class Call:
     def _tell_left_out(self) -> None:
         left_out, self.left_out = self.left_out, []
         for queue, publish in left_out:
-            self.tallies.of(queue).refuse(BehindRefused(), len(publish.records))
+            self.tallies.of(queue).refuse_puts(BehindRefused(), len(publish.records))
             tell(publish.done, BehindRefused())
 
     def encode(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> None:

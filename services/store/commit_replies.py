@@ -16,7 +16,10 @@ Once = Commit | Numbered | Watched | Push
 
 def once(operation: Once, tallies: Tallies) -> Handler:
     def handle(reply: Any) -> None:
-        failed = failure(reply, tallies.of(_first(operation)).refuse, 1)
+        def count(error: StoreError, _: int) -> None:
+            tallies.refuse_once(operation, error, _first(operation))
+
+        failed = failure(reply, count, 1)
         if failed is not None:
             tell(operation.done, failed)
         elif reply[0] == b"DONE":
@@ -39,12 +42,12 @@ def _first(operation: Once) -> Queue | None:
 
 
 def _refused(operation: Once, reply: Any, tallies: Tallies) -> StoreError:
-    """{FAILED, why, part}: counted once, with the queue that is to blame."""
+    """{FAILED, why, part}: counted once, with the queue that is to blame; its messages with theirs."""
     queue = _first(operation)
     if isinstance(operation, Commit) and operation.parts:
         queue = operation.parts[reply[2]].queue
     error = refusal(reply[1])
-    tallies.of(queue).refuse(error, 1)
+    tallies.refuse_once(operation, error, queue)
     return error
 
 

@@ -33,18 +33,23 @@ class Commits:
         raise NotImplementedError
 
     def _refusal(
-        self, source: Source, used: Sequence[Queue] = (), goals: Sequence[Queue] = ()
+        self, source: Source, used: Sequence[Queue] = (), goals: Sequence[tuple[Queue, int]] = ()
     ) -> StoreError | None:
-        """Why nothing can be done now, or the source may not use one of the queues, or nothing be put into a goal."""
-        error, blamed = self.refuses(), next((queue for queue in (*used, *goals)), None)
-        for queue in (*used, *goals):
+        """Why nothing can be done now, or the source may not use one of the queues, or nothing be put into a goal.
+
+        goals: with how many messages are to be put in.
+        """
+        into = [queue for queue, _ in goals]
+        error, blamed = self.refuses(), next((queue for queue in (*used, *into)), None)
+        for queue in (*used, *into):
             if error is None:
                 error, blamed = source.refusal(queue), queue
-        for queue in goals:
+        for queue in into:
             if error is None and queue.unkept:
                 error, blamed = AckLevelLost(), queue
         if error is not None:
             self.tallies.of(blamed).refuse(error, 1)
+            self.tallies.refuse_goals(goals)
         return error
 
     def commit(
@@ -105,7 +110,7 @@ class Commits:
         """
         if not 1 <= number <= MAX_NUMBER:
             raise ValueError(f"numbers of a journal are from 1 to {MAX_NUMBER}, unlike {number}")
-        refused = self._refusal(source, goals=[queue])
+        refused = self._refusal(source, goals=[(queue, 0 if reason else 1)])
         if refused is not None:
             done(refused)
             return
@@ -121,7 +126,7 @@ class Commits:
 
         For so long only, unless whoever waits keeps asking; each message has a token of its own.
         """
-        refused = self._refusal(source, goals=[queue])
+        refused = self._refusal(source, goals=[(queue, 1)])
         if refused is not None:
             done(refused)
             return
@@ -132,7 +137,9 @@ class Commits:
 
     def _commit(self, source: Source, commit: Commit) -> None:
         parts = commit.parts
-        refused = self._refusal(source, goals=[part.queue for part in parts if part.records])
+        refused = self._refusal(
+            source, goals=[(part.queue, len(part.records)) for part in parts if part.records]
+        )
         if refused is not None:
             commit.done(refused)
             return

@@ -171,7 +171,7 @@ def published(
             for publish in group:
                 tell(publish.done, [])
             return
-        count = tallies.of(queue).refuse
+        count = tallies.of(queue).refuse_puts
         failed = failure(reply, count, sum(sizes))
         if failed is not None:
             for publish in group:

@@ -18,7 +18,9 @@ from services.store.line import NO_BOUND, Broken, Command, Line
 from services.store.link import explain
 from services.store.registry import READY, decode_name
 
-PAGE_OCTETS = 4 << 20  # what a page should have at most; one entry may have more
+PAGE_OCTETS = (
+    1 << 20
+)  # what a page should have at most, as nobody else is served meanwhile; one entry may have more
 REPLY_MOST = 64 << 20  # a page of more is given up, and asked for again with fewer entries
 FIRST_ROWS = 128  # of a first page, of which nothing is known yet
 GROWTH = 8  # a page has at most so many times the entries of the one before
@@ -120,18 +122,23 @@ class Reading:
         found = self._one(keys.epoch, "HGETALL", keys.domains)
         return sorted(found[i].decode() for i in range(0, len(found), 2) if found[i + 1] == READY)
 
-    def dead_streams(self) -> list[DeadStream]:
-        """One for each queue of the catalogue, by name, whether anything died there or not.
+    def dead_streams(self) -> tuple[list[DeadStream], list[str]]:
+        """One for each queue of the catalogue, by name, whether anything died there or not; and queues that have none.
 
-        Of a queue's document only the place counts: one that is of no use to edges has dead letters all the same.
+        Of a queue's document only the place counts: one that is of no use to edges has dead letters all the same. The
+        others are those whose documents do not say it.
         """
         self.epoch()
-        keys, cursor, found = RegistryKeys(), b"0", list[DeadStream]()
+        keys, cursor, documents = RegistryKeys(), b"0", dict[bytes, bytes]()
         while True:
-            cursor, documents = self._one(keys.epoch, "HSCAN", keys.queues, cursor, "COUNT", 500)
-            found += map(_dead_stream, documents[::2], documents[1::2])
+            cursor, some = self._one(keys.epoch, "HSCAN", keys.queues, cursor, "COUNT", 500)
+            documents |= zip(some[::2], some[1::2], strict=True)
             if cursor == b"0":
-                return sorted(set(found), key=lambda each: (each.domain, each.queue))
+                break
+        found = {decode_name(name): _dead_stream(name, document) for name, document in documents.items()}
+        streams = [each for each in found.values() if each is not None]
+        spoilt = sorted(name for name, each in found.items() if each is None)
+        return sorted(streams, key=lambda each: (each.domain, each.queue)), spoilt
 
     def state(self, key: str) -> StreamState | None:
         """None where there is no such stream. Raises ValueError for a key that is none."""
@@ -212,9 +219,13 @@ class Reading:
         return reply
 
 
-def _dead_stream(name: bytes, document: bytes) -> DeadStream:
-    told = json.loads(document)
-    domain, qid = str(told["domain"]), str(told["qid"])
+def _dead_stream(name: bytes, document: bytes) -> DeadStream | None:
+    """None: the document is none."""
+    try:
+        told = json.loads(document)
+        domain, qid = str(told["domain"]), str(told["qid"])
+    except (ValueError, TypeError, KeyError):
+        return None
     return DeadStream(domain, decode_name(name), qid, DomainKeys(domain).queue(qid)[DEAD])
 
 

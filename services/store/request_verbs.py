@@ -42,7 +42,7 @@ class RequestVerbs(Commits):
         StoreFull, StoreEvicts, AckLevelLost): nothing is remembered then. BatchDiffers: the id is of a pull.
         """
         check_id(request)
-        refused = self._refusal(source, goals=[queue])
+        refused = self._refusal(source, goals=[(queue, 1)])
         if refused is not None:
             done(refused)
             return

@@ -32,7 +32,8 @@ class Writer:
             *("in", tally.accepted, "in_octets", tally.accepted_octets),
             *("out", tally.given, "out_octets", tally.given_octets),
             *("acked", tally.acked, "returned", tally.returned, "rejected", tally.rejected),
-            *("refused", _reasons(tally.refused), "put", _classes(tally.put), "wait", _classes(tally.wait)),
+            *("refused", _reasons(tally.refused), "refused_puts", tally.refused_puts),
+            *("put", _classes(tally.put), "wait", _classes(tally.wait)),
         ]
 
     def _of_edge(self, tally: EdgeTally, now: float) -> Sample:

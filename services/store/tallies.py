@@ -16,11 +16,13 @@ from services.store.errors import StoreError
 from services.store.metering import Done, Hear
 from services.store.operations import Commit, Numbered, Round, Watched
 from services.store.queues import Queue
-from services.store.requests import Request
+from services.store.requests import Push, Request
 
+Once = Commit | Numbered | Watched | Request
 Observe = Callable[[StoreError, int], None]
 
-NUMBERS = ("accepted", "accepted_octets", "given", "given_octets", "acked", "returned", "rejected")
+NUMBERS = ("accepted", "accepted_octets", "given", "given_octets", "acked", "returned", "rejected")  # metered
+SUMMED = (*NUMBERS, "refused_puts")
 _WAIT_MS = tuple(bound * 1000 for bound in WAIT_S)
 
 
@@ -29,7 +31,7 @@ class Tally:
 
     __slots__ = (
         *("accepted", "accepted_octets", "acked", "given", "given_octets", "name", "observe", "put"),
-        *("refused", "rejected", "returned", "since", "told", "wait"),
+        *("refused", "refused_puts", "rejected", "returned", "since", "told", "wait"),
     )
 
     def __init__(self, name: str, since: float, observe: Observe) -> None:
@@ -40,6 +42,7 @@ class Tally:
         self.given = self.given_octets = 0
         self.acked = self.returned = self.rejected = 0
         self.refused: Counter[str] = Counter()  # by the reason of the error
+        self.refused_puts = 0  # messages that were to be put in
         self.put = [0] * CLASSES  # messages by the time until they were durable (PUT_S)
         self.wait = [0] * CLASSES  # by their age when they were first given out (WAIT_S)
         self.told: Done | None = None  # of all that, what was metered already
@@ -47,17 +50,22 @@ class Tally:
     def has_any(self) -> bool:
         """Whether anything was counted."""
         counted = self.accepted or self.given or self.acked or self.returned or self.rejected
-        return bool(counted or self.refused)
+        return bool(counted or self.refused or self.refused_puts)
 
     def refuse(self, error: StoreError, number: int) -> None:
         """So many messages, or requests that are not about messages."""
         self.refused[error.reason] += number
         self.observe(error, number)
 
+    def refuse_puts(self, error: StoreError, number: int) -> None:
+        """So many messages that were to be put in."""
+        self.refused_puts += number
+        self.refuse(error, number)
+
     def add(self, other: Tally) -> None:
         """What was counted before this one began: it goes back as far."""
         self.since = min(self.since, other.since)
-        for name in NUMBERS:
+        for name in SUMMED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.refused.update(other.refused)
         self.put = [a + b for a, b in zip(self.put, other.put, strict=True)]
@@ -170,16 +178,36 @@ class Tallies:
                 at = bisect_left(_WAIT_MS, now_ms - int(stamp.partition(b" ")[0]))
             wait[at] += count
 
+    def refuse_once(self, once: Once, error: StoreError, blamed: Queue | None) -> None:
+        """It is one refusal, of the queue that is to blame, and every message that it was to put in was refused."""
+        self.of(blamed).refuse(error, 1)
+        self.refuse_goals(_puts_of(once))
+
+    def refuse_goals(self, goals: Iterable[tuple[Queue, int]]) -> None:
+        """So many messages were to be put into each; the refusal is counted."""
+        for queue, number in goals:
+            if number:
+                self.of(queue).refused_puts += number
+
     def fail(self, rounds: Iterable[Round], error: StoreError) -> None:
         """A whole call was refused, or its outcome is unknown: so was every message that it asked about."""
         reason = error.reason
         for round_ in rounds:
             for work in round_.works.values():
-                number = sum(len(publish.records) for publish in work.publishes) + len(work.takes)
-                number += len(work.acks) + len(work.returns) + len(work.rejects) + len(work.buries)
+                puts = sum(len(publish.records) for publish in work.publishes)
+                self.refuse_goals([(work.queue, puts)])
+                number = (
+                    puts
+                    + len(work.takes)
+                    + len(work.acks)
+                    + len(work.returns)
+                    + len(work.rejects)
+                    + len(work.buries)
+                )
                 self._fail(work.queue, reason, number + len(work.notes) + len(work.counts))
             for once in round_.commits:
                 self._fail(_queue_of(once), reason, 1)
+                self.refuse_goals(_puts_of(once))
             for send in round_.sends:
                 self._fail(None, reason, send.count)
             self._fail(None, reason, len(round_.heads))
@@ -189,7 +217,19 @@ class Tallies:
             self.of(queue).refused[reason] += number
 
 
-def _queue_of(once: Commit | Numbered | Watched | Request) -> Queue | None:
+def _puts_of(once: Once) -> list[tuple[Queue, int]]:
+    """How many messages it puts into which queue."""
+    match once:
+        case Commit(parts=parts):
+            return [(part.queue, len(part.records)) for part in parts]
+        case Numbered(reason=""):
+            return [(once.queue, 1)]
+        case Watched() | Push():
+            return [(once.queue, 1)]
+    return []
+
+
+def _queue_of(once: Once) -> Queue | None:
     """The one to blame where nothing says which: of a commit, the first."""
     if isinstance(once, Commit):
         return once.parts[0].queue if once.parts else None

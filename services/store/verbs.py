@@ -72,7 +72,7 @@ class Verbs(RequestVerbs):
         if queue.unkept:
             error = error or AckLevelLost()
         if error is not None:
-            self.tallies.of(queue).refuse(error, len(records))
+            self.tallies.of(queue).refuse_puts(error, len(records))
             done(error)
             return
         number = len(records)
@@ -174,7 +174,7 @@ class Verbs(RequestVerbs):
         """
         if not NOTE.fullmatch(note):
             raise ValueError(f"a note has up to 200 visible characters and no spaces, unlike {note!r}")
-        refused = self._refusal(source, goals=[delivery.queue])
+        refused = self._refusal(source, goals=[(delivery.queue, 0)])
         if refused is not None:
             done(refused)
             return
@@ -185,7 +185,7 @@ class Verbs(RequestVerbs):
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done
     ) -> None:
         """Puts a message that cannot be inserted straight into the queue's dead letters."""
-        refused = self._refusal(source, goals=[queue])
+        refused = self._refusal(source, goals=[(queue, 0)])
         if refused is not None:
             done(refused)
             return

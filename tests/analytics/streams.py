@@ -21,6 +21,7 @@ QUEUE = {
     "queue": "orders",
     **dict.fromkeys(("in", "in_octets", "out", "out_octets", "acked", "returned", "rejected"), "3"),
     "refused": "full=3,paused=1",
+    "refused_puts": "3",
     "put": "0,3" + ",0" * 14,
     "wait": "1" + ",0" * 15,
 }

@@ -12,6 +12,7 @@ from services.analytics.convert import Convert, Problems
 ZEROS = b",".join([b"0"] * 16)
 GOOD = {
     convert.count: b"1",
+    convert.total: b"1",
     convert.small: b"1",
     convert.time: b"1000",
     convert.time_or_never: b"0",
@@ -23,12 +24,14 @@ WELL = [
     (convert.count, b"0", 0),
     (convert.count, b"007", 7),
     (convert.count, b"0" * 5000 + b"1", 1),
-    (convert.count, b"9223372036854775807", 2**63 - 1),
+    (convert.count, b"1099511627776", 2**40),
+    (convert.total, b"9007199254740992", 2**53),
     (convert.small, b"2147483647", 2**31 - 1),
     (convert.histogram, b",".join(b"%d" % n for n in range(16)), list(range(16))),
-    (convert.histogram, b"9223372036854775807" + ZEROS[1:], [2**63 - 1, *[0] * 15]),
+    (convert.histogram, b"1099511627776" + ZEROS[1:], [2**40, *[0] * 15]),
     (convert.reasons, b"full=3,paused=1", [("full", 3), ("paused", 1)]),
     (convert.reasons, b"full=3,full=1", [("full", 4)]),
+    (convert.reasons, b"a=1099511627775,b=1", [("a", 2**40 - 1), ("b", 1)]),
     (convert.reasons, b"a=b=3", [("a=b", 3)]),
     (convert.text, "\u00e4\u0000".encode(), "\u00e4\u0000"),
     (convert.text, b"\xff\xed\xa0\x80", "\\xff\\xed\\xa0\\x80"),
@@ -40,8 +43,9 @@ WRONG = [
     ),
     *(
         (convert.count, value)
-        for value in (b"9223372036854775808", b"9" * 5000, b"x" * 5000, "\u0661".encode())
+        for value in (b"1099511627777", b"9223372036854775808", b"9" * 5000, b"x" * 5000, "\u0661".encode())
     ),
+    (convert.total, b"9007199254740993"),
     (convert.small, b"2147483648"),
     (convert.time, b"7258118400001"),
     (convert.time_or_never, b"7258118400001"),
@@ -50,12 +54,14 @@ WRONG = [
         for value in (b"", ZEROS + b",0", ZEROS[2:], ZEROS[:-1], ZEROS[:-1] + b"0x1")
     ),
     *((convert.histogram, value) for value in (ZEROS[:-1] + b"-0", ZEROS + b"\n", b"9" * 19 + ZEROS[1:])),
+    (convert.histogram, b"1099511627777" + ZEROS[1:]),
     *(
         (convert.reasons, value)
         for value in (b"full", b"full=", b"=1", b"full=1,", b"full=-1", b"a=9223372036854775808")
     ),
     (convert.reasons, b"a=9223372036854775808"),
-    (convert.reasons, b"a=9223372036854775807,a=1"),
+    (convert.reasons, b"a=1099511627776,a=1"),
+    (convert.reasons, b"a=1099511627776,b=1"),
 ]
 
 

@@ -14,8 +14,8 @@ from pyarrow.fs import S3FileSystem
 from services.analytics.files import Files
 from services.analytics.lock import Lock
 from services.analytics.places import OutputError, as_url, opened
-from services.analytics.plan import State
 from services.analytics.publish import Ready, publish, ready_file, staging
+from services.analytics.state import State
 
 ANYWHERE = "region=eu-north-1&endpoint_override=127.0.0.1:1"  # nothing is asked for there
 

@@ -48,13 +48,20 @@ def letter(ms: int, **told: Any) -> Row:
     return {**known, **told}
 
 
-def sample(kind: str, ms: int, **told: Any) -> Row:
-    return {"stream": "s", "id": ids(ms), "domain": "main", "at": at(ms), "kind": kind, **told}
+def sample(kind: str, end_ms: int, **told: Any) -> Row:
+    return {"stream": "s", "id": ids(end_ms), "domain": "main", "at": at(end_ms), "kind": kind, **told}
 
 
-def worked(ms: int, queue: str, n: int, process: str = "p", **told: Any) -> Row:
-    counts = {**dict.fromkeys(SUMS, 0), "put": [0] * 16, "wait": [0] * 16, "refused": []}
-    return sample("queue", ms, edge="tmq", queue=queue, process=process, n=n, **{**counts, **told})
+def worked(end_ms: int, queue: str, n: int, process: str = "p", **told: Any) -> Row:
+    counts = {
+        **dict.fromkeys(SUMS, 0),
+        "ms": 10_000,
+        "refused_puts": 0,
+        "put": [0] * 16,
+        "wait": [0] * 16,
+        "refused": [],
+    }
+    return sample("queue", end_ms, edge="tmq", queue=queue, process=process, n=n, **{**counts, **told})
 
 
 def looked(ms: int, queue: str = "orders", qid: str = "4", **told: Any) -> Row:

@@ -22,7 +22,7 @@ def test_what_is_usual() -> None:
         "0-0",
         "",
     )
-    assert (found.rows_per_partition, found.page_rows, found.bodies) == (100_000, 1000, -1)
+    assert (found.rows_per_partition, found.page_rows, found.bodies) == (100_000, 250, -1)
     assert (found.fail_on_loss, found.fail_on_malformed, found.max_rows) == (True, False, 0)
 
 

@@ -14,11 +14,11 @@ from services.store import PipeSettings, Queue, Source
 from services.store.buckets import CLASSES
 from services.store.client import OURSELVES
 from services.store.domain import Timing
-from services.store.errors import StoreError
+from services.store.errors import LeaseLost, QueueFull, StoreError
 from services.store.keys import DomainKeys
-from services.store.operations import Send
+from services.store.operations import Part, Send
 from tests.servers import Server
-from tests.store.desk import Desk, numbered, until
+from tests.store.desk import Desk, encode, numbered, until
 
 RARELY = Timing(sample_s=3600.0)  # a test looks when it wants to
 SUMMED = {
@@ -30,7 +30,7 @@ SUMMED = {
 }
 QUEUE_FIELDS = [
     *("v", "kind", "edge", "process", "n", "ms", "queue", "in", "in_octets", "out", "out_octets"),
-    *("acked", "returned", "rejected", "refused", "put", "wait"),
+    *("acked", "returned", "rejected", "refused", "refused_puts", "put", "wait"),
 ]
 EDGE_FIELDS = [
     *("v", "kind", "edge", "process", "n", "ms"),
@@ -80,7 +80,7 @@ async def test_a_sample_says_what_one_process_did_with_one_queue(desk: Desk) -> 
     assert sample == {
         **{"v": "1", "kind": "queue", "edge": "test", "n": "1", "queue": "orders"},
         **{"in": "4", "in_octets": "10", "out": "4", "out_octets": "8"},
-        **{"acked": "1", "returned": "1", "rejected": "1", "refused": "queue_full=1"},
+        **{"acked": "1", "returned": "1", "rejected": "1", "refused": "queue_full=1", "refused_puts": "1"},
     }
 
 
@@ -110,6 +110,27 @@ async def test_the_sum_of_all_samples_is_what_the_queue_counts(desk: Desk) -> No
     names = [(sample["process"], sample["n"], sample["queue"]) for sample in found]
     assert len(set(names)) == len(names)
     assert len({process for process, _, _ in names}) == 3
+
+
+async def test_refused_puts_are_messages_that_were_to_be_put_in(desk: Desk) -> None:
+    """Not settlements that came too late, nor takes; and all of a commit, each with its queue."""
+    full, free = await desk.queue("full", max_length=2), await desk.queue("free")
+    await desk.publish(full, b"a", b"b", b"c")
+    got = await desk.take(full, 1)
+    await desk.settle(got)
+    for late in (desk.settle, desk.release, desk.reject):
+        with pytest.raises(LeaseLost):
+            await late(got)
+    await desk.put(full, b"d")
+    parts = [Part(full, [], encode(b"x", b"y"), "test"), Part(free, [], encode(b"z"), "test")]
+    with pytest.raises(QueueFull):
+        await desk.commit("c", *parts)
+    await look(desk)
+    found = {
+        each["queue"]: (each["in"], each["refused"], each["refused_puts"]) for each in await samples(desk)
+    }
+    assert found["full"] == ("3", "lease_lost=3,queue_full=2", "3")
+    assert found["free"] == ("0", "", "1")
 
 
 async def test_only_what_happened_is_told_and_the_process_always(desk: Desk) -> None:

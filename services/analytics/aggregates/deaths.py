@@ -66,7 +66,7 @@ def _ms(time: pa.ChunkedArray) -> Numbers:
 
 
 def _float(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(pa.float64())
+    return column.cast(pa.float64(), safe=False)
 
 
 class Origins:

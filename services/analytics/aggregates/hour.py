@@ -16,6 +16,7 @@ from services.analytics.aggregates.deaths import Deaths, Failures, Origins
 from services.analytics.aggregates.depths import STATES, Depths
 from services.analytics.aggregates.repeats import NAMED_BY, repeats, suspects
 from services.analytics.aggregates.traffic import HISTOGRAMS, Edges, Traffic
+from services.analytics.records import archive_schema
 from services.analytics.schema import Kind
 from services.analytics.settings import Shape
 from services.analytics.tables import COUNTERS, SUMS
@@ -27,8 +28,9 @@ OF_DEAD = (
     *("redriven", "size", "fingerprint", "pattern"),
 )
 OF_DEPTHS = ("kind", "id", "domain", "queue", "qid", *STATES, *COUNTERS)
+OF_TRAFFIC = ("at", "ms", "edge", *SUMS, *HISTOGRAMS, "refused", "refused_puts")
 OF_EDGES = ("connections", *Edges.FLOWS)
-OF_SAMPLES = dict.fromkeys((*NAMED_BY, *OF_DEPTHS, "at", "edge", *SUMS, *HISTOGRAMS, "refused", *OF_EDGES))
+OF_SAMPLES = dict.fromkeys((*NAMED_BY, *OF_DEPTHS, *OF_TRAFFIC, *OF_EDGES))
 Tables = dict[str, pa.Table]
 
 
@@ -57,13 +59,19 @@ class _Reading:
     share: Share
 
     def chunks(self, paths: Sequence[str], columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows of a row group at a time."""
+        """The rows of a row group at a time; columns that a file of before does not have are null."""
         few = [name for name in columns if name in FEW]
+        wanted = archive_schema(self.share.kind)
         for path in paths:
             with self.files.open_input_file(f"{self.root}/{path}") as opened:
                 file = pq.ParquetFile(opened, read_dictionary=few)
+                there = [name for name in columns if name in file.schema_arrow.names]
                 for group in range(file.num_row_groups):
-                    yield file.read_row_group(group, columns=[*columns], use_threads=False).combine_chunks()
+                    rows = file.read_row_group(group, columns=there, use_threads=False).combine_chunks()
+                    for name in columns[:] if len(there) < len(columns) else ():
+                        if name not in there:
+                            rows = rows.append_column(name, pa.nulls(len(rows), wanted.field(name).type))
+                    yield rows
 
     def mine(self, rows: pa.Table) -> pa.Table:
         """Of the queues of this share. It is the same share for a queue of the same name in all domains."""
@@ -113,8 +121,8 @@ def _of_kind(rows: pa.Table, kind: str) -> pa.Table:
 
 
 def _repeats(reading: _Reading) -> pa.Table | None:
-    """stream, id of rows that stand for nothing new; None: there are none."""
-    paths = reading.share.files
+    """stream, id of rows that stand for nothing new; None: there are none. The first may be of the hour before."""
+    paths = (*reading.share.before, *reading.share.files)
     named = [_own(chunk).select(NAMED_BY) for chunk in reading.chunks(paths, NAMED_BY)]
     doubtful = pa.array(suspects(pa.concat_tables(named).unify_dictionaries()))
     if not len(doubtful):

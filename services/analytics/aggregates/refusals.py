@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from services.analytics.aggregates.grouping import Grouped, plainly
+from services.analytics.aggregates.grouping import Grouped, Numbers, plainly
 
 Key = tuple[str, ...]
 
@@ -39,6 +40,16 @@ class Refusals:
         maps = pa.array(of_rows, pa.map_(pa.string(), pa.int64()))
         totals = pa.array([sum(number for _, number in pairs) for pairs in of_rows], pa.int64())
         return rows.append_column("refused", maps).append_column("refused_all", totals)
+
+
+def totals(refused: pa.ChunkedArray) -> Numbers:
+    """Of each row the sum of all its reasons."""
+    maps = refused.combine_chunks()
+    entries = maps.cast(pa.list_(maps.type.field(0).type))
+    found: Numbers = np.zeros(len(maps), np.int64)
+    counts = pc.struct_field(pc.list_flatten(entries), [1])
+    np.add.at(found, pc.list_parent_indices(entries).to_numpy(), counts.to_numpy())
+    return found
 
 
 def _lists(rows: pa.Table) -> list[list[object]]:

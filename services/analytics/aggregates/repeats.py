@@ -1,4 +1,4 @@
-"""Samples that were sent twice, as their first answer was lost: of those in one hour the first stays."""
+"""Samples that were sent twice, as their first answer was lost: the first of two hours stays."""
 
 from __future__ import annotations
 

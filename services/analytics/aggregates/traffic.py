@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.analytics.aggregates import histograms
 from services.analytics.aggregates.grouping import Grouped, Numbers
-from services.analytics.aggregates.refusals import Refusals
+from services.analytics.aggregates.peaks import Peaks, slots
+from services.analytics.aggregates.refusals import Refusals, totals
 from services.analytics.tables import EDGES, QUANTILES, SUMS, TRAFFIC
 from services.store.buckets import CLASSES, PUT_S, WAIT_S
 
 HOUR_S = 3600
-SLOT_MS = 10_000
 HISTOGRAMS = {"put": PUT_S, "wait": WAIT_S}
+PUTS = "refused_puts"
 BUCKETS = [histograms.of(name, at) for name in HISTOGRAMS for at in range(CLASSES)]
 
 
@@ -23,25 +23,25 @@ class Traffic:
 
     def __init__(self) -> None:
         keys = self._keys = [each.name for each in TRAFFIC.keys]
-        self._sums = Grouped(keys, dict.fromkeys([*SUMS, *BUCKETS], "sum"))
-        self._slots = Grouped([*keys, "slot"], {"in": "sum", "out": "sum"})
+        self._sums = Grouped(keys, dict.fromkeys([*SUMS, PUTS, *BUCKETS], "sum"))
+        self._peaks = Peaks(keys)
         self._refusals = Refusals(keys)
 
     def add(self, rows: pa.Table) -> None:
-        plain = rows.select([*self._keys, *SUMS])
+        plain = rows.select([*self._keys, *SUMS]).append_column(PUTS, _refused_puts(rows))
         for name in HISTOGRAMS:
             for column, counts in histograms.columns(name, histograms.matrix(rows[name], CLASSES)).items():
                 plain = plain.append_column(column, counts)
         self._sums.add(plain)
-        self._slots.add(plain.append_column("slot", slots(rows["at"])))
+        self._peaks.add(rows)
         self._refusals.add(rows)
 
     def result(self, objective: float) -> pa.Table:
-        found = self._refusals.beside(_with_peaks(self._sums.result(), self._slots.result(), self._keys))
+        found = self._refusals.beside(self._peaks.beside(self._sums.result()))
         for name, bounds in HISTOGRAMS.items():
             found = with_histogram(found, name, histograms.gathered(found, name, CLASSES), bounds)
-        asked = pc.add(found["in"], found["refused_all"])
-        refused = _over(found["refused_all"], asked)
+        asked = pc.add(found["in"], found[PUTS])
+        refused = _over(found[PUTS], asked)
         more = {
             "in_rate": _over(found["in"], pa.scalar(HOUR_S)),
             "out_rate": _over(found["out"], pa.scalar(HOUR_S)),
@@ -53,6 +53,12 @@ class Traffic:
         return found
 
 
+def _refused_puts(rows: pa.Table) -> pa.ChunkedArray:
+    """Where an edge of before does not say it, everything that it refused."""
+    told = rows[PUTS]
+    return pc.coalesce(told, pa.array(totals(rows["refused"]))) if told.null_count else told
+
+
 def with_histogram(rows: pa.Table, name: str, counts: Numbers, bounds: tuple[float, ...]) -> pa.Table:
     """And its quantiles."""
     rows = rows.append_column(name, histograms.lists(counts))
@@ -61,29 +67,11 @@ def with_histogram(rows: pa.Table, name: str, counts: Numbers, bounds: tuple[flo
     return rows
 
 
-def slots(at: pa.ChunkedArray) -> pa.Array:
-    """Which 10 s each was in."""
-    ms = at.combine_chunks().cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64()).to_numpy()
-    return pa.array(ms // SLOT_MS)
-
-
-def _with_peaks(sums: pa.Table, slots: pa.Table, keys: list[str]) -> pa.Table:
-    """Of each 10 s the sum over all processes; the most of the hour, as messages in a second."""
-    most = Grouped(keys, {"in": "max", "out": "max"})
-    most.add(slots)
-    peaks = most.result().rename_columns([*keys, "most_in", "most_out"])
-    joined = sums.join(peaks, keys)
-    for name in ("in", "out"):
-        rate = np.divide(joined[f"most_{name}"].to_numpy() * 1000, SLOT_MS)
-        joined = joined.append_column(f"{name}_peak", pa.array(rate, pa.float64()))
-    return joined
-
-
 def _over(number: pa.ChunkedArray, whole: pa.ChunkedArray | pa.Scalar) -> pa.ChunkedArray:
-    """Null where the whole is 0."""
-    divisor = pc.cast(whole, pa.float64())
+    """Null where the whole is 0; of sums that no float has exactly, the nearest."""
+    divisor = whole.cast(pa.float64(), safe=False)
     divisor = pc.if_else(pc.equal(divisor, 0.0), pa.scalar(None, pa.float64()), divisor)
-    return pc.divide(number.cast(pa.float64()), divisor)
+    return pc.divide(number.cast(pa.float64(), safe=False), divisor)
 
 
 class Edges:

@@ -11,7 +11,7 @@ from services.analytics.plan import Plan
 from services.analytics.publish import Move
 from services.analytics.report.figures import Of, make
 from services.analytics.report.page import page
-from services.analytics.report.period import read_tables
+from services.analytics.report.period import Gone, read_tables
 from services.analytics.settings import LATEST, Settings
 from services.store.errors import StoreError
 from services.store.reports import write_report
@@ -25,10 +25,10 @@ class ReportRefused(Exception):
 
 
 def staged_report(
-    files: Files, plan: Plan, staging: str, oldest: str, records: dict[str, dict[str, int]]
+    files: Files, plan: Plan, staging: str, gone: Gone, records: dict[str, dict[str, int]]
 ) -> list[Move]:
-    """Writes it below the staging; the moves that publish it. Hours before `oldest` are about to be removed."""
-    tables = read_tables(files, staging, plan.shape.report_hours, oldest)
+    """Writes it below the staging; the moves that publish it. gone: what the same run is about to remove."""
+    tables = read_tables(files, staging, plan.shape.report_hours, gone)
     report = make(tables, Of(plan.run, plan.now_ms, plan.shape.objective, records))
     contents = {"html": page(report).encode(), "json": report.encode()}
     moves = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from services.analytics.files import Files
-from services.analytics.hours import hours_below, later
+from services.analytics.hours import hour_path, hours_below, later
 from services.analytics.table_files import read_hours
 from services.analytics.tables import AGGREGATES
 
@@ -46,14 +46,27 @@ def span_ending(last: str, hours: int) -> Span:
     return Span(later(last, 1 - hours), last, hours, ())
 
 
-def read_tables(files: Files, staging: str, hours: int, oldest: str) -> Tables:
-    """staging: of the run; its hours stand in place of published ones. Before `oldest` there will be none."""
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What will not be there any more when the report is."""
+
+    oldest: str  # of hours before this one nothing
+    folders: frozenset[str]  # nothing in these
+
+
+def read_tables(files: Files, staging: str, hours: int, gone: Gone) -> Tables:
+    """staging: of the run; its hours stand in place of published ones."""
     roots = ("aggregates", f"{staging}/aggregates")
     there = {
-        table.name: {hour: root for root in roots for hour in hours_below(files, f"{root}/{table.name}")}
+        table.name: {
+            hour: root
+            for root in roots
+            for hour in hours_below(files, f"{root}/{table.name}")
+            if f"{root}/{table.name}/{hour_path(hour)}" not in gone.folders
+        }
         for table in AGGREGATES
     }
-    span = span_of({hour for each in there.values() for hour in each if hour >= oldest}, hours)
+    span = span_of({hour for each in there.values() for hour in each if hour >= gone.oldest}, hours)
     known = {*span.known}
     rows = {}
     for table in AGGREGATES:

@@ -11,6 +11,7 @@ from services.store.buckets import PUT_S, WAIT_S
 from services.store.report import Budget, QueueBudget, QueueFigures
 
 COUNTED = {"in": "sum", "out": "sum", "refused_all": "sum"}  # of traffic
+OF_QUEUES = {**COUNTED, "refused_puts": "sum"}
 DIED = {"count": "sum"}  # of deaths
 STOOD = {"len_max": "max", "oldest_ms_max": "max"}  # of depths
 NAMES = {"refused_all": "refused", "count": "dead"}  # columns as the report calls them
@@ -18,7 +19,7 @@ NAMES = {"refused_all": "refused", "count": "dead"}  # columns as the report cal
 
 def nothing() -> Row:
     """Of something that no table tells of."""
-    return {**dict.fromkeys(("in", "out", "refused", "dead"), 0), **dict.fromkeys(STOOD)}
+    return {**dict.fromkeys(("in", "out", "refused", "refused_puts", "dead"), 0), **dict.fromkeys(STOOD)}
 
 
 def renamed(row: Row) -> Row:
@@ -41,20 +42,24 @@ class Queues:
 
     def __init__(self, traffic: pa.Table, deaths: pa.Table, depths: pa.Table) -> None:
         self._traffic = traffic
+        asked = pc.coalesce(
+            traffic["refused_puts"], traffic["refused_all"]
+        )  # tables of before do not have it
+        of_queues = traffic.drop_columns("refused_puts").append_column("refused_puts", asked)
         found: dict[tuple[str, str], Row] = {}
-        for rows, columns in ((traffic, COUNTED), (deaths, DIED), (depths, STOOD)):
+        for rows, columns in ((of_queues, OF_QUEUES), (deaths, DIED), (depths, STOOD)):
             for row in grouped(rows, QUEUE, **columns):
                 found.setdefault((row["domain"], row["queue"]), nothing()).update(renamed(row))
         self.rows = list(found.values())
 
     def budget(self, objective: float, short: Shortening) -> Budget:
         """Of all, and of those that have used some of it."""
-        asked = [{**row, **spent(row["in"], row["refused"], objective)} for row in self.rows]
+        asked = [{**row, **spent(row["in"], row["refused_puts"], objective)} for row in self.rows]
         worst = most([row for row in asked if row["refused"]], QUEUE, "used", "refused")
         return Budget(
             objective=objective,
             queues=tuple(QueueBudget.model_validate(row) for row in short.first("budget.queues", worst)),
-            **spent(self._sum("in"), self._sum("refused"), objective),
+            **spent(self._sum("in"), self._sum("refused_puts"), objective),
         )
 
     def _sum(self, name: str) -> int:

@@ -53,6 +53,7 @@ def _of_hour(chance: random.Random, back: int, names: tuple[str, ...]) -> dict[s
                 "acked": number(),
                 "returned": number(),
                 "refused_all": 4,
+                "refused_puts": chance.choice((None, 1, 4)),
                 "refused": {"full": 1, names[0]: 3},
             },
             **{"put": counts(chance), "wait": counts(chance)},

@@ -117,12 +117,16 @@ def fill_letters(
 def fill_samples(store: Entries, chance: random.Random, looks: int, hours: int) -> None:
     """What two processes of each of two edges did with three queues, and how those stood."""
     begin, step = store.now_ms() - hours * HOUR_MS, hours * HOUR_MS // looks
+    in_doubt: list[dict[str, Any]] = []
     processes = [(edge, f"{edge}-{number}") for edge in ("tmq", "ring") for number in range(2)]
     totals = {queue: dict.fromkeys(COUNTERS, 1000) for queue in ("a", "b", "c")}
     for look in range(looks):
-        at = begin + look * step
+        at = begin + look * step + chance.randrange(min(5000, step))
+        for told in in_doubt:
+            store.sample("queue", at, **told)
+        in_doubt.clear()
         for edge, process in processes:
-            _looked(store, chance, at, edge, process, look + 1)
+            in_doubt += _looked(store, chance, at, edge, process, look + 1)
         for number, (queue, total) in enumerate(totals.items()):
             for name in COUNTERS:
                 total[name] += chance.randrange(5)
@@ -137,16 +141,23 @@ def fill_samples(store: Entries, chance: random.Random, looks: int, hours: int) 
             store.sample("depth", at, queue=queue, qid=number, **figures, **total)
 
 
-def _looked(store: Entries, chance: random.Random, at: int, edge: str, process: str, n: int) -> None:
-    known = {"edge": edge, "process": process, "n": n}
+def _looked(
+    store: Entries, chance: random.Random, at: int, edge: str, process: str, n: int
+) -> list[dict[str, Any]]:
+    """Samples whose answers were lost: they come once more at the next look."""
+    known = {"edge": edge, "process": process, "n": n, "ms": chance.randrange(9000, 11000)}
+    in_doubt = []
     for queue in ("a", "b", "c"):
         counts = {name: chance.randrange(50) for name in ("in", "out", "acked", "returned", "rejected")}
         octets = {"in_octets": counts["in"] * 100, "out_octets": counts["out"] * 100}
-        refused = chance.choice(("", "", "full=3", "full=1,paused=2"))
+        # an edge of before does not say how many of them were puts
+        refused = chance.choice(("", "", "full=3,lease_lost=9", "full=1,paused=2"))
+        puts = {"refused_puts": 3 if refused else 0} if edge == "tmq" else {}
         times = {"put": histogram(chance), "wait": histogram(chance)}
-        told = {**known, "queue": queue, "ms": 10000, **counts, **octets, "refused": refused, **times}
+        told = {**known, "queue": queue, **counts, **octets, "refused": refused, **puts, **times}
         store.sample("queue", at, **told)
-        if chance.random() < 0.05:
-            store.sample("queue", at, **told)  # a repeat whose answer was lost
+        if chance.random() < 0.2:
+            in_doubt.append(told)
     flow = {"connections": chance.randrange(9), "opened": 1, "received_octets": 7, "sent_octets": 8}
-    store.sample("edge", at, **known, ms=10000, **flow, refused=chance.choice(("", "busy=2")))
+    store.sample("edge", at, **known, **flow, refused=chance.choice(("", "busy=2")))
+    return in_doubt

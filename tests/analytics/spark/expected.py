@@ -36,13 +36,27 @@ def grouped(entries: Iterable[Entry], key: Any) -> dict[Key, list[Entry]]:
 
 
 def once(samples: list[Entry], kind: str) -> list[Entry]:
+    """docs/store.md, "Samples": one is written again when its answer was lost, under the same names."""
     found: dict[Key, Entry] = {}
     for sample in samples:
         if sample["kind"] == kind:
-            found.setdefault(
-                (hour_of(at(sample)), sample["process"], sample["n"], sample.get("queue")), sample
-            )
+            found.setdefault((sample["process"], sample["n"], sample.get("queue")), sample)
     return list(found.values())
+
+
+def busiest(samples: list[Entry], way: str) -> float:
+    """Messages in a second in the busiest 10 s, if each sample's came evenly over the `ms` before its end."""
+    slots: dict[int, Fraction] = defaultdict(Fraction)
+    for sample in samples:
+        end, ms = at(sample), sample["ms"]
+        for slot, share in Counter(moment // 10_000 for moment in range(end - ms, end)).items():
+            slots[slot] += Fraction(sample[way] * share, ms)
+    return float(max(slots.values()) / 10)
+
+
+def refused_puts(sample: Entry) -> int:
+    """All that was refused, where the edge does not say how many of it were to be put in."""
+    return int(sample.get("refused_puts", sum(reasons([sample]).values())))
 
 
 def reasons(samples: list[Entry]) -> dict[str, int]:
@@ -74,16 +88,14 @@ def traffic(samples: list[Entry], objective: float = 0.999) -> Rows:
         row: dict[str, Any] = {each: sum(s[each] for s in group) for each in sums}
         for way in ("in", "out"):
             row[f"{way}_rate"] = row[way] / 3600
-            slots: Counter[int] = Counter()
-            for s in group:
-                slots[at(s) // 10_000] += s[way]
-            row[f"{way}_peak"] = max(slots.values()) / 10
+            row[f"{way}_peak"] = busiest(group, way)
         for histogram, bounds in (("put", PUT), ("wait", WAIT)):
             lists = [[int(count) for count in s[histogram].split(",")] for s in group]
             row[histogram] = [sum(column) for column in zip(*lists, strict=True)]
             row |= quantiles(histogram, row[histogram], bounds)
         row["refused"] = reasons(group)
-        row["refused_all"] = refused = sum(row["refused"].values())
+        row["refused_all"] = sum(row["refused"].values())
+        row["refused_puts"] = refused = sum(map(refused_puts, group))
         asked = row["in"] + refused
         row["availability"] = row["in"] / asked if asked else None
         row["budget_used"] = refused / asked / (1 - objective) if asked else None

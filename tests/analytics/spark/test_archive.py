@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 
 from services.analytics.files import Files
 from services.analytics.lock import Lock, Locked
+from services.analytics.records import archive_schema
 from services.analytics.run import run
+from services.analytics.schema import Kind
 from services.analytics.settings import Settings, Shape
 from services.store.keys import DomainKeys
 from tests.analytics.spark.entries import HOUR_MS, Entries, fill_letters, fill_samples
@@ -100,11 +102,15 @@ def test_what_cannot_be_read_is_in_the_quarantine_with_its_fields(
     done = run(spark, settings(store.server, tmp_path))
     assert done["dead"] == {"read": 4, "archived": 1, "quarantined": 3, "gone": 0}
     assert named(rows(tmp_path / "archive")) == [("a", good)]
-    found = rows(tmp_path / "quarantine/run=r1/dead")
+    found = rows(tmp_path / "quarantine/dead/run=r1")
     assert [row["problem"].split(":")[0] for row in found][1:] == ["its clock", "its clock"]
     assert "it has no" in found[0]["problem"]
-    (sample,) = rows(tmp_path / "quarantine/run=r1/samples")
+    (sample,) = rows(tmp_path / "quarantine/samples/run=r1")
     assert "v is '9'" in sample["problem"]
+    for kind, number in (("dead", 3), ("samples", 1)):
+        table = spark.read.parquet(str(tmp_path / "quarantine" / kind))
+        assert (table.count(), table.select("run").distinct().collect()) == (number, [("r1",)])
+        assert table.columns == [*archive_schema(Kind(kind)).names, "run"]
 
 
 def test_secrets_are_in_no_file(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
@@ -118,7 +124,11 @@ def test_secrets_are_in_no_file(spark: SparkSession, store: Entries, tmp_path: P
     )
     store.letter("a", now, body=b"\xff\xfecard 1234-5678")
     store.add(store.queue("a"), {"reason": "card 1234-5678"}, "*")
-    run(spark, settings(store.server, tmp_path, bodies="full", redact=(r"card \d+-\d+",)))
+    store.letter("a", now, acquired="card 1234-5678")
+    store.letter("a", now, failed="x" * 30 + "card 1234-5678")  # cut in the middle of it
+    store.letter("a", now, first="card\t1234-5678'")
+    store.sample("edge", now, edge="tmq", process="p", n="card 1234-5678")
+    run(spark, settings(store.server, tmp_path, bodies="full", redact=(r"card\s\d+-\d+",)))
     found = rows(tmp_path / "archive")
     assert [row["body"] for row in found] == [b"x" * 5000 + b"[redacted] end", b"\xff\xfe[redacted]"]
     assert (found[0]["error"], found[0]["note"], found[0]["pattern"]) == (

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from services.analytics.run import run
 from services.analytics.tables import DEATHS, EDGES, TRAFFIC, Table
 from services.store import Queue
+from services.store.errors import LeaseLost
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import settings
 from tests.live import set_up, until
 from tests.servers import Server
+from tests.store.desk import Desk, numbered
+from tests.store.test_samples import RARELY, look
 from tests.tmq.live import LiveEdge, live_edge
 
 NAME = "orders"
@@ -34,6 +39,22 @@ async def work(server: Server) -> None:
         assert await client.messages(mqid, TAKEN) == [bytes(SIZE)] * TAKEN
         assert await client.close_queue(mqid)  # which settles the last one
         await until(lambda: has_died(edge, queue))
+
+
+async def settle_late(server: Server) -> None:
+    """Messages are settled again and again when they are no longer leased; one put is refused."""
+    async with Desk(server, timing=RARELY) as desk:
+        desk.store.look_after()
+        queue = await desk.queue(NAME, max_length=10)
+        await desk.put(queue, *numbered(10))
+        got = await desk.take(queue, 10)
+        await desk.settle(got)
+        for _ in range(3):
+            with pytest.raises(LeaseLost):
+                await desk.settle(got)
+        await desk.put(queue, *numbered(10))
+        assert len(await desk.publish(queue, b"one too many")) == 1
+        await look(desk)
 
 
 async def has_died(edge: LiveEdge, queue: Queue) -> bool:
@@ -60,3 +81,13 @@ def test_it_is_told_as_it_was(spark: SparkSession, server: Server, tmp_path: Pat
     assert summed(tmp_path, DEATHS, "count") == {"count": PUT - TAKEN}
     assert summed(tmp_path, EDGES, "opened") == {"opened": 1}
     assert done["samples"]["quarantined"] == done["samples"]["lost"] == done["dead"]["quarantined"] == 0
+
+
+def test_settling_late_costs_no_error_budget(spark: SparkSession, server: Server, tmp_path: Path) -> None:
+    asyncio.run(settle_late(server))
+    run(spark, settings(server, tmp_path))
+    (row,) = table(tmp_path, TRAFFIC).values()
+    assert (dict(row["refused"]), row["refused_puts"]) == ({"lease_lost": 3, "queue_full": 1}, 1)
+    assert row["availability"] == 20 / 21
+    budget = json.loads((tmp_path / "reports/latest.json").read_text())["budget"]
+    assert (budget["asked"], budget["refused"]) == (21, 1)

@@ -90,6 +90,8 @@ def test_killed_at_random_it_ends_as_if_it_had_not_been(
     for kind in ("dead", "samples"):
         assert rows(whole / "out/archive" / kind) == rows(killed / "out/archive" / kind) != []
     one, other = (json.loads((folder / "out/state.json").read_text()) for folder in (whole, killed))
+    for state in (one, other):
+        del state["now_ms"], state["unfinished"]  # they were planned one after the other
     assert one == other
     assert sorted(path.name for path in (killed / "out/runs/r1").iterdir()) == ["done.json", "plan.json"]
     latest = (killed / "out/reports/latest.json").read_bytes()

@@ -64,9 +64,10 @@ def test_its_figures_are_those_that_plain_python_finds(done: tuple[Entries, Path
     traffic, depths = expected.traffic(store.samples), expected.depths(store.samples)
     for name in ("in", "in_octets", "out", "out_octets", "acked", "returned"):
         assert told["totals"][name] == sum(row[name] for row in traffic.values())
-    refused = sum(row["refused_all"] for row in traffic.values())
+    refused = sum(row["refused_puts"] for row in traffic.values())
     asked = refused + told["totals"]["in"]
-    assert told["totals"]["refused"] == refused
+    assert told["totals"]["refused"] == sum(row["refused_all"] for row in traffic.values()) > refused
+    assert (told["budget"]["refused"], told["budget"]["asked"]) == (refused, asked)
     assert told["budget"]["used"] == pytest.approx(refused / asked / 0.001)
     assert told["totals"]["dead"] == len(store.letters)
     assert told["totals"]["died"] == sum(row["dead_all"] for row in depths.values())

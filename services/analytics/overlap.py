@@ -1,0 +1,64 @@
+"""What runs have read of a stream whose ids went back: a restored copy has some of it, and new entries behind that."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from services.analytics.files import Files
+from services.analytics.hours import hour_at, hour_path, hours_below, later
+from services.analytics.schema import Kind
+from services.store.reading import BEGINNING, Reading, parse_id
+
+ASKED = 16  # ids at a time: their entries come, too
+LATEST_MS = 253_402_300_799_999  # the year 9999: an id may be anything
+
+
+class Overlap:
+    """Of one stream."""
+
+    def __init__(self, files: Files, kind: Kind, key: str) -> None:
+        self._files = files
+        self._root = f"archive/{kind}"
+        self._key = key
+        self._hours = hours_below(files, self._root)
+        self._known: dict[str, set[str]] = {}  # ids by hour, of those that were looked at
+
+    def end(self, reading: Reading, last: str) -> tuple[str, int]:
+        """The last entry that the archive has, and how many are behind it. Raises StoreError, OutputError.
+
+        last: of the stream. What is older than all of the archive was read before it was removed from there.
+        """
+        place, number = last, 0
+        while found := reading.ids_before(self._key, place, ASKED):
+            for identifier in found:
+                if self._has(identifier):
+                    return identifier, number
+                number += 1
+            place = f"({found[-1]}"
+        return BEGINNING, number
+
+    def _has(self, identifier: str) -> bool:
+        """A letter's hour is that of its death, which is its id's but for the turn of an hour."""
+        ms, _ = parse_id(identifier)
+        hour = hour_at(min(ms, LATEST_MS))
+        if self._hours and hour < min(self._hours):
+            return True
+        return any(identifier in self._ids(later(hour, by)) for by in (0, -1))
+
+    def _ids(self, hour: str) -> set[str]:
+        if hour not in self._hours:
+            return set()
+        if hour not in self._known:
+            self._known[hour] = {
+                identifier
+                for path in self._files.walk(f"{self._root}/{hour_path(hour)}")
+                for identifier in self._of_stream(path)
+            }
+        return self._known[hour]
+
+    def _of_stream(self, path: str) -> list[str]:
+        rows = pq.ParquetFile(pa.BufferReader(self._files.read_octets(path))).read(["stream", "id"])
+        found: list[str] = rows.filter(pc.equal(rows["stream"], self._key))["id"].to_pylist()
+        return found

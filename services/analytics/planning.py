@@ -1,0 +1,125 @@
+"""A plan made: what the store has now, behind what the runs before have read of it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+
+from services.analytics import clocks
+from services.analytics.files import Files
+from services.analytics.finding import known_streams, open_store, state_of
+from services.analytics.hours import hour_at, later
+from services.analytics.losses import DataLoss
+from services.analytics.options import Options
+from services.analytics.overlap import Overlap
+from services.analytics.plan import KINDS, Plan, Planned
+from services.analytics.publish import folder
+from services.analytics.schema import Kind
+from services.analytics.settings import Settings
+from services.analytics.state import State
+from services.store.reading import BEGINNING, Reading, StreamState, parse_id
+
+KEPT_MS = (
+    90 * 86_400_000
+)  # how far runs had come is known so long of a stream that is not there, or cannot be read
+log = logging.getLogger(__name__)
+
+
+class OtherStore(Exception):
+    """The output is of another store; the text says what to do."""
+
+
+def freeze(settings: Settings, files: Files, state: State) -> Plan:
+    """Up to what the store has now. Raises ClockWrong, OtherStore, DataLoss, StoreError, OutputError."""
+    with open_store(Options(url=settings.store, patience_s=settings.patience_s)) as reading:
+        dataset = reading.epoch().partition(".")[0]
+        state = _of_same_store(settings, state, dataset)
+        now_ms = reading.now_ms()
+        if not settings.accept_clock:
+            clocks.check(now_ms, int(time.time() * 1000), state.now_ms, settings.shape.retention_days)
+        streams = _Freezing(settings, files, state, reading, now_ms).streams()
+    newest = min(state.newest, hour_at(now_ms))
+    closed = later(newest, -settings.shape.late_hours) if newest else ""
+    return Plan(settings.run, dataset, now_ms, closed, state.again(closed, now_ms), settings.shape, streams)
+
+
+def check_store(settings: Settings, files: Files, plan: Plan) -> None:
+    """Of a plan that is carried out: its ids are of one store. Raises OtherStore, StoreError."""
+    with open_store(Options(url=settings.store, patience_s=settings.patience_s)) as reading:
+        dataset = reading.epoch().partition(".")[0]
+    if plan.dataset not in ("", dataset):
+        raise OtherStore(
+            f"run {plan.run} was planned for the store with the dataset {plan.dataset}, and this one has {dataset}: "
+            f"run it with that one; or give it up, and remove {files.uri(folder(plan.run))}"
+        )
+
+
+def _of_same_store(settings: Settings, state: State, dataset: str) -> State:
+    """Of another store nothing has been read yet: not its streams, whatever ids those of the same names had."""
+    if state.dataset in ("", dataset):
+        return state
+    if not settings.accept_store:
+        raise OtherStore(
+            f"the runs before read the store with the dataset {state.dataset}, and this one has {dataset}: give "
+            "another --output; or run once with --accept-store, and all that this one has is read into the same tables"
+        )
+    log.warning(
+        "another store than before: it is read from its beginning",
+        extra={"action": "other_store", "dataset": dataset},
+    )
+    return replace(state, streams={}, added={})
+
+
+class _Freezing:
+    """Looks at each stream once."""
+
+    def __init__(self, settings: Settings, files: Files, state: State, reading: Reading, now_ms: int) -> None:
+        self._settings = settings
+        self._files = files
+        self._state = state
+        self._reading = reading
+        self._now_ms = now_ms
+
+    def streams(self) -> dict[str, Planned]:
+        found: dict[str, Planned] = {}
+        missing = set[str]()
+        for kind in KINDS:
+            for stream in known_streams(self._reading, Options(url=self._settings.store, kind=kind)):
+                planned = self._planned(kind, stream.key)
+                if planned is not None:
+                    found[stream.key] = planned
+                elif kind is Kind.SAMPLES:
+                    missing.add(stream.key)
+        return self._others({*found, *missing}) | found
+
+    def _others(self, seen: set[str]) -> dict[str, Planned]:
+        """Those of before that nobody told of now: should they come back, their entries are not read again."""
+        return {
+            key: Planned(Kind.DEAD, place, place, self._state.added.get(key, 0), 0)
+            for key, place in self._state.streams.items()
+            if key not in seen and parse_id(place)[0] > self._now_ms - KEPT_MS
+        }
+
+    def _planned(self, kind: Kind, key: str) -> Planned | None:
+        """None: there is no such stream."""
+        state = state_of(self._reading, kind, key)
+        start, before = self._state.streams.get(key, BEGINNING), self._state.added.get(key, 0)
+        if state is None:
+            if kind is Kind.SAMPLES and start != BEGINNING:
+                self._lose(f"{key} is not there any more, and was read up to {start}")
+            return None
+        if parse_id(state.last) < parse_id(start):
+            self._lose(f"{key} ends at {state.last}, and was read up to {start}")
+            return self._gone_back(kind, key, state)
+        if state.added < before:
+            return self._gone_back(kind, key, state)
+        return Planned(kind, start, state.last, state.added, state.added - before)
+
+    def _gone_back(self, kind: Kind, key: str, state: StreamState) -> Planned:
+        start, number = Overlap(self._files, kind, key).end(self._reading, state.last)
+        return Planned(kind, start, state.last, state.added, number)
+
+    def _lose(self, why: str) -> None:
+        if self._settings.shape.fail_on_loss:
+            raise DataLoss(f"{why}: the store lost data; with --no-fail-on-data-loss the run goes on")

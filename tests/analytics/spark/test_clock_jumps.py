@@ -1,0 +1,90 @@
+"""A store whose clock jumps, and comes back: nothing is removed unasked, and the tables go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from services.analytics import planning
+from services.analytics.clocks import ClockWrong
+from services.analytics.hours import hour_at
+from services.analytics.run import run
+from services.analytics.tables import DEATHS
+from services.store.reading import Reading
+from tests.analytics.spark.entries import HOUR_MS, Entries
+from tests.analytics.spark.test_aggregates import table
+from tests.analytics.spark.test_archive import rows, settings
+
+Jump = Callable[[int], None]
+
+
+@pytest.fixture
+def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
+    """Moves the store's clock so many hours from what it really is."""
+    right = Reading.now_ms
+    return lambda hours: monkeypatch.setattr(Reading, "now_ms", lambda self: right(self) + hours * HOUR_MS)
+
+
+def dead(output: Path) -> int:
+    return sum(row["count"] for row in table(output, DEATHS).values())
+
+
+def test_a_jump_is_refused_and_what_is_kept_stays(
+    spark: SparkSession, store: Entries, tmp_path: Path, jump: Jump
+) -> None:
+    store.letter("a", store.now_ms() - 2 * HOUR_MS)
+    run(spark, settings(store.server, tmp_path, "r1", retention_days=7))
+    jump(30 * 24)
+    with pytest.raises(ClockWrong, match="--accept-clock"):
+        run(spark, settings(store.server, tmp_path, "r2", retention_days=7))
+    assert not (tmp_path / "runs/r2").exists()
+    assert len(rows(tmp_path / "archive")) == dead(tmp_path) == 1
+    jump(0)
+    store.letter("a", store.now_ms())
+    run(spark, settings(store.server, tmp_path, "r2", retention_days=7))
+    assert dead(tmp_path) == 2
+
+
+def test_a_jump_of_both_clocks_is_one_all_the_same(
+    spark: SparkSession, store: Entries, tmp_path: Path, jump: Jump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = planning.time.time
+    store.letter("a", store.now_ms())
+    run(spark, settings(store.server, tmp_path, "r1"))
+    jump(30 * 24)
+    monkeypatch.setattr(planning.time, "time", lambda: right() + 30 * 24 * 3600)
+    with pytest.raises(ClockWrong, match="more than 7 days ago"):
+        run(spark, settings(store.server, tmp_path, "r2"))
+
+
+def test_who_goes_on_in_a_jump_has_all_hours_when_the_clock_is_back(
+    spark: SparkSession, store: Entries, tmp_path: Path, jump: Jump
+) -> None:
+    """Letters that came while true hours were believed to be closed are in the archive: their hours are computed."""
+    now = store.now_ms()
+    store.letter("a", now - 2 * HOUR_MS)
+    run(spark, settings(store.server, tmp_path, "r1"))
+    jump(96)
+    store.letter("a", now + 96 * HOUR_MS)
+    run(spark, replace(settings(store.server, tmp_path, "r2"), accept_clock=True))
+    store.letter("a", now - HOUR_MS)
+    run(spark, replace(settings(store.server, tmp_path, "r3"), accept_clock=True))
+    assert dead(tmp_path) == 2
+    jump(0)
+    store.letter("a", now)
+    with pytest.raises(ClockWrong, match="already"):
+        run(spark, settings(store.server, tmp_path, "r4"))
+    run(spark, replace(settings(store.server, tmp_path, "r4"), accept_clock=True))
+    assert dead(tmp_path) == 4
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert state["skipped"] == []
+    assert state["newest"] <= hour_at(store.now_ms())
+    for _ in range(3):
+        store.letter("a", store.now_ms())
+    run(spark, settings(store.server, tmp_path, "r5"))
+    assert dead(tmp_path) == 7
