@@ -85,7 +85,8 @@ def test_texts_that_look_like_numbers_stay_texts(store: Any) -> None:
         "redis.auth.edgePassword",
     )
     theirs = ("externalRedis.existingSecret", "redis.auth")  # a URL and a Secret that says it are refused
-    left_out = ("helmTest", *(theirs if store else ours))
+    # two accounts of one name are one
+    left_out = ("helmTest", "console.serviceAccount", *(theirs if store else ours))
     found = _all(render(EVERYTHING, store, _said("string", OCTAL, *left_out)))
     assert [leaf for leaf in found if leaf == 8] == []
     assert found.count(OCTAL) > 40

@@ -58,7 +58,9 @@ def run(cluster: Cluster, command: list[str], authority: Path) -> None:
     {"helm": cluster.helm, "kubectl": cluster.kubectl}[program](*words)
 
 
-@pytest.mark.parametrize("names", [("Install", "Upgrade", "Uninstall"), ("The store",), ("Install", "TLS")])
+@pytest.mark.parametrize(
+    "names", [("Install", "Upgrade", "Uninstall"), ("The store",), ("Install", "TLS"), ("Install", "Console")]
+)
 def test_its_commands_were_run(queues: Cluster, names: tuple[str, ...], tmp_path: Path) -> None:
     authority = tmp_path / "ca.crt"
     authority.write_text("an authority")
@@ -127,7 +129,7 @@ def test_its_upgrade_finds_values_that_the_chart_before_did_not_have(queues: Clu
 
 def test_its_files_are_the_examples() -> None:
     blocks = [block for _, block in FENCE.findall(PAGE) if block.startswith("# docs/examples/chart/")]
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         name, _, text = block.partition("\n")
         example = ROOT / name.removeprefix("# ")
@@ -136,7 +138,7 @@ def test_its_files_are_the_examples() -> None:
 
 def test_whatever_values_it_shows_can_be_installed() -> None:
     shown = [yaml.safe_load(block) for kind, block in FENCE.findall(PAGE) if kind == "yaml"]
-    assert len(shown) == 4
+    assert len(shown) == 5
     for values in shown:
         assert render(values).of("Deployment")
 

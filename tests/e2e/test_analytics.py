@@ -44,7 +44,7 @@ def settings(images: Images, **analytics: Any) -> dict[str, Any]:
     output = {"size": "1Gi", "accessModes": ["ReadWriteMany"]}
     job = {"enabled": True, "image": image, "suspend": True, "output": output, "resources": DRIVER}
     edges = {**ALONE["edges"], "tmq": {"settings": {"store": {"sample_s": 1}}}}
-    return {"edges": edges, "analytics": {**job, **analytics}}
+    return {"edges": edges, "analytics": {**job, **analytics}, "console": {"enabled": False}}
 
 
 @pytest.fixture(scope="module")

@@ -175,7 +175,7 @@ def test_another_release_is_reached_over_rqp_links_and_the_ring(
     The other one ends with its namespace, in which a Queue wants something done first (docs/chart.md, Uninstall).
     """
     with released(cluster, images) as there:
-        there.install()
+        there.install(console={"enabled": False})
         over_rqp(release, there)
         over_links(release, there)
         over_the_ring(release, there)
