@@ -127,26 +127,26 @@ def markdown(results: Results, chart: str | None) -> str:
     promises = "\n".join(f"- **{who}**: {what}" for who, what in promise_rows(results))
     parts = [
         f"{NUMBERS_TITLE}:".capitalize(),
-        _markdown_table(["", *CELLS], peer_rows(results)),
+        markdown_table(["", *CELLS], peer_rows(results)),
         f"![Messages a second, side by side]({chart})" if chart else "",
         f"{PROMISES_TITLE}:".capitalize(),
         promises,
-        _markdown_table(FINDINGS_HEADER, map(finding_row, results.findings)),
+        markdown_table(FINDINGS_HEADER, map(finding_row, results.findings)),
         caption(results),
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _markdown_table(header: Sequence[str], rows: Iterable[list[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[list[str]]) -> str:
     rule = ["---", *["---:"] * (len(header) - 1)]
     lines = [header, rule, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write_between_markers(path: Path, text: str) -> None:
+def write_between_markers(path: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
     """Replace what stands between the markers. Raises ValueError if they are not there."""
-    before, begin, rest = path.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{path} needs a line {BEGIN} and a line {END}, in this order")
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    before, found_begin, rest = path.read_text().partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"{path} needs a line {begin} and a line {end}, in this order")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")

@@ -25,7 +25,8 @@ def document(**told: Any) -> dict[str, Any]:
         "version": VERSION,
         "run": "2025-11-24T16",
         "now_ms": NOW_MS,
-        "period": {"first": "2025-11-23T17", "last": "2025-11-24T16", "hours": 24, "known": 2},
+        "period": {"first": "2025-11-23T17", "last": "2025-11-24T16", "hours": 24, "known": 2}
+        | {"is_running": True},
         "totals": {
             **{"queues": 2, "in": 1200, "in_octets": 345_678, "out": 1100, "out_octets": 300_000},
             **{"acked": 1000, "returned": 50, "refused": 6, "dead": 12, "dead_octets": 480},

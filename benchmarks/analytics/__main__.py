@@ -1,175 +1,139 @@
 """python -m benchmarks.analytics: the analytics job on a day of dead letters and samples, and what it is held against.
 
-Fills a store of its own, reads it with Spark and with a plain loop, runs the whole job on one core and on two, asks
-the archive the same question with Spark, DuckDB and pandas, and looks at an edge while a run is at work.
+Fills a store of its own, reads it with Spark and with a plain loop, runs the whole job on one core and on two, computes
+the table of deaths as the job, Spark SQL, DuckDB and pandas do, and looks at an edge while runs are at work. --docs
+writes the last full run's tables to docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import datetime
 import os
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from rich.console import Console
 
-from benchmarks.analytics import others, reading
-from benchmarks.analytics.beside import noticed
-from benchmarks.analytics.filling import Day, Pipe, letters, samples
-from benchmarks.analytics.job import Job
+from benchmarks.analytics import asking, beside, reading
+from benchmarks.analytics.bench import Bench, fill, keep_some
+from benchmarks.analytics.findings import ONE, TWO
+from benchmarks.analytics.kept import Kept, result_name, write_docs
 from benchmarks.analytics.shown import show
 from benchmarks.generator import Generator
 from benchmarks.machine import current_commit, describe
 from benchmarks.peers.redis import Store
-from benchmarks.peers.tmq import Tmq, store_url
-from benchmarks.process import Workshop, workshop
+from benchmarks.peers.tmq import Tmq
+from benchmarks.process import workshop
 from benchmarks.results import RESULTS
-from services.analytics.schema import Kind
-from services.store.keys import DomainKeys, RegistryKeys
 
 RECORDS = 5_000_000  # dead letters, and as many samples
-QUEUES = 200
-ROUNDS = 3
-LOOKS = 5
+HOURS = 24
+EDGE_RECORDS = 1_000_000  # of each, at most, in the runs beside an edge
+DOCS = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+FULL = beside.Looks()
+Measure = Callable[[Bench], Any]
 
 
-@dataclass(slots=True)
-class Bench:
-    place: Workshop
-    store: Store
-    edge: Tmq
-    generator: Generator
-    say: Callable[[str], None]
-    rounds: int
-    found: dict[str, Any] = field(default_factory=dict)
-    runs: int = 0
-
-    @property
-    def url(self) -> str:
-        return store_url(self.store.port)
-
-    def job(self, master: str, nice: tuple[str, ...] = ()) -> Job:
-        """A run of its own output: all there is, from the beginning."""
-        self.runs += 1
-        name = f"run{self.runs}"
-        output = self.place.subfolder(name)
-        return Job(self.url, output, name, master, self.place.folder / f"{name}.log", nice)
-
-
-def fill(bench: Bench, records: int) -> Day:
-    """A day's records; the store writes to the disk meanwhile, but does not wait for it."""
-    began = time.monotonic()
-    names = [f"orders.{number:03}" for number in range(QUEUES)]
-    bench.edge.start()
-    for name in names:
-        bench.edge.create(name)
-    bench.edge.delete("ready")  # by which it is known to be so; the next start makes it anew
-    bench.edge.stop()  # it would tell of itself in between
-    with bench.store.connect() as server:
-        server.config_set("appendfsync", "everysec")
-        known = {
-            name.decode(): json.loads(text) for name, text in server.hgetall(RegistryKeys().queues).items()
-        }
-        domain = DomainKeys(known[names[0]]["domain"])
-        keys = [(name, DomainKeys(known[name]["domain"]).queue(known[name]["qid"])[6]) for name in names]
-        server.delete(domain.samples, *(key for _, key in keys))
-        now_s, _ = server.time()
-        day = Day(records, records, now_s * 1000 - 60_000)
-        Pipe(bench.store.port).send(letters(keys, day))
-        Pipe(bench.store.port).send(samples(domain.samples, names, day))
-        server.config_set("appendfsync", "always")
-    bench.found["fill"] = {
-        **asdict(day),
-        "queues": QUEUES,
-        "seconds": time.monotonic() - began,
-        "store_mib": bench.store.info("used_memory") / (1 << 20),
-    }
-    bench.found["keys"] = {"dead": [key for _, key in keys], "samples": [domain.samples]}
-    return day
-
-
-def read(bench: Bench, day: Day) -> None:
-    keys = bench.found.pop("keys")
-    found = {}
-    for kind, number in ((Kind.DEAD, day.letters), (Kind.SAMPLES, day.samples)):
-        bench.say(f"reading {kind}")
-        found[str(kind)] = {
-            "loop": [reading.loop(bench.url, keys[kind]) for _ in range(bench.rounds)],
-            "one core": reading.by_spark(bench.url, 1, kind, number, bench.rounds),
-            "two cores": reading.by_spark(bench.url, 2, kind, number, bench.rounds),
-        }
-    bench.found["reading"] = found
-
-
-def run_jobs(bench: Bench) -> Path:
-    """The output of one."""
+def run_jobs(bench: Bench) -> dict[str, list[dict[str, Any]]]:
+    """By master. Raises OSError if one has not read just what there is."""
     found: dict[str, list[dict[str, Any]]] = {}
     for number in range(bench.rounds):
-        for master in ("local[2]", "local[1]")[:: 1 if number % 2 else -1]:
+        for master in (ONE, TWO)[:: 1 if number % 2 else -1]:
             bench.say(f"the job, {master}")
             job = bench.job(master)
-            found.setdefault(master, []).append(asdict(job.begin().end()))
-    bench.found["job"] = found
-    return job.output
+            ended = job.begin().end()
+            if (ended.dead, ended.samples) != (bench.day.letters, bench.day.samples):
+                raise OSError(f"{ended} has not read {bench.day}")
+            found.setdefault(master, []).append(asdict(ended))
+            bench.output = job.output
+    return found
 
 
-def ask(bench: Bench, output: Path) -> None:
-    """Of the first hours, of more of them, and of all."""
-    files = sorted((output / "archive" / "dead").rglob("*.parquet"))
-    found = []
-    for part in (1, max(1, len(files) // 6), len(files)):
-        bench.say(f"{part} of {len(files)} files of the archive")
-        told = others.seconds(files[:part], 2, bench.rounds)
-        found.append({"files": part, "letters": _rows(files[:part]), "seconds": told})
-    bench.found["asked"] = found
+def look_at_edge(bench: Bench, looks: beside.Looks) -> dict[str, Any]:
+    keep_some(bench, min(bench.day.samples, EDGE_RECORDS))
+    return beside.measure(bench, looks)
 
 
-def _rows(files: list[Path]) -> int:
-    return sum(pq.read_metadata(each).num_rows for each in files)
+def parts(looks: beside.Looks) -> dict[str, tuple[str, Measure]]:
+    """By the name on the command line: under which name each is kept, and what does it."""
+    return {
+        "read": ("reading", reading.measure),
+        "job": ("job", run_jobs),
+        "ask": ("asked", asking.measure),
+        "edge": ("edge", lambda bench: look_at_edge(bench, looks)),
+    }
 
 
-def look_at_edge(bench: Bench) -> None:
-    found = {}
-    bench.edge.start()
-    for name, nice in (("as it is", ()), ("with what others leave", ("chrt", "--idle", "0"))):
-        bench.say(f"an edge beside the job, {name}")
-        seen = noticed(bench.edge, bench.generator, lambda nice=nice: bench.job("local[2]", nice), LOOKS)
-        found[name] = {**asdict(seen), "ratio": seen.ratio}
-    bench.found["edge"] = found
-
-
-def main() -> None:
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.analytics", description=__doc__)
     parser.add_argument("--records", type=int, default=RECORDS, help="dead letters, and as many samples")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--only", action="append", choices=["read", "job", "edge"])
-    options = parser.parse_args()
-    wanted = options.only or ["read", "job", "edge"]
-    console = Console()
+    parser.add_argument("--hours", type=int, default=HOURS, help="that they are of (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", action="append", default=[], choices=[*parts(FULL)], help="may be repeated")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
+    parser.add_argument("--docs", nargs="?", type=Path, const=RESULTS / "analytics.json", metavar="FILE")
+    return parser.parse_args(argv)
+
+
+def run(options: argparse.Namespace, console: Console, looks: beside.Looks = FULL) -> dict[str, Any]:
+    """What was found; kept after each part. Sets variables for the processes that it starts."""
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers have what this process has
     os.environ["PENSTOCK_EDGES__TMQ__STORE__SAMPLES_KEPT"] = str(100_000_000)  # the edge trims none of ours
+    kept = Kept(options.results, result_name(_smaller(options), options.only))
     with workshop() as place:
-        generator = Generator.build(place.folder)
+        found = _head(options, place.folder)
         store = Store(place)
-        bench = Bench(place, store, Tmq(place, store), generator, console.log, options.rounds)
+        edge, generator = Tmq(place, store), Generator.build(place.folder)
+        bench = Bench(place, store, edge, generator, console.log, options.rounds)
         bench.say("filling the store")
-        day = fill(bench, options.records)
-        if "read" in wanted:
-            read(bench, day)
-        if "job" in wanted:
-            ask(bench, run_jobs(bench))
-        if "edge" in wanted:
-            look_at_edge(bench)
-        found = bench.found | {"machine": asdict(describe(place.folder)), "commit": current_commit()}
-    (RESULTS / "analytics.json").write_text(json.dumps(found, indent=1, default=str) + "\n", "utf-8")
+        found["fill"] = fill(bench, options.records, options.hours)
+        for part in _wanted(options.only):
+            name, measure = parts(looks)[part]
+            try:
+                found[name] = measure(bench)
+            except OSError as failure:  # of one part costs no other
+                found["failed"][name] = " ".join(str(failure).split())[:500]
+            kept.save(found)
+    console.print(f"kept: {kept.finish()}")
+    return found
+
+
+def _smaller(options: argparse.Namespace) -> list[str]:
+    """In what it differs from a full run."""
+    records = [str(options.records)] if options.records != RECORDS else []
+    return records + ([f"{options.hours}h"] if options.hours != HOURS else [])
+
+
+def _head(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    return {
+        "date": datetime.datetime.now().isoformat(timespec="seconds"),
+        "rounds": options.rounds,
+        "is_full": not _smaller(options) and not options.only,
+        "machine": asdict(describe(folder)),
+        "commit": current_commit(),
+        "failed": {},
+    }
+
+
+def _wanted(only: Sequence[str]) -> list[str]:
+    """In order; who asks needs an archive, which a run of the job makes."""
+    names = [name for name in parts(FULL) if not only or name in only]
+    return ["job", *names] if "ask" in names and "job" not in names else names
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options, console = parse(argv), Console()
+    if options.docs:
+        console.print(write_docs(DOCS, options.docs))
+        return 0
+    found = run(options, console)
     show(found, console)
+    return 1 if found["failed"] else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

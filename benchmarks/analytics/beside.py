@@ -1,49 +1,171 @@
-"""What an edge notices: messages a second that go through it, with the job at work on the same store and without."""
+"""What an edge notices of the job on the same store: as many messages as it can take, and a pace that it can keep.
+
+All of it shares the cores: store, edge, generator and the job. Each condition takes one thing away that they would not
+share if the job ran elsewhere.
+"""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+from benchmarks.analytics.bench import Bench
 from benchmarks.analytics.job import Job
-from benchmarks.generator import Bound, Generator
+from benchmarks.generator import Bound
+from benchmarks.machine import filesystem_of
 from benchmarks.peers.peer import ONE_AT_A_TIME
 from benchmarks.peers.tmq import Tmq
+from benchmarks.plan import PACED
 
-WINDOW = Bound(10_000_000, 2.0)
+MASTER = "local[2]"
+COUNT = 10_000_000  # more than any look sees
+TAKEN_S = 60.0  # at most, until what was put in is out again
+MOST_S = 180.0  # that is looked at one job: in the idle class it may never come to its end
+HALF = 0.5  # pace, of what it can
+IDLE = ("chrt", "--idle", "0")
+MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    name: str
+    elsewhere: bool = False  # output and scratch are on another file system than the store's log
+    idle: bool = False  # the job has what CPU time nobody else wants
+
+
+CONDITIONS = (
+    Condition("as it is"),
+    Condition("output not on the store's disk", elsewhere=True),
+    Condition("idle class", idle=True),
+    Condition("idle class, output not on the store's disk", elsewhere=True, idle=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How often and how long."""
+
+    number: int = 4  # before the job, and after it
+    seconds: float = 2.0  # of each
+    conditions: tuple[Condition, ...] = CONDITIONS
+
+
+@dataclass(slots=True)
+class Look:
+    step: str  # of the job; '': it does not run
+    put: float  # messages a second, as many as it can, one at a time on 50 connections
+    both: float  # the same, put in and then taken out
+    paced: float = 0.0  # messages a second of those that were to be put in at a fixed pace
+    p50_us: float = 0.0  # from when one was due
+    p99_us: float = 0.0
 
 
 @dataclass(slots=True)
 class Noticed:
-    without: list[float] = field(default_factory=list)  # messages/s of each look
-    during: list[float] = field(default_factory=list)
+    pace: float  # messages a second that are offered
+    is_over: bool = False  # the job, within MOST_S
+    seconds: float = 0.0  # from its start to its end, or until it was given up
+    pages: int = 0  # XRANGEs that the store has answered meanwhile
+    pages_s: float = 0.0  # for which its one thread was at them
+    without: list[Look] = field(default_factory=list)
+    during: list[Look] = field(default_factory=list)
 
-    @property
-    def ratio(self) -> float:
-        return statistics.median(self.during) / statistics.median(self.without)
 
-
-def noticed(edge: Tmq, generator: Generator, job: Callable[[], Job], looks: int) -> Noticed:
-    """Looks without, then for as long as the job runs, then without again."""
-    found = Noticed()
-    _rate(edge, generator)  # not counted
-    found.without += [_rate(edge, generator) for _ in range(looks)]
-    running = job().begin()
-    try:
-        while not running.has_begun() and not running.is_over():
-            _rate(edge, generator)
-        while not running.is_over():
-            rate = _rate(edge, generator)
-            if not running.is_over():
-                found.during.append(rate)
-    finally:
-        running.end()
-    found.without += [_rate(edge, generator) for _ in range(looks)]
+def measure(bench: Bench, looks: Looks) -> dict[str, Any]:
+    """By condition; one that cannot be had says why."""
+    bench.edge.start()
+    pace = round(HALF * statistics.median(_look(bench, looks).put for _ in range(3)))
+    found = dict[str, Any]()
+    for each in looks.conditions:
+        bench.say(f"an edge beside the job, {each.name}")
+        try:
+            with ExitStack() as stack:
+                found[each.name] = asdict(_noticed(bench, looks, pace, _prepared(bench, each, stack)))
+        except OSError as failure:
+            found[each.name] = {"note": f"not run: {failure}"}
     return found
 
 
-def _rate(edge: Tmq, generator: Generator) -> float:
-    """Messages put in, and then taken out, a second."""
-    outcomes = edge.measure(generator, ONE_AT_A_TIME, WINDOW).values()
-    return sum(each.messages for each in outcomes) / sum(each.seconds for each in outcomes)
+def _prepared(bench: Bench, condition: Condition, stack: ExitStack) -> Callable[[], Job]:
+    """Raises OSError if there is no other file system."""
+    nice = IDLE if condition.idle else ()
+    if not condition.elsewhere:
+        return lambda: bench.job(MASTER, nice=nice)
+    if filesystem_of(MEMORY) == filesystem_of(bench.place.folder):
+        raise OSError(f"{MEMORY} is on the file system of {bench.place.folder}")
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="penstock-bench-", dir=MEMORY)))
+    settings = ("--conf", f"spark.local.dir={folder}")
+    return lambda: bench.job(MASTER, folder, nice=nice, settings=settings)
+
+
+def _noticed(bench: Bench, looks: Looks, pace: float, job: Callable[[], Job]) -> Noticed:
+    """Looks without, then while the job runs, then without again. Raises OSError if the job fails."""
+    found = Noticed(pace)
+    found.without += [_look(bench, looks, pace) for _ in range(looks.number)]
+    pages, pages_s = _pages(bench)
+    running, began = job().begin(), time.monotonic()
+    try:
+        found.during += _looks_during(bench, looks, pace, running)
+        found.is_over, found.seconds = running.is_over(), time.monotonic() - began
+        now, now_s = _pages(bench)
+        found.pages, found.pages_s = now - pages, now_s - pages_s
+    finally:
+        if running.is_over():
+            running.end()
+        else:
+            running.give_up()
+    found.without += [_look(bench, looks, pace) for _ in range(looks.number)]
+    return found
+
+
+def _pages(bench: Bench) -> tuple[int, float]:
+    """XRANGEs since the store was started, and the seconds that they took."""
+    with bench.store.connect() as server:
+        told = server.info("commandstats").get("cmdstat_xrange", {"calls": 0, "usec": 0})
+    return told["calls"], told["usec"] / 1e6
+
+
+def _looks_during(bench: Bench, looks: Looks, pace: float, job: Job) -> Iterator[Look]:
+    """None while Spark still starts, and not the one in which the job ends, if there is another.
+
+    Raises OSError if there is none at all.
+    """
+    is_first, began = True, time.monotonic()
+    while not job.is_over() and time.monotonic() < began + MOST_S:
+        step, look = job.step(), _look(bench, looks, pace)
+        if step and (is_first or not job.is_over()):
+            look.step, is_first = step, False
+            yield look
+    if is_first:
+        raise OSError(f"the job had not begun to read after {time.monotonic() - began:.0f} s")
+
+
+def _look(bench: Bench, looks: Looks, pace: float = 0.0) -> Look:
+    edge, generator = bench.edge, bench.generator
+    with _queue(edge) as queue:
+        put = edge.put(generator, ONE_AT_A_TIME, Bound(COUNT, looks.seconds), queue)
+        taken = edge.take(generator, ONE_AT_A_TIME, Bound(put.settled, TAKEN_S), queue)
+    found = Look("", put.rate, (put.messages + taken.messages) / (put.seconds + taken.seconds))
+    if pace:
+        with _queue(edge) as queue:
+            bound = Bound(int(pace * looks.seconds), looks.seconds * 2, pace)
+            seen = edge.put(generator, PACED, bound, queue)
+        found.paced, found.p50_us, found.p99_us = seen.rate, seen.p50_us, seen.p99_us
+    return found
+
+
+@contextmanager
+def _queue(edge: Tmq) -> Iterator[str]:
+    """One of its own, which is gone afterwards."""
+    queue = edge.next_queue()
+    edge.create(queue)
+    try:
+        yield queue
+    finally:
+        edge.delete(queue)

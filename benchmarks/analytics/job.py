@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 LOOK_S = 0.25
 PSS = re.compile(r"^Pss:\s+(\d+) kB", re.M)
 TIMEOUT_S = 1800.0
+ENDING_S = 30.0  # it undoes nothing, but Spark takes its time
 
 
 @dataclass(slots=True)
@@ -26,8 +29,13 @@ class Ended:
     seconds: float  # from the start of Spark to the end of the process
     start_s: float  # before that: Python, the JVM
     peak_mib: float  # of all its processes together, what they share counted once
-    steps: dict[str, float] = field(default_factory=dict)
-    records: int = 0
+    steps: dict[str, float]
+    dead: int  # records that were read
+    samples: int
+
+    @property
+    def records(self) -> int:
+        return self.dead + self.samples
 
 
 @dataclass(slots=True)
@@ -40,7 +48,7 @@ class Job:
     master: str
     log: Path
     nice: tuple[str, ...] = ()  # a command before it
-    settings: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()  # flags behind it
     process: subprocess.Popen[bytes] = field(init=False)
     _peak: int = 0
     _over: threading.Event = field(default_factory=threading.Event)
@@ -56,32 +64,49 @@ class Job:
         return self
 
     def end(self) -> Ended:
-        """Raises OSError if the job failed."""
+        """Raises OSError if the job failed, or could not use a record."""
         try:
             code = self.process.wait(TIMEOUT_S)
         finally:
-            self._over.set()
-            self._looking.join()
-            self.process.kill()
+            self.give_up()
         ended = time.time()
-        lines = self.lines()
         if code:
-            raise OSError(f"the job ended with {code}: {lines[-1] if lines else ''}")
-        started = next(each for each in lines if each.get("action") == "started")
-        done = json.loads(next(each for each in lines if each.get("action") == "done")["summary"])
+            raise OSError(f"the job ended with {code}: {self.lines()[-1:]}")
+        (started,), (told,) = self._told("started"), self._told("done")
+        done = json.loads(told["summary"])
+        quarantined = done["dead"]["quarantined"] + done["samples"]["quarantined"]
+        if quarantined:
+            raise OSError(f"{quarantined} records went to the quarantine")
         return Ended(
             seconds=ended - _time(started),
             start_s=started["seconds"],
             peak_mib=self._peak / 1024,
             steps=done["seconds"],
-            records=done["dead"]["read"] + done["samples"]["read"],
+            dead=done["dead"]["read"],
+            samples=done["samples"]["read"],
         )
 
-    def has_begun(self) -> bool:
-        return any(each.get("action") == "started" for each in self.lines())
+    def give_up(self) -> None:
+        """End it, if it has not ended."""
+        self.process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(ENDING_S)
+        self._over.set()
+        self._looking.join()
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def step(self) -> str:
+        """Behind which step it is: '' until Spark is there, 'started' in the first one, then the last that is done."""
+        done = [each["step"] for each in self._told("step")]
+        return str(["", *("started" for _ in self._told("started")), *done][-1])
 
     def is_over(self) -> bool:
         return self.process.poll() is not None
+
+    def _told(self, action: str) -> list[dict[str, Any]]:
+        return [each for each in self.lines() if each.get("action") == action]
 
     def lines(self) -> list[dict[str, Any]]:
         """What it logged; Spark's own words are not among it."""

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import redis
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
+from pyspark.sql.functions import count, lit
 
+from benchmarks.analytics.bench import Bench
+from benchmarks.analytics.sessions import session
 from services.analytics.schema import Kind
-from services.analytics.session import start
 
 COUNT = 10_000  # entries of one XRANGE of the loop
-DRIVER_MEMORY = "1g"
+CORES = {"one core": 1, "two cores": 2}
+WARM_UP = 20  # a read before the first that counts has this part of the day
 
 
-def loop(url: str, keys: list[str]) -> float:
+def measure(bench: Bench) -> dict[str, dict[str, list[float]]]:
+    """Entries a second of each round, by kind and by who reads."""
+    day, keys = bench.day, bench.keys
+    kinds = ((Kind.DEAD, keys.dead, day.letters), (Kind.SAMPLES, [keys.samples], day.samples))
+    found: dict[str, dict[str, list[float]]] = {str(kind): {} for kind, _, _ in kinds}
+    for kind, streams, number in kinds:
+        bench.say(f"reading {kind} in a loop")
+        found[kind]["loop"] = [loop(bench.url, streams, number) for _ in range(bench.rounds)]
+    for name, cores in CORES.items():
+        with session(cores) as spark:
+            for kind, _, number in kinds:
+                bench.say(f"reading {kind} by Spark, {name}")
+                rows_of(spark, bench.url, kind, end=f"{day.begin_ms + day.ms // WARM_UP}-0")
+                found[kind][name] = [by_spark(spark, bench.url, kind, number) for _ in range(bench.rounds)]
+    return found
+
+
+def loop(url: str, keys: Sequence[str], number: int) -> float:
     """Entries a second of one process that asks for page after page and looks at nothing."""
     found = 0
     began = time.monotonic()
@@ -24,20 +45,31 @@ def loop(url: str, keys: list[str]) -> float:
             while page := server.xrange(key, last, count=COUNT):
                 found += len(page)
                 last = b"(" + page[-1][0]
-    return found / (time.monotonic() - began)
+    took = time.monotonic() - began
+    _are_all(found, number, "the loop")
+    return found / took
 
 
-def by_spark(url: str, cores: int, kind: Kind, number: int, rounds: int) -> list[float]:
-    """Rows a second of each round, of so many rows; after a round that is not counted."""
-    spark = start(f"local[{cores}]", DRIVER_MEMORY)
-    try:
-        return [number / _seconds(spark, url, kind) for _ in range(rounds + 1)][1:]
-    finally:
-        spark.stop()
-
-
-def _seconds(spark: SparkSession, url: str, kind: Kind) -> float:
-    rows = spark.read.format("redis_stream").option("url", url).option("kind", str(kind)).load()
+def by_spark(spark: SparkSession, url: str, kind: Kind, number: int) -> float:
+    """Rows a second. Raises OSError if any is missing, or could not be read."""
     began = time.monotonic()
-    rows.write.format("noop").mode("overwrite").save()
-    return time.monotonic() - began
+    rows, problems = rows_of(spark, url, kind)
+    took = time.monotonic() - began
+    _are_all(rows, number, "Spark")
+    if problems:
+        raise OSError(f"{problems} of {rows} rows could not be read")
+    return rows / took
+
+
+def rows_of(spark: SparkSession, url: str, kind: Kind, **options: str) -> tuple[int, int]:
+    """Reads all: how many rows came, and how many of them have a problem."""
+    rows = spark.read.format("redis_stream").options(url=url, kind=str(kind), **options).load()
+    seen = Observation()
+    counted = rows.observe(seen, count(lit(1)).alias("rows"), count("problem").alias("problems"))
+    counted.write.format("noop").mode("overwrite").save()
+    return seen.get["rows"], seen.get["problems"]
+
+
+def _are_all(found: int, number: int, who: str) -> None:
+    if found != number:
+        raise OSError(f"{who} has read {found} of {number} entries")

@@ -1,90 +1,150 @@
-"""What was found, as tables; each rate beside what is wanted of it."""
+"""What was found, as tables: on the terminal, and the same in docs/benchmarks.md."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-RATE = 100_000  # records/s, the whole job on two cores
-MEMORY_MIB = 4096
-READING = 0.5  # of the plain loop, a core
-SCALING = 1.6  # from one core to two
-EDGE = 0.9  # of what it does without a run
+from benchmarks.analytics.asking import OURS, THEIRS, crossing
+from benchmarks.analytics.findings import Found, findings, middles, rates_of, ratio
+from benchmarks.machine import Machine
+from benchmarks.report import (
+    COLOURS,
+    FINDINGS_HEADER,
+    FINDINGS_TITLE,
+    finding_row,
+    markdown_table,
+)
+from benchmarks.results import median
+
+SMALL = "a small run, not to be quoted"
+ASKED = (*OURS, *THEIRS)
+Row = list[str]
 
 
-def middle(values: Sequence[float]) -> float:
-    return statistics.median(values)
+@dataclass(frozen=True, slots=True)
+class Part:
+    title: str
+    header: tuple[str, ...]
+    rows: Callable[[Any], Iterator[Row]]
+    words: Callable[[Any], str] = lambda found: ""  # what stands below them
 
 
-def show(found: dict[str, Any], console: Console) -> None:
-    filled = found["fill"]
-    console.print(
-        f"{filled['letters']:,} dead letters of {filled['queues']} queues and {filled['samples']:,} samples, one day; "
-        f"{filled['store_mib']:,.0f} MiB in the store"
-    )
-    for name, part in (("reading", _reading), ("job", _job), ("asked", _asked), ("edge", _edge)):
-        if name in found:
-            console.print(part(found[name]))
-
-
-def _reading(found: dict[str, Any]) -> Table:
-    table = Table(
-        "", "loop, records/s", "Spark, one core", "ratio", "two cores", "1 -> 2", title="Reading alone"
-    )
+def _reading(found: dict[str, Found]) -> Iterator[Row]:
     for kind, each in found.items():
-        loop, one, two = middle(each["loop"]), middle(each["one core"]), middle(each["two cores"])
-        wanted = (f"{one / loop:.2f} (>= {READING})", f"{two:,.0f}", f"{two / one:.2f}")
-        table.add_row(kind, f"{loop:,.0f}", f"{one:,.0f}", *wanted)
-    return table
+        yield [kind, *(f"{median(each[name]):,.0f}" for name in ("loop", "one core", "two cores"))]
 
 
-def _job(found: dict[str, Any]) -> Table:
-    table = Table(
-        "", "records/s", "seconds", "peak memory", "1 -> 2", title="The whole job, after Spark's start"
-    )
-    rates = {
-        master: middle([each["records"] / each["seconds"] for each in runs]) for master, runs in found.items()
-    }
+def _job(found: dict[str, list[Found]]) -> Iterator[Row]:
     for master, runs in sorted(found.items()):
-        two = master == "local[2]"
-        peak = max(each["peak_mib"] for each in runs)
-        table.add_row(
-            master,
-            f"{rates[master]:,.0f}" + (f" (>= {RATE:,})" if two else ""),
-            f"{middle([each['seconds'] for each in runs]):.1f}",
-            f"{peak:,.0f} MiB" + (f" (< {MEMORY_MIB:,})" if two else ""),
-            f"{rates['local[2]'] / rates['local[1]']:.2f} (>= {SCALING})" if two else "",
-        )
-    for step in found["local[2]"][0]["steps"]:
-        each = middle([run["steps"][step] for run in found["local[2]"]])
-        table.add_row(f"  {step}", "", f"{each:.1f}", "", "")
-    return table
+        seconds, peak = median(each["seconds"] for each in runs), max(each["peak_mib"] for each in runs)
+        yield [master, f"{median(rates_of(runs)):,.0f}", f"{seconds:.1f}", f"{peak:,.0f}"]
+        for step in runs[0]["steps"]:
+            yield [f"- {step}", "", f"{median(run['steps'][step] for run in runs):.1f}", ""]
 
 
-def _asked(found: list[dict[str, Any]]) -> Table:
-    table = Table(
-        "letters",
-        "Spark, s",
-        "DuckDB, s",
-        "pandas, s",
-        "Spark / DuckDB",
-        "Spark / pandas",
-        title="One question",
+def _asked(found: Found) -> Iterator[Row]:
+    for each in found["sizes"]:
+        yield [
+            each["what"],
+            f"{each['letters']:,}",
+            *(f"{median(each['seconds'][name]):.2f}" for name in ASKED),
+        ]
+
+
+def _crossing(found: Found) -> str:
+    various = found["variety"]
+    return (
+        f"{crossing(found['sizes'])} All four had the same rows. {various['fingerprints']:,} bodies and "
+        f"{various['patterns']:,} errors are different; a queue has {various['reasons']} reasons and "
+        f"{various['origins']} origins at least."
     )
-    for each in found:
-        spark, duck, pandas = (middle(each["seconds"][name]) for name in ("Spark", "DuckDB", "pandas"))
-        ratios = (f"{spark / duck:.2f}", f"{spark / pandas:.2f}")
-        table.add_row(f"{each['letters']:,}", *(f"{value:.2f}" for value in (spark, duck, pandas)), *ratios)
-    return table
 
 
-def _edge(found: dict[str, Any]) -> Table:
-    table = Table("the job runs", "without, msg/s", "during", "ratio", title="An edge beside a run, 50 x 1")
+def _edge(found: dict[str, Found]) -> Iterator[Row]:
     for name, each in found.items():
-        without, during = middle(each["without"]), middle(each["during"])
-        table.add_row(name, f"{without:,.0f}", f"{during:,.0f}", f"{each['ratio']:.2f} (>= {EDGE})")
-    return table
+        if "note" in each:
+            yield [name, each["note"], *[""] * 5]
+            continue
+        during, without = middles(each, "both")
+        pace, _ = middles(each, "paced")
+        waits = (
+            f"{a / 1000:.2f} / {b / 1000:.2f}" for a, b in (middles(each, "p50_us"), middles(each, "p99_us"))
+        )
+        rates = (f"{during:,.0f} / {without:,.0f}", f"{ratio(each, 'both'):.2f}")
+        name += "" if each["is_over"] else " (it was not over)"
+        yield [name, *rates, f"{pace:,.0f} of {each['pace']:,.0f}", *waits]
+
+
+def _pages(found: dict[str, Found]) -> str:
+    told = [
+        f"{each['pages_s'] / each['seconds']:.0%} ({name}; {1000 * each['pages_s'] / each['pages']:.2f} ms each)"
+        for name, each in found.items()
+        if each.get("pages")
+    ]
+    return f"XRANGEs took of the store's one thread: {', '.join(told)}." if told else ""
+
+
+PARTS = {
+    "reading": Part("Reading alone, records/s", ("", "loop", "Spark, one core", "two cores"), _reading),
+    "job": Part(
+        "The whole job, after Spark's start", ("", "records/s", "seconds", "memory at most, MiB"), _job
+    ),
+    "asked": Part("Table `deaths`, seconds", ("", "letters", *ASKED), _asked, _crossing),
+    "edge": Part(
+        "An edge beside a run, with / without it",
+        ("the job", "50 x 1, msg/s", "ratio", "paced, msg/s", "p50 then, ms", "p99 then, ms"),
+        _edge,
+        _pages,
+    ),
+}
+
+
+def caption(found: Found) -> str:
+    filled, machine = found["fill"], Machine(**found["machine"])
+    kind = f"medians of {found['rounds']}" if found["rounds"] > 1 else "one round"
+    records = (
+        f"{filled['letters']:,} dead letters of {filled['queues']} queues and {filled['samples']:,} samples"
+    )
+    return (
+        f"{found['date'][:10]}, {kind if found['is_full'] else SMALL}: {records}, of {filled['hours']} hours, "
+        f"{filled['store_mib']:,.0f} MiB in the store; {machine}. Commit {found['commit'] or 'unknown'}."
+    )
+
+
+def show(found: Found, console: Console) -> None:
+    for name, part in _there(found):
+        table = Table(*part.header, title=part.title)
+        for row in part.rows(found[name]):
+            table.add_row(*row)
+        console.print(table, part.words(found[name]))
+    table = Table(*FINDINGS_HEADER, title=FINDINGS_TITLE)
+    for each in findings(found):
+        table.add_row(*finding_row(each), style=COLOURS.get(each.verdict))
+    console.print(table, *_failures(found), caption(found))
+
+
+def markdown(found: Found) -> str:
+    parts = [
+        text
+        for name, part in _there(found)
+        for text in (
+            f"{part.title}:",
+            markdown_table(part.header, part.rows(found[name])),
+            part.words(found[name]),
+        )
+    ]
+    wanted = markdown_table(FINDINGS_HEADER, map(finding_row, findings(found)))
+    return "\n\n".join(filter(None, (*parts, wanted, *_failures(found), caption(found))))
+
+
+def _there(found: Found) -> list[tuple[str, Part]]:
+    return [(name, part) for name, part in PARTS.items() if name in found]
+
+
+def _failures(found: Found) -> list[str]:
+    return [f"{name}: not run: {why}" for name, why in found["failed"].items()]

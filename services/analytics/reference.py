@@ -21,7 +21,7 @@ from services.store.report import Report
 
 PLACE = re.compile(r"(<!-- columns of (\w+) -->\n).*?(<!-- end -->)", re.S)
 FIELDS = re.compile(r"(<!-- fields of the report -->\n).*?(<!-- end -->)", re.S)
-JSON = {str: "string", int: "integer", float: "number"}
+JSON = {bool: "boolean", str: "string", int: "integer", float: "number"}
 TABLES = re.compile(r"(<!-- tables of the job -->\n).*?(<!-- end -->)", re.S)
 
 

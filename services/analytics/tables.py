@@ -146,7 +146,11 @@ EDGES = Table(
     (EDGE,),
     (
         Column("processes", "bigint", "processes that told of themselves"),
-        Column("connections_max", "bigint", "most connections open at once, of all processes, within 10 s"),
+        Column(
+            "connections_max",
+            "bigint",
+            "most connections open at the end of 10 s, of all processes; between two ends there may be more",
+        ),
         Column("opened", "bigint", "connections opened"),
         Column("received_octets", "bigint", "octets read from peers"),
         Column("sent_octets", "bigint", "octets written to peers"),

@@ -59,9 +59,10 @@ def _of_what(found: Report, old_ms: int) -> str:
     if not period.last:
         return f"run {found.run}, {age(old_ms)} ago: there is nothing yet"
     hours = f"{count(period.hours, 'hour')}, {number(period.known)} with records"
-    return (
-        f"{hour(period.first)} to {hour_end(period.last)} UTC ({hours}); run {found.run}, {age(old_ms)} ago"
-    )
+    to = f"to {hour_end(period.last)} UTC"
+    if period.is_running:
+        to, hours = f"until now, {moment(found.now_ms)} UTC", f"{hours}, the last still running"
+    return f"{hour(period.first)} {to} ({hours}); run {found.run}, {age(old_ms)} ago"
 
 
 def _figures(found: Report) -> Iterator[tuple[str, str]]:
@@ -99,13 +100,13 @@ def _quantiles(times: Quantiles) -> str:
 
 def _tables(found: Report) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
     """Title, columns, rows; what has no rows is not shown."""
-    columns: tuple[str, ...] = ("queue", "reason", "error", "number#", "last, UTC", "oldest")
+    columns: tuple[str, ...] = ("queue", "domain", "reason", "error", "number#", "last, UTC", "oldest")
     yield "what fails alike", columns, list(map(_failure, found.failures))
     columns = ("queue", "domain", "dead#", "refused#", "in#", "out#", "99 % stored#", "99 % waited#")
     yield "queues", columns, list(map(_queue, found.queues))
     columns = ("queue", "domain", "asked#", "refused#", "accepted#", "used#")
     yield "error budgets", columns, list(map(_budget, found.budget.queues))
-    columns = ("hour, UTC", "queue", "what", "way", "now#", "week#")
+    columns = ("hour, UTC", "queue", "domain", "what", "way", "now#", "week#")
     yield "sudden changes", columns, list(map(_change, found.changes.top))
     yield "who had put dead letters in", ("origin", "number#"), list(map(_counted, found.deaths.by_origin))
     columns = ("edge", "processes#", "connections#", "opened#", "received#", "sent#", "refused")
@@ -113,7 +114,8 @@ def _tables(found: Report) -> Iterator[tuple[str, Sequence[str], list[tuple[str,
 
 
 def _failure(each: Failure) -> tuple[str, ...]:
-    return each.queue, each.reason, each.pattern, number(each.count), moment(each.last_ms), each.example_id
+    what = (each.queue, each.domain, each.reason, each.pattern)
+    return *what, number(each.count), moment(each.last_ms), each.example_id
 
 
 def _queue(each: QueueFigures) -> tuple[str, ...]:
@@ -128,7 +130,8 @@ def _budget(each: QueueBudget) -> tuple[str, ...]:
 
 def _change(each: Change) -> tuple[str, ...]:
     say = seconds if each.metric in TIMES else number
-    return hour(each.hour), each.queue, each.metric, each.verdict, say(each.value), say(each.week_median)
+    what = (hour(each.hour), each.queue, each.domain, each.metric, each.verdict)
+    return *what, say(each.value), say(each.week_median)
 
 
 def _edge(each: EdgeFigures) -> tuple[str, ...]:

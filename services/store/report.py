@@ -48,6 +48,9 @@ class Period(Part):
     last: str = _is("its last hour, the newest of which anything is known")
     hours: int = _is("its length (`--report-hours`)")
     known: int = _is("hours of it of which there are tables")
+    is_running: bool = _is(
+        "whether its last hour was not over when the run was planned: its figures grow", default=False
+    )
 
 
 class Totals(Part):
@@ -157,7 +160,7 @@ class Changes(Part):
 class EdgeFigures(Part):
     edge: str = _is("the edge")
     processes_max: int = _is("most processes that told of themselves in one hour")
-    connections_max: int = _is("most connections open at once")
+    connections_max: int = _is("most connections open at the end of 10 s; between two ends there may be more")
     opened: int = _is("connections opened")
     received_octets: int = _is("octets read from peers")
     sent_octets: int = _is("octets written to peers")

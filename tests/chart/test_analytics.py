@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.namespaces import RESTRICTED
 
 CRONJOB = f"CronJob/{NAME}-analytics"
+RUN = "$(RUN_NAME)-$(RUN_UID)"
 ON: Values = nested("analytics.enabled", True)
 SPARK: Values = {
     "analytics": {"enabled": True, "mode": "scheduledSparkApplication", "output": SHARED},
@@ -45,7 +47,9 @@ def test_what_is_not_said_is_as_the_job_has_it() -> None:
     assert (found["bodies"], found["redact"], found["objective"]) == ("none", (), shape.objective)
     assert (found["late_hours"], found["week_days"], found["top"]) == (48, 7, 50)
     assert (found["retention_days"], found["fail_on_data_loss"]) == (0, True)
-    assert (found["output"], found["run_id"], found["conf"]) == ("/output", "$(RUN_ID)", ())
+    assert (found["output"], found["run_id"], found["conf"]) == ("/output", RUN, ())
+    assert (found["report_hours"], found["clock_slack"]) == (shape.report_hours, shape.clock_slack_s)
+    assert (found["lock_s"], found["patience_s"]) == (120.0, 30.0)
     assert (found["master"], found["driver_memory"]) == ("local[*]", "2048m")  # of 4Gi
 
 
@@ -59,13 +63,19 @@ def test_what_is_said_reaches_the_job() -> None:
         "top": 5,
         "objective": 0.99,
         "failOnDataLoss": False,
+        "reportHours": 168,
+        "clockSlackSeconds": 90,
+        "lockSeconds": 2.5,
+        "patienceSeconds": 600,
     }
-    own = {"job": said, "arguments": ["--clock-slack=60"], "sparkConf": {"spark.local.dir": "/a b"}}
+    own = {"job": said, "arguments": ["--top=6"], "sparkConf": {"spark.local.dir": "/a b"}}
     found = flags(render(ON, {"analytics": own}))
     assert (found["bodies"], found["objective"]) == ("512", 0.99)
     assert found["redact"] == (r"\d{16}$", "a $(POD_NAME) $$")
     assert (found["late_hours"], found["retention_days"], found["week_days"]) == (3, 30, 2)
-    assert (found["top"], found["fail_on_data_loss"], found["clock_slack"]) == (5, False, 60)
+    assert (found["report_hours"], found["clock_slack"], found["fail_on_data_loss"]) == (168, 90, False)
+    assert (found["lock_s"], found["patience_s"]) == (2.5, 600.0)
+    assert found["top"] == 6  # what is said behind it is over it
     assert found["conf"] == ("spark.local.dir=/a b",)
     Settings(store="redis://127.0.0.1", output="", run="r", conf=found["conf"])
 
@@ -80,10 +90,23 @@ def test_the_heap_is_half_of_the_limit(limit: str | None, memory: str) -> None:
     assert flags(rendered)["driver_memory"] == memory
 
 
-def test_all_attempts_of_a_job_are_one_run() -> None:
+def test_the_chart_has_all_flags_of_the_job() -> None:
+    """But those that it decides itself, and the store, which is in the environment."""
+    said = {word.split("=")[0] for word in render(ON).container(CRONJOB)["args"]}
+    own = {option for each in analytics.params for option in each.opts if option != "--help"}
+    assert own - said == {"--store", "--redact", "--conf"}  # of none, there is no word
+    assert said - own == set()
+
+
+def test_all_attempts_of_a_job_are_one_run_and_of_no_other() -> None:
+    """A Job's name comes back when it is gone; its uid does not."""
     env = {each["name"]: each for each in render(ON).container(CRONJOB)["env"]}
-    path = env["RUN_ID"]["valueFrom"]["fieldRef"]["fieldPath"]
-    assert path == "metadata.labels['batch.kubernetes.io/job-name']"
+    paths = [env[name]["valueFrom"]["fieldRef"]["fieldPath"] for name in ("RUN_NAME", "RUN_UID")]
+    assert paths == [
+        f"metadata.labels['batch.kubernetes.io/{name}']" for name in ("job-name", "controller-uid")
+    ]
+    longest = f"{'j' * 63}-{uuid.uuid4()}"
+    Settings(store="redis://127.0.0.1", output="", run=longest)
 
 
 def test_one_job_at_a_time_that_ends_and_is_not_kept() -> None:

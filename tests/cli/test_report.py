@@ -52,7 +52,8 @@ def test_people_get_figures_and_tables(clear: Shell) -> None:
     give(clear, report())
     lines = clear.run("report").text.splitlines()
     assert lines[0].startswith(
-        "2025-11-23 17:00 to 2025-11-24 17:00 UTC (24 hours, 2 with records); run 2025-11-24T16, "
+        "2025-11-23 17:00 until now, 2025-11-24 16:00:00 UTC (24 hours, 2 with records, the last still running); "
+        "run 2025-11-24T16, "
     )
     said = [" ".join(line.split()) for line in lines]
     for wanted in (
@@ -64,15 +65,28 @@ def test_people_get_figures_and_tables(clear: Shell) -> None:
         "time to death half 3 ms, 90 % 20 ms, 99 % 600 ms",
         "redriven 8, died again 2, helped 75 %",
         "read by the run 13 dead letters, 720 samples; quarantined 2, samples lost 5",
-        "orders attempts timeout after 0 ms 9 2025-11-24 15:59:00 1763990000000-0",
+        "orders main attempts timeout after 0 ms 9 2025-11-24 15:59:00 1763990000000-0",
         "orders main 12 6 994 900 40 ms 7.5 s",
         "idle main 0 0 206 200 - -",
         "orders main 1,000 6 99.4 % 600 %",
-        "2025-11-24 16:00 orders deaths up 10 1",
+        "2025-11-24 16:00 orders main deaths up 10 1",
         "tmq 10.0.0.1 12",
         "tmq 2 30 44 488.3 KiB 439.5 KiB busy 1",
     ):
         assert wanted in said, (wanted, said)
+
+
+def test_hours_that_are_over_have_an_end(clear: Shell) -> None:
+    period = {**document()["period"], "is_running": False}
+    give(clear, report(period=period))
+    said = clear.run("report").text.splitlines()[0]
+    assert said.startswith("2025-11-23 17:00 to 2025-11-24 17:00 UTC (24 hours, 2 with records); run ")
+
+
+def test_a_report_of_an_older_job_has_no_hour_that_runs(clear: Shell) -> None:
+    period = {name: value for name, value in document()["period"].items() if name != "is_running"}
+    give(clear, report(period=period))
+    assert clear.run("report", "--json").object["period"]["is_running"] is False
 
 
 def test_a_report_of_nothing_says_so(clear: Shell) -> None:

@@ -86,6 +86,11 @@ def is_over(release: Release, name: str) -> bool:
     return "Complete" in ends
 
 
+def run_of(release: Release, name: str) -> str:
+    """Which run a Job is."""
+    return f"{name}-{release.cluster.get('job', name, release.namespace)['metadata']['uid']}"
+
+
 def executors(release: Release) -> list[dict[str, Any]]:
     """Pods that Spark made."""
     pods = release.cluster.items("pods", release.namespace)
@@ -122,7 +127,7 @@ def test_the_job_runs_alone_and_its_report_is_read_back(release: Release, images
     let_die(release, LETTERS)
     assert run_job(release, "alone") == set()
     report = told(release)
-    assert (report["run"], report["totals"]["dead"]) == ("alone", LETTERS)
+    assert (report["run"], report["totals"]["dead"]) == (run_of(release, "alone"), LETTERS)
     assert report["totals"]["in"] >= 1
     kept, rows = read_back(release, images, "archive/dead", "aggregates/traffic")
     assert kept == report
@@ -135,7 +140,7 @@ def test_the_job_runs_on_two_executors_and_its_report_is_read_back(release: Rele
     let_die(release, LETTERS, LETTERS)
     assert len(run_job(release, "shared")) == 2
     report = told(release)
-    assert (report["run"], report["totals"]["dead"]) == ("shared", 2 * LETTERS)
+    assert (report["run"], report["totals"]["dead"]) == (run_of(release, "shared"), 2 * LETTERS)
     kept, rows = read_back(release, images, "archive/dead", "aggregates/deaths")
     assert kept == report
     assert rows[0] == 2 * LETTERS

@@ -78,7 +78,7 @@
 {{- $own := .Values.analytics -}}
 {{- $job := $own.job -}}
 - --output={{ include "penstock.analytics.output" . }}
-- --run-id=$(RUN_ID)
+- --run-id={{ ternary "$(RUN_NAME)-$(RUN_UID)" "$(RUN_NAME)" (eq $own.mode "cronjob") }}
 - --master={{ ternary "k8s://https://kubernetes.default.svc" "local[*]" (eq (include "penstock.analytics.hasPods" .) "true") }}
 - --driver-memory={{ include "penstock.analytics.driverMemory" . }}
 - {{ printf "--bodies=%s" (include "penstock.text" $job.bodies) | toJson }}
@@ -90,6 +90,10 @@
 - --week-days={{ toJson $job.weekDays }}
 - --top={{ toJson $job.top }}
 - --objective={{ toJson $job.objective }}
+- --report-hours={{ toJson $job.reportHours }}
+- --clock-slack={{ toJson $job.clockSlackSeconds }}
+- --lock-s={{ toJson $job.lockSeconds }}
+- --patience-s={{ toJson $job.patienceSeconds }}
 - --{{ if not $job.failOnDataLoss }}no-{{ end }}fail-on-data-loss
 {{- if eq $own.mode "cronjob" }}
 {{- range $setting, $value := include "penstock.analytics.conf" . | fromJson }}
@@ -183,9 +187,14 @@ spec:
       persistentVolumeClaim: {claimName: {{ include "penstock.analytics.claim" . | toJson }}}
 {{- end }}
 
-{{/* A Job has one name for all its attempts, so the second goes on with the run of the first. */}}
+{{/* A Job has one name and one uid for all its attempts, so the second goes on with the run of the first. The name alone comes back, when
+a Job is gone: another one of that name would find its run done. An application of the Spark operator is told by its name, with a time. */}}
 {{- define "penstock.analytics.env" -}}
-- name: RUN_ID
+{{- if eq .Values.analytics.mode "cronjob" }}
+- name: RUN_UID
+  valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
+{{- end }}
+- name: RUN_NAME
   valueFrom: {fieldRef: {fieldPath: "metadata.labels['{{ ternary "batch.kubernetes.io/job-name" "sparkoperator.k8s.io/app-name" (eq .Values.analytics.mode "cronjob") }}']"}}
 - name: POD_NAME
   valueFrom: {fieldRef: {fieldPath: metadata.name}}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.analytics.report.dying import failures, redrives, what_died
-from services.analytics.report.period import Tables
+from services.analytics.report.period import Span, Tables
 from services.analytics.report.queues import COUNTED, DIED, Queues, nothing, renamed
 from services.analytics.report.shortening import Shortening, cut
 from services.analytics.report.sums import Row, grouped, most, quantiles, reasons, total
@@ -61,7 +62,7 @@ def _report(tables: Tables, of: Of, short: Shortening) -> Report:
         version=VERSION,
         run=of.run,
         now_ms=of.now_ms,
-        period=Period(first=span.first, last=span.last, hours=span.hours, known=len(span.known)),
+        period=_period(span, of.now_ms),
         totals=_totals(tables, len(queues.rows)),
         budget=queues.budget(of.objective, short),
         hours=_hours(tables),
@@ -76,6 +77,14 @@ def _report(tables: Tables, of: Of, short: Shortening) -> Report:
         edges=_edges(rows["edges"], short),
         records=Records.model_validate(of.records),
         left_out=short.left_out,
+    )
+
+
+def _period(span: Span, now_ms: int) -> Period:
+    this_hour = f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%dT%H}"
+    known = len(span.known)
+    return Period(
+        first=span.first, last=span.last, hours=span.hours, known=known, is_running=span.last >= this_hour
     )
 
 

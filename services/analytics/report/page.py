@@ -24,24 +24,29 @@ def page(report: Report) -> str:
 
 
 def _plots(report: Report) -> dict[str, Markup]:
-    """Of what there is; none of nothing."""
-    span = span_ending(report.period.last, report.period.hours).all() if report.period.last else []
-    hours, found = report.hours, dict[str, str]()
+    """Of what there is, each in all forms; none of nothing."""
+    forms = [_plots_of(report, form) for form in plots.FORMS]
+    return {name: Markup("\n".join(form[name] for form in forms)) for name in forms[0]}
+
+
+def _plots_of(report: Report, form: plots.Form) -> dict[str, str]:
+    period = report.period
+    span = span_ending(period.last, period.hours).all() if period.last else []
+    hours, time, found = report.hours, plots.Time(span, period.is_running), dict[str, str]()
     if any(each.in_ or each.out for each in hours):
-        found["traffic"] = plots.traffic(hours, span)
+        found["traffic"] = plots.traffic(form, hours, time)
     if any(each.refused or each.dead for each in hours):
-        found["trouble"] = plots.trouble(hours, span)
+        found["trouble"] = plots.trouble(form, hours, time)
     if any(report.deaths.age.counts):
         title = "Dead letters by their time from put to death"
-        found["age"] = plots.histogram("age", title, report.deaths.age, WAIT_S, of_deaths=True)
+        found["age"] = plots.histogram(form, "age", title, report.deaths.age, WAIT_S, of_deaths=True)
     if any(report.put.counts):
         title = "Messages by the time from request to durable answer"
-        found["put"] = plots.histogram("put", title, report.put, PUT_S)
+        found["put"] = plots.histogram(form, "put", title, report.put, PUT_S)
     if any(report.wait.counts):
-        found["wait"] = plots.histogram(
-            "wait", "Messages by their age when first given out", report.wait, WAIT_S
-        )
-    return {name: Markup(svg) for name, svg in found.items()}
+        title = "Messages by their age when first given out"
+        found["wait"] = plots.histogram(form, "wait", title, report.wait, WAIT_S)
+    return found
 
 
 @cache

@@ -8,7 +8,9 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
+from math import nan
 from typing import Any
 
 import matplotlib as mpl
@@ -48,38 +50,83 @@ STYLE: dict[Any, Any] = {
     "grid.color": LINE,
     "grid.linewidth": 0.6,
 }
-SIZE = (5.0, 2.3)  # inches
 NOT_OURS = ("Date", "Creator", "Format", "Type")  # of the file's metadata
-LABELS = 6  # below an axis
 REFERENCE = re.compile(r'(\bid="|url\(#|href="#)')
-DAY_HOURS = 48  # a longer span has days below its axis
+DAY_HOURS = 48  # a longer span has days below its axis, and no bars: they would be a pixel wide
+LINE_WIDTH = 1.2
 
 
-def traffic(hours: Sequence[HourFigures], span: Sequence[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Form:
+    """For which windows: a plot is as wide as its window, and texts in it grow and shrink with it."""
+
+    name: str  # also its class in the page
+    inches: tuple[float, float]
+    labels: int  # below an axis of hours
+
+
+FORMS = (Form("wide", (5.0, 2.3), 6), Form("narrow", (3.3, 2.1), 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """What is below an axis."""
+
+    span: Sequence[str]  # hours
+    is_running: bool = False  # the last of them
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.span) > DAY_HOURS
+
+    def edges(self) -> list[float]:
+        return [at - 0.5 for at in range(len(self.span) + 1)]
+
+    def placed(self, values: dict[str, int]) -> list[float]:
+        """By the hour; of those that are not known, none."""
+        return [values.get(each, nan) for each in self.span]
+
+
+def traffic(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
+    put, given = {each.hour: each.in_ for each in hours}, {each.hour: each.out for each in hours}
+
     def draw(axes: Axes) -> None:
-        at = [span.index(each.hour) for each in hours]
-        axes.plot(at, [each.in_ for each in hours], color=IN, marker="o", markersize=3)
-        axes.plot(at, [each.out for each in hours], color=OUT, marker="s", markersize=3, linestyle="--")
-        _label_hours(axes, span)
+        if time.is_long:
+            _steps(axes, time, put, color=IN, linewidth=LINE_WIDTH)
+            _steps(axes, time, given, color=OUT, linewidth=LINE_WIDTH, linestyle="--")
+        else:
+            at = [time.span.index(hour) for hour in put]
+            axes.plot(at, [*put.values()], color=IN, marker="o", markersize=3)
+            axes.plot(at, [*given.values()], color=OUT, marker="s", markersize=3, linestyle="--")
+        _label_hours(axes, time, form)
 
-    return _svg("traffic", "Messages put in and given out in each hour", draw)
+    return _svg(form, "traffic", "Messages put in and given out in each hour", draw)
 
 
-def trouble(hours: Sequence[HourFigures], span: Sequence[str]) -> str:
+def trouble(form: Form, hours: Sequence[HourFigures], time: Time) -> str:
+    refused, dead = {each.hour: each.refused for each in hours}, {each.hour: each.dead for each in hours}
+    outline: dict[str, Any] = {"facecolor": "none", "edgecolor": REFUSED, "linewidth": LINE_WIDTH}
+
     def draw(axes: Axes) -> None:
-        at = [span.index(each.hour) for each in hours]
-        left, right = [place - 0.2 for place in at], [place + 0.2 for place in at]
-        axes.bar(
-            left, [each.refused for each in hours], 0.36, facecolor="none", edgecolor=REFUSED, linewidth=1.2
-        )
-        axes.bar(right, [each.dead for each in hours], 0.36, color=DEAD)
-        _label_hours(axes, span)
+        if time.is_long:
+            _steps(axes, time, dead, color=DEAD, fill=True)
+            _steps(axes, time, refused, color=REFUSED, linewidth=LINE_WIDTH)
+        else:
+            at = [time.span.index(hour) for hour in dead]
+            axes.bar([place - 0.2 for place in at], [*refused.values()], 0.36, **outline)
+            axes.bar([place + 0.2 for place in at], [*dead.values()], 0.36, color=DEAD)
+        _label_hours(axes, time, form)
 
-    return _svg("trouble", "Refusals and dead letters in each hour", draw)
+    return _svg(form, "trouble", "Refusals and dead letters in each hour", draw)
+
+
+def _steps(axes: Axes, time: Time, values: dict[str, int], **look: Any) -> None:
+    """One outline over all hours, not a thing for each."""
+    axes.stairs(time.placed(values), time.edges(), **look)
 
 
 def histogram(
-    name: str, title: str, times: Quantiles, bounds: Sequence[float], *, of_deaths: bool = False
+    form: Form, name: str, title: str, times: Quantiles, bounds: Sequence[float], *, of_deaths: bool = False
 ) -> str:
     """Counts by the upper bound of their bucket."""
 
@@ -90,26 +137,30 @@ def histogram(
         shown = [*range(0, len(bounds), 3), len(bounds)]
         axes.set_xticks(shown, [labels[place] for place in shown])
 
-    return _svg(name, title, draw)
+    return _svg(form, name, title, draw)
 
 
-def _label_hours(axes: Axes, span: Sequence[str]) -> None:
-    axes.set_xlim(-0.7, len(span) - 0.3)
-    if len(span) > DAY_HOURS:
-        places = [place for place, hour in enumerate(span) if hour.endswith("T00")]
-        labels = [span[place][5:10] for place in places]
+def _label_hours(axes: Axes, time: Time, form: Form) -> None:
+    """Hours, or days of a long span; the hour that still runs is `now`, and has a ground of its own."""
+    span, last = time.span, len(time.span) - 1
+    axes.set_xlim(-0.7, last + 0.7)
+    if time.is_long:
+        labels = {place: hour[5:10] for place, hour in enumerate(span) if hour.endswith("T00")}
     else:
-        step = -(-len(span) // LABELS)
-        places = list(range(len(span) - 1, -1, -step))
-        labels = [f"{span[place][11:]}:00" for place in places]
-    axes.set_xticks(places, labels)
+        step = -(-len(span) // form.labels)
+        labels = {place: f"{span[place][11:]}:00" for place in range(last, -1, -step)}
+    if time.is_running:
+        axes.axvspan(last - 0.5, last + 0.5, color=LINE, linewidth=0, zorder=0)
+        room = len(span) / (2 * form.labels)
+        labels = {**{place: text for place, text in labels.items() if place < last - room}, last: "now"}
+    axes.set_xticks([*labels], [*labels.values()])
 
 
-def _svg(name: str, title: str, draw: Callable[[Axes], None]) -> str:
+def _svg(form: Form, name: str, title: str, draw: Callable[[Axes], None]) -> str:
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
-        figure = Figure(figsize=SIZE, layout="constrained")
+        figure = Figure(figsize=form.inches, layout="constrained")
         axes = figure.add_subplot()
         figure.patch.set_alpha(0)
         axes.patch.set_alpha(0)
@@ -119,16 +170,16 @@ def _svg(name: str, title: str, draw: Callable[[Axes], None]) -> str:
         axes.set_ylim(bottom=0)
         sink = io.StringIO()
         figure.savefig(sink, format="svg", metadata=dict.fromkeys(NOT_OURS))
-    return _inline(sink.getvalue(), name, title)
+    return _inline(sink.getvalue(), form, name, title)
 
 
-def _inline(text: str, name: str, title: str) -> str:
+def _inline(text: str, form: Form, name: str, title: str) -> str:
     """As a part of a page: no prologue, names of its own, as wide as there is room, and a name for who hears it."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     head, body = text.split(">", 1)
     head = re.sub(r' (width|height)="[^"]*"', "", head)
-    body = REFERENCE.sub(rf"\g<1>{name}-", body)
+    body = REFERENCE.sub(rf"\g<1>{name}-{form.name}-", body)
     for variable, colour in COLOURS.items():
         body = body.replace(colour, f"var({variable})")
-    return f'{head} role="img" aria-label="{escape(title)}">{body}'
+    return f'{head} class="{form.name}" role="img" aria-label="{escape(title)}">{body}'

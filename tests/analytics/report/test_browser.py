@@ -62,6 +62,23 @@ TABLES = """
   cells: [...table.tBodies[0].rows].map(row => row.cells.length),
 }))
 """
+# Of each text of a plot that is seen: how many pixels it is high, as fonts are measured.
+SIZES = """
+[...document.querySelectorAll('figure svg text')]
+  .filter(text => text.getClientRects().length && text.textContent.trim())
+  .map(text => [parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a, text.textContent])
+"""
+# Texts of one plot that lie over each other, and those that are cut off.
+OVERLAPS = """
+[...document.querySelectorAll('figure svg')].filter(svg => svg.getClientRects().length).flatMap(svg => {
+  const texts = [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect()]);
+  const frame = svg.getBoundingClientRect();
+  const cut = texts.filter(([, a]) => a.left < frame.left - 1 || a.right > frame.right + 1);
+  const over = texts.filter(([, a], at) => texts.slice(at + 1).some(([, b]) =>
+    a.left < b.right && b.left < a.right && a.top < b.bottom - 3 && b.top < a.bottom - 3));
+  return [...cut, ...over].map(([text]) => text);
+})
+"""
 
 
 @pytest.fixture
@@ -130,6 +147,19 @@ async def test_tables_and_plots_say_what_they_are(tab: Browser, tmp_path: Path) 
         )
         assert len(plots) == 5
         assert all(label and caption and 300 < size <= width for label, caption, size in plots)
+
+
+@pytest.mark.parametrize("width", [320, NARROW, 481, 700, WIDE])
+@pytest.mark.parametrize("name", ["usual", "week"])
+async def test_texts_in_plots_are_of_a_size_to_be_read(
+    tab: Browser, tmp_path: Path, name: str, width: int
+) -> None:
+    await tab.look(width=width)
+    await shown(tab, tmp_path, name)
+    found: list[tuple[float, str]] = await tab.value(SIZES)
+    assert len(found) > 40
+    assert [each for each in found if not 10.5 <= each[0] <= 18] == []
+    assert await tab.value(OVERLAPS) == []
 
 
 async def test_a_row_is_a_block_with_its_heads_where_it_is_narrow(tab: Browser, tmp_path: Path) -> None:

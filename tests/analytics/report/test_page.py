@@ -107,8 +107,9 @@ def test_the_same_report_gives_the_same_octets_whatever_others_set() -> None:
 def test_numbers_are_those_of_the_report() -> None:
     said = re.sub(r"\s+", " ", " ".join(Reader(page(report())).said))
     for wanted in (
-        "2025-11-23 17:00 to 2025-11-24 17:00 UTC",
-        "24 hours, 2 of them with records",
+        "2025-11-23 17:00 until now, 2025-11-24 16:00:00 UTC",
+        "24 hours, 2 of them with records; the last one is still running, and its figures grow.",
+        "2025-11-24 16:00 until now orders main deaths up 10 1 9.0",
         "1,200 337.6 KiB",
         "the budget is spent",
         "497.5 % objective 99.9 %",
@@ -134,6 +135,44 @@ def test_there_is_a_page_of_any_one_table(kept: str, chance: random.Random) -> N
     assert "What the run has read" in "".join(read.said)
     assert "There is nothing yet" not in "".join(read.said)
     assert "None" not in "".join(read.said)
+
+
+def plot(text: str, name: str, form: str) -> str:
+    """One of them, by a part of its label."""
+    (found,) = (
+        each
+        for each in re.findall(r"<svg .*?</svg>", text, re.S)
+        if name in each[:900] and f'class="{form}"' in each
+    )
+    return found
+
+
+@pytest.mark.parametrize("form", ["wide", "narrow"])
+def test_the_hour_that_runs_is_marked_in_plots(form: str) -> None:
+    over = {**document()["period"], "is_running": False}
+    for name in ("Messages put in and given out", "Refusals and dead letters"):
+        assert ">now</text>" in plot(page(report()), name, form)
+        assert ">now</text>" not in plot(page(report(period=over)), name, form)
+    assert page(report()).count("still running, until now") == 2
+    assert "until now" not in page(report(period=over))
+
+
+@pytest.mark.parametrize("form", ["wide", "narrow"])
+def test_many_hours_are_outlines_and_not_bars(form: str) -> None:
+    """Two bars an hour would be a pixel wide each at 168 hours."""
+    few, many = (
+        page(make(tables(some(random.Random(8), hours, ("orders",)), hours), OF)) for hours in (48, 168)
+    )
+    for name in ("Messages put in and given out", "Refusals and dead letters"):
+        assert plot(few, name, form).count("<path") + plot(few, name, form).count("<use") > 48
+        assert plot(many, name, form).count("<path") + plot(many, name, form).count("<use") < 40
+
+
+def test_hours_without_records_leave_a_gap_in_outlines() -> None:
+    rows = some(random.Random(8), 168, ("orders",))
+    gap = {hour: own for hour, own in rows.items() if not hour.startswith("2025-11-21")}
+    whole, broken = (plot(page(make(tables(each, 168), OF)), "Messages put", "wide") for each in (rows, gap))
+    assert broken.count("M ") > whole.count("M ")
 
 
 def test_a_report_of_nothing_says_so() -> None:

@@ -1,0 +1,37 @@
+"""Spark inside of the benchmark's own process, as the job starts it; its JVM ends with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from services.analytics.session import start
+
+DRIVER_MEMORY = "2g"  # as the job has it
+PATIENCE_S = 60.0
+
+
+@contextmanager
+def session(cores: int) -> Iterator[SparkSession]:
+    """`local[cores]`. Another one begins with a JVM of its own: else it would have this one's memory and threads.
+
+    Raises OSError for what Spark raises: its own errors cannot be shown without the JVM.
+    """
+    spark = start(f"local[{cores}]", DRIVER_MEMORY)
+    gateway: Any = spark.sparkContext._gateway
+    try:
+        yield spark
+    except (PySparkException, Py4JError) as failure:
+        raise OSError(f"Spark: {failure}") from None
+    finally:
+        spark.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # which ends the JVM
+        gateway.proc.wait(PATIENCE_S)
+        SparkContext._gateway = SparkContext._jvm = None

@@ -1,0 +1,196 @@
+"""The benchmark of the analytics job: what it fills a store with, the whole of it at a tiny size, what it keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from benchmarks.analytics import __main__ as command
+from benchmarks.analytics import asking, beside, shown
+from benchmarks.analytics.filling import Day
+from benchmarks.analytics.findings import findings
+from benchmarks.analytics.kept import MARKERS, Kept, result_name, write_docs
+from benchmarks.analytics.letters import EDGES, KINDS, ORIGINS, REASONS, UNIQUE, drawn, letters
+from benchmarks.analytics.samples import samples
+from benchmarks.machine import describe
+from services.analytics.fingerprint import fingerprints, patterns
+
+DAY = Day(12_000, 900, 1_795_000_000_000)
+# The whole of it takes half a minute on a quiet machine; others' tests may be on this one.
+pytestmark = pytest.mark.timeout(1200)
+KEYS = [(f"orders.{number}", f"key{number}") for number in range(8)]
+TINY = beside.Looks(1, 0.2, beside.CONDITIONS[1:2])  # in the idle class it may wait for ever
+
+
+def parsed(command_octets: bytes) -> dict[str, bytes]:
+    """Fields of an XADD; the lengths before the words are right, or this fails."""
+    number, _, rest = command_octets.removeprefix(b"*").partition(b"\r\n")
+    words = []
+    while rest:
+        length, _, rest = rest.removeprefix(b"$").partition(b"\r\n")
+        words.append(rest[: int(length)])
+        assert rest[int(length) : int(length) + 2] == b"\r\n"
+        rest = rest[int(length) + 2 :]
+    assert (words[0], len(words)) == (b"XADD", int(number))
+    return {"key": words[1], "id": words[2]} | {
+        words[at].decode(): words[at + 1] for at in range(3, len(words), 2)
+    }
+
+
+@pytest.fixture(scope="module")
+def dead() -> list[dict[str, bytes]]:
+    return [parsed(each) for each in letters(KEYS, DAY)]
+
+
+def test_bodies_are_as_different_as_they_were_drawn(dead: list[dict[str, bytes]]) -> None:
+    """Kinds that differ in digits alone would be one fingerprint."""
+    found = fingerprints(pa.array([each["body"] for each in dead], pa.binary()))
+    draws = drawn(DAY.letters)
+    assert len(found.unique()) == draws.bodies()
+    assert draws.bodies() == len(KINDS) + draws.is_unique.sum()
+    assert draws.is_unique.mean() == pytest.approx(UNIQUE, rel=0.1)
+    errors = patterns(pa.array([each["error"].decode() for each in dead]))
+    assert len(errors.unique()) == len(KINDS)
+
+
+def test_every_queue_has_all_kinds_reasons_origins_and_edges(dead: list[dict[str, bytes]]) -> None:
+    seen: dict[tuple[str, bytes], set[bytes]] = defaultdict(set)
+    for each in dead:
+        of = {"kind": each["error"][:-7], "edge": each["origin"].split()[0]}
+        for name, value in {**of, "reason": each["reason"], "origin": each["origin"]}.items():
+            seen[name, each["queue"]].add(value)
+    wanted = {"kind": len(KINDS), "edge": len(EDGES), "reason": len(REASONS), "origin": ORIGINS}
+    assert {key: len(values) for key, values in seen.items()} == {
+        (name, queue.encode()): number for queue, _ in KEYS for name, number in wanted.items()
+    }
+
+
+def test_the_same_day_again_is_the_same(dead: list[dict[str, bytes]]) -> None:
+    assert [parsed(each) for each in letters(KEYS, DAY)] == dead
+
+
+def test_there_are_as_many_samples_as_wanted_and_each_is_whole() -> None:
+    found = [parsed(each) for each in samples("key", [name for name, _ in KEYS], DAY)]
+    assert len(found) == DAY.samples
+    assert {each["kind"] for each in found} == {b"edge", b"queue", b"depth"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _a_short_look_at_the_disk() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "describe", partial(describe, watched_s=0.2))
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a whole run of 2,000 letters and samples has kept."""
+    folder = tmp_path_factory.mktemp("results")
+    before = dict(os.environ)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            options = command.parse(["--records", "2000", "--hours", "2", "--results", str(folder)])
+            command.run(options, Console(file=nowhere), TINY)
+    finally:
+        os.environ.clear()
+        os.environ |= before
+    (path,) = folder.iterdir()
+    return path
+
+
+def test_the_whole_benchmark_runs_to_its_end(whole: Path) -> None:
+    found = json.loads(whole.read_text())
+    assert found["failed"] == {}, found["failed"]
+    assert whole.name == "analytics-2000-2h.json"
+    assert (found["rounds"], found["is_full"]) == (1, False)
+    assert {run["dead"] for runs in found["job"].values() for run in runs} == {2000}
+    assert [each["letters"] for each in found["asked"]["sizes"]][-2:] == [2000, 8000]
+    (seen,) = found["edge"].values()
+    assert seen["during"]
+    assert all(each["both"] > 0 and each["paced"] > 0 for each in (*seen["during"], *seen["without"]))
+
+
+def test_each_wanted_figure_has_a_verdict(whole: Path) -> None:
+    found = json.loads(whole.read_text())
+    wanted = findings(found)
+    assert {each.measure for each in wanted} == {"reading", "job", "edge"}
+    assert {each.verdict for each in wanted} <= {"met", "missed"}
+    text = shown.markdown(found)
+    assert "| the whole job on two cores, after Spark's start |" in text
+    assert shown.SMALL in text
+    console = Console(record=True, width=200, file=open(os.devnull, "w"))  # noqa: SIM115
+    shown.show(found, console)
+    console.file.close()
+    assert "The whole job, after Spark's start" in console.export_text()
+
+
+def test_a_smaller_run_or_a_part_never_has_the_full_ones_name() -> None:
+    def name(*words: str) -> str:
+        options = command.parse(words)
+        return result_name(command._smaller(options), options.only)
+
+    assert name() == name("--rounds", "3") == "analytics"
+    assert name("--records", "5000") == "analytics-5000"
+    assert name("--hours", "1", "--only", "job") == "analytics-1h-job"
+    assert name("--only", "read", "--only", "edge") == "analytics-edge-read"
+
+
+def test_what_is_there_is_kept_before_all_is(tmp_path: Path) -> None:
+    (tmp_path / "analytics.json").write_text("the run before")
+    kept = Kept(tmp_path, "analytics")
+    kept.save({"fill": {}})
+    assert kept.path.read_text() == "the run before"
+    assert json.loads((tmp_path / "analytics-unfinished.json").read_text()) == {"fill": {}}
+    assert json.loads(kept.finish().read_text()) == {"fill": {}}
+    assert [each.name for each in tmp_path.iterdir()] == ["analytics.json"]
+
+
+def test_a_part_that_fails_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(command, "fill", lambda *_: {"letters": 0})
+    parts = {"read": ("reading", broken), "job": ("job", lambda _: {"runs": 1})}
+    monkeypatch.setattr(command, "parts", lambda _: parts)
+    with open(os.devnull, "w") as nowhere:
+        found = command.run(command.parse(["--results", str(tmp_path)]), Console(file=nowhere), TINY)
+    assert (found["failed"], found["job"]) == ({"reading": "the disk is gone"}, {"runs": 1})
+
+
+def sizes(**seconds: list[float]) -> list[dict[str, Any]]:
+    """By who, of 100, 200... letters."""
+    names = {"job": "the job", "sql": "Spark SQL", "duck": "DuckDB", "pandas": "pandas"}
+    return [
+        {"letters": 100 * (at + 1), "seconds": {names[who]: [each[at]] for who, each in seconds.items()}}
+        for at in range(len(seconds["job"]))
+    ]
+
+
+def test_where_spark_wins_is_told_in_words() -> None:
+    said = asking.crossing(sizes(job=[9, 3, 3], sql=[5, 5, 5], duck=[1, 4, 6], pandas=[2, 6, 9]))
+    assert said == "Spark wins from 200 letters on: the job took 3.00 s and DuckDB 4.00 s."
+
+
+def test_no_crossing_is_told_in_words() -> None:
+    said = asking.crossing(sizes(job=[9, 3, 8], sql=[5, 5, 5], duck=[1, 4, 2], pandas=[2, 6, 9]))
+    assert said == (
+        "Spark wins nowhere up to 300 letters on this machine; there Spark SQL took 5.00 s and DuckDB 2.00 s."
+    )
+
+
+def test_the_page_is_written_between_its_markers(whole: Path, tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text("before\n" + "\n".join(MARKERS) + "\nafter\n")
+    assert write_docs(page, whole) == "benchmarks.md shows analytics-2000-2h.json"
+    assert shown.markdown(json.loads(whole.read_text())) in page.read_text()
+    with pytest.raises(ValueError, match="not there yet"):
+        write_docs(page, tmp_path / "none.json")
