@@ -2,7 +2,8 @@
 
 A thousand Queues are applied at once: until all are Ready, and the memory in use. The bare handler sets a condition
 and has no store: it says what kopf and the API server take by themselves. Then one Queue and one Peer at a time, and
-what is written about Queues that stay as they are. Needs what `make kubernetes` builds.
+what is written about Queues that stay as they are. Needs what `make kubernetes` builds. It ends with status 1 if
+anything is over its bound.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -27,7 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import current_commit, describe
-from benchmarks.results import RESULTS
+from benchmarks.report import COLOURS, finding_row
+from benchmarks.results import RESULTS, Finding, Target
 from services.kit.parent import die_with_parent
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import DEFINITIONS, Cluster
@@ -174,6 +176,27 @@ def _operator(
     }
 
 
+def findings(found: dict[str, Any]) -> list[Finding]:
+    """What is wanted of the operator, and whether it is met."""
+    ours = found["operator"]
+
+    def held(what: str, value: float, unit: str, most: float) -> Finding:
+        return Finding("kubernetes", what, (value,), unit, Target("<=", most))
+
+    return [
+        held(f"{found['queues']} Queues Ready", ours["ready_s"], "s", 20),
+        held("memory in use", ours["memory_mib"], "MiB", 150),
+        held(f"one Queue Ready, the longest of {SINGLE}", ours["one_queue_s"]["max"], "s", 2),
+        held(f"one Peer in the store, the longest of {SINGLE}", ours["one_peer_s"]["max"], "s", 2),
+        held(
+            f"requests that wrote, in {ours['steady_s']:.0f} s without a change",
+            ours["writes_while_steady"],
+            "",
+            0,
+        ),
+    ]
+
+
 def show(found: dict[str, Any], console: Console) -> None:
     ours, theirs = found["operator"], found["bare"]
     table = Table(
@@ -184,26 +207,28 @@ def show(found: dict[str, Any], console: Console) -> None:
         table.add_row(name, f"{ours[name]:.1f} {unit}", f"{theirs[name]:.1f} {unit}", f"{ratio:.2f}")
     console.print(table)
     for name in ("one_queue_s", "one_peer_s"):
-        console.print(
-            f"{name}: median {ours[name]['median']:.3f} s, longest {ours[name]['max']:.3f} s of {SINGLE}"
-        )
-    console.print(
-        f"requests that wrote, in {ours['steady_s']:.0f} s without a change: {ours['writes_while_steady']}"
-    )
+        console.print(f"{name}: median {ours[name]['median']:.3f} s of {SINGLE}")
+    verdicts = Table("", "found", "wanted", "verdict", title="bounds")
+    for finding in findings(found):
+        verdicts.add_row(*finding_row(finding), style=COLOURS.get(finding.verdict))
+    console.print(verdicts)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kubernetes", description=__doc__)
     parser.add_argument("--queues", type=int, default=NUMBER)
     parser.add_argument("--steady", type=float, default=600.0, metavar="SECONDS")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     console = Console()
     with tempfile.TemporaryDirectory() as folder:
         found = measure(Path(folder), options.queues, options.steady, console.log)
         found |= {"machine": asdict(describe(Path(folder))), "commit": current_commit()}
-    show(found, console)
+    found["verdicts"] = {each.what: each.verdict for each in findings(found)}
     (RESULTS / "kubernetes.json").write_text(json.dumps(found, indent=1, default=str) + "\n", "utf-8")
+    show(found, console)
+    return int("missed" in found["verdicts"].values())
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

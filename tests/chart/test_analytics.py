@@ -11,7 +11,7 @@ import yaml
 
 from services.analytics.__main__ import analytics
 from services.analytics.settings import Settings, Shape
-from tests.chart.chart import NAME, NAMESPACE, Rendered, Values, nested, render
+from tests.chart.chart import NAME, NAMESPACE, Refused, Rendered, Values, nested, render
 from tests.chart.flows import COMPONENT, Flows
 from tests.chart.full import FULL
 from tests.chart.switches import EXECUTORS, EXTERNAL, SHARED
@@ -239,3 +239,28 @@ def test_a_claim_has_a_pod_at_once() -> None:
     for output in ({"existingClaim": "there"}, {"url": "s3a://bucket/folder"}):
         found = render(ON, nested("analytics.output", output))
         assert [each for each in found.objects if "analytics-output" in each] == []
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        *("7 * * * *", "*/15 0-6,22,23 1 JAN-mar ?", "59 23 31 12 sun", "00\t09  * * 1-5/2"),
+        *("@hourly", "@every 1h30m"),
+    ],
+)
+def test_a_schedule(schedule: str) -> None:
+    said = nested("analytics", {"enabled": True, "schedule": schedule})
+    assert render(said)[CRONJOB]["spec"]["schedule"] == schedule
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        *("", "sometimes", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *"),
+        *("* * * 13 *", "* * * * 7", "*/0 * * * *", "1- * * * *", ",1 * * * *", "@often", "@every day"),
+        *("TZ=UTC 7 * * * *", "7 * * * *\n"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(schedule: str) -> None:
+    with pytest.raises(Refused, match="at '/analytics/schedule'"):
+        render(nested("analytics.schedule", schedule))

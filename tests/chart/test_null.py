@@ -1,0 +1,66 @@
+"""A part of the values with nothing behind it, as `redis:`, is refused in words or is as if it were empty."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart.chart import CHART, Refused, nested, render, together
+from tests.chart.full import FULL
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+OF_ALL_EDGES = SCHEMA["allOf"][0]["properties"]["edgeDefaults"]["required"]
+REFUSED_OTHERWISE = ("edges.", "analytics.output")  # in words of their own
+
+
+def required(schema: Any = SCHEMA, path: str = "") -> Iterator[str]:
+    """What must not be taken out."""
+    yield from (f"{path}{name}" for name in schema.get("required", ()))
+    for name, inner in schema.get("properties", {}).items():
+        yield from required(inner, f"{path}{name}.")
+
+
+REQUIRED = {*required(), *(f"edgeDefaults.{name}" for name in OF_ALL_EDGES)}
+
+
+def parts(values: dict[str, Any] = VALUES, path: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield f"{path}{name}"
+            yield from parts(value, f"{path}{name}.")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("redis", "operator", "edges", "global", "monitoring", "networkPolicy", "helmTest", "edgeDefaults"),
+        *("redis.resources", "operator.watch", "edgeDefaults.image"),
+    ],
+)
+def test_what_the_chart_needs_is_not_taken_out(path: str) -> None:
+    where, _, name = path.rpartition(".")
+    with pytest.raises(Refused, match=f"at '{'/' if where else ''}{where}': missing property '{name}'"):
+        render(nested(path, None))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_each_that_is_needed_is_missed(depth: int) -> None:
+    paths = [path for path in REQUIRED if path.count(".") == depth]
+    assert paths
+    with pytest.raises(Refused) as refused:
+        render(together(*(nested(path, None) for path in paths)))
+    assert "nil pointer" not in str(refused.value)
+    assert [path for path in paths if f"'{path.rpartition('.')[2]}'" not in str(refused.value)] == []
+
+
+@pytest.mark.parametrize("base", [{}, FULL], ids=["plain", "full"])
+def test_all_other_parts_may_be_taken_out(base: dict[str, Any]) -> None:
+    """One by one is how people do it; together is as good, and quick."""
+    others = [path for path in parts() if path not in REQUIRED and not path.startswith(REFUSED_OTHERWISE)]
+    assert len(others) > 20
+    assert render(base, *(nested(path, None) for path in others)).of("Deployment")
