@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(TAG),--tag $(TAG)) $(if $(SOURCE),--source $(SOURCE))
 
-.PHONY: help up test unit lint faults bench lock vendor clean crds chart-docs metrics-docs system
+.PHONY: help up test unit lint faults bench lock vendor clean crds chart-docs metrics-docs docs cli-reference system
 .PHONY: objects kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
@@ -55,6 +55,13 @@ chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README'
 	$(PYTHON) -m tools.dashboards charts/penstock/files/dashboards
 	$(VENV)/bin/penstock store rights | sed 's/^ACL SETUSER edge //' > charts/penstock/files/edge.acl
 
+docs: $(READY)  ## the documentation as a site, into ./site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+	@echo "site/: python3 -m http.server --directory site, then http://127.0.0.1:8000"
+
+cli-reference: $(READY)  ## write docs/reference/cli.md anew, after commands or options were changed
+	$(PYTHON) -m services.cli.reference > docs/reference/cli.md
+
 kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs that are built once, which takes minutes
 	tools/system kubernetes
 	$(PYTHON) -m tools.kubernetes apiserver
@@ -91,4 +98,4 @@ $(READY): requirements/dev.txt pyproject.toml
 	@touch $@
 
 clean:           ## remove the virtual environment and caches (never penstock-data)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis

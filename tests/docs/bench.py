@@ -19,6 +19,7 @@ from tests.servers import eventually
 from tests.tmq.process import ROOT
 
 BLOCK = re.compile(r"^```\n(\$ .*?)^```", re.M | re.S)
+SOMEBODY = re.compile(r"\bcli \S+@\S+")
 AGE = re.compile(r"\b\d+[sm]\b")
 BREAK = re.compile(r"(none|(inbound|outbound|both), \?s ago: .*?) +(?=\?s ago$)", re.M)  # of `ring status`
 LOOKS = re.compile(
@@ -44,8 +45,8 @@ def commands(page: str, section: str) -> Iterator[Command]:
 
 
 def words(text: str) -> list[list[str]]:
-    """Without what differs from run to run: ages, what broke last, and how wide they make the columns."""
-    alike = BREAK.sub("", AGE.sub("?s", text))
+    """Without what differs from run to run: ages, what broke last, who typed, and how wide they make the columns."""
+    alike = BREAK.sub("", AGE.sub("?s", SOMEBODY.sub("cli ?", text)))
     return [line.split() for line in alike.replace("─", "").splitlines() if line.strip()]
 
 
@@ -63,7 +64,7 @@ class Bench:
         path.chmod(0o755)
         foreign = ("PENSTOCK_", "REDIS_URL", "COLUMNS")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-        self._environment = {
+        self.environment = {
             **clean,
             "PATH": f"{path.parent}:{Path(sys.executable).parent}:{clean['PATH']}:/usr/sbin:/sbin",
             "PYTHONPATH": str(ROOT),
@@ -93,7 +94,7 @@ class Bench:
     def run(self, line: str, *, is_certain: bool = True) -> str:
         """What it writes. is_certain: it must not fail."""
         done = subprocess.run(
-            line, shell=True, cwd=self.folder, env=self._environment, capture_output=True, text=True,
+            line, shell=True, cwd=self.folder, env=self.environment, capture_output=True, text=True,
             timeout=PATIENCE_S,
         )  # fmt: skip
         assert done.returncode == 0 or not is_certain, (line, done.stderr)
@@ -104,7 +105,7 @@ class Bench:
         log = self.folder / f"up-{len(self._ups)}"
         with log.open("wb") as out:
             up = subprocess.Popen(
-                f"exec {line}", shell=True, cwd=self.folder, env=self._environment, stdout=out, stderr=out,
+                f"exec {line}", shell=True, cwd=self.folder, env=self.environment, stdout=out, stderr=out,
                 start_new_session=True, preexec_fn=partial(die_with_parent, os.getpid()),
             )  # fmt: skip
         self._ups.append(up)

@@ -1,0 +1,120 @@
+"""The documentation as a site: built without a warning, it asks nobody for anything, and each page has its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.docs.site import built
+from tools.site.markdown import slug, with_links, with_room
+from tools.site.places import ROOT, SOURCES, pages_elsewhere, place
+
+LOADED = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src", "use": "href"}
+LOADED_RELS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch", "prefetch"}
+ELSEWHERE = re.compile(r"^(https?:)?//")
+IN_STYLES = re.compile(r"(?:url\(\s*[\"']?|@import\s+[\"'])((?:https?:)?//[^\"')]+)")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("site"))
+
+
+class Loads(HTMLParser):
+    """What a browser gets for a page without being asked to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = {name: value or "" for name, value in attrs}
+        if tag == "a":
+            self.links.append(told.get("href", ""))
+        elif tag == "link" and not LOADED_RELS & set(told.get("rel", "").split()):
+            return
+        elif tag in LOADED:
+            self.found.append(told.get(LOADED[tag], ""))
+
+
+def pages(site: Path) -> Iterator[tuple[Path, Loads]]:
+    for path in sorted(site.rglob("*.html")):
+        loads = Loads()
+        loads.feed(path.read_text())
+        yield path, loads
+
+
+def test_no_page_asks_for_anything_from_elsewhere(site: Path) -> None:
+    for path, loads in pages(site):
+        assert not [each for each in loads.found if ELSEWHERE.match(each)], path
+        assert "mermaid" not in path.read_text(), f"{path}: the theme would fetch what draws it"
+    for path in site.rglob("*.css"):
+        assert not IN_STYLES.findall(path.read_text()), path
+
+
+def test_what_a_page_asks_for_is_there(site: Path) -> None:
+    for path, loads in pages(site):
+        if path.name != "404.html":  # it may be shown anywhere, so its paths are absolute
+            for each in loads.found:
+                assert (path.parent / each.partition("?")[0].partition("#")[0]).exists(), (path, each)
+
+
+def test_every_page_is_in_the_navigation(site: Path) -> None:
+    """Pages of sources are where a link leads, not where anybody looks."""
+    start = site / "index.html"
+    (loads,) = [loads for path, loads in pages(site) if path == start]
+    in_it = {
+        (site / link.partition("#")[0] / "index.html").resolve() for link in loads.links if "://" not in link
+    }
+    all_pages = {path.resolve() for path in site.rglob("index.html")}
+    sources = {path for path in all_pages if path.is_relative_to((site / SOURCES).resolve())}
+    assert all_pages - sources <= in_it
+
+
+def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:
+    docs = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    for page in [*docs, *pages_elsewhere(), "README.md"]:
+        where = Path(place(page))
+        folder = where.parent if where.name in ("index.md", "README.md") else where.with_suffix("")
+        assert (site / folder / "index.html").exists(), page
+
+
+def test_lists_and_tables_are_lists_and_tables(site: Path) -> None:
+    """What code hosts show as one is no paragraph with hyphens and bars in it."""
+    for path, _ in pages(site):
+        prose = re.sub(r"<pre.*?</pre>|<code.*?</code>", "", path.read_text(), flags=re.S)
+        for paragraph in re.findall(r"<p>(.*?)</p>", prose, re.S):
+            assert not re.search(r"^\s*([-*] |\d+\. |\|.*\|)", paragraph, re.M), (path, paragraph)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("text\n- a\n- b\n", "text\n\n- a\n- b\n"),
+        ("- a\n  more\n  - b\n", "- a\n    more\n    - b\n"),
+        ("1. a\n\n   second\n2. b\n", "1. a\n\n    second\n2. b\n"),
+        ("text\n| a |\n|---|\n| b |\n", "text\n\n| a |\n|---|\n| b |\n"),
+        ("```\ntext\n- no list\n```\n", "```\ntext\n- no list\n```\n"),
+        ("- a\n\ntext\n- b\n", "- a\n\ntext\n\n- b\n"),
+    ],
+)
+def test_room_is_made(said: str, meant: str) -> None:
+    assert with_room(said) == meant
+
+
+def test_links_in_code_are_left_alone() -> None:
+    def shout(link: str) -> str:
+        return link.upper()
+
+    said = "[a](b) `[a](b)` ``[a](`b)``\n```\n[a](b)\n```\n[a](b#c)"
+    assert with_links(said, shout) == "[a](B) `[a](b)` ``[a](`b)``\n```\n[a](b)\n```\n[a](B#C)"
+
+
+def test_anchors_are_those_of_code_hosts() -> None:
+    assert slug("From a body to a MESSAGE") == "from-a-body-to-a-message"
+    assert slug("Fast, safe & `small`") == "fast-safe--small"

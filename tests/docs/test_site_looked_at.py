@@ -1,0 +1,68 @@
+"""The site in a real browser, with nobody to ask but the server that has it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser import PATIENCE_S, Browser, browser
+from tests.docs.site import built
+
+FIND = """
+(() => { const field = document.querySelector(".md-search__input");
+         field.focus(); field.value = %r; field.dispatchEvent(new Event("input", {bubbles: true}));
+         field.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true})); })()
+"""
+FOUND = "[...document.querySelectorAll('.md-search-result__link')].map(each => each.href)"
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the site."""
+    quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    handler = functools.partial(quiet, directory=str(built(tmp_path_factory.mktemp("site"))))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        serving.join()
+
+
+async def soon(tab: Browser, expression: str) -> Any:
+    """Its value, when it has one."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if value := await tab.value(expression):
+                return value
+            await asyncio.sleep(0.1)
+
+
+async def test_what_a_reader_looks_for_is_found(home: str, tmp_path: Path) -> None:
+    """And nobody else hears of it."""
+    async with browser(tmp_path) as tab:
+        await tab.open(home)
+        await tab.value(FIND % "msgsnd")
+        assert any("/sysv/" in link for link in await soon(tab, FOUND))
+        foreign = [url for url in tab.requests if not url.startswith((home, "data:", "blob:"))]
+        assert (foreign, tab.complaints) == ([], [])
+
+
+async def test_day_and_night_and_a_telephone(home: str, tmp_path: Path) -> None:
+    async with browser(tmp_path) as tab:
+        seen = []
+        for scheme in ("light", "dark"):
+            await tab.look(width=400, scheme=scheme)
+            await tab.open(f"{home}guarantees/")
+            seen.append(await tab.value(BACKGROUND))
+            assert await tab.value(TOO_WIDE) <= 0
+        assert seen[0] != seen[1]
