@@ -9,13 +9,14 @@ from collections import defaultdict, deque
 from typing import Any
 
 from services.console.moments import moment
-from services.console.series import Kept, Series, parse
+from services.console.series import Flow, Kept, Series, parse
+from services.console.totals import Totals
 from services.store import Queue, Store
 from services.store.following import Following, Sampled
 
-MOST_MINUTES = 180
-STEP_MS, LONG_STEP_MS = 10_000, 30_000
-SHORT_MINUTES = 60  # up to which steps are short
+MOST_MINUTES = 1440
+STEPS_MS = (10_000, 30_000, 60_000, 240_000)  # samples come every 10 s
+MOST_STEPS = 360
 MOST_KEPT = 200_000  # samples of a domain, some 60 MB
 TOLD_LATE_MS = 12_000  # what was done is told up to so much later
 FORGOTTEN_S = 600.0  # after the last question; reading on from there might take longer than to begin anew
@@ -28,15 +29,30 @@ class History:
 
     async def of(self, queue: Queue, minutes: int) -> dict[str, Any]:
         """Raises StoreError."""
-        now_ms = await self._store.now_ms()
-        domain = self._domain(queue.domain)
-        await domain.catch_up()
-        step_ms = STEP_MS if minutes <= SHORT_MINUTES else LONG_STEP_MS
-        end_ms = (now_ms - TOLD_LATE_MS) // step_ms * step_ms
-        count = minutes * 60_000 // step_ms
-        series = Series(end_ms - count * step_ms, step_ms, count, domain.known_ms)
+        domain = await self._followed(queue.domain)
+        start_ms, step_ms, count = await self._steps(minutes)
+        series = Series(start_ms, step_ms, count, domain.known_ms)
         series.add(domain.of(queue.name))
-        return {"stepMs": step_ms, "from": moment(series.start_ms), "series": series.told()}
+        return {"stepMs": step_ms, "from": moment(start_ms), "series": series.told()}
+
+    async def of_all(self, minutes: int) -> dict[str, Any]:
+        """What was done with all queues together; None where that of some domain is not known. Raises StoreError."""
+        domains = [await self._followed(name) for name in await self._store.registry.domains()]
+        start_ms, step_ms, count = await self._steps(minutes)
+        told = Totals.told([domain.totals for domain in domains], start_ms, step_ms, count)
+        return {"stepMs": step_ms, "from": moment(start_ms), "series": told}
+
+    async def _steps(self, minutes: int) -> tuple[int, int, int]:
+        """Where they begin, how long each is, both in ms, and how many they are."""
+        step_ms = next(each for each in STEPS_MS if minutes * 60_000 // each <= MOST_STEPS)
+        end_ms = (await self._store.now_ms() - TOLD_LATE_MS) // step_ms * step_ms
+        count = minutes * 60_000 // step_ms or 1
+        return end_ms - count * step_ms, step_ms, count
+
+    async def _followed(self, name: str) -> _Domain:
+        domain = self._domain(name)
+        await domain.catch_up()
+        return domain
 
     def _domain(self, name: str) -> _Domain:
         found = self._domains.get(name)
@@ -50,6 +66,7 @@ class _Domain:
     def __init__(self, following: Following) -> None:
         self.asked = time.monotonic()
         self.known_ms = 0  # from when on all is known
+        self.totals = Totals(MOST_MINUTES * 60_000)
         self._following = following
         self._kept: dict[str, deque[Kept]] = defaultdict(deque)
         self._order: deque[str] = deque()  # whose the samples are, the oldest first
@@ -70,11 +87,13 @@ class _Domain:
 
     def _keep(self, sample: Sampled) -> None:
         if not self.known_ms:
-            self.known_ms = sample.at_ms
+            self.known_ms = self.totals.known_ms = sample.at_ms
         found = parse(sample)
         if found is None or self._is_repeat(sample):
             return
         name, kept = found
+        if isinstance(kept, Flow):
+            self.totals.add(kept)
         self._kept[name].append(kept)
         self._order.append(name)
         if len(self._order) > MOST_KEPT:

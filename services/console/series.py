@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,18 @@ class Depth:
 
 
 Kept = Flow | Depth
+
+
+def shares(flow: Flow, start_ms: int, step_ms: int) -> Iterator[tuple[int, float]]:
+    """The steps from `start_ms` on that it tells of, and which part of it is each one's.
+
+    Processes do not tell at the same time, nor when a step ends.
+    """
+    ms = max(flow.ms, 1)
+    begin = flow.at_ms - ms
+    for at in range((begin - start_ms) // step_ms, (flow.at_ms - 1 - start_ms) // step_ms + 1):
+        low = start_ms + at * step_ms
+        yield at, (min(flow.at_ms, low + step_ms) - max(begin, low)) / ms
 
 
 def parse(sample: Sampled) -> tuple[str, Kept] | None:
@@ -83,13 +95,9 @@ class Series:
                 self._add(each)
 
     def _add(self, flow: Flow) -> None:
-        """Spread over the steps that it tells of: processes do not tell at the same time, nor when a step ends."""
-        begin = flow.at_ms - max(flow.ms, 1)
-        first = max(0, (begin - self.start_ms) // self.step_ms)
-        last = min(self.count - 1, (flow.at_ms - 1 - self.start_ms) // self.step_ms)
-        for at in range(first, last + 1):
-            low = self.start_ms + at * self.step_ms
-            share = (min(flow.at_ms, low + self.step_ms) - max(begin, low)) / max(flow.ms, 1)
+        for at, share in shares(flow, self.start_ms, self.step_ms):
+            if not 0 <= at < self.count:
+                continue
             for numbers, number in zip(self._flows, flow.numbers, strict=True):
                 numbers[at] += number * share
             _add_classes(self._put, at, flow.put, share)

@@ -100,6 +100,21 @@ class History(Shape):
     series: HistorySeries
 
 
+class FlowSeries(Shape):
+    """Messages a second in each step; null: nothing is known."""
+
+    in_: Numbers = Field(alias="in")
+    out: Numbers
+    acked: Numbers
+    refused: Numbers
+
+
+class FlowHistory(Shape):
+    step_ms: Ms
+    from_: Time = Field(alias="from")
+    series: FlowSeries
+
+
 class TmqName(Shape):
     name: str
 

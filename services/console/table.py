@@ -75,6 +75,11 @@ ROUTES: tuple[Route, ...] = (
         {200: shapes.History}, query=queues.HistoryQuery, tag="queues",
     ),
     Route(
+        "GET", "/history", VIEW, "history", queues.history_of_all,
+        "What was done lately with all queues together. In steps, out of the samples that edges leave in the store.",
+        {200: shapes.FlowHistory}, query=queues.HistoryQuery, tag="queues",
+    ),
+    Route(
         "GET", "/reservations", VIEW, "reservation.list", queues.reservations,
         "Queues that somebody has reserved.",
         {200: shapes.ReservationPage}, query=Paged, tag="queues",

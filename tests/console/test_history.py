@@ -8,6 +8,7 @@ import pytest
 
 from services.console.history import MOST_KEPT, TOLD_LATE_MS
 from services.console.series import DEPTH_LASTS_MS, Depth, Flow, Series, parse, quantile_ms
+from services.console.totals import Totals
 from services.store.buckets import CLASSES, PUT_S, WAIT_S
 from services.store.following import Sampled
 from tests.console.live_console import LiveConsole
@@ -143,13 +144,71 @@ async def test_a_queue(console: LiveConsole) -> None:
     assert sum(number or 0 for number in again["series"]["in"]) == pytest.approx(15, rel=0.01)
 
 
+async def test_all_queues_together(console: LiveConsole) -> None:
+    """Also of queues that are gone; of the time before the first sample nothing is known."""
+    found = await console.found("/history?minutes=5")
+    now_ms = await console.tools.now_ms()
+    await _told(console, now_ms - 120_000, **_queue_sample("others", 1, in_=50))
+    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
+    await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))  # its answer was lost
+    found = await console.found("/history?minutes=5")
+    assert found["stepMs"] == 10_000
+    series = found["series"]
+    assert set(series) == {"in", "out", "acked", "refused"}
+    assert {len(values) for values in series.values()} == {30}
+    assert series["in"][0] is None
+    assert (
+        10 <= sum(number or 0 for number in series["in"]) <= 15.1
+    )  # of the first sample a part may be before
+    assert sum(number or 0 for number in series["refused"]) >= 0.3
+    longer = await console.found("/history?minutes=180")
+    assert longer["stepMs"] == 30_000
+    assert sum(number or 0 for number in longer["series"]["in"]) * 30 == pytest.approx(
+        sum(number or 0 for number in series["in"]) * 10, abs=51
+    )
+
+
+class TestTotals:
+    def test_are_those_of_all_flows(self) -> None:
+        totals = Totals(60_000)
+        totals.known_ms = 100_000
+        for each in (flow(115_000, in_=100), flow(120_000, in_=50, out=20), flow(110_000, 5_000, acked=30)):
+            totals.add(each)
+        told = Totals.told([totals], 100_000, 10_000, 3)
+        assert told == {
+            "in": [5.0, 10.0, 0.0],
+            "out": [0.0, 2.0, 0.0],
+            "acked": [3.0, 0.0, 0.0],
+            "refused": [0.0, 0.0, 0.0],
+        }
+        assert Totals.told([totals], 90_000, 30_000, 2)["in"] == [None, 0.0]
+        assert Totals.told([totals], 100_000, 30_000, 1)["in"] == [5.0]
+
+    def test_of_several_domains(self) -> None:
+        one, other, silent = Totals(60_000), Totals(60_000), Totals(60_000)
+        one.known_ms, other.known_ms = 100_000, 110_000
+        one.add(flow(120_000, in_=50))
+        other.add(flow(120_000, in_=20))
+        assert Totals.told([one, other, silent], 100_000, 10_000, 2)["in"] == [None, 7.0]
+        assert Totals.told([silent], 100_000, 10_000, 2)["in"] == [None, None]
+
+    def test_are_not_kept_for_ever(self) -> None:
+        totals = Totals(60_000)
+        for at in range(1000):
+            totals.add(flow(at * 10_000, in_=1))
+        assert len(totals._steps) <= 9
+
+
 async def test_how_far_back(console: LiveConsole) -> None:
     await console.declare("orders")
-    for minutes, step_ms, count in ((1, 10_000, 6), (60, 10_000, 360), (61, 30_000, 122), (180, 30_000, 360)):
+    for minutes, step_ms, count in (
+        *((1, 10_000, 6), (60, 10_000, 360), (61, 30_000, 122), (180, 30_000, 360)),
+        *((181, 60_000, 181), (360, 60_000, 360), (361, 240_000, 90), (1440, 240_000, 360)),
+    ):
         found = await console.found(f"/queues/orders/history?minutes={minutes}")
         assert found["stepMs"] == step_ms
         assert {len(values) for values in found["series"].values()} == {count}
-    for minutes in ("0", "181", "x"):
+    for minutes in ("0", "1441", "x"):
         assert (await console.get(f"/queues/orders/history?minutes={minutes}")).status == 400
     assert (await console.get("/queues/nope/history")).status == 404
 

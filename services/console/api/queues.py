@@ -96,6 +96,10 @@ async def history(call: Call) -> Answer:
     return Answer(await call.console.history.of(queue, call.query.minutes))
 
 
+async def history_of_all(call: Call) -> Answer:
+    return Answer(await call.console.history.of_all(call.query.minutes))
+
+
 async def reservations(call: Call) -> Answer:
     """A queue that somebody has reserved."""
     look = await call.console.live.look()
