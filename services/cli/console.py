@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from services.cli.command import Options, open_store, plain_command
 from services.cli.exits import Exit, Failure
 from services.console.settings import ConsoleSettings
+from services.kit.acceptor import open_bound
 from services.kit.layers import SettingsError
 from services.kit.parent import die_with_parent
 
@@ -28,9 +30,10 @@ def console(options: Options, parent: int | None) -> int:
     Until SIGTERM or Ctrl-C. Where it listens and who may come is said in the settings under `console`; without
     tokens only this machine reaches it.
     """
+    settings = console_settings(options)
     if parent is not None:
         die_with_parent(parent)
-    settings = console_settings(options)
+        settings = _where_there_is_room(options, settings)
     process = _process()
     open_store(options.store_url)  # not connected yet: only its URL is looked at
     try:
@@ -43,6 +46,18 @@ def console(options: Options, parent: int | None) -> int:
 def console_settings(options: Options) -> ConsoleSettings:
     """Raises SettingsError."""
     return options.settings.part(ConsoleSettings, SECTION, {})
+
+
+def _where_there_is_room(options: Options, settings: ConsoleSettings) -> ConsoleSettings:
+    """Beside another `penstock up` of this machine any free port, unless somebody said one: people are told which."""
+    if options.settings.origin(SECTION, "port") is not None:
+        return settings
+    try:
+        open_bound(settings.host, settings.port).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return settings.model_copy(update={"port": 0})
+    return settings
 
 
 def _beside_others(options: Options) -> GlobalSettings:

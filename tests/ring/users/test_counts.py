@@ -11,7 +11,7 @@ from tests.live import until
 from tests.ring.users.members import Ring, Start
 from tests.servers import Server
 
-OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"
+METRICS = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -26,7 +26,7 @@ def test_every_label_is_there_from_the_start() -> None:
 
 
 def test_every_label_is_told_in_the_docs() -> None:
-    text = OPERATIONS.read_text()
+    text = METRICS.read_text()
     assert [what for what in counts.WHAT if f"`{what}`" not in text] == []
 
 
