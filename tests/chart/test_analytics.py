@@ -91,10 +91,16 @@ def test_the_heap_is_half_of_the_limit(limit: str | None, memory: str) -> None:
 
 
 def test_the_chart_has_all_flags_of_the_job() -> None:
-    """But those that it decides itself, and the store, which is in the environment."""
+    """But those that it decides itself, the store, which is in the environment, and what is for one run."""
     said = {word.split("=")[0] for word in render(ON).container(CRONJOB)["args"]}
     own = {option for each in analytics.params for option in each.opts if option != "--help"}
-    assert own - said == {"--store", "--redact", "--conf"}  # of none, there is no word
+    once = {"--accept-clock", "--accept-store"}
+    assert own - said == {
+        "--store",
+        "--redact",
+        "--conf",
+        *once,
+    }  # of no pattern and setting there is no word
     assert said - own == set()
 
 
