@@ -23,7 +23,7 @@ SUITE = "bookworm"  # Debian 12: Python 3.11
 PACKAGES = ("ca-certificates", "python3", "python3-venv")
 NAME = "localhost/penstock-base"
 MONTH = f"{datetime.now(UTC):%Y-%m}"  # in the next one it is made anew, with what Debian has mended since
-DEBIAN = Kept("image-base", f"{SUITE}-2-{MONTH}", "base.tar")
+DEBIAN = Kept("image-base", f"{SUITE}-3-{MONTH}", "base.tar")
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 PIP = Path("/etc/pip.conf")
@@ -86,12 +86,13 @@ def _name_all_sources(sources: Path) -> None:
 def _make(name: str) -> None:
     with _container() as container, tempfile.TemporaryDirectory() as own:
         buildah("add", container, str(DEBIAN.program), "/")
-        for path, content in ((AUTHORITIES, _authorities()), (PIP, _pip())):
-            (Path(own) / path.name).write_bytes(content)
-            buildah("copy", container, str(Path(own) / path.name), str(path))
         buildah("run", "--isolation", "chroot", "--network", "host", container, "sh", "-c", MEND)
         unwanted = [f"/{path}/*" for path in UNWANTED if path.startswith("var/")]
         buildah("run", "--isolation", "chroot", container, "sh", "-c", f"rm -rf {' '.join(unwanted)}")
+        # last, as an upgrade of the authorities' package writes that file anew
+        for path, content in ((AUTHORITIES, _authorities()), (PIP, _pip())):
+            (Path(own) / path.name).write_bytes(content)
+            buildah("copy", container, str(Path(own) / path.name), str(path))
         buildah("config", "--cmd", "python3", container)
         buildah("commit", "--format", "oci", container, name)
 
