@@ -28,7 +28,6 @@ COUNT = 10_000_000  # more than any look sees
 TAKEN_S = 60.0  # at most, until what was put in is out again
 MOST_S = 180.0  # that is looked at one job: in the idle class it may never come to its end
 HALF = 0.5  # pace, of what it can
-IDLE = ("chrt", "--idle", "0")
 MEMORY = Path("/dev/shm")
 
 
@@ -94,14 +93,14 @@ def measure(bench: Bench, looks: Looks) -> dict[str, Any]:
 
 def _prepared(bench: Bench, condition: Condition, stack: ExitStack) -> Callable[[], Job]:
     """Raises OSError if there is no other file system."""
-    nice = IDLE if condition.idle else ()
+    idle = condition.idle
     if not condition.elsewhere:
-        return lambda: bench.job(MASTER, nice=nice)
+        return lambda: bench.job(MASTER, is_idle=idle)
     if filesystem_of(MEMORY) == filesystem_of(bench.place.folder):
         raise OSError(f"{MEMORY} is on the file system of {bench.place.folder}")
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="penstock-bench-", dir=MEMORY)))
     settings = ("--conf", f"spark.local.dir={folder}")
-    return lambda: bench.job(MASTER, folder, nice=nice, settings=settings)
+    return lambda: bench.job(MASTER, folder, is_idle=idle, settings=settings)
 
 
 def _noticed(bench: Bench, looks: Looks, pace: float, job: Callable[[], Job]) -> Noticed:

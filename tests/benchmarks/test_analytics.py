@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
@@ -18,6 +19,7 @@ from benchmarks.analytics import __main__ as command
 from benchmarks.analytics import asking, beside, shown
 from benchmarks.analytics.filling import Day
 from benchmarks.analytics.findings import findings
+from benchmarks.analytics.job import yield_to_all
 from benchmarks.analytics.kept import MARKERS, Kept, result_name, write_docs
 from benchmarks.analytics.letters import EDGES, KINDS, ORIGINS, REASONS, UNIQUE, drawn, letters
 from benchmarks.analytics.samples import samples
@@ -164,6 +166,19 @@ def test_a_part_that_fails_costs_no_other(tmp_path: Path, monkeypatch: pytest.Mo
     with open(os.devnull, "w") as nowhere:
         found = command.run(command.parse(["--results", str(tmp_path)]), Console(file=nowhere), TINY)
     assert (found["failed"], found["job"]) == ({"reading": "the disk is gone"}, {"runs": 1})
+
+
+def test_an_idle_session_has_the_least_share() -> None:
+    """The idle class is of the session alone: each session has a group, and groups share alike."""
+    group = Path("/proc/self/autogroup")
+    if not group.exists():
+        pytest.skip("no groups of sessions")
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
+        yield_to_all(process.pid)
+        said = Path(f"/proc/{process.pid}/autogroup").read_text()
+        process.kill()
+    assert said.split()[1:] == ["nice", "19"]
+    assert group.read_text() != said
 
 
 def sizes(**seconds: list[float]) -> list[dict[str, Any]]:

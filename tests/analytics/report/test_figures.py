@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -178,6 +179,21 @@ def test_only_the_last_hours_count(chance: random.Random) -> None:
     assert found.totals.in_ == sum(row["in"] for row in recent)
     assert (found.period.first, found.period.last) == (hour(23), hour(0))
     assert found.period.known == 24
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "is_running"),
+    [
+        (OF.now_ms, True),  # the first ms of the last hour
+        (OF.now_ms + 3_599_999, True),
+        (OF.now_ms + 3_600_000, False),
+        (OF.now_ms - 1, True),  # a clock before the store's
+    ],
+)
+def test_a_period_says_whether_its_last_hour_still_runs(now_ms: int, is_running: bool) -> None:
+    rows = tables(some(random.Random(1), 2, NAMES), 24)
+    assert make(rows, replace(OF, now_ms=now_ms)).period.is_running is is_running
+    assert not make(tables({}, 24), replace(OF, now_ms=now_ms)).period.is_running
 
 
 def test_a_period_ends_with_the_newest_hour_whatever_is_missing() -> None:
