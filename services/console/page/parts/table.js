@@ -33,7 +33,7 @@ export function Table({ label, columns, rows, keyOf, sort = "", sortAs = "sort",
   const [active, focus] = useFocus(body, sorted.length);
   if (rows.length === 0 && empty) return empty;
   return html`<div class="fit">
-    <table class="rows" aria-label=${label} aria-rowcount=${sorted.length + 1} onKeyDown=${(event) => moved(event, active, focus)}>
+    <table class="rows" aria-label=${label} aria-rowcount=${sorted.length + 1} onKeyDown=${(event) => moved(event, focus)}>
       <colgroup>
         ${columns.map(({ key, width, prio }) => html`<col key=${key} class=${prio ? `prio${prio}` : ""} style=${{ width }} />`)}
       </colgroup>
@@ -126,20 +126,22 @@ function useSeen(body, length) {
 function useFocus(body, length) {
   const [active, setActive] = useState(0);
   const wanted = useRef(null);
-  useEffect(() => {
+  const reach = () => {
     if (wanted.current === null) return;
     const row = body.current?.querySelector(`tr[data-index="${wanted.current}"]`);
     const target = row?.querySelector("a") ?? row?.querySelector("button, input");
     if (!target) return;
     wanted.current = null;
     target.focus({ preventScroll: true });
-  });
+  };
+  useEffect(reach); // of a row that was not drawn before
   const focus = (index, isMoving = true) => {
     const next = Math.min(Math.max(index, 0), length - 1);
     setActive(next);
     if (isMoving) {
       wanted.current = next;
       show(body.current, next);
+      reach(); // the next key may be there before anything is drawn
     }
   };
   return [Math.min(active, Math.max(length - 1, 0)), focus];
@@ -163,7 +165,7 @@ function acted({ key, target }) {
   return Boolean(found);
 }
 
-function moved(event, active, focus) {
+function moved(event, focus) {
   if (acted(event)) {
     event.preventDefault();
     return;
@@ -171,9 +173,10 @@ function moved(event, active, focus) {
   const step = STEPS[event.key];
   const isTyping = event.target.matches("input:not([type=checkbox]), textarea, select");
   if (step === undefined || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (!event.target.closest("tbody")) return;
+  const row = event.target.closest("tbody tr");
+  if (!row) return;
   event.preventDefault();
-  focus(active + step);
+  focus(Number(row.dataset.index) + step);
 }
 
 /** How many there are, and how many of them are shown. */
