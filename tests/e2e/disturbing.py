@@ -11,13 +11,16 @@ from tests.e2e.release import Release, is_ready
 from tests.kubernetes.cluster import CommandFailed
 
 
-def kill(release: Release, node: Node | None, pod: dict[str, Any]) -> None:
-    """As the kernel kills for want of memory: nothing drains. On somebody's own cluster it is deleted by force."""
+def kill(release: Release, node: Node | None, pod: dict[str, Any]) -> bool:
+    """As the kernel kills for want of memory: nothing drains. On somebody's own cluster it is deleted by force.
+
+    False: its container was gone already, and the API server had not heard of that yet.
+    """
     if node is None:
         release.kubectl("delete", "pod", pod["metadata"]["name"], "--grace-period=0", "--force")
-    else:
-        (status,) = pod["status"]["containerStatuses"]
-        node.containers.kill(status["containerID"].rpartition("/")[2])
+        return True
+    (status,) = pod["status"]["containerStatuses"]
+    return node.containers.kill(status["containerID"].rpartition("/")[2])
 
 
 def was_killed(pod: dict[str, Any]) -> bool:

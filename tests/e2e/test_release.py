@@ -237,8 +237,8 @@ def test_pods_killed_and_deleted_at_random_under_load_lose_nothing(
             pod = chance.choice([each for each in others if is_ready(each)])
             if gone % 2:
                 release.kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")
-            else:
-                kill(release, own_node, pod)
+            elif not kill(release, own_node, pod):
+                continue  # a moment ago it was killed, too
             gone += 1
             eventually(lambda: sum(map(is_ready, release.pods())) >= 10, 90)
         print(f"{gone} pods were killed or deleted")
@@ -255,7 +255,7 @@ def test_the_store_killed_and_its_pod_deleted_under_load_lose_nothing(
     with load(release, "load", *LOADED) as told:
         if own_node:
             with step("the store killed and ready again"):
-                kill(release, own_node, store_pod(release))
+                assert kill(release, own_node, store_pod(release))
                 eventually(lambda: was_killed(store_pod(release)), 60)
         before = store_pod(release)
         with step("the store's pod deleted and ready again"):

@@ -115,9 +115,16 @@ class Containers:
         """Their names."""
         return self._ctr("images", "list", "--quiet").stdout.split()
 
-    def kill(self, container: str) -> None:
-        """Its first process, at once: to delete a pod by force is to have it drain. Raises CalledProcessError."""
-        self._ctr("tasks", "kill", "--signal", "SIGKILL", container).check_returncode()
+    def kill(self, container: str) -> bool:
+        """Its first process, at once: to delete a pod by force is to have it drain. False: it had ended by itself.
+
+        Raises CalledProcessError.
+        """
+        done = self._ctr("tasks", "kill", "--signal", "SIGKILL", container)
+        if "no running task found" in done.stderr:
+            return False
+        done.check_returncode()
+        return True
 
     def _ctr(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [find("ctr"), "--address", str(self.socket), "--namespace", "k8s.io", *words]
