@@ -80,6 +80,15 @@ class Options:
         section = self.settings.store.model_copy(update={"url": SecretUrl(self.store_url)})
         return self.settings.model_copy(update={"store": section})
 
+    def beside_others(self, health_port: int) -> GlobalSettings:
+        """The same; where nobody said a port for the health pages: one that no edge of a `penstock up` here has."""
+        settings = self.with_store()
+        if self.settings.origin("health", "port") is not None:
+            return settings
+        return settings.model_copy(
+            update={"health": settings.health.model_copy(update={"port": health_port})}
+        )
+
 
 def options_from(values: Tree) -> Options:
     """Takes the shared options out of a command's arguments. Raises SettingsError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from services.console.settings import ConsoleSettings
 from services.kit.acceptor import open_bound
 from services.kit.layers import SettingsError
 from services.kit.parent import die_with_parent
-
-if TYPE_CHECKING:
-    from services.kit.settings import GlobalSettings
 
 SECTION = "console"
 HEALTH_PORT = 9181  # of the console, where nobody said one: no edge of a `penstock up` on this machine has it
@@ -37,7 +34,7 @@ def console(options: Options, parent: int | None) -> int:
     process = _process()
     open_store(options.store_url)  # not connected yet: only its URL is looked at
     try:
-        return int(process.run(_beside_others(options), settings))
+        return int(process.run(options.beside_others(HEALTH_PORT), settings))
     except SettingsError as error:
         text = f"the console cannot start: {'; '.join(error.lines)}"
         raise Failure(Exit.USAGE, "console_unusable", text) from None
@@ -58,13 +55,6 @@ def _where_there_is_room(options: Options, settings: ConsoleSettings) -> Console
         if error.errno == errno.EADDRINUSE:
             return settings.model_copy(update={"port": 0})
     return settings
-
-
-def _beside_others(options: Options) -> GlobalSettings:
-    settings = options.with_store()
-    if options.settings.origin("health", "port") is not None:
-        return settings
-    return settings.model_copy(update={"health": settings.health.model_copy(update={"port": HEALTH_PORT})})
 
 
 def _process() -> Any:

@@ -13,7 +13,6 @@ from services.sysv.settings import Direction, Format, SysvSettings
 
 if TYPE_CHECKING:
     from services.kit.layers import Tree
-    from services.kit.settings import GlobalSettings
 
 HEALTH_PORT = 9171
 
@@ -36,17 +35,9 @@ def sysv(options: Options, **given: Any) -> int:
     process = _process()
     open_store(options.store_url)  # not connected yet: only its URL is looked at
     try:
-        return int(process.run(_beside_others(options), settings))
+        return int(process.run(options.beside_others(HEALTH_PORT), settings))
     except process.Unusable as error:
         raise Failure(Exit.USAGE, error.reason, str(error)) from None
-
-
-def _beside_others(options: Options) -> GlobalSettings:
-    """Where nobody said a port for the health pages: one that no edge of a `penstock up` on this machine has."""
-    settings = options.with_store()
-    if options.settings.origin("health", "port") is not None:
-        return settings
-    return settings.model_copy(update={"health": settings.health.model_copy(update={"port": HEALTH_PORT})})
 
 
 def _process() -> Any:
