@@ -229,6 +229,18 @@ def test_what_a_counter_rose_by(
     assert [row["added"] for row in found] == [added]
 
 
+def test_a_first_look_says_that_a_queue_is_new(tmp_path: Path) -> None:
+    """docs/store.md, "Samples": a store's first queues count from 0, too; files of before do not say it."""
+    hour = Hour(tmp_path, Kind.SAMPLES)
+    looks = [looked(0, added=10, first_look=1), looked(1, added=12), looked(2, "old", "5", added=7)]
+    rows = hour.rows("depths", *looks)
+    assert {row["queue"]: row["added"] for row in rows} == {"orders": 12, "old": 0}
+    name = hour.file(looks)
+    pq.write_table(pq.read_table(tmp_path / name).drop_columns(["first_look"]), tmp_path / "old.parquet")
+    found = pq.read_table(pa.BufferReader(hour.octets(["old.parquet"])["depths"])).to_pylist()
+    assert {row["queue"]: row["added"] for row in found} == {"orders": 2, "old": 0}
+
+
 def test_a_queue_that_comes_long_after_others_is_new(tmp_path: Path) -> None:
     """All are looked at each five minutes: the store has not known this one."""
     late = looked(600_001, "new", "5", added=10)

@@ -18,8 +18,9 @@ NEVER = np.iinfo(np.int64).max
 class Depths:
     """Of an hour's samples of the kind `depth`; for exact differences it is given those of the hour before, too.
 
-    A queue's first look counts from 0 if the queue was made since (another id than before, or others were looked at
-    long before it), else it is where counting begins. A counter that fell counts nothing at that look.
+    A queue's first look counts from 0 if it says that it is one, or if the queue was made since (another id than
+    before, or others were looked at long before it: a store of before says nothing), else it is where counting begins.
+    A counter that fell counts nothing at that look.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class Depths:
         ms, number = ids(rows["id"])
         kept = pa.table(
             {
-                **{name: rows[name] for name in (*OF_QUEUE, "qid", *STATES, *COUNTERS)},
+                **{name: rows[name] for name in (*OF_QUEUE, "qid", "first_look", *STATES, *COUNTERS)},
                 "ms": ms,
                 "number": number,
             }
@@ -64,7 +65,9 @@ class _Rises:
         began = np.array([begun[each] for each in plainly(looks["domain"]).to_pylist()], np.int64)
         is_late = looks["ms"].to_numpy() - began > NEW_AFTER_MS
         self._is_same = is_of_one_life
-        self._is_new = np.where(self._has_before, ~is_of_one_life, is_late)
+        says_so = pc.equal(pc.fill_null(looks["first_look"], 0), 1).to_numpy()
+        self._is_same &= ~says_so
+        self._is_new = np.where(self._has_before, ~is_of_one_life, is_late) | says_so
 
     def table(self) -> pa.Table:
         risen, fell = self._looks, np.zeros(len(self._looks), bool)

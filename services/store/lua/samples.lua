@@ -66,6 +66,10 @@ FUNCTIONS.sample_depth = function(Q, key, name, keep)
   if kept == 0 then return end
   local oldest = Q.h.len > 0 and FUNCTIONS.oldest(Q.s, Q.x) or 0
   local age_ms = oldest > 0 and math.max(0, Q.C.now - oldest) or 0
+  if last == '0' then   -- its counters rose from 0 since; of a queue of before nobody knows since when
+    at[#at + 1] = 'first_look'
+    at[#at + 1] = '1'
+  end
   call('XADD', key, 'MAXLEN', '~', num(kept), '*', 'v', '1', 'kind', 'depth', 'queue', name, 'oldest_ms', num(age_ms),
     unpack(at))
   call('HSET', Q.q, 'sampled', num(Q.C.now) .. ' ' .. digest)

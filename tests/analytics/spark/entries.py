@@ -138,7 +138,8 @@ def fill_samples(store: Entries, chance: random.Random, looks: int, hours: int) 
                 "oldest_ms": chance.randrange(9999),
                 "dead": look,
             }
-            store.sample("depth", at, queue=queue, qid=number, **figures, **total)
+            first = {"first_look": 1} if look == 0 and queue == "b" else {}
+            store.sample("depth", at, queue=queue, qid=number, **figures, **total, **first)
 
 
 def _looked(

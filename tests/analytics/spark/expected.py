@@ -127,7 +127,9 @@ def depths(samples: list[Entry]) -> Rows:
     for name, group in grouped(looks, lambda s: (*hour_of(at(s)), "main", s["queue"])).items():
         row = rows[name] = dict.fromkeys((*COUNTERS, "resets"), 0)
         for s in group:
-            if last := before.get(s["queue"]):
+            if s.get("first_look"):
+                row |= {counter: row[counter] + s[counter] for counter in COUNTERS}
+            elif last := before.get(s["queue"]):
                 for counter in COUNTERS:
                     row[counter] += max(0, s[counter] - last[counter])
                 row["resets"] += any(s[counter] < last[counter] for counter in COUNTERS)
