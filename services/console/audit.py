@@ -52,4 +52,5 @@ class Audit:
             "outcome": outcome,
             "detail": dict(detail or {}),
         }
-        log.info("%s %s %s: %s", who.who or "somebody", action, target, outcome, extra=fields)
+        written = target.encode("utf-8", "backslashreplace").decode()  # a name has any octets, a line only letters
+        log.info("%s %s %s: %s", who.who or "somebody", action, written, outcome, extra=fields)
