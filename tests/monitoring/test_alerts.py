@@ -97,8 +97,12 @@ def test_a_store_that_is_away_is_told_by_all_who_need_it(world: World, prometheu
     world.traffic.is_calm = False
     world.store.kill9()
     sounds(prometheus, *OF_THE_STORE)
-    pods = {labels["pod"] for labels in sounds(prometheus, "PenstockEdgeNotReady")}
-    assert pods == {f"{NAME}-{edge}-0" for edge in ("pubsub", "ring", "rqp", "tmq")}
+    told = eventually(
+        lambda: prometheus.firing().get("PenstockEdgeNotReady", []), until=lambda found: len(found) == 4
+    )
+    assert {labels["pod"] for labels in told} == {
+        f"{NAME}-{edge}-0" for edge in ("pubsub", "ring", "rqp", "tmq")
+    }
     world.store.restart()
     ends(prometheus, OF_THE_STORE)
 

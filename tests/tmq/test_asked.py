@@ -78,7 +78,6 @@ async def test_each_worker_answers_for_its_own(server: Server, tmp_path: Path) -
     tools = Store(server.url, "test")
     try:
         async with EdgeProgram(server.url, tmp_path, workers=2) as program:
-            clients = [await program.client() for _ in range(12)]
             place = shown(program.place("document"))
 
             async def both_listen() -> bool:
@@ -86,6 +85,7 @@ async def test_each_worker_answers_for_its_own(server: Server, tmp_path: Path) -
                 return [each.get("document") for each in listeners] == [place, place]
 
             await until(both_listen)
+            clients = [await program.client() for _ in range(12)]
             running, found = await tools.processes(), await listed(tools)
             assert {process for process, _ in found.values()} == {one.name for one in running}
             assert len(found) == 12
