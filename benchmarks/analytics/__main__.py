@@ -18,7 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.analytics import asking, beside, reading
+from benchmarks.analytics import asking, beside, profile, reading
 from benchmarks.analytics.bench import Bench, fill, keep_some
 from benchmarks.analytics.findings import ONE, TWO
 from benchmarks.analytics.kept import Kept, result_name, write_docs
@@ -62,6 +62,7 @@ def parts(looks: beside.Looks) -> dict[str, tuple[str, Measure]]:
     """By the name on the command line: under which name each is kept, and what does it."""
     return {
         "read": ("reading", reading.measure),
+        "profile": ("profile", profile.measure),
         "job": ("job", run_jobs),
         "ask": ("asked", asking.measure),
         "edge": ("edge", lambda bench: look_at_edge(bench, looks)),

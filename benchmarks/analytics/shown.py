@@ -11,6 +11,7 @@ from rich.table import Table
 
 from benchmarks.analytics.asking import OURS, THEIRS, crossing
 from benchmarks.analytics.findings import Found, findings, middles, rates_of, ratio
+from benchmarks.analytics.profile import JVM, PYTHON, STORE
 from benchmarks.machine import Machine
 from benchmarks.report import (
     COLOURS,
@@ -37,6 +38,18 @@ class Part:
 def _reading(found: dict[str, Found]) -> Iterator[Row]:
     for kind, each in found.items():
         yield [kind, *(f"{median(each[name]):,.0f}" for name in ("loop", "one core", "two cores"))]
+
+
+def _profile(found: Found) -> Iterator[Row]:
+    for kind, reads in found["reads"].items():
+        for cores, each in reads.items():
+            busy = [each.get(whose, 0.0) for whose in (STORE, JVM, PYTHON)]
+            yield [f"{kind}, {cores}", *(f"{number:.2f}" for number in (*busy, sum(busy)))]
+
+
+def _loops(found: Found) -> str:
+    times = [f"{each:.2f}" for each in sorted(found["loops"])]
+    return f"Two processes that only compute did {', '.join(times)} times as much as one."
 
 
 def _job(found: dict[str, list[Found]]) -> Iterator[Row]:
@@ -91,6 +104,9 @@ def _pages(found: dict[str, Found]) -> str:
 
 PARTS = {
     "reading": Part("Reading alone, records/s", ("", "loop", "Spark, one core", "two cores"), _reading),
+    "profile": Part(
+        "Cores at work while Spark reads", ("", STORE, JVM, PYTHON, "together"), _profile, _loops
+    ),
     "job": Part(
         "The whole job, after Spark's start", ("", "records/s", "seconds", "memory at most, MiB"), _job
     ),

@@ -116,6 +116,11 @@ def test_the_whole_benchmark_runs_to_its_end(whole: Path) -> None:
     assert (found["rounds"], found["is_full"]) == (1, False)
     assert {run["dead"] for runs in found["job"].values() for run in runs} == {2000}
     assert [each["letters"] for each in found["asked"]["sizes"]][-2:] == [2000, 8000]
+    for cores in (each for reads in found["profile"]["reads"].values() for each in reads.values()):
+        assert cores.keys() == {"store", "JVM", "Python"}
+        assert cores["JVM"] > 0
+        assert sum(cores.values()) <= (os.cpu_count() or 1) * 1.2
+    assert all(0.3 < each < 3 for each in found["profile"]["loops"])
     (seen,) = found["edge"].values()
     assert seen["during"]
     assert all(each["both"] > 0 and each["paced"] > 0 for each in (*seen["during"], *seen["without"]))
