@@ -119,7 +119,7 @@ def test_runbooks_say_where_their_commands_run(page: Path) -> None:
 @pytest.mark.parametrize("page", RUNBOOKS, ids=lambda page: page.stem)
 def test_runbooks_name_objects_that_are_there(page: Path) -> None:
     text = page.read_text()
-    there = {place.partition("/")[2] for place in render().objects}
+    there = {place.partition("/")[2] for place in render(nested("console", {"enabled": True})).objects}
     assert {f"{NAME}-{rest}" for rest in re.findall(r"<name>-([a-z-]+)", text)} <= there
     assert not re.search(r"(<release>|\bNAME|\bRELEASE)-", text)
 

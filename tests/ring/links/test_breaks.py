@@ -38,8 +38,8 @@ def test_the_words_are_those_that_are_said() -> None:
 
 
 def test_the_operator_is_told_of_all_labels() -> None:
-    page = (ROOT / "docs/operations.md").read_text()
-    row = next(line for line in page.splitlines() if "penstock_ring_breaks_total" in line)
+    page = (ROOT / "docs/metrics.md").read_text()
+    row = next(line for line in page.splitlines() if "`penstock_ring_breaks_total`" in line)
     in_the_spec = {
         "unknown_type",
         "too_long",
