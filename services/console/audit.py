@@ -52,5 +52,7 @@ class Audit:
             "outcome": outcome,
             "detail": dict(detail or {}),
         }
-        written = target.encode("utf-8", "backslashreplace").decode()  # a name has any octets, a line only letters
+        written = target.encode(
+            "utf-8", "backslashreplace"
+        ).decode()  # a name has any octets, a line only letters
         log.info("%s %s %s: %s", who.who or "somebody", action, written, outcome, extra=fields)
