@@ -27,6 +27,10 @@ IN_PATH = {
 }
 Mode = Any  # "validation" or "serialization"
 Known = dict[tuple[Any, Mode], dict[str, Any]]  # a model's reference
+UNREAD = (
+    "Bad Request. What is no HTTP, or has a line or a header field of more than 8190 octets, is refused before it is "
+    "read, in one line of text/plain."
+)
 EVERYWHERE = (400, 403, 500, 503)  # statuses of problems that each route may have
 OF_STORE = (409, 504)
 
@@ -148,7 +152,12 @@ def statuses(route: Route) -> list[int]:
 
 def _bad(route: Route, known: Known) -> dict[str, Any]:
     content = {CONTENT_TYPE: {"schema": known[ProblemShape, "serialization"]}}
-    return {
+    told: dict[str, Any] = {
         str(status): {"description": HTTPStatus(status).phrase, "content": content}
         for status in statuses(route)
     }
+    told["400"] = {
+        "description": UNREAD,
+        "content": {**content, "text/plain": {"schema": {"type": "string"}}},
+    }
+    return told

@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from services.console.openapi import document
+from services.console.table import ROUTES
 from tests.console.live_console import LiveConsole
 
 PUT = "/api/v1/queues/orders/messages"
@@ -118,6 +120,15 @@ async def test_what_is_no_http(console: LiveConsole) -> None:
     for text in (b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n"):
         assert (await _raw(console, text)).startswith(b"HTTP/1.")
     assert (await console.get("/me")).status == 200
+
+
+async def test_a_line_that_is_too_long(console: LiveConsole) -> None:
+    """It is refused before anybody knows what it asks for; the document says so of every route."""
+    reply = await _raw(console, _head("GET", "/api/v1/queues?q=" + "x" * 9000))
+    assert reply.split(b" ")[1] == b"400"
+    assert b"content-type: text/plain" in reply.lower()
+    routes = [route for path in document(ROUTES)["paths"].values() for route in path.values()]
+    assert all("text/plain" in route["responses"]["400"]["content"] for route in routes)
 
 
 async def test_a_bomb_of_zeros(console: LiveConsole) -> None:
