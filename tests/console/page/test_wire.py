@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Page, expect
@@ -13,8 +14,9 @@ from services.store.report import Report
 from services.store.reports import write_report
 from tests import reports
 from tests.console.page.looking import axe, settled, show
-from tests.console.page.scene import Scene
-from tests.live import until
+from tests.console.page.scene import Scene, Text
+from tests.live import set_up, until
+from tests.servers import PROGRAMS, Server
 from tests.tmq.client import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -59,6 +61,24 @@ async def test_edges_are_told_with_their_listeners(place: Scene, page: Page) -> 
     host, port = place.edges[0].place("document")
     await expect(rows.filter(has_text="tmq")).to_contain_text(f"{host}:{port}")
     await expect(rows.filter(has_text="tmq")).to_contain_text("ready")
+
+
+async def test_a_link_to_another_store_is_seen(place: Scene, page: Page, tmp_path: Path) -> None:
+    """pubsub.md 4: a server on a store of its own, which has dialled ours."""
+    server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
+    try:
+        await set_up(server)
+        host, port = place.edges[1].place("link")
+        async with Text(server.url, tmp_path, f"neighbours=['{host}:{port}']"):
+            await show(page, place.address, "peers")
+            rows = page.get_by_role("table", name="Text links").locator("tbody tr")
+            await expect(rows).to_have_count(1)
+            await expect(rows.get_by_role("rowheader")).to_have_text(re.compile(r"\S{6,}"))
+            await expect(rows).to_contain_text("link")
+            assert await axe(page) == []
+        await expect(page.get_by_text("No link to another text server is up.")).to_be_visible()
+    finally:
+        server.end()
 
 
 async def test_a_peer_is_made_changed_and_deleted(place: Scene, page: Page) -> None:
