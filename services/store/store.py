@@ -33,6 +33,7 @@ from services.store.reception import Reception
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
 from services.store.respondent import Respondent
 from services.store.sampler import Sampler
+from services.store.spans import Traced
 from services.store.waking import Wakes
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class Store(Catalogue, Company):
         edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm, and at
         once of all alarms that none has been yet: who watches a counter sees its first step only if it was 0 before.
         If it is a `Shell`, too, it tells of the process's connections; if `Metered`, it may hear of each queue; if a
-        `Respondent`, the process can be asked.
+        `Respondent`, the process can be asked; a `Traced` one may have messages traced.
         """
         self._pipe_settings = pipe or PipeSettings()
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
@@ -73,6 +74,7 @@ class Store(Catalogue, Company):
             observe(alarm, 0)
         metered: object = observe
         self._hear = metered.meter(self._tell_all) if isinstance(metered, Metered) else None
+        self._recorder = observe.recorder if isinstance(observe, Traced) else None
         self._domains: dict[str, Domain] = {}
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
@@ -204,6 +206,7 @@ class Store(Catalogue, Company):
                 self._timing,
                 self._observe,
                 self._dataset_changed,
+                self._recorder,
             )
             if self._caretaker is not None:
                 found.look_after()
