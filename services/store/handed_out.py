@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from services.store import records, trace_context
 from services.store.client import Client
@@ -11,6 +11,7 @@ from services.store.delivery import Delivery
 from services.store.errors import StoreError
 from services.store.queues import Queue
 from services.store.spans import Kind, Recorder, Span, Value, begun, peer_of
+from services.store.trace_context import Context
 
 MOST_OPEN = 10_000  # deliveries; beyond it the oldest end without anybody's knowing their outcome
 NS_PER_MS = 1_000_000
@@ -28,13 +29,14 @@ class HandedOut:
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def received(self, delivery: Delivery, client: Client) -> None:
+    def received(self, delivery: Delivery, client: Client, links: Sequence[Context] = ()) -> None:
         """Somebody was given it. One that is settled already has had its end."""
         for index, record in enumerate(delivery.records()):
             parent = trace_context.of_record(record)
             if parent is None or not parent.is_sampled or not self._recorder.admit():
                 continue
             span = self._receive(delivery, record, parent, client)
+            span.links += links
             if delivery.settled:
                 span.attributes["penstock.outcome"] = "settled"
                 self._recorder.record(span.ended())
@@ -44,9 +46,7 @@ class HandedOut:
         while len(self._open) > MOST_OPEN:
             self._forget(next(iter(self._open)))
 
-    def _receive(
-        self, delivery: Delivery, record: bytes, parent: trace_context.Context, client: Client
-    ) -> Span:
+    def _receive(self, delivery: Delivery, record: bytes, parent: Context, client: Client) -> Span:
         more: dict[str, Value] = {
             "messaging.message.body.size": records.body_length(record),
             "penstock.acquired": delivery.acquired,
@@ -88,7 +88,7 @@ class HandedOut:
             self._recorder.record(step)
             self._recorder.record(span.ended(reason, step.end_ns))
 
-    def parents(self, delivery: Delivery) -> list[trace_context.Context]:
+    def parents(self, delivery: Delivery) -> list[Context]:
         """The spans of a delivery that are open, without ending them."""
         spans = self._open.get((delivery.queue.qid, delivery.lot, delivery.entry), {})
         return [
@@ -101,7 +101,9 @@ class HandedOut:
 
     def pulled(self, request: bytes, delivery: Delivery, client: Client) -> None:
         if delivery.blob[0]:
-            self.received(delivery, client)
+            hop = trace_context.hop_of_request(request)
+            sampled = hop.is_sampled(self._recorder.ratio)
+            self.received(delivery, client, [hop.context] if sampled else [])
             if (delivery.queue.qid, delivery.lot, delivery.entry) in self._open:
                 self._pulls[request] = delivery
                 while len(self._pulls) > MOST_OPEN:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ KEY = "traceparent"
 # Version 00 has four fields; of later ones the first four are read (W3C Trace Context 3.2.2, 4).
 _HEADER = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 _SAMPLED = 1
-_DRAWN = 1 << 64
+_DRAWN = 1 << 32
 _HOP = b"penstock hop\0"
 
 
@@ -80,19 +81,27 @@ def stamped(record: bytes, context: Context) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A message on its way from one system to another, as both of them see it."""
+    """A message on its way from one system to another, by what both of them see of it. Cheap: most are not sampled."""
 
-    context: Context  # of the span that the sender makes and the receiver goes on from
-    drawn: int  # evenly, of 64 bits
+    seen: bytes
 
     def is_sampled(self, ratio: float) -> bool:
         """The same answer at both ends; with a higher ratio it is yes wherever it is with a lower one."""
-        return self.drawn < ratio * _DRAWN
+        return zlib.crc32(self.seen) < ratio * _DRAWN
+
+    @property
+    def context(self) -> Context:
+        """Of the span that the sender makes, and the receiver goes on from."""
+        digest = hashlib.sha256(_HOP + self.seen).digest()
+        trace_id = int.from_bytes(digest[:16]) or 1
+        return Context(trace_id, int.from_bytes(digest[16:24]) or 1)
 
 
 def hop(protocol: str, *seen: bytes) -> Hop:
-    """seen: what both ends know of the message, and no other message of theirs has."""
-    digest = hashlib.sha256(_HOP + b"\0".join((protocol.encode(), *seen))).digest()
-    trace_id = int.from_bytes(digest[:16]) or 1
-    span_id = int.from_bytes(digest[16:24]) or 1
-    return Hop(Context(trace_id, span_id), int.from_bytes(digest[24:32]))
+    """seen: what both ends know of the message, and of no other one of theirs."""
+    return Hop(b"\0".join((protocol.encode(), *seen)))
+
+
+def hop_of_request(request: bytes) -> Hop:
+    """Of a ring: whoever asks gave it the id, and whoever carries it out is told that."""
+    return hop("ring", request)

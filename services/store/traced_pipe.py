@@ -48,7 +48,7 @@ class TracedPipe(Pipe):
         *,
         in_order: bool = False,
     ) -> None:
-        if not records or self.tracing.passes(records):
+        if not records or not source.begins_traces or self.tracing.passes(records):
             super().publish(source, queue, records, origin, done, holder, in_order=in_order)
             return
         records, spans = self.tracing.put(records, queue, source.client, origin)
@@ -113,7 +113,7 @@ class TracedPipe(Pipe):
         """Settles and publishes: of `commit` and `publish_once`."""
         begun, ending = Begun(), Ending()
         for part in commit.parts:
-            if part.records and not self.tracing.passes(part.records):
+            if part.records and source.begins_traces and not self.tracing.passes(part.records):
                 part.records, spans = self.tracing.put(part.records, part.queue, source.client, part.origin)
                 begun += spans
             if part.deliveries and self.tracing.handed_out:

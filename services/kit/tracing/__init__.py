@@ -15,7 +15,7 @@ from services.kit.tracing.recorder import Recorder
 
 __all__ = ["Recorder", "tracing"]
 
-EXTRA = "opentelemetry.exporter"  # what is there where the extra `tracing` is installed
+MESSAGES = "opentelemetry.proto.collector"  # is there where the extra `tracing` is installed
 
 
 def tracing(
@@ -40,7 +40,10 @@ def tracing(
 
 
 def is_installed() -> bool:
-    return find_spec("opentelemetry") is not None and find_spec(EXTRA) is not None
+    try:
+        return find_spec(MESSAGES) is not None
+    except ModuleNotFoundError:  # one of its parents
+        return False
 
 
 def _count_nothing(_result: str, _number: int) -> None:

@@ -56,11 +56,14 @@ class Finished(Protocol):
 
 
 class Sender(Protocol):
-    def send(self, spans: Sequence[Finished]) -> str:
-        """Waits; '' once the collector has them, else why it has not."""
+    def send(self, spans: Sequence[Finished]) -> tuple[int, str]:
+        """Waits; how many of them the collector has not taken, and why."""
 
-    def shutdown(self) -> None:
-        """A `send` that waits for another try gives up."""
+    def close(self) -> None:
+        """No `send` follows."""
+
+    def give_up(self) -> None:
+        """From another thread: a `send` that waits for another try ends."""
 
 
 class Limit:
@@ -129,14 +132,16 @@ class Recorder:
             self._awake.clear()
             self._send_all()
         self._send_all()
+        self._sender.close()
 
     def _send_all(self) -> None:
         while batch := [self._queue.popleft() for _ in range(min(self._batch, len(self._queue)))]:
             try:
-                trouble = self._sender.send(batch)
+                lost, trouble = self._sender.send(batch)
             except Exception as error:  # noqa: BLE001  nothing that a collector does ends this
-                trouble = f"{error!r:.200}"
-            self._count(FAILED if trouble else EXPORTED, len(batch))
+                lost, trouble = len(batch), f"{error!r:.200}"
+            self._count(EXPORTED, len(batch) - lost)
+            self._count(FAILED, lost)
             self._tell(trouble)
 
     def _tell(self, trouble: str) -> None:
@@ -156,7 +161,7 @@ class Recorder:
         deadline = time.monotonic() + LAST_S
         while self._thread.is_alive() and time.monotonic() < deadline:  # noqa: ASYNC110  a thread tells nobody
             await asyncio.sleep(LOOK_S)
-        self._sender.shutdown()
+        self._sender.give_up()
         if left := len(self._queue):
             self._queue.clear()
             self._count(DROPPED, left)
