@@ -42,7 +42,7 @@ class Tracing:
         may_carry = bool(run[0][0])
         none_chosen = may_carry and self.sampling.passes(len(run))  # if it may not, `passes` has asked
         chosen = set[int]() if none_chosen else set(self.sampling.chosen(len(run)))
-        stamped, spans = run.copy(), Begun()
+        stamped, spans = list(run), Begun()
         for index in range(len(run)) if may_carry else sorted(chosen):
             parent = trace_context.of_record(run[index]) if may_carry else None
             if parent is None and index not in chosen:
