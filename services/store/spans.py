@@ -55,8 +55,11 @@ class Recorder(Protocol):
     def ratio(self) -> float:
         """0 to 1: how many of the messages that come without a context begin a trace."""
 
-    def admit(self, number: int = 1) -> bool:
-        """Whether one more message may be traced now; if not, so many are counted as left out."""
+    def admit(self) -> bool:
+        """Whether one more message may be traced now; if not, it is counted as left out."""
+
+    def left_out(self, number: int) -> None:
+        """So many more, about, were not even asked for."""
 
     def record(self, span: Span) -> None:
         """An ended one."""

@@ -52,9 +52,11 @@ class TracedPipe(Pipe):
             super().publish(source, queue, records, origin, done, holder, in_order=in_order)
             return
         records, spans = self.tracing.put(records, queue, source.client, origin)
-        done = partial(self._published, spans, done)
+        if spans:
+            done = partial(self._published, spans, done)
         super().publish(source, queue, records, origin, done, holder, in_order=in_order)
-        self.waiting.packs_traced()
+        if spans:
+            self.waiting.packs_traced()
 
     def _published(self, spans: Begun, done: Published, outcome: Refusals | StoreError) -> None:
         self.tracing.stored(spans, outcome)

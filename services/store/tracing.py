@@ -129,7 +129,7 @@ def pack(run: list[bytes]) -> list[tuple[int, int, bytes]]:
     entries: list[tuple[int, int, bytes]] = []
     start, before = 0, True
     for index, record in enumerate(run):
-        traced = is_traced(record)
+        traced = bool(record[0]) and is_traced(record)
         if traced and not before:
             entries += records.pack(run[start:index])
             start = index

@@ -9,22 +9,26 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from services.kit.settings import TracingSettings
 from services.kit.tracing.http import Poster
 from services.kit.tracing.recorder import Finished
+
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+    from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 SAMPLED = 1  # of W3C's flags
 RESOURCE = "OTEL_RESOURCE_ATTRIBUTES"  # whoever runs the process says more about it: k8s.pod.name=a,team=b
@@ -42,15 +46,17 @@ class Collector:
             "service.instance.id": instance(name),
             "service.version": version("penstock"),
         }
-        self._resource = Resource(attributes=_pairs({**said_elsewhere(os.environ.get(RESOURCE, "")), **own}))
+        self._resource = Resource()
+        _add(self._resource.attributes, {**said_elsewhere(os.environ.get(RESOURCE, "")), **own})
         self._scope = InstrumentationScope(name="penstock", version=version("penstock"))
 
     def send(self, spans: Sequence[Finished]) -> tuple[int, str]:
         """Waits; how many of them the collector has not taken, and why."""
-        scoped = ScopeSpans(scope=self._scope, spans=map(_span, spans))
-        request = ExportTraceServiceRequest(
-            resource_spans=[ResourceSpans(resource=self._resource, scope_spans=[scoped])]
-        )
+        request = ExportTraceServiceRequest()
+        of_resource = request.resource_spans.add(resource=self._resource)
+        of_scope = of_resource.scope_spans.add(scope=self._scope)
+        for span in spans:
+            _fill(of_scope.spans.add(), span)
         answer, trouble = self._poster.post(request.SerializeToString())
         if trouble:
             return len(spans), trouble
@@ -64,38 +70,39 @@ class Collector:
         self._poster.give_up()
 
 
-def _span(span: Finished) -> Span:
-    attributes = {**span.attributes, "error.type": span.error} if span.error else span.attributes
-    return Span(
-        trace_id=span.context.trace_id.to_bytes(16),
-        span_id=span.context.span_id.to_bytes(8),
-        parent_span_id=b"" if span.parent is None else span.parent.span_id.to_bytes(8),
-        name=span.name,
-        kind=span.kind + 1,  # type: ignore[arg-type]  # its numbers are those of the API, from 1 on
-        start_time_unix_nano=span.start_ns,
-        end_time_unix_nano=span.end_ns,
-        attributes=_pairs(attributes),
-        links=[
-            Span.Link(trace_id=at.trace_id.to_bytes(16), span_id=at.span_id.to_bytes(8)) for at in span.links
-        ],
-        status=Status(code=Status.STATUS_CODE_ERROR, message=span.error) if span.error else None,
-        flags=SAMPLED,
-    )
+def _fill(out: Span, span: Finished) -> None:
+    """In place, field by field: made apart and copied, a message takes ten times as long."""
+    out.trace_id = span.context.trace_id.to_bytes(16)
+    out.span_id = span.context.span_id.to_bytes(8)
+    if span.parent is not None:
+        out.parent_span_id = span.parent.span_id.to_bytes(8)
+    out.name = span.name
+    out.kind = span.kind + 1  # type: ignore[assignment]  # its numbers are those of the API, from 1 on
+    out.start_time_unix_nano, out.end_time_unix_nano = span.start_ns, span.end_ns
+    out.flags = SAMPLED
+    _add(out.attributes, span.attributes)
+    for place in span.links:
+        out.links.add(trace_id=place.trace_id.to_bytes(16), span_id=place.span_id.to_bytes(8))
+    if span.error:
+        _add(out.attributes, {"error.type": span.error})
+        out.status.code = Status.STATUS_CODE_ERROR
+        out.status.message = span.error
 
 
-def _pairs(attributes: Mapping[str, Any]) -> Iterable[KeyValue]:
-    return [KeyValue(key=name, value=_value(value)) for name, value in attributes.items()]
-
-
-def _value(value: str | int | float | bool) -> AnyValue:
-    match value:
-        case bool():
-            return AnyValue(bool_value=value)
-        case int():
-            return AnyValue(int_value=value)
-        case float():
-            return AnyValue(double_value=value)
-    return AnyValue(string_value=value.encode("utf-8", "replace").decode())
+def _add(out: RepeatedCompositeFieldContainer[KeyValue], attributes: Mapping[str, Any]) -> None:
+    """Of these types: text, whole numbers, numbers, yes and no."""
+    for name, value in attributes.items():
+        pair = out.add()
+        pair.key = name
+        match value:
+            case str():
+                pair.value.string_value = value.encode("utf-8", "replace").decode()
+            case bool():
+                pair.value.bool_value = value
+            case int():
+                pair.value.int_value = value
+            case _:
+                pair.value.double_value = value
 
 
 def said_elsewhere(text: str) -> dict[str, str]:

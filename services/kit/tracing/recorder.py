@@ -97,6 +97,8 @@ class Recorder:
         self._most = settings.queue
         self._batch = settings.batch
         self._interval_s = settings.interval_s
+        self._limited = 0  # grows in the loop; told by the thread
+        self._limited_told = 0
         self._awake = threading.Event()
         self._stopping = False
         self._trouble = ""
@@ -109,12 +111,15 @@ class Recorder:
 
     # from the store
 
-    def admit(self, number: int = 1) -> bool:
-        """Whether one more message may be traced; if not, so many are counted."""
+    def admit(self) -> bool:
+        """Whether one more message may be traced."""
         if self._limit.take():
             return True
-        self._count(LIMITED, number)
+        self._limited += 1
         return False
+
+    def left_out(self, number: int) -> None:
+        self._limited += number
 
     def record(self, span: Finished) -> None:
         if len(self._queue) >= self._most:
@@ -135,6 +140,9 @@ class Recorder:
         self._sender.close()
 
     def _send_all(self) -> None:
+        limited = self._limited  # it may grow meanwhile
+        self._count(LIMITED, limited - self._limited_told)
+        self._limited_told = limited
         while batch := [self._queue.popleft() for _ in range(min(self._batch, len(self._queue)))]:
             try:
                 lost, trouble = self._sender.send(batch)
