@@ -5,7 +5,7 @@ READY  := $(VENV)/.ready
 IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(TAG),--tag $(TAG)) $(if $(SOURCE),--source $(SOURCE))
 
 .PHONY: help up test unit lint faults bench lock vendor clean crds chart-docs metrics-docs docs cli-reference system
-.PHONY: objects kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
+.PHONY: objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -13,7 +13,7 @@ help:            ## say what each target does
 up: $(READY)     ## set up, then run every edge with an embedded store; data stays in ./penstock-data
 	$(VENV)/bin/penstock up
 
-test: $(READY) system kubernetes objects lint unit  ## set up, check the style, the types and the layers, then run every test
+test: $(READY) system kubernetes objects collector lint unit  ## set up, check the style, the types and the layers, then run every test
 
 unit: $(READY)   ## only the tests
 	tools/unit $(PYTHON)
@@ -68,6 +68,9 @@ kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs th
 
 objects: $(READY)  ## a store of objects that speaks S3, for tests; built once
 	$(PYTHON) -m tools.kubernetes objects
+
+collector: $(READY)  ## a collector of traces, for tests; built once
+	$(PYTHON) -m tools.kubernetes collector
 
 kubernetes-clients: $(READY)
 	$(PYTHON) -m tools.kubernetes clients

@@ -161,27 +161,35 @@ def wait_for(what: Callable[[], T | None]) -> T:
         time.sleep(0.1)
 
 
-def main(rounds: int) -> None:
-    found: dict[str, list[tuple[float, float, float]]] = {mode: [] for mode in MODES}
+Measured = tuple[float, float, float]  # messages a second, us of processor time a message, ms of it a scrape
+
+
+def by_turns(modes: dict[str, tuple[str, ...]], rounds: int) -> dict[str, list[Measured]]:
+    """Edges with these settings, side by side, which are loaded one after the other; the first round warms up."""
+    found: dict[str, list[Measured]] = {mode: [] for mode in modes}
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, ExitStack() as stack:
         edges = {
             mode: stack.enter_context(Edge(Path(folder) / str(number), settings).running())
-            for number, (mode, settings) in enumerate(MODES.items())
+            for number, (mode, settings) in enumerate(modes.items())
         }
         for number in range(rounds + 1):
             for mode, edge in edges.items():
                 measured = edge.load()
-                if number:  # the first one warms up
+                if number:
                     found[mode].append(measured)
-        for mode, edge in edges.items():
-            size = len(urlopen(edge._metrics, timeout=10).read())
-            rate, each, scrape = (statistics.median(one) for one in zip(*found[mode], strict=True))
-            against = [mine[1] / off[1] - 1 for mine, off in zip(found[mode], found["off"], strict=True)]
-            print(
-                f"{mode:14} {rate:9,.0f} messages/s  {each:6.2f} us/message "
-                f"({statistics.median(against):+6.1%})  {scrape:5.1f} ms/scrape of {size:,} octets"
-            )
+    return found
+
+
+def report(found: dict[str, list[Measured]]) -> None:
+    """Medians, and those of the rounds' ratios to the first mode."""
+    first = next(iter(found.values()))
+    for mode, measured in found.items():
+        rate, each, scrape = (statistics.median(one) for one in zip(*measured, strict=True))
+        against = statistics.median(mine[1] / off[1] - 1 for mine, off in zip(measured, first, strict=True))
+        print(
+            f"{mode:24} {rate:9,.0f} messages/s  {each:6.2f} us/message ({against:+6.1%})  {scrape:5.1f} ms/scrape"
+        )
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+    report(by_turns(MODES, int(sys.argv[1]) if len(sys.argv) > 1 else 40))

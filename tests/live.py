@@ -17,6 +17,7 @@ from services.kit.edge import Edge, EdgeContext, EdgeSettings, Page, RunningEdge
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics
 from services.kit.session import SessionFactory
+from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
 from tests.servers import Server
 
@@ -91,6 +92,7 @@ class Live(Generic[SettingsT]):
         self.log = Log()
         self.loop_errors: list[str] = []
         self.running: RunningEdge | None = None
+        self.recorder: Recorder | None = None  # to be set before it begins: it is traced, then
         # how a test looks at the store, and changes it behind the edge's back
         self.tools = Store(self.url, "test")
         self._closers: list[Callable[[], None]] = []
@@ -111,6 +113,7 @@ class Live(Generic[SettingsT]):
         observer, census = self.metrics.count_store_event, Census(lambda: self._ends)
         observer.topics |= census.topics
         observer.about = census.about
+        observer.recorder = self.recorder
         context = EdgeContext(
             self.edge.name,
             self.settings,

@@ -16,7 +16,7 @@ from tests.live import until
 from tests.plain_client import PATIENCE_S, PlainClient
 
 ROOT = Path(__file__).parents[1]
-SECTIONS = ("drain.", "limits.", "log.")  # settings that are not the edge's own
+SECTIONS = ("drain.", "limits.", "log.", "tracing.")  # settings that are not the edge's own
 ClientT = TypeVar("ClientT", bound=PlainClient)
 Samples = dict[str, float]  # name and labels, as /metrics writes them
 

@@ -21,9 +21,11 @@ from services.kit.flags import Given
 from services.kit.layers import merge, read_flags
 from services.kit.secret import SecretUrl
 from services.kit.settings import GlobalSettings, load
+from services.kit.tracing import Recorder, tracing
 from services.store import PipeSettings, Store
 from services.store.domain import Timing
 
+NAME = "cli"  # in session ids and origins, and of what is traced
 TIMEOUT_S = 30.0
 BEAT_S = 1.0  # however short a silence the edges' settings allow a session
 Tree = dict[str, Any]
@@ -158,11 +160,17 @@ async def with_store(
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # what is leased goes back
-    store = open_store(options.store_url, _waits(timeout, timeout if silence is None else silence))
+    waits = _waits(timeout, timeout if silence is None else silence)
+    recorder = tracing(options.settings.tracing, NAME)
+    store = open_store(options.store_url, waits, Observer(recorder))
+    if recorder is not None:
+        recorder.start()
     try:
         await work(store, Output(as_json=options.as_json), **values)
     finally:
         await store.close()
+        if recorder is not None:
+            await recorder.close()
 
 
 def _waits(timeout_s: float, silence_s: float) -> PipeSettings:
@@ -176,9 +184,19 @@ def _waits(timeout_s: float, silence_s: float) -> PipeSettings:
     )
 
 
-def open_store(url: str, waits: PipeSettings | None = None) -> Store:
+class Observer:
+    """Of the store: nothing is counted, but the command may be traced."""
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.recorder = recorder
+
+    def __call__(self, _reason: str, _number: int) -> None:
+        return None
+
+
+def open_store(url: str, waits: PipeSettings | None = None, observer: Observer | None = None) -> Store:
     """Nothing is connected yet. Raises Failure for a URL that is none."""
     try:
-        return Store(url, "cli", pipe=waits, timing=Timing(beat_s=BEAT_S))
+        return Store(url, NAME, pipe=waits, timing=Timing(beat_s=BEAT_S), observe=observer or Observer())
     except ValueError as error:
         raise Failure(Exit.USAGE, "bad_store_url", str(error)) from None

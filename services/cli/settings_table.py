@@ -20,7 +20,7 @@ from pydantic_core import PydanticUndefined
 from services.console.settings import ConsoleSettings
 from services.kit.edge import Edge, edges
 from services.kit.gate import Network
-from services.kit.secret import SecretUrl
+from services.kit.secret import SecretText, SecretUrl
 from services.kit.settings import GlobalSettings
 from services.sysv.settings import SysvSettings
 
@@ -32,6 +32,7 @@ WORDS: dict[Any, str] = {
     bool: "`true`, `false`",
     Path: "path",
     SecretUrl: "URL",
+    SecretText: "text",
     Network: "networks such as `10.0.0.0/8`",
 }
 # What is said nowhere else, by the last name of the path.

@@ -86,7 +86,8 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "POST", f"{QUEUE}/messages", OPERATE, "message.put", messages.put,
-        "Put one message in. It is durable at the queue's ack level when this is answered.",
+        "Put one message in. It is durable at the queue's ack level when this is answered. The header `traceparent` is "
+        "kept with it, if the console is traced.",
         {201: shapes.Stored}, body=messages.NewMessage, longest=messages.LONGEST_REQUEST, statuses=(429, 507),
         tag="messages",
     ),

@@ -24,6 +24,7 @@ from services.kit import measures
 from services.kit.measure import SECONDS_BUCKETS, Measure
 from services.kit.queue_meter import Done, QueueMeter
 from services.kit.queue_names import QueueNames
+from services.kit.tracing import Recorder
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Else each counter has a second series, of when it began: nobody asks for it.
@@ -97,13 +98,14 @@ class StoreObserver:
     """What the store is given: it counts refusals and alarms of the store, asks for the figures, and meters queues.
 
     With the number 0 a counter is there from then on. It also says what the process is (`about`), and what it can be
-    asked (`topics`).
+    asked (`topics`), and where its traces go.
     """
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self.topics: dict[str, Topic] = {}
         self.about: Callable[[], Mapping[str, Any]] = dict
+        self.recorder: Recorder | None = None  # where traces go; None: nothing is traced
 
     def __call__(self, reason: str, number: int) -> None:
         self._metrics.store_events.labels(self._metrics.edge, reason).inc(number)

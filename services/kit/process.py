@@ -25,6 +25,8 @@ from services.kit.session import Peer, SessionFactory
 from services.kit.settings import GlobalSettings
 from services.kit.sockets import raise_descriptor_limit
 from services.kit.stop import Stop
+from services.kit.tracing import tracing
+from services.kit.tracing.measures import SPANS
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ class EdgeProcess(Generic[SettingsT]):
         share: int = 1,
         report: Report | None = None,
     ) -> None:
+        """Raises SettingsError where it is to be traced, and cannot be."""
         self._edge = edge
         self._settings = settings
         self._edge_settings = edge_settings
@@ -60,6 +63,9 @@ class EdgeProcess(Generic[SettingsT]):
             self._metrics.meter_queues(
                 settings.metrics.max_queues, latencies=settings.metrics.queue_latencies
             )
+        count = None if settings.tracing.endpoint is None else self._count_spans()
+        self._recorder = tracing(settings.tracing, edge.name, count)
+        self._metrics.count_store_event.recorder = self._recorder
         self._budget = Budget(settings.limits.max_input_bytes // share)
         self._output = Budget(settings.limits.max_output_bytes // share)
         self._listeners: list[Listener] = []
@@ -78,6 +84,9 @@ class EdgeProcess(Generic[SettingsT]):
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_loop_error)
         async with contextlib.AsyncExitStack() as cleanup:
+            if self._recorder is not None:
+                self._recorder.start()
+                cleanup.push_async_callback(self._recorder.close)
             if self._report is None:
                 answers = Answers(self._metrics.render, self.unready, lambda: None, self._freshen)
                 health = HealthServer(self._settings.health, answers, self._pages)
@@ -95,6 +104,14 @@ class EdgeProcess(Generic[SettingsT]):
             self._tick()
             self._metrics.tell_queues()
             return in_order
+
+    def _count_spans(self) -> Callable[[str, int], None]:
+        spans = self._metrics.counter(SPANS)
+
+        def count(result: str, number: int) -> None:
+            spans.labels(self._edge.name, result).inc(number)
+
+        return count
 
     def unready(self) -> str | None:
         """Why requests cannot be served now, or None."""

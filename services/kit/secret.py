@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema, core_schema
 
 MASK = "***"
 _PASSWORD_IN_URL = re.compile(r"(://[^/@:]*:)[^/]*(@)")
-_SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential|^headers$", re.IGNORECASE)
 
 
 def is_secret(name: str) -> bool:
@@ -64,6 +64,44 @@ class SecretUrl:
             return value
         if not isinstance(value, str) or "://" not in value:
             raise ValueError("must be a URL such as redis://user:password@host:6379/0")
+        return cls(value)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """From text, or one ready made; written out masked."""
+        shown = core_schema.plain_serializer_function_ser_schema(str, when_used="json")
+        return core_schema.no_info_plain_validator_function(cls._of, serialization=shown)
+
+
+class SecretText:
+    """A text that shows only where it is asked for, by `reveal`."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __repr__(self) -> str:
+        return f"SecretText({MASK})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretText) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    @classmethod
+    def _of(cls, value: object) -> SecretText:
+        if isinstance(value, SecretText):
+            return value
+        if not isinstance(value, str):
+            raise ValueError("must be a text")
         return cls(value)
 
     @classmethod

@@ -5,9 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from services.kit.flags import Given, names_of, tree_of
@@ -21,7 +30,7 @@ from services.kit.layers import (
     read_file,
 )
 from services.kit.lists import split_lists
-from services.kit.secret import SecretUrl, mask
+from services.kit.secret import SecretText, SecretUrl, mask
 
 if TYPE_CHECKING:
     from services.kit.edge import Edge, EdgeSettings
@@ -86,6 +95,48 @@ class MetricsSettings(Section):
     )
 
 
+class TracingSettings(Section):
+    """Traces of single messages, by OTLP over HTTP (docs/tracing.md)."""
+
+    endpoint: str | None = Field(
+        default=None, description="the collector, as http://host:4318; none: nothing is traced"
+    )
+    ratio: float = Field(
+        default=1.0, ge=0, le=1, description="how many of the messages that bring no context begin a trace"
+    )
+    most_per_s: float = Field(
+        default=50.0, gt=0, le=100_000, description="messages traced a second at most, in each process"
+    )
+    headers: dict[str, SecretText] = Field(
+        default={}, description="sent with every request, as a token; secret"
+    )
+    ca: Path | None = Field(default=None, description="PEM file of authorities, in place of the machine's")
+    queue: int = Field(
+        default=4096, ge=1, le=1_000_000, description="spans that wait; beyond it they are dropped"
+    )
+    batch: int = Field(default=256, ge=1, le=10_000, description="spans in one request at most")
+    interval_s: float = Field(
+        default=1.0, gt=0, le=MAX_SECONDS, description="how long a span waits for others"
+    )
+    timeout_s: float = Field(
+        default=5.0, gt=0, le=MAX_SECONDS, description="for one request, tried again or not"
+    )
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_http(cls, endpoint: str | None) -> str | None:
+        parts = urlsplit(endpoint or "http://unset")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must be a URL such as http://collector:4318")
+        return endpoint
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.batch > self.queue:
+            raise ValueError("batch must be at most queue")
+        return self
+
+
 class DrainSettings(Section):
     """The way out after SIGTERM: a pod's grace period must be longer than the three together."""
 
@@ -122,6 +173,7 @@ class GlobalSettings(BaseSettings):
     health: HealthSettings = HealthSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
+    tracing: TracingSettings = TracingSettings()
     drain: DrainSettings = DrainSettings()
     limits: LimitsSettings = LimitsSettings()
     edges: dict[str, dict[str, Any]] = Field(default={}, description="each edge's own settings, by name")

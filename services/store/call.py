@@ -58,6 +58,7 @@ class Call:
         self.handlers: list[Handler] = []
         self.uncertain = False  # it was sent at least once without an answer
         self.was_uncertain = False  # the same, before the last attempt
+        self.packs_traced = False  # some of its messages are traced, perhaps
         self.in_order = False  # some of it is: see leave_out_stopped
         self.ordered: list[
             tuple[int, Source]

@@ -12,6 +12,7 @@ import msgpack
 from services.store.domain import Domain
 from services.store.errors import DomainMismatch, QueueUnknown, StoreError, refusal
 from services.store.queues import Queue
+from services.store.redrive_spans import RedriveSpans
 
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
 PAGE_OCTETS = 4 << 20
@@ -113,6 +114,7 @@ class DeadLetters:
         self._domain = domain
         self._queue = queue
         self._key = queue.keys[6]
+        self._recorder = None if domain.tracing is None else domain.tracing.recorder
 
     async def count(self) -> int:
         return int(await self._domain.link.call("XLEN", self._key))
@@ -187,6 +189,7 @@ class DeadLetters:
         self.check_target(goal)
         keys = [*self._queue.keys, *goal.keys]
         named = (run,) if run else ()
+        spans = RedriveSpans(self._recorder, await self._looked_at(ids[:PAGE]), goal)
         # Not asked twice: what a lost answer had moved would be told as missing.
         reply = await self._domain.function(
             "redrive", keys, self._domain.keys.wake_channel, *named, *ids[:PAGE], attempts=1
@@ -194,7 +197,15 @@ class DeadLetters:
         if reply == b"GONE":
             raise QueueUnknown
         moved, missing, reason = reply
+        spans.done(ids[: moved + missing])
         return Redriven(moved, missing, refusal(reason) if reason else None)
+
+    async def _looked_at(self, ids: list[str]) -> list[DeadLetter]:
+        """What they carry, if this process is traced: one question more. They lie close together, mostly."""
+        if self._recorder is None or not ids:
+            return []
+        page, _ = await self._read(min(ids, key=_age), max(ids, key=_age), PAGE, 0)
+        return [letter for letter in page if letter.id in ids]
 
     def check_target(self, target: Queue) -> None:
         """Raises DomainMismatch for one in another domain."""

@@ -20,6 +20,9 @@ from services.store.link import Link
 from services.store.pipe import Pipe, PipeSettings
 from services.store.queues import Queue
 from services.store.registry import encode_name
+from services.store.spans import Recorder
+from services.store.traced_pipe import TracedPipe
+from services.store.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +57,17 @@ class Domain(Claims):
         timing: Timing,
         observe: Callable[[str, int], None],
         dataset_changed: Callable[[str], None],
+        recorder: Recorder | None = None,
     ) -> None:
+        """recorder: this process is traced."""
         self.name = name
         self.keys = DomainKeys(name)
         self.link = Link(connector, self.keys.epoch)
-        self.pipe = Pipe(connector, self.keys, edge, pipe_settings, observe, dataset_changed)
+        kind = Pipe if recorder is None else TracedPipe
+        self.pipe = kind(connector, self.keys, edge, pipe_settings, observe, dataset_changed)
+        self.tracing: Tracing | None = None
+        if recorder is not None and isinstance(self.pipe, TracedPipe):
+            self.tracing = self.pipe.tracing = Tracing(recorder)
         self.tallies = self.pipe.tallies
         self._timing = timing
         self._observe = observe
@@ -80,6 +89,8 @@ class Domain(Claims):
         """Nothing more is asked through the pipe; questions still may be."""
         if self._started:
             await self.pipe.close(timeout)
+        if self.tracing is not None:
+            self.tracing.handed_out.close()
 
     async def close(self) -> None:
         """After `finish`."""

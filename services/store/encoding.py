@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from services.store import commit_replies, log_replies, outcomes, records
+from services.store import commit_replies, log_replies, outcomes, records, tracing
 from services.store.operations import (
     TAKE_BYTES,
     Commit,
@@ -45,6 +45,7 @@ class _Encoder:
         self.ordered: list[tuple[int, Source]] = []
         self._call = call
         self._tallies = call.tallies
+        self._pack = tracing.pack if call.packs_traced else records.pack
         self._args: list[Any] = []
         self._transactions: list[str] = []
 
@@ -112,7 +113,7 @@ class _Encoder:
                 end += 1
             group = publishes[start:end]
             run = first.records if len(group) == 1 else [record for p in group for record in p.records]
-            entries = records.pack(run)
+            entries = self._pack(run)
             verb = "P"
             if first.in_order is not None:
                 verb = "O"
@@ -143,7 +144,7 @@ class _Encoder:
         args += ("X", key, commit.keep_ms, commit.digest, len(commit.parts))
         for part in commit.parts:
             merged = merge(part.deliveries)
-            entries = records.pack(part.records) if part.records else []
+            entries = self._pack(part.records) if part.records else []
             args += (self._call.queues[part.queue.qid][0], len(merged), part.origin, part.holder)
             for group in merged:
                 args += group

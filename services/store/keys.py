@@ -47,6 +47,11 @@ class DomainKeys:
         return self.prefix + "samples"
 
     @cached_property
+    def dead_traced(self) -> str:
+        """Who reads new dead letters to trace them; expires."""
+        return self.prefix + "dead:traced"
+
+    @cached_property
     def wake_channel(self) -> str:
         return self.prefix + "wake"
 

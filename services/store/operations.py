@@ -51,10 +51,12 @@ class Source:
     forget it, and a document that changes counts from the next request on.
     """
 
-    __slots__ = ("_admitted", "call", "client", "phase", "queue", "round", "stopped")
+    __slots__ = ("_admitted", "begins_traces", "call", "client", "phase", "queue", "round", "stopped")
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, begins_traces: bool = True) -> None:
+        """begins_traces: False for what is on its way through us, and not put in by anybody."""
         self.client = client
+        self.begins_traces = begins_traces
         self._admitted: Admission | None = None  # that has let him in: the last one
         self.call: object = None  # the call that its last request went into
         self.round = 0
@@ -64,7 +66,7 @@ class Source:
 
     def behind(self) -> Source:
         """Another one: what it asks for next comes behind all that this one has asked for up to now."""
-        other = Source(self.client)
+        other = Source(self.client, begins_traces=self.begins_traces)
         other.call, other.round, other.phase = self.call, self.round, self.phase
         return other
 

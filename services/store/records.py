@@ -114,6 +114,8 @@ def plain(blob: bytes, count: int) -> bytes:
     for _ in range(count):
         head = unpack(blob, start)[0]
         if head & HAS_ATTRIBUTES:
-            return b"".join(encode(decode(record).body) for record in split(blob, count))
+            return b"".join(
+                encode(decode(record).body) if record[0] else record for record in split(blob, count)
+            )
         start += 4 + head
     return blob

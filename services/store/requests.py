@@ -56,6 +56,7 @@ class Held:
 
 Pulls = Callable[[Pulled | Nothing | StoreError], None]
 Settles = Callable[[Settlement | StoreError], None]
+Settled = Callable[[Settlement | Held | StoreError], None]  # of one call
 
 
 @dataclass(slots=True)
@@ -84,7 +85,7 @@ class Settle:
     request: bytes
     queue: Queue
     session: str
-    done: Callable[[Settlement | Held | StoreError], None]
+    done: Settled
 
 
 Request = Push | Pull | Settle

@@ -16,6 +16,8 @@ from services.store.catalogue import Catalogue
 from services.store.client import Client, Known
 from services.store.company import Company
 from services.store.connect import Connector
+from services.store.dead_spans import DeadSpans
+from services.store.delivery import Delivery
 from services.store.domain import Domain, Timing
 from services.store.edge_tally import Shell
 from services.store.errors import (
@@ -25,6 +27,7 @@ from services.store.errors import (
     domain_lost,
 )
 from services.store.following import MOST_BACK, Following
+from services.store.hops import Hops
 from services.store.link import explain
 from services.store.metering import Metered
 from services.store.pipe import PipeSettings
@@ -33,6 +36,8 @@ from services.store.reception import Reception
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
 from services.store.respondent import Respondent
 from services.store.sampler import Sampler
+from services.store.spans import Traced
+from services.store.trace_context import Context
 from services.store.waking import Wakes
 
 log = logging.getLogger(__name__)
@@ -60,7 +65,7 @@ class Store(Catalogue, Company):
         edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm, and at
         once of all alarms that none has been yet: who watches a counter sees its first step only if it was 0 before.
         If it is a `Shell`, too, it tells of the process's connections; if `Metered`, it may hear of each queue; if a
-        `Respondent`, the process can be asked.
+        `Respondent`, the process can be asked; a `Traced` one may have messages traced.
         """
         self._pipe_settings = pipe or PipeSettings()
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
@@ -71,11 +76,15 @@ class Store(Catalogue, Company):
         self._observe = observe
         for alarm in ALARMS:
             observe(alarm, 0)
-        metered: object = observe
-        self._hear = metered.meter(self._tell_all) if isinstance(metered, Metered) else None
+        observer: object = observe
+        self._hear = observer.meter(self._tell_all) if isinstance(observer, Metered) else None
+        self._recorder = observer.recorder if isinstance(observer, Traced) else None
+        # for whoever forwards messages, or is sent some; None: this process is not traced
+        self.hops = Hops(self._recorder, self._spans_of) if self._recorder is not None else None
         self._domains: dict[str, Domain] = {}
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
+        self._dead_spans: DeadSpans | None = None
         self._sampler: Sampler | None = None
         self._reception: Reception | None = None
         self._promises: Promises | None = None  # as they were found at
@@ -144,6 +153,9 @@ class Store(Catalogue, Company):
         self.domain(domain)
         if self._timing.samples_kept:
             self._sample(domain)
+        if self._recorder is not None:
+            self._dead_spans = DeadSpans(self, self._recorder, self._timing.upkeep_s)
+            self._dead_spans.start()
         observer: object = self._observe
         if isinstance(observer, Respondent):
             self._reception = Reception(self.connector, self.registry, self.edge, observer)
@@ -160,6 +172,10 @@ class Store(Catalogue, Company):
         for domain in self._domains.values():
             domain.tallies.tell()
 
+    def _spans_of(self, delivery: Delivery) -> list[Context]:
+        tracing = self._domain(delivery.queue.domain).tracing
+        return [] if tracing is None else tracing.handed_out.parents(delivery)
+
     def open_domains(self) -> list[Domain]:
         """Those that anybody here has used."""
         return [*self._domains.values()]
@@ -167,6 +183,8 @@ class Store(Catalogue, Company):
     async def close(self, timeout: float = 5.0) -> None:
         if self._caretaker is not None:
             await self._caretaker.close()
+        if self._dead_spans is not None:
+            await self._dead_spans.close()
         if self._sampler is not None:
             await self._sampler.stop()
         if self._reception is not None:
@@ -204,6 +222,7 @@ class Store(Catalogue, Company):
                 self._timing,
                 self._observe,
                 self._dataset_changed,
+                self._recorder,
             )
             if self._caretaker is not None:
                 found.look_after()

@@ -47,6 +47,10 @@ class Waiting:
         self.pending_bytes += size
         return call
 
+    def packs_traced(self) -> None:
+        """What was last asked for puts traced messages in: they begin entries (`tracing.pack`)."""
+        self._gathering.packs_traced = True
+
     def next(self) -> Call | None:
         """The oldest; from now on nothing is added to it."""
         if self._full:

@@ -85,7 +85,8 @@ FULL: Values = {
         "persistence": {**_ANNOTATIONS, "storageClass": "fast", "whenDeleted": "Delete"},
         "service": _ANNOTATIONS,
     },
-    "networkPolicy": {"metricsFrom": _FROM, "dnsTo": _FROM, "redisFrom": _FROM},
+    "networkPolicy": {"metricsFrom": _FROM, "dnsTo": _FROM, "redisFrom": _FROM, "tracingTo": _FROM},
+    "tracing": {"endpoint": "https://traces.example", "ratio": 0.1, "headersSecret": "traces"},
     "monitoring": {
         "queues": {"enabled": True, "max": 50, "latencies": True},
         "podMonitor": {"enabled": True, "metricRelabelings": [{"action": "labeldrop", "regex": "le"}]},

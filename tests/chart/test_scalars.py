@@ -27,6 +27,7 @@ EVERYTHING = {
         "service": {"type": "LoadBalancer"},
     },
     "monitoring": {"dashboards": {"enabled": True}, "prometheusRule": {"enabled": True}},
+    "tracing": {"endpoint": "http://collector.example:4318"},
 }
 
 

@@ -27,6 +27,10 @@ BREACHES = [
     ("services/kit/gate.py", "services.tmq.settings"),
     ("services/kit/gate.py", "services.pubsub.settings"),
     ("services/kit/gate.py", "services.cli.text"),
+    *(
+        (file, "opentelemetry")
+        for file in ("services/store/spans.py", "services/kit/gate.py", "services/tmq/queues.py")
+    ),
     ("services/store/records.py", "protos.tmq.wire"),
     ("services/store/records.py", "protos.pubsub.lines"),
     ("services/store/records.py", "services.kit.stop"),

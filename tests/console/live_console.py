@@ -29,6 +29,7 @@ from services.console.table import ROUTES
 from services.kit.edge import EdgeContext
 from services.kit.metrics import Metrics
 from services.kit.settings import GlobalSettings
+from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
 from services.store import records as record
 from services.store.asking import Asker
@@ -62,10 +63,12 @@ class Reply:
 class LiveConsole:
     """`settings` are those under `console`. Entered, it is ready."""
 
-    def __init__(self, url: str, **settings: Any) -> None:
+    def __init__(self, url: str, recorder: Recorder | None = None, **settings: Any) -> None:
+        """recorder: it is traced."""
         self.url = url
         self.settings = ConsoleSettings.model_validate({"port": 0, "refresh_s": 0.1, **settings})
         self.metrics = Metrics(NAME)
+        self.metrics.count_store_event.recorder = recorder
         self.log = Log()
         self.tools = Store(
             url, "test"

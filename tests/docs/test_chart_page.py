@@ -139,7 +139,7 @@ def test_its_files_are_the_examples() -> None:
 
 def test_whatever_values_it_shows_can_be_installed() -> None:
     shown = [yaml.safe_load(block) for kind, block in FENCE.findall(PAGE) if kind == "yaml"]
-    assert len(shown) == 5
+    assert len(shown) == 6
     for values in shown:
         assert render(values).of("Deployment")
 

@@ -114,7 +114,7 @@ def test_every_fault_has_its_line_with_field_reason_and_origin(monkeypatch: pyte
         " (from PENSTOCK_DRAIN__GRACE_S)",
         "health.port: must be greater than or equal to 0, not -1 (from the command line)",
         "log.level: must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR', not 'LOUD' (from penstock.yaml)",
-        "stoer: unknown; allowed: store, health, log, metrics, drain, limits, edges, sysv, console"
+        "stoer: unknown; allowed: store, health, log, metrics, tracing, drain, limits, edges, sysv, console"
         " (from penstock.yaml)",
         "store.ulr: unknown; allowed: url, server, data_dir (from penstock.yaml)",
         "store.url: must be a URL such as redis://user:password@host:6379/0, not 'abc' (from penstock.yaml)",

@@ -26,7 +26,8 @@ from tests.sysv.process import BridgeProgram
 
 NAMESPACE = "shop"
 REPORT = "ps:{registry}:report"
-SETTINGS = ("metrics.queues=on", "metrics.queue_latencies=on", "edges.tmq.workers=2")
+NO_COLLECTOR = "tracing.endpoint=http://127.0.0.1:1"  # what becomes of traces is counted all the same
+SETTINGS = ("metrics.queues=on", "metrics.queue_latencies=on", "edges.tmq.workers=2", NO_COLLECTOR)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""python -m tools.kubernetes clients|apiserver|objects|node: build what is missing, and print where everything is."""
+"""python -m tools.kubernetes clients|apiserver|objects|collector|node: build what is missing, print where it is."""
 
 import sys
 

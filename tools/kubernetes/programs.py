@@ -1,4 +1,5 @@
-"""Which programs tests use that Go builds, in which versions, and where they are: Kubernetes, a store of objects.
+"""Which programs tests use that Go builds, in which versions, and where they are: Kubernetes, a store of objects,
+a collector of traces.
 
 A version is raised here and nowhere else; `make kubernetes-lock` then writes go.mod and go.sum anew.
 """
@@ -23,6 +24,8 @@ CHECK_VERSION = f"{OLDEST_VERSION}-1"  # raise the end with modules/definitions/
 HELM_VERSION = "4.3.1"
 COREDNS_VERSION = "1.15.0"
 VERSITYGW_VERSION = "1.8.0"  # speaks S3, and keeps objects in a folder
+COLLECTOR_VERSION = "0.165.0"  # of OpenTelemetry's collector: what traces are sent to
+COLLECTOR_BUILD = f"{COLLECTOR_VERSION}-1"  # raise the end with modules/collector/otelcol
 PAUSE_VERSION = "1"  # raise it with modules/node/pause
 
 KUBERNETES = "k8s.io/kubernetes"
@@ -85,6 +88,11 @@ _DEFINITIONS = Module(
 )
 _OBJECTS = Module("objects", {"github.com/versity/versitygw": VERSITYGW_VERSION})
 _COREDNS = Module("coredns", {"github.com/coredns/coredns": COREDNS_VERSION})
+_OTEL = "go.opentelemetry.io/collector"
+_COLLECTOR = Module(
+    "collector",
+    {f"{_OTEL}/otelcol": COLLECTOR_VERSION, f"{_OTEL}/receiver/otlpreceiver": COLLECTOR_VERSION},
+)
 
 _KUBECTL = Program.of(_CONTROL, f"{KUBERNETES}/cmd/kubectl", KUBERNETES_VERSION)
 _HELM = Program.of(_CLIENTS, "helm.sh/helm/v4/cmd/helm", HELM_VERSION)
@@ -98,6 +106,7 @@ GROUPS = {
         Program.of(_DEFINITIONS, "penstock.dev/tools/definitions/check-definitions", CHECK_VERSION),
     ),
     "objects": (Program.of(_OBJECTS, "github.com/versity/versitygw/cmd/versitygw", VERSITYGW_VERSION),),
+    "collector": (Program.of(_COLLECTOR, "penstock.dev/tools/collector/otelcol", COLLECTOR_BUILD),),
     "node": (
         Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-controller-manager", KUBERNETES_VERSION),
         Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-scheduler", KUBERNETES_VERSION),
@@ -136,6 +145,6 @@ def _given(assets: Path, name: str) -> str:
 def _built(program: Program) -> str:
     if program.kept.program.exists():
         return str(program.kept.program)
-    targets = {"apiserver": "kubernetes", "objects": "objects"}
+    targets = {"apiserver": "kubernetes", "objects": "objects", "collector": "collector"}
     target = next((targets[group] for group in targets if program in GROUPS[group]), "kubernetes-node")
     raise NotBuilt(f"{program.kept} is missing; `make {target}` builds it")

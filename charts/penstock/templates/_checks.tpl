@@ -20,6 +20,7 @@
 {{- fail "no store: set redis.enabled, externalRedis.url or externalRedis.existingSecret" -}}
 {{- end -}}
 {{- include "penstock.checkRules" . -}}
+{{- include "penstock.tracing.check" . -}}
 {{- with .Values.operator -}}
 {{- if and .watch.allNamespaces .watch.namespaces -}}
 {{- fail "operator.watch: allNamespaces has all of them, and namespaces some: leave one of the two out" -}}

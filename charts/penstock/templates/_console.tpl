@@ -64,12 +64,14 @@
 {{- define "penstock.console.file" -}}
 log: {{ toJson .Values.log }}
 health: {host: {{ .Values.edgeDefaults.bindAddress | quote }}, port: {{ .Values.console.healthPort | toJson }}}
+{{- include "penstock.tracing.file" . }}
 console: {{ include "penstock.console.settings" . }}
 {{- end }}
 
 {{- define "penstock.console.env" }}
 - {name: PENSTOCK_CONFIG, value: /etc/penstock/penstock.yaml}
 {{- include "penstock.storeEnv" (list . "edge") }}
+{{- include "penstock.tracing.env" . }}
 {{- range $variable, $value := .Values.console.env }}
 - {name: {{ $variable | toJson }}, value: {{ include "penstock.text" $value | quote }}}
 {{- end }}

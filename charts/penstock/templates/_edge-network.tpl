@@ -169,6 +169,9 @@ spec:
       {{- end }}
   egress:
     {{- include "penstock.storeEgress" .root | nindent 4 }}
+    {{- with include "penstock.tracing.egress" .root | trim }}
+    {{- . | nindent 4 }}
+    {{- end }}
     {{- with $peers }}
     - ports:
         {{- . | nindent 8 }}

@@ -82,6 +82,7 @@ drain: {grace_s: {{ .edge.drain.graceSeconds | float64 | toJson }}, spread_s: {{
 {{- with .edge.limits }}
 limits: {{ toJson . }}
 {{- end }}
+{{- include "penstock.tracing.file" .root }}
 {{- with .root.Values.monitoring.queues }}
 {{- if .enabled }}
 metrics: {queues: true, max_queues: {{ .max | toJson }}, queue_latencies: {{ .latencies | toJson }}}

@@ -136,6 +136,7 @@ volumes:
 - name: PENSTOCK_CONFIG
   value: /etc/penstock/penstock.yaml
 {{- include "penstock.storeEnv" (list .root "edge") }}
+{{- include "penstock.tracing.env" .root }}
 {{- range $variable, $value := .edge.env }}
 - name: {{ $variable | toJson }}
   value: {{ include "penstock.text" $value | quote }}

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 from services.console.moments import moment
 from services.console.operations import Answer, Call, Shape, plain
 from services.console.problems import Problem, bad_request
-from services.store import Delivery, records
+from services.store import Delivery, records, trace_context
 from services.store.asking import Asker
 
 LONGEST_BODY = records.MAX_LENGTH  # octets
@@ -64,7 +64,7 @@ async def put(call: Call) -> Answer:
     console, message = call.console, call.body
     queue = await console.store.find(call.path["name"])
     try:
-        record = records.encode(message.octets(), message.attributes)
+        record = records.encode(message.octets(), {**_context(call), **message.attributes})
     except OverflowError as error:
         raise Problem(422, "invalid", f"an attribute is no number of 64 bits: {error}") from None
     except ValueError as error:
@@ -75,6 +75,14 @@ async def put(call: Call) -> Answer:
         raise refused[0][1]
     call.detail["octets"] = len(record)
     return Answer({"stored": 1}, 201)
+
+
+def _context(call: Call) -> dict[str, str]:
+    """Of the request's trace, where the console is traced: else the message would carry what nobody here follows."""
+    header = call.headers.get(trace_context.KEY, "")
+    if call.console.store.hops is None or trace_context.parse(header) is None:
+        return {}
+    return {trace_context.KEY: header}
 
 
 async def peek(call: Call) -> Answer:

@@ -12,6 +12,7 @@ from protos.pubsub import Have
 from services.kit.metrics import Metrics
 from services.kit.session import Peer
 from services.pubsub import measures
+from services.pubsub.links.traces import LinkTraces
 from services.pubsub.service import PubsubService
 from services.pubsub.settings import LinkSettings
 from services.store import StoreError
@@ -31,6 +32,7 @@ class LinkHub:
         self.service = service
         self.settings: LinkSettings = service.settings.link
         self.replica = Replica(service.log)
+        self.traces = LinkTraces(service.store.hops)
         edge = metrics.edge
         self.following = metrics.gauge(measures.FOLLOWING).labels(edge)
         self.serving = metrics.gauge(measures.SERVING).labels(edge)

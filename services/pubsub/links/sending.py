@@ -156,6 +156,7 @@ class Sender:
         for first, end in NONE.add(entry.first, last).minus(held).spans:
             block = _lines(entry, first, end)
             self._wire.write(pubsub.encode_entries(store, incarnation, first, block, entry.bridged))
+            self._hub.traces.sent(store, incarnation, first, end, self._greeting.store, self._peer.store)
         self.holds(store, incarnation, entry.first, last)
 
     async def _room(self) -> None:

@@ -156,13 +156,15 @@ class Taker:
 
     async def _accept(self, items: list[pubsub.Entries | pubsub.Gap]) -> None:
         hub = self._hub
+        copied: list[Callable[[], None]] = []  # told of the traced copies once they are stored
 
         async def accept() -> tuple[int, int]:
             bindings = hub.service.bridge.bindings
+            copied.clear()
             arrived = [
                 Gap(item.store, item.incarnation, item.first, item.last)
                 if isinstance(item, pubsub.Gap)
-                else self._arrived(item)
+                else self._arrived(item, copied)
                 for item in items
             ]
             try:
@@ -172,13 +174,15 @@ class Taker:
                 raise
 
         taken, missing = await self._patiently(accept)
+        for tell in copied:
+            tell()
         hub.taken.inc(taken)
         if missing:
             hub.missing.inc(missing)
             fields = {"action": "link_gap", "peer": str(self._wire.peer), "messages": missing}
             log.warning("%d messages are missing: the neighbour has them no more", missing, extra=fields)
 
-    def _arrived(self, item: pubsub.Entries) -> Arrived:
+    def _arrived(self, item: pubsub.Entries, copied: list[Callable[[], None]]) -> Arrived:
         copies: list[tuple[int, Queue, bytes]] = []
         bindings = self._hub.service.bridge.bindings
         if bindings and not item.bridged:  # what came over a bridge crosses no other (5.2)
@@ -188,6 +192,7 @@ class Taker:
                 for line in run.split(b"\n")[:-1]:
                     copies += [(index, queue, record_of(tag, line)) for queue in queues]
                     index += 1
+        copies = self._hub.traces.copies(item, copies, copied)
         return Arrived(item.store, item.incarnation, item.first, item.count, item.bridged, item.block, copies)
 
     async def _note(self, beat: pubsub.Beat) -> None:

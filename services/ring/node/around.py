@@ -31,12 +31,16 @@ from services.ring.words import (
     UNKNOWN,
     UNSERVED,
 )
+from services.store.hops import Hops
+from services.store.spans import readable
+from services.store.trace_context import hop_of_request
 
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 10_000  # requests
 MAX_WAITING_BYTES = 32 << 20
 SETTLE_PATIENCE_S = 60.0
+UNDONE = "unserved"  # of what is traced
 ALONE_S = 2.0  # how long a node that has heard of no other one waits for one to come (5.3)
 
 Told = Callable[[Frame | Unserved], None]
@@ -77,8 +81,10 @@ class RingAsker:
         counted: Counts,
         timeout_s: float = 30.0,
         on_fault: Callable[[], None] = lambda: None,
+        hops: Hops | None = None,
     ) -> None:
-        """on_fault: called for each fault of ours, to count it."""
+        """on_fault: called for each fault of ours, to count it. hops: where requests are traced."""
+        self._hops = hops
         self._me = me
         self._on_fault = on_fault
         self._count = counted.now
@@ -155,6 +161,8 @@ class RingAsker:
             self._on_fault()
             self._loop.call_soon(told, Unserved(FAULT))
             return
+        if self._hops is not None:
+            told = _traced(self._hops, operation, queue, request, told)
         if self.is_alone() and self._timeout_s > ALONE_S:
             timer = self._loop.call_later(ALONE_S, self._look_around, request)
         else:
@@ -211,6 +219,20 @@ class RingAsker:
                 self._storing.put([encode_frame(settlement)], PASSED, _ignore, SETTLE_PATIENCE_S)
 
         return Brought(reply.message, settle)
+
+
+def _traced(hops: Hops, operation: Operation, queue: bytes, request: bytes, told: Told) -> Told:
+    """The same, told to the trace as well, if it is one."""
+    doing, name = operation.name.lower(), readable(queue.decode("utf-8", "surrogateescape"))
+    ended = hops.asked(doing, name, hop_of_request(request))
+    if ended is None:
+        return told
+
+    def tell(answer: Frame | Unserved) -> None:
+        ended(UNDONE if isinstance(answer, Unserved) else "")
+        told(answer)
+
+    return tell
 
 
 def _tell_done(done: Callable[[Unserved | None], None], answer: Frame | Unserved) -> None:

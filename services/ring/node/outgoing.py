@@ -38,7 +38,7 @@ class Outgoing:
         self._loop = asyncio.get_running_loop()
         self._queue: Queue | None = None
         self._life = 0  # of what is leased
-        self.putting = Source(OURSELVES)  # of all that is put into the queue
+        self.putting = Source(OURSELVES, begins_traces=False)  # of all that is put into the queue
         self._settling = Settling(service, self._top_up)
         self._ready: deque[Stored] = deque()
         self._underway = Underway()

@@ -28,6 +28,7 @@ from services.store.errors import (
 )
 from services.store.operations import Refusals
 from services.store.requests import Nothing, Pulled, Settlement
+from services.store.trace_context import hop_of_request
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +102,10 @@ class Serving:
             )
             pipe.publish(self._source, queue, [record], origin, pushed)
             return
+
+        hops = self._service.store.hops
+        if hops is not None:
+            record = hops.arrived(record, hop_of_request(frame.request_id))
 
         def once(outcome: Outcome | StoreError) -> None:
             told(self._reply_to(frame, outcome if isinstance(outcome, StoreError) else None))

@@ -83,7 +83,8 @@ class Users:
         self._lookups = Lookups(service)
         self._bindings = Bindings(service, group)
         self._outbox = Outbox(service, self._bindings, self._ownership, self._outgoing, self.counts)
-        self.asker = RingAsker(me, self._storing, self.counts, timeout_s, service.metrics.local_errors.inc)
+        fault, hops = service.metrics.local_errors.inc, service.store.hops
+        self.asker = RingAsker(me, self._storing, self.counts, timeout_s, fault, hops)
         inbox = Inbox(service, self._bindings, f"ring {decode_name(me)}")
         serving = Serving(service, self._leases)
         self.arrivals = Relaying(

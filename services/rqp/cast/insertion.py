@@ -9,6 +9,7 @@ import logging
 from protos.rqp_cast import BuryReceived, Insert, Insertion, encode_record, fingerprint, identity
 from services.rqp.cast.asked import asked
 from services.rqp.cast.counts import Counts
+from services.rqp.cast.hops import hop_of
 from services.rqp.cast.lanes import Lanes
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.settings import CastSettings
@@ -155,9 +156,12 @@ class Inserter:
         """A certain one: its id is remembered in the same step as its insertion (5.4)."""
         identifier = "cast " + identity(insert.agent, insert.id).hex()
         digest = fingerprint(key, insert.record[4:]).hex()
+        hops, record = self._service.store.hops, insert.record
+        if hops is not None:
+            record = hops.arrived(record, hop_of(insert.agent, insert.id))
         outcome: Outcome = await asked(
             lambda done: pipe.publish_once(
-                source, identifier, queue, insert.record, origin, holder, digest, self._keep_ms, done
+                source, identifier, queue, record, origin, holder, digest, self._keep_ms, done
             )
         )
         return Insertion.STORED if outcome is Outcome.STORED else Insertion.DUPLICATE

@@ -22,6 +22,7 @@ from protos.rqp_cast import (
 )
 from services.rqp.cast.asked import asked
 from services.rqp.cast.attempt import Attempt, Fate, Load, Means
+from services.rqp.cast.hops import hop_of
 from services.rqp.cast.line import Line
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.stock import Ids, Message, Stock
@@ -30,6 +31,7 @@ from services.rqp.condition import Condition
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
 from services.store.errors import LeaseLost
+from services.store.hops import Leaving
 
 log = logging.getLogger(__name__)
 
@@ -109,10 +111,20 @@ class CastSending:
         await self._rest()
         message = await self._stock.next()
         self._current = message
+        leaving = self._leaving(message)
         async with self._shared.line.turn(self._key, self._shared.means.machines.all_of(self._peers)):
             fate = await self._try(message)
+        if leaving is not None:
+            _tell(leaving, message, fate)
         await self._carry_out(message, fate)
         self._current = None
+
+    def _leaving(self, message: Message) -> Leaving | None:
+        """None: nothing of it is traced. An uncertain message has no id by which its receiver could go on."""
+        hops, note = self._shared.service.store.hops, message.note
+        if hops is None:
+            return None
+        return hops.leaving(message.delivery, None if note is None else hop_of(note.address, note.id))
 
     def _give_back(self, failed: bool = False) -> None:
         """All that is leased returns to its place; of what has a fate already, the store knows better.
@@ -249,3 +261,10 @@ class CastSending:
                 return f"the receiver {receiver} does not confirm"
             case _:
                 return f"the receiver {receiver or ''} says FAILURE".replace("  ", " ")
+
+
+def _tell(leaving: Leaving, message: Message, fate: Fate) -> None:
+    why = HELD if isinstance(fate, Hold) else fate.why.value
+    is_well = not isinstance(fate, Hold) and fate.why in (Why.CONFIRMED, Why.SENT)
+    is_over = isinstance(fate, Remove | Bury | Hold)
+    leaving.ended(why, is_well=is_well, is_over=is_over, peer=message.outgoing.kept.receiver or "")

@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 
 GRACE_S = 0.001  # the loop counts in milliseconds; a delay of 0 would run before the next poll for input
 NO_RECEIVER = "no_receiver"  # of dead letters (3.1)
+SENT = "sent"  # of what is traced: confirmed, if it is RELIABLE
 
 
 def kind_of(is_certain: bool) -> MessageType:
@@ -77,6 +78,7 @@ class Carrier:
         self._troubles = Troubles(remote.number)
         self._machine = Sender(remote.number, settings.times())
         self._source = Source(OURSELVES)
+        self._hops = service.store.hops
         self._channels: dict[Peer, Channel] = {}
         self._endpoints: Endpoints = {}
         self._loop = asyncio.get_running_loop()
@@ -232,7 +234,10 @@ class Carrier:
 
     def _done(self, count: int) -> None:
         self._sent.inc(count)
-        self._service.pipe(self._queue).settle(self._source, self._feed.line.remove(count))
+        deliveries = self._feed.line.remove(count)
+        if self._hops is not None:
+            self._tell(deliveries, SENT)
+        self._service.pipe(self._queue).settle(self._source, deliveries)
         self._condition.say("")
         self._feed.has_room()
 
@@ -240,8 +245,19 @@ class Carrier:
         self._count(failure)
         deliveries = self._feed.line.remove(1)
         error = f"{failure.value}: {self._why(failure)}"
+        if self._hops is not None:
+            self._tell(deliveries, failure.value)
         self._service.pipe(self._queue).reject(self._source, deliveries, NO_RECEIVER, error)
         self._feed.has_room()
+
+    def _tell(self, deliveries: list[Delivery], outcome: str) -> None:
+        """Of those that are traced; their frames have nothing by which the receiver could go on (rqp_mca.md 1)."""
+        assert self._hops is not None
+        for delivery in deliveries:
+            leaving = self._hops.leaving(delivery, None)
+            if leaving is not None:
+                peer = str(self._machine.receiver or "")
+                leaving.ended(outcome, is_well=outcome == SENT, is_over=True, peer=peer)
 
     def _report(self, failure: Failure, unconfirmed: int) -> None:
         """The message stays first, everybody can see why, and the log says so once (3.1)."""

@@ -28,6 +28,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:<qid>:m        entry -> mask of settled messages, for partly settled entries only
   ps:{dom}:<qid>:x        entry -> msgpack {n, t, o, b, c, r}: old, mostly settled entries, without the settled bodies
   ps:{dom}:<qid>:d        dead letters, a stream with one message an entry and plain named fields
+  ps:{dom}:dead:traced    which process reads new dead letters to trace them (dead_spans.py); expires
   ps:{dom}:samples        stream of what edges and upkeep tell of their work, capped, plain named fields (samples.lua)
   ps:{dom}:log:s          the text service's log, a stream of entries <era>-<messages in the log up to here>; an era has
                           up to a MiB of lines, or one line that is longer:

@@ -10,6 +10,7 @@ from typing import Any
 
 from protos.ring import parse_frame
 from services.kit.metrics import Metrics
+from services.kit.tracing import Recorder
 from services.ring.asking import Brought, Unserved
 from services.ring.node.passage import Parcel
 from services.ring.node.users import Users
@@ -32,10 +33,14 @@ QUICK_STORE = {
 class Member:
     """One node with a store connection of its own, as a process has it."""
 
-    def __init__(self, url: str, name: bytes, group: int = 1, **how: Any) -> None:
+    def __init__(
+        self, url: str, name: bytes, group: int = 1, recorder: Recorder | None = None, **how: Any
+    ) -> None:
+        """recorder: it is traced."""
         self.name = name
         self.settings = RingSettings.model_validate({"store": QUICK_STORE, "request_timeout_s": 5.0})
         self.metrics = Metrics("ring")
+        self.metrics.count_store_event.recorder = recorder
         store = self.settings.store.store(
             url, "ring", self.settings.request_timeout_s, self.metrics.count_store_event
         )

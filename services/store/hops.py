@@ -1,0 +1,139 @@
+"""Messages that leave for another system, or come from one: its wire has no place for a context.
+
+So each end makes one of what both see of the message (`trace_context.Hop`), and decides by that alone whether it
+traces it. A message that is traced here anyway has a span of its attempt, which links to the other trace, and is linked
+from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from services.store import trace_context
+from services.store.delivery import Delivery
+from services.store.queues import Queue
+from services.store.spans import SYSTEM, Kind, Recorder, Span, Value, begun, readable
+from services.store.trace_context import Context, Hop
+
+NS_PER_MS = 1_000_000
+FORWARD = "forward"
+
+
+class Hops:
+    """Of a process. One that is not traced has none: whoever forwards looks once a message whether there are any."""
+
+    def __init__(self, recorder: Recorder, parents: Callable[[Delivery], list[Context]]) -> None:
+        """parents: the open spans of a delivery."""
+        self._recorder = recorder
+        self._parents = parents
+        self._ratio = recorder.ratio
+        self._period = 1 << max(0, _log2_up(recorder.ratio))
+
+    # coming
+
+    def arrived(self, record: bytes, hop: Hop) -> bytes:
+        """The record as it is to be put in: there its trace goes on."""
+        if not hop.is_sampled(self._ratio):
+            return record
+        try:
+            return trace_context.stamped(record, hop.context)
+        except ValueError:
+            return record
+
+    def copied(self, queue: Queue, record: bytes, hop: Hop) -> tuple[bytes, Callable[[], None]]:
+        """What is put in beside the pipe, which is traced in any case; and what is to be called once it is there."""
+        parent = hop.context
+        span = begun("send", Kind.PRODUCER, queue, parent, parent.child(), {})
+        stamped = trace_context.stamped(record, span.context)
+        return stamped, lambda: self._recorder.record(span.ended())
+
+    def numbers(self, first: int, last: int) -> range:
+        """Which of these numbers in a row are traced, at both ends: where so many pass, none is looked at alone."""
+        return range(first + -first % self._period, last + 1, self._period) if self._ratio else range(0)
+
+    def admits(self) -> bool:
+        return self._recorder.admit()
+
+    # leaving
+
+    def leaving(self, delivery: Delivery, hop: Hop | None) -> Leaving | None:
+        """Of one message that is about to be tried. None: nothing of it is traced."""
+        parents = self._parents(delivery)
+        if hop is not None and not (hop.is_sampled(self._ratio) and (parents or self._recorder.admit())):
+            hop = None
+        if not parents and hop is None:
+            return None
+        return Leaving(self._recorder, delivery, parents[0] if parents else None, hop)
+
+    def asked(self, doing: str, destination: str, hop: Hop) -> Callable[[str], None] | None:
+        """A question to others that no message of ours stands behind; called with '' or why it was not done."""
+        if not hop.is_sampled(self._ratio) or not self._recorder.admit():
+            return None
+        span = Span(f"{doing} {destination}", Kind.CLIENT, hop.context, None, _about(doing, destination))
+        return partial(self._ended, span)
+
+    def passed(self, destination: str, hop: Hop, more: dict[str, Value], *, is_ours: bool) -> None:
+        """It has been sent on, and nobody will say more of it. is_ours: it began here, and so does its trace."""
+        first = hop.context
+        context, parent = (first, None) if is_ours else (first.child(), first)
+        about = _about(FORWARD, destination) | more
+        self._recorder.record(Span(f"{FORWARD} {destination}", Kind.PRODUCER, context, parent, about).ended())
+
+    def _ended(self, span: Span, error: str) -> None:
+        self._recorder.record(span.ended(error))
+
+
+class Leaving:
+    """One attempt. `ended`, once, before the message is settled or returned."""
+
+    def __init__(
+        self, recorder: Recorder, delivery: Delivery, parent: Context | None, hop: Hop | None
+    ) -> None:
+        self._recorder = recorder
+        self._delivery = delivery
+        self._hop = hop
+        self._attempt = (
+            None
+            if parent is None
+            else begun(FORWARD, Kind.CLIENT, delivery.queue, parent, parent.child(), {}, "send")
+        )
+
+    def ended(self, outcome: str, *, is_well: bool, is_over: bool, peer: str = "") -> None:
+        """is_over: there is no other attempt, so now the hop has its span, from when the message was put in."""
+        error = "" if is_well else outcome
+        more: dict[str, Value] = {"penstock.outcome": outcome}
+        if peer:
+            more["network.peer.address"] = peer
+        links = [self._hop.context] if self._hop is not None else []
+        if self._attempt is not None:
+            self._attempt.attributes |= more
+            self._attempt.links = links
+            self._recorder.record(self._attempt.ended(error))
+        if self._hop is None or not is_over:
+            return
+        delivery = self._delivery
+        about: dict[str, Value] = {"penstock.origin": readable(delivery.origin), "penstock.hop": True, **more}
+        span = begun(FORWARD, Kind.PRODUCER, delivery.queue, None, self._hop.context, about, "send")
+        span.links = [self._attempt.context] if self._attempt is not None else []
+        span.start_ns = min(delivery.enqueued_ms * NS_PER_MS, time.time_ns())
+        self._recorder.record(span.ended(error))
+
+
+def _about(doing: str, destination: str) -> dict[str, Value]:
+    return {
+        "messaging.system": SYSTEM,
+        "messaging.destination.name": destination,
+        "messaging.operation.name": doing,
+        "messaging.operation.type": "send",
+        "penstock.hop": True,
+    }
+
+
+def _log2_up(ratio: float) -> int:
+    """How often one is halved until it is at most the ratio."""
+    halved = 0
+    while ratio and 1 / (1 << halved) > ratio and halved < 62:
+        halved += 1
+    return halved

@@ -1,0 +1,137 @@
+"""Messages of one domain that are traced: they get their context when they are put in, and a span for what is done.
+
+What is not chosen, and carries no context, is left as it is, octet for octet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from services.store import records, trace_context
+from services.store.client import Client
+from services.store.delivery import Delivery
+from services.store.errors import StoreError
+from services.store.handed_out import HandedOut
+from services.store.operations import Refusals
+from services.store.queues import Queue
+from services.store.sampling import Sampling
+from services.store.spans import LOG, Kind, Recorder, Span, Value, begun, peer_of, readable
+from services.store.trace_context import Context
+
+Begun = list[tuple[int, Span]]  # places of messages in a run, and their spans
+
+
+class Tracing:
+    """Of one process in one domain."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.sampling = Sampling(recorder)
+        self.handed_out = HandedOut(recorder)
+
+    # putting in
+
+    def passes(self, run: list[bytes]) -> bool:
+        """Nothing in this run is traced. A run is of one client: if one of it has attributes, the first has some."""
+        return not run[0][0] and self.sampling.passes(len(run))
+
+    def put(
+        self, run: list[bytes], queue: Queue, client: Client, origin: str, doing: str = "send"
+    ) -> tuple[list[bytes], Begun]:
+        """For a run that does not pass: the records as they are put in, and the spans of those that are traced."""
+        may_carry = bool(run[0][0])
+        none_chosen = may_carry and self.sampling.passes(len(run))  # if it may not, `passes` has asked
+        chosen = set[int]() if none_chosen else set(self.sampling.chosen(len(run)))
+        stamped, spans = list(run), Begun()
+        for index in range(len(run)) if may_carry else sorted(chosen):
+            parent = trace_context.of_record(run[index]) if may_carry else None
+            if parent is None and index not in chosen:
+                continue
+            if parent is not None and not (parent.is_sampled and self.recorder.admit()):
+                continue  # whoever brings a context says himself whether he traces it
+            context = trace_context.fresh() if parent is None else parent.child()
+            record = _stamped(run[index], context, queue.spec.max_bytes)
+            if record is not None:
+                more = self._more(run[index], client, origin, len(run))
+                spans.append((index, begun(doing, Kind.PRODUCER, queue, parent, context, more, "send")))
+                stamped[index] = record
+        return stamped, spans
+
+    def put_one(
+        self, record: bytes, queue: Queue, client: Client, origin: str, doing: str = "send"
+    ) -> tuple[bytes, Begun]:
+        run = [record]
+        if self.passes(run):
+            return record, []
+        (stamped,), spans = self.put(run, queue, client, origin, doing)
+        return stamped, spans
+
+    @staticmethod
+    def _more(record: bytes, client: Client, origin: str, number: int = 1) -> dict[str, Value]:
+        more: dict[str, Value] = {"messaging.message.body.size": records.body_length(record)}
+        if number > 1:
+            more["messaging.batch.message_count"] = number
+        if origin:
+            more["penstock.origin"] = readable(origin)
+        return more | peer_of(client)
+
+    def send(
+        self, copies: list[tuple[Queue, bytes]], client: Client, origin: str
+    ) -> tuple[list[tuple[Queue, bytes]], Begun]:
+        """One message of the text service and its copies: one trace, in which the log and each queue has a span."""
+        if self.sampling.passes(1) or not list(self.sampling.chosen(1)):
+            return copies, []
+        root = trace_context.fresh()
+        stamped, spans = list[tuple[Queue, bytes]](), Begun()
+        for index, (queue, record) in enumerate(copies):
+            context = root.child()
+            more = self._more(record, client, origin)
+            spans.append((index, begun("send", Kind.PRODUCER, queue, root, context, more)))
+            stamped.append((queue, trace_context.stamped(record, context)))
+        more = self._more(copies[0][1], client, origin)
+        more |= {"messaging.destination.name": LOG, "penstock.copies": len(copies)}
+        first = begun("send", Kind.PRODUCER, copies[0][0], None, root, more)
+        first.name = f"send {LOG}"
+        return stamped, [*spans, (len(copies), first)]
+
+    def stored(self, spans: Begun, outcome: Refusals | StoreError | None) -> None:
+        """What became of a run."""
+        why: Mapping[int, StoreError] = dict(outcome) if isinstance(outcome, list) else {}
+        for index, span in spans:
+            error = outcome if isinstance(outcome, StoreError) else why.get(index)
+            self.recorder.record(span.ended("" if error is None else error.reason))
+
+    # taking out
+
+    def taken(self, deliveries: list[Delivery], client: Client) -> None:
+        for delivery in deliveries:
+            if delivery.blob[0]:  # what is traced begins its entry
+                self.handed_out.received(delivery, client)
+
+
+def _stamped(record: bytes, context: Context, most: int) -> bytes | None:
+    """None for one that would not fit with its context, and does without."""
+    try:
+        stamped = trace_context.stamped(record, context)
+    except ValueError:
+        return None
+    return None if most and len(stamped) - records.HEAD.size > most else stamped
+
+
+def is_traced(record: bytes) -> bool:
+    context: Context | None = trace_context.of_record(record)
+    return context is not None and context.is_sampled
+
+
+def pack(run: list[bytes]) -> list[tuple[int, int, bytes]]:
+    """As `records.pack`, and what is traced begins an entry, or stands behind others that are: whoever takes the entry
+    out sees by its first octet whether he has to look for it."""
+    entries: list[tuple[int, int, bytes]] = []
+    start, before = 0, True
+    for index, record in enumerate(run):
+        traced = bool(record[0]) and is_traced(record)
+        if traced and not before:
+            entries += records.pack(run[start:index])
+            start = index
+        before = traced
+    return entries + records.pack(run[start:])

@@ -1,0 +1,97 @@
+"""Where traces go: docs/chart.md, "Traces"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.kit.settings import TracingSettings, load
+from tests.chart.chart import NAME, Refused, Rendered, Values, nested, render, together
+from tests.chart.console import CONSOLE
+from tests.chart.switches import TMQ
+
+ENDPOINT = "http://collector.observability:4318"
+ON: Values = together(CONSOLE, nested("tracing.endpoint", ENDPOINT))
+CONSOLE_POD = f"Deployment/{NAME}-console"
+OPERATOR = f"Deployment/{NAME}-operator"
+
+
+def as_it_reads_it(
+    rendered: Rendered, who: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> TracingSettings:
+    path = folder / f"{who}.yaml"
+    path.write_text(rendered[f"ConfigMap/{NAME}-{who}"]["data"]["penstock.yaml"])
+    monkeypatch.setenv("PENSTOCK_CONFIG", str(path))
+    return load().tracing
+
+
+def variables(rendered: Rendered, place: str) -> dict[str, Any]:
+    return {each["name"]: each for each in rendered.container(place)["env"]}
+
+
+def ways(rendered: Rendered, who: str) -> list[Any]:
+    """Where it may go, beside the store and name servers."""
+    found = rendered[f"NetworkPolicy/{NAME}-{who}"]["spec"]["egress"]
+    return [
+        rule for rule in found if rule not in render(CONSOLE)[f"NetworkPolicy/{NAME}-{who}"]["spec"]["egress"]
+    ]
+
+
+def test_nothing_is_traced_unless_somebody_says_where_to() -> None:
+    rendered = render(CONSOLE)
+    for who in ("tmq", "console"):
+        assert "tracing" not in rendered.file(who)
+
+
+@pytest.mark.parametrize("who", ["tmq", "ring", "rqp", "pubsub", "console"])
+def test_edges_and_the_console_are_told(who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7}})
+    told = as_it_reads_it(rendered, who, tmp_path, monkeypatch)
+    assert (told.endpoint, told.ratio, told.most_per_s) == (ENDPOINT, 0.25, 7)
+    assert told.headers == {}
+
+
+def test_headers_come_from_a_secret() -> None:
+    rendered = render(ON, {"tracing": {"headersSecret": "traces", "headersKey": "all"}})
+    for place in (TMQ, CONSOLE_POD):
+        told = variables(rendered, place)["PENSTOCK_TRACING__HEADERS"]
+        assert told["valueFrom"] == {"secretKeyRef": {"name": "traces", "key": "all"}}
+    assert "PENSTOCK_TRACING__HEADERS" not in variables(rendered, OPERATOR)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "port"),
+    [
+        (ENDPOINT, 4318),
+        ("http://traces.example", 80),
+        ("https://traces.example/otlp", 443),
+        ("https://[fd00::6]:4319", 4319),
+        ("http://[fd00::6]/v1/traces", 80),
+    ],
+)
+def test_the_way_to_the_collector_is_open(endpoint: str, port: int) -> None:
+    rendered = render(CONSOLE, nested("tracing.endpoint", endpoint))
+    for who in ("tmq", "console"):
+        assert ways(rendered, who) == [{"ports": [{"port": port}]}]
+
+
+def test_and_no_other() -> None:
+    there = [{"namespaceSelector": {"matchLabels": {"name": "observability"}}}]
+    rendered = render(ON, {"networkPolicy": {"tracingTo": there, "tracingPorts": [14318]}})
+    assert ways(rendered, "tmq") == [{"ports": [{"port": 14318}], "to": there}]
+
+
+@pytest.mark.parametrize(
+    "values", [nested("tracing.headersSecret", "traces"), nested("networkPolicy.tracingPorts", [4318])]
+)
+def test_what_would_be_ignored_is_refused(values: Values) -> None:
+    with pytest.raises(Refused, match=r"say tracing\.endpoint"):
+        render(values)
+
+
+@pytest.mark.parametrize("endpoint", ["collector:4318", "grpc://collector:4317", "http://"])
+def test_what_is_no_url_is_refused(endpoint: str) -> None:
+    with pytest.raises(Refused):
+        render(nested("tracing.endpoint", endpoint))

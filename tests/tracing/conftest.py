@@ -1,0 +1,43 @@
+"""Traces, from real edges to OpenTelemetry's collector."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.kit.settings import TracingSettings
+from services.kit.tracing import Recorder, tracing
+from tests.stores import chance, new_server, own_server, pytest_asyncio_loop_factories, running, server
+from tests.tracing.collector import Collector
+
+__all__ = ["chance", "new_server", "own_server", "pytest_asyncio_loop_factories", "running", "server"]
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Iterator[Collector]:
+    started = Collector(tmp_path / "collector").start()
+    yield started
+    started.stop()
+
+
+NewRecorder = Callable[[str], Recorder]
+
+
+@pytest.fixture
+async def recorder(collector: Collector) -> AsyncIterator[NewRecorder]:
+    """Makes what edges of the test's own process send to the collector by: `recorder("tmq")`."""
+    made: list[Recorder] = []
+
+    def make(name: str) -> Recorder:
+        settings = TracingSettings(endpoint=collector.endpoint, interval_s=0.02, most_per_s=10_000)
+        found = tracing(settings, name)
+        assert found is not None
+        found.start()
+        made.append(found)
+        return found
+
+    yield make
+    for each in made:
+        await each.close()

@@ -1,0 +1,69 @@
+"""A store as a traced process has it, with the real way to the collector."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from services.kit.metrics import Metrics
+from services.kit.settings import TracingSettings
+from services.kit.tracing import Recorder, tracing
+from services.kit.tracing.measures import SPANS
+from services.store import Queue, QueueSpec, Store, records
+from services.store.asking import Asker
+from services.store.domain import Timing
+
+NAME = "test"
+LOOK_S = 0.05  # how often dead letters are read
+
+
+class TracedStore(Store):
+    """`recorder` may be told to stop early, so that all it had is with the collector."""
+
+    def __init__(self, url: str, recorder: Recorder | None, metrics: Metrics) -> None:
+        metrics.count_store_event.recorder = recorder
+        timing = Timing(upkeep_s=LOOK_S)
+        super().__init__(url, NAME, timing=timing, observe=metrics.count_store_event)
+        self._metrics = metrics
+
+    def counted(self, result: str) -> float:
+        labels = {"edge": NAME, "result": result}
+        return self._metrics.registry.get_sample_value(SPANS.name, labels) or 0.0
+
+    async def queue(self, name: str, **spec: Any) -> Queue:
+        queue, _ = await self.declare(name, QueueSpec.model_validate(spec), NAME)
+        return queue
+
+    async def asker(self, queue: Queue) -> Asker:
+        pipe = self.domain(queue.domain).pipe
+        await pipe.ready()
+        return Asker(pipe)
+
+    async def put(self, queue: Queue, *bodies: bytes, **attributes: Any) -> None:
+        encoded = [records.encode(body, attributes) for body in bodies]
+        assert await (await self.asker(queue)).publish(queue, encoded, "test") == []
+
+
+@asynccontextmanager
+async def traced_store(url: str, endpoint: str | None, **settings: Any) -> AsyncIterator[TracedStore]:
+    """endpoint: None for one that is not traced."""
+    said = {"interval_s": 0.02, "most_per_s": 100_000, **settings}
+    metrics = Metrics(NAME)
+    recorder = tracing(TracingSettings(endpoint=endpoint, **said), NAME, _counting(metrics, endpoint))
+    store = TracedStore(url, recorder, metrics)
+    if recorder is not None:
+        recorder.start()
+    try:
+        yield store
+    finally:
+        await store.close()
+        if recorder is not None:
+            await recorder.close()
+
+
+def _counting(metrics: Metrics, endpoint: str | None) -> Callable[[str, int], None] | None:
+    if endpoint is None:
+        return None
+    spans = metrics.counter(SPANS)
+    return lambda result, number: spans.labels(NAME, result).inc(number)

@@ -1,0 +1,84 @@
+"""RQP/cast has no place for a context: both ends make one of the message's id (docs/tracing.md, rqp_cast.md 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from services.store import Queue
+from services.store.asking import Asker
+from tests.live import until
+from tests.rqp.cast_machines import Machines
+from tests.rqp.cast_net import keyed, remote
+from tests.rqp.live import LiveEdge
+from tests.servers import Server
+from tests.stores import NewServer
+from tests.tracing.collector import Collector
+from tests.tracing.conftest import NewRecorder
+
+
+@pytest.fixture
+async def machines(server: Server, recorder: NewRecorder) -> AsyncIterator[Machines]:
+    """All of them traced."""
+    edges: list[LiveEdge] = []
+
+    async def start(server: Server, **settings: Any) -> LiveEdge:
+        edges.append(LiveEdge(server.url, **settings))
+        edges[-1].recorder = recorder("rqp")
+        return await edges[-1].start()
+
+    yield Machines(start, server)
+    for edge in edges:
+        await edge.close()
+    for edge in edges:
+        edge.check_no_fault_of_ours()
+
+
+async def put_as_a_client(edge: LiveEdge, queue: Queue, body: bytes) -> None:
+    """Through the edge's own store, which is traced."""
+    pipe = edge.service.pipe(queue)
+    await pipe.ready()
+    assert await Asker(pipe).publish(queue, [len(body).to_bytes(4) + body], "test") == []
+
+
+async def test_a_hop_between_two_stores(
+    new_server: NewServer, machines: Machines, collector: Collector
+) -> None:
+    there = await machines.receiver(server=await new_server())
+    here = await machines.sender()
+    goal, out = await keyed(there), await remote(here)
+    await put_as_a_client(here, out, b"a pump")
+    await until(lambda: here.is_empty(out))
+    asker = Asker(there.service.pipe(goal))
+    await asker.settle(await asker.take(goal, 1))
+    put, left, came, got = await collector.has(
+        f"send {out.name}", f"settle {out.name}", f"send {goal.name}", f"receive {goal.name}"
+    )
+    attempt, hop = sorted(
+        await until(lambda: len(found := collector.of_name(f"forward {out.name}")) == 2 and found),
+        key=lambda span: span.trace_id != put.trace_id,
+    )
+    # here: what was put in, given to the agent, tried, settled
+    assert {span.trace_id for span in (put, attempt, left)} == {put.trace_id}
+    assert attempt.kind == "client"
+    assert attempt.attributes["penstock.outcome"] == "confirmed"
+    assert attempt.attributes["network.peer.address"] == "127.0.0.2"
+    # between: each links to the other
+    assert hop.trace_id != put.trace_id
+    assert hop.parent_id == ""
+    assert attempt.links == [(hop.trace_id, hop.span_id)]
+    assert hop.links == [(attempt.trace_id, attempt.span_id)]
+    # there: the other trace goes on
+    assert came.trace_id == got.trace_id == hop.trace_id
+    assert (came.parent_id, got.parent_id) == (hop.span_id, came.span_id)
+
+
+async def test_attempts_that_come_to_nothing_are_told(machines: Machines, collector: Collector) -> None:
+    here = await machines.sender(t_wait1_s=0.05)
+    out = await remote(here)
+    await put_as_a_client(here, out, b"a pump")
+    attempts = await until(lambda: len(found := collector.of_name(f"forward {out.name}")) >= 2 and found)
+    assert {span.attributes["error.type"] for span in attempts} == {"no_answer"}
+    assert {span.trace_id for span in attempts} == {collector.of_name(f"send {out.name}")[0].trace_id}

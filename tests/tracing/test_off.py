@@ -1,0 +1,94 @@
+"""Off by default: then nothing of OpenTelemetry is even imported, and a store's pipe is the plain one."""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from services.kit.layers import SettingsError
+from services.kit.settings import TracingSettings, load
+from services.kit.tracing import tracing
+from services.store import Pipe
+from services.store.traced_pipe import TracedPipe
+from tests.servers import Server
+from tests.tracing.collector import Collector
+from tests.tracing.programs import TmqProgram
+from tests.tracing.stores import traced_store
+
+
+async def test_an_edge_imports_nothing_of_it(
+    server: Server, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that is traced does, so this would be noticed. redis-py looks for OpenTelemetry's SDK, and finds none."""
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")  # every import is told on standard error
+    for settings, is_traced in (((), False), (collector.settings, True)):
+        async with TmqProgram(server.url, tmp_path, *settings) as edge:
+            client = await edge.client()
+            assert await client.enq(await client.queue(b"q"), b"a pump")
+            assert "services.kit.tracing" in edge.text()
+            for name in ("opentelemetry.proto", "google.protobuf"):
+                assert (name in edge.text()) is is_traced
+            samples = await edge.samples()
+            assert any(name.startswith("penstock_trace_spans_total") for name in samples) is is_traced
+
+
+async def test_its_pipe_is_the_plain_one(server: Server, collector: Collector) -> None:
+    async with (
+        traced_store(server.url, None) as plain,
+        traced_store(server.url, collector.endpoint) as traced,
+    ):
+        assert type(plain.domain().pipe) is Pipe
+        assert plain.hops is None
+        assert type(traced.domain().pipe) is TracedPipe
+
+
+def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told in one line what to install."""
+
+    class Hidden:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> ModuleSpec | None:
+            if name.partition(".")[0] == "opentelemetry":
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            return None
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
+    with pytest.raises(SettingsError, match=r"pip install 'penstock\[tracing\]'"):
+        tracing(TracingSettings(endpoint="http://127.0.0.1:4318"), "tmq")
+    assert tracing(TracingSettings(), "tmq") is None
+
+
+def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of the environment as of all others; what is secret is shown to nobody."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PENSTOCK_TRACING__ENDPOINT", "https://me:secret@traces.example/otlp")
+    monkeypatch.setenv("PENSTOCK_TRACING__HEADERS", '{"authorization": "Bearer of-news"}')
+    settings = load(flags={"tracing": {"ratio": 0.25}})
+    assert settings.tracing.headers["authorization"].reveal() == "Bearer of-news"
+    shown = settings.masked()["tracing"]
+    assert shown["endpoint"] == "https://me:***@traces.example/otlp"
+    assert shown["headers"] == {"authorization": "***"}
+    assert shown["ratio"] == 0.25
+    assert "of-news" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"endpoint": "collector:4318"}, "tracing.endpoint: must be a URL such as http://collector:4318"),
+        ({"ratio": 1.5}, "tracing.ratio: must be less than or equal to 1"),
+        ({"batch": 10, "queue": 5}, "tracing: batch must be at most queue"),
+        ({"headers": {"authorization": 5}}, "tracing.headers.authorization: must be a text"),
+    ],
+)
+def test_what_cannot_be(
+    said: dict[str, object], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match=told):
+        load(flags={"tracing": said})

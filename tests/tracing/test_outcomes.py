@@ -1,0 +1,121 @@
+"""What becomes of a message, and of what was asked (docs/tracing.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.store import DeadLetters, Part, records
+from services.store.errors import QueueFull
+from tests.live import until
+from tests.servers import Server
+from tests.tracing.collector import Collector
+from tests.tracing.stores import traced_store
+
+
+async def test_returned_and_rejected(server: Server, collector: Collector) -> None:
+    """Each delivery has a span of its own, below the same one; the letter's is of when it died."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        store.look_after()
+        queue = await store.queue("q")
+        await store.put(queue, b"a pump")
+        asker = await store.asker(queue)
+        await asker.release(await asker.take(queue, 1), failed=True, error="not now")
+        await asker.reject(await asker.take(queue, 1), "refused", "never")
+        sent, dead = await collector.has("send q", "dead q")
+        (letter,) = [letter async for letter in DeadLetters(store.look_at(queue.domain), queue).matching()]
+    first, second = collector.of_name("receive q")
+    released, rejected = collector.of_name("release q") + collector.of_name("reject q")
+    assert {span.trace_id for span in collector.spans()} == {sent.trace_id}
+    assert first.parent_id == second.parent_id == dead.parent_id == sent.span_id
+    assert (released.parent_id, rejected.parent_id) == (first.span_id, second.span_id)
+    assert first.attributes["penstock.outcome"] == "returned"
+    assert second.attributes["penstock.outcome"] == "rejected"
+    assert (second.attributes["penstock.acquired"], second.attributes["penstock.failed"]) == (2, 1)
+    assert released.attributes["penstock.has_failed"] is True
+    assert released.attributes["penstock.error"] == "not now"
+    assert rejected.attributes["penstock.reason"] == dead.attributes["penstock.reason"] == "refused"
+    assert dead.start_ns == letter.died_ms * 1_000_000
+    assert dead.attributes["error.type"] == "refused"
+    assert len(collector.of_name("dead q")) == 1
+
+
+async def test_what_dies_where_nobody_looks_is_told_all_the_same(
+    server: Server, collector: Collector
+) -> None:
+    """It expires; later it is brought back, in the same trace."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        queue = await store.queue("q", messageTTL="1ms")
+        await store.put(queue, b"a pump")
+        letters = DeadLetters(store.look_at(queue.domain), queue)
+        store.look_after()
+        sent, dead = await collector.has("send q", "dead q")
+        assert dead.attributes["penstock.reason"] == "expired"
+        goal = await store.queue("later")
+        (letter,) = [letter async for letter in letters.matching()]
+        assert (await letters.redrive([letter.id], goal)).moved == 1
+        asker = await store.asker(goal)
+        await asker.settle(await asker.take(goal, 1))
+    redriven, received = await collector.has("redrive later", "receive later")
+    assert redriven.trace_id == received.trace_id == dead.trace_id == sent.trace_id
+    assert redriven.attributes["penstock.letter"] == letter.id
+    assert redriven.kind == "producer"
+
+
+async def test_what_is_refused_says_why(server: Server, collector: Collector) -> None:
+    async with traced_store(server.url, collector.endpoint) as store:
+        queue = await store.queue("q", maxLength=1)
+        asker = await store.asker(queue)
+        ((index, why),) = await asker.publish(queue, [records.encode(b"in"), records.encode(b"out")], "test")
+        assert (index, type(why)) == (1, QueueFull)
+    well, badly = sorted(collector.of_name("send q"), key=lambda span: span.is_error)
+    assert not well.is_error
+    assert badly.attributes["error.type"] == why.reason
+    assert badly.attributes["messaging.batch.message_count"] == 2
+    assert well.trace_id != badly.trace_id
+
+
+async def test_a_commit_ends_and_begins(server: Server, collector: Collector) -> None:
+    async with traced_store(server.url, collector.endpoint) as store:
+        source, goal = await store.queue("source"), await store.queue("goal")
+        await store.put(source, b"in")
+        asker = await store.asker(source)
+        got = await asker.take(source, 1)
+        parts = [Part(source, got, [], ""), Part(goal, [], [records.encode(b"out")], "test")]
+        await asker.commit("once", parts)
+    (received,) = collector.of_name("receive source")
+    (put,) = collector.of_name("send goal")
+    (settled,) = collector.of_name("settle source")
+    assert received.attributes["penstock.outcome"] == "settled"
+    assert settled.parent_id == received.span_id
+    assert put.attributes["penstock.outcome"] == "stored"
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.5])
+async def test_no_more_than_so_many_a_second(server: Server, collector: Collector, ratio: float) -> None:
+    """Whatever the ratio is; the rest is counted, and stored like all others."""
+    async with traced_store(server.url, collector.endpoint, ratio=ratio, most_per_s=1) as store:
+        queue = await store.queue("q")
+        await store.put(queue, *[b"%d" % number for number in range(1000)])
+        assert (await store.stats(queue))["ready"] == 1000
+        await until(lambda: store.counted("exported") >= 1)
+        await until(lambda: store.counted("limited") >= 300)
+    assert 1 <= len(collector.of_name("send q")) <= 5
+
+
+async def test_at_most_once_has_its_end_at_once(server: Server, collector: Collector) -> None:
+    async with traced_store(server.url, collector.endpoint) as store:
+        queue = await store.queue("q", delivery="at-most-once")
+        await store.put(queue, b"a pump")
+        (got,) = await (await store.asker(queue)).take(queue, 1)
+        assert got.settled
+    (received,) = collector.of_name("receive q")
+    assert received.attributes["penstock.outcome"] == "settled"
+
+
+async def test_what_is_still_out_is_told_at_the_end(server: Server, collector: Collector) -> None:
+    async with traced_store(server.url, collector.endpoint) as store:
+        queue = await store.queue("q")
+        await store.put(queue, b"a pump")
+        assert await (await store.asker(queue)).take(queue, 1)
+    (received,) = collector.of_name("receive q")
+    assert received.attributes["penstock.outcome"] == "unknown"

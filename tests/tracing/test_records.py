@@ -1,0 +1,91 @@
+"""What stands in the store: the same octets as ever, but for messages that are traced (docs/tracing.md)."""
+
+from __future__ import annotations
+
+from services.store import Queue, records
+from services.store.trace_context import KEY, fresh, of_record, parse
+from tests.servers import Client, Server
+from tests.tracing.collector import Collector
+from tests.tracing.stores import TracedStore, traced_store
+
+BODIES = [b"message %d" % number for number in range(300)]
+
+
+def entries(server: Server, queue: Queue) -> list[tuple[int, bytes]]:
+    """As they stand in the stream: how many messages, and their records."""
+    client = Client(server.port)
+    try:
+        found = [
+            dict(zip(f[::2], f[1::2], strict=True)) for _, f in client.call("XRANGE", queue.keys[0], "-", "+")
+        ]
+    finally:
+        client.close()
+    return [(int(entry[b"n"]), entry[b"b"]) for entry in found]
+
+
+async def put_into(store: TracedStore, name: str) -> Queue:
+    queue = await store.queue(name)
+    await store.put(queue, *BODIES)
+    return queue
+
+
+async def test_without_a_sample_not_an_octet_differs(server: Server, collector: Collector) -> None:
+    async with (
+        traced_store(server.url, None) as plain,
+        traced_store(server.url, collector.endpoint, ratio=0) as traced,
+    ):
+        assert entries(server, await put_into(plain, "a")) == entries(server, await put_into(traced, "b"))
+    assert collector.spans() == []
+
+
+async def test_of_some_the_others_are_as_ever(server: Server, collector: Collector) -> None:
+    """What is traced begins its entry, so whoever takes that out need not look into others."""
+    async with traced_store(server.url, collector.endpoint, ratio=0.05) as store:
+        queue = await put_into(store, "q")
+        while not any(blob[0] for _, blob in entries(server, queue)):  # with a chance of 2e-7
+            await store.put(queue, *BODIES)
+        found = entries(server, queue)
+        taken = [record for count, blob in found for record in records.split(blob, count)]
+        assert [records.decode(record).body for record in taken] == BODIES * (len(taken) // len(BODIES))
+        inside = [record for count, blob in found for record in records.split(blob, count)[1:]]
+        before = [blob for _, blob in found]
+        for record in inside:
+            if record[0]:  # then all before it in its entry are traced, too
+                (blob,) = [blob for blob in before if record in blob]
+                assert blob[0]
+        plain = [record for record in taken if not record[0]]
+        assert plain == [records.encode(records.decode(record).body) for record in plain]
+        for record in taken:
+            if record[0]:
+                assert records.decode(record).attributes.keys() == {KEY}
+                assert of_record(record) is not None
+
+
+async def test_a_message_that_would_not_fit_does_without(server: Server, collector: Collector) -> None:
+    """A whole queue of so many octets holds the message, but not what would trace it."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        queue = await store.queue("small", maxBytes=100)
+        await store.put(queue, bytes(100))
+        assert entries(server, queue) == [(1, records.encode(bytes(100)))]
+
+
+async def test_who_brings_a_context_is_followed(server: Server, collector: Collector) -> None:
+    """Whatever the ratio is; if he does not trace it, nobody does."""
+    theirs, quiet = fresh(), parse(f"00-{1:032x}-{2:016x}-00")
+    assert quiet is not None
+    async with traced_store(server.url, collector.endpoint, ratio=0) as store:
+        queue = await store.queue("q")
+        await store.put(queue, b"one", traceparent=theirs.header, colour="red")
+        await store.put(queue, b"two", traceparent=quiet.header)
+        await store.put(queue, b"three", traceparent="nonsense")
+        asker = await store.asker(queue)
+        got = await asker.take(queue, 3)
+        await asker.settle(got)
+        contents = [records.decode(record) for d in got for record in d.records()]
+    assert [content.body for content in contents] == [b"one", b"two", b"three"]
+    assert contents[0].attributes["colour"] == "red"
+    assert [content.attributes[KEY] for content in contents[1:]] == [quiet.header, "nonsense"]
+    sent, received, settled = collector.spans()
+    assert {span.trace_id for span in (sent, received, settled)} == {f"{theirs.trace_id:032x}"}
+    assert sent.parent_id == f"{theirs.span_id:016x}"
+    assert contents[0].attributes[KEY] == f"00-{sent.trace_id}-{sent.span_id}-01"
