@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import aclosing
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -11,8 +12,8 @@ from pydantic import Field, model_validator
 from services.console.operations import Shape
 from services.console.patterns import LONGEST, parse_pattern
 from services.store import DeadLetters, Filter
-from services.store.dead import ID
 from services.store.duration import Duration
+from services.store.letter import ID
 from services.store.spec import QueueName
 
 MOST_IDS = 10_000
@@ -80,9 +81,10 @@ async def count(letters: DeadLetters, wanted: Filter) -> dict[str, Any]:
     reasons: Counter[str] = Counter()
     end = time.monotonic() + COUNT_S
     complete = True
-    async for letter in letters.matching(wanted, octets=0):
-        reasons[letter.reason] += 1
-        if reasons.total() % 256 == 0 and time.monotonic() > end:
-            complete = False
-            break
+    async with aclosing(letters.steps(wanted, octets=0)) as steps:  # type: ignore[type-var]
+        async for found in steps:
+            if time.monotonic() > end:
+                complete = False
+                break
+            reasons.update(letter.reason for letter in found)
     return {"matched": reasons.total(), "reasons": dict(reasons.most_common()), "complete": complete}

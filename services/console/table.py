@@ -97,7 +97,8 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", DEAD, VIEW, "dead.list", dead.list_,
-        "Dead letters, the oldest first. A page that takes long to be found ends early: `next` goes on.",
+        "Dead letters, the oldest first. What a filter lets through is looked for in small steps, so a page may have "
+        "fewer items than asked for, even none: `next` goes on, and null says that this was the last.",
         {200: shapes.LetterPage}, query=dead.DeadQuery, tag="dead letters",
     ),
     Route(

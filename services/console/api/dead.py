@@ -19,11 +19,11 @@ from services.console.paging import Paged
 from services.console.problems import Problem
 from services.console.selection import LONGEST_ORIGIN, MOST_REASONS, Body, LetterFilter, Reason, count
 from services.store import DeadLetter, DeadLetters, Filter, Queue
-from services.store.dead import PAGE, WHOLE
+from services.store.dead import PAGE, WHOLE, Looked
 from services.store.duration import Duration
 
 LIST = "dead"
-LOOK_S = 0.5  # a page that takes longer is answered as far as it got; `next` goes on
+LOOK_S = 0.02  # a page that takes longer is answered as far as it got; `next` goes on
 
 
 class DeadQuery(Paged):
@@ -54,33 +54,26 @@ async def list_(call: Call) -> Answer:
                 400, "bad_cursor", "this cursor is of a queue that was deleted: begin anew without it"
             )
     now_ms = await call.console.store.now_ms()
-    found, last, is_last = await _page(letters, wanted, after, call.query, now_ms)
-    more = None if is_last else encode_cursor(LIST, queue.qid, last)
-    return Answer({"items": [_told(letter, call.query.octets) for letter in found], "next": more})
+    found = await _page(letters, wanted, after, call.query, now_ms)
+    more = None if found.is_last else encode_cursor(LIST, queue.qid, found.last)
+    return Answer({"items": [_told(letter, call.query.octets) for letter in found.letters], "next": more})
 
 
-async def _page(
-    letters: DeadLetters, wanted: Filter, after: str, query: DeadQuery, now_ms: int
-) -> tuple[list[DeadLetter], str, bool]:
-    """The page, the id of the last one that was looked at, and whether there is nothing behind it."""
-    found: list[DeadLetter] = []
-    octets = query.octets if wanted.body is None else WHOLE
+async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQuery, now_ms: int) -> Looked:
+    """In steps that the store does not feel, as many as there is time for."""
+    page: list[DeadLetter] = []
     end = time.monotonic() + LOOK_S
     while True:
-        left = query.limit - len(found)
-        size = left if wanted == Filter() else PAGE
         try:
-            page, is_last = await letters.after(after, min(size, PAGE), octets)
+            looked = await letters.look(
+                after, wanted, now_ms, min(query.limit - len(page), PAGE), query.octets
+            )
         except ValueError:
             raise Problem(400, "bad_cursor", "this is no cursor of this list") from None
-        for letter in page:
-            after = letter.id
-            if wanted.matches(letter, now_ms):
-                found.append(letter)
-                if len(found) == query.limit:
-                    return found, after, is_last and letter is page[-1]
-        if is_last or time.monotonic() > end:
-            return found, after, is_last
+        page += looked.letters
+        after = looked.last or after
+        if looked.is_last or len(page) == query.limit or time.monotonic() > end:
+            return Looked(page, after, looked.is_last)
 
 
 async def show(call: Call) -> Answer:

@@ -4,6 +4,8 @@ import { useCallback, useEffect, useRef, useState } from "./html.js";
 import { read } from "./api.js";
 import { link } from "./state.js";
 
+const ENOUGH = 40; // rows: what a screen shows
+
 /**
  * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails.
  * path: null = nothing to ask. everyMs: 0 = once; nothing is asked while the tab is not seen.
@@ -60,17 +62,16 @@ export function usePages(path, query = {}) {
       const { signal } = (asking.current = new AbortController());
       setBusy(true);
       try {
-        let { data } = await read(path, { ...query, cursor }, signal);
-        // a filter may let nothing through for a while: then the page is empty, and there is more behind it
-        while (!data.items.length && data.next)
-          ({ data } = await read(path, { ...query, cursor: data.next }, signal));
-        setTold({
-          key,
-          items: [...before, ...data.items],
-          next: data.next,
-          silent: data.silent ?? [],
-          problem: null,
-        });
+        const items = [...before];
+        let next = cursor;
+        do {
+          // a filter may let little through for a while: what is there is shown, and it is asked on until it fills a screen
+          const { data } = await read(path, { ...query, cursor: next }, signal);
+          next = data.next;
+          items.push(...data.items);
+          if (items.length || !next)
+            setTold({ key, items: [...items], next, silent: data.silent ?? [], problem: null });
+        } while (next && items.length < before.length + ENOUGH);
       } catch (problem) {
         if (problem.name === "AbortError") return;
         setTold((known) => ({ ...(known.key === key ? known : { key, items: null, next: null }), problem }));
