@@ -38,8 +38,11 @@ FILTERED = """async () => {
 }"""
 
 
-async def main() -> dict[str, Any]:
+async def measure() -> dict[str, Any]:
+    """Raises OSError where there is no Chromium."""
     program = shutil.which("chromium")
+    if program is None:
+        raise OSError("chromium is not installed (Debian: chromium)")
     with tempfile.TemporaryDirectory() as folder:
         async with scene(Path(folder)) as place, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
@@ -113,7 +116,7 @@ async def watched(browser: Browser, address: str) -> dict[str, Any]:
 
 async def task_s(session: CDPSession) -> float:
     told = await session.send("Performance.getMetrics")
-    return next(each["value"] for each in told["metrics"] if each["name"] == "TaskDuration")
+    return next(float(each["value"]) for each in told["metrics"] if each["name"] == "TaskDuration")
 
 
 if __name__ == "__main__":
@@ -122,7 +125,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--json", type=Path, metavar="FILE")
     wanted = parser.parse_args()
-    told = asyncio.run(main())
+    told = asyncio.run(measure())
     for name, value in told.items():
         print(f"{name:18} {value:>10,}")
     if wanted.json:

@@ -10,9 +10,8 @@ from services.store.errors import DomainMismatch, QueueUnknown, StoreError, refu
 from services.store.letter import DeadLetter, Filter, age_of, is_id
 from services.store.queues import Queue
 
-PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
+PAGE = 200  # dead letters looked at, moved or removed in one call, in a millisecond or less; fewer if they are large
 PAGE_OCTETS = 4 << 20
-LOOK = 300  # dead letters that one call looks at: about a millisecond of the store's time
 WHOLE = -1
 
 
@@ -54,7 +53,7 @@ class DeadLetters:
     ) -> Looked:
         """One step from this id on ('' = from the first): at most so many of those that are meant, the oldest first.
 
-        It looks at LOOK letters at most, fewer if they are large, and may find none though there are more behind:
+        It looks at PAGE letters at most, fewer if they are large, and may find none though there are more behind:
         whoever wants all goes on behind `last`. octets: how much of each body is read; they are read whole where a
         pattern is to be tried on them. Raises ValueError for what is no id.
         """
@@ -103,7 +102,7 @@ class DeadLetters:
     async def _look(
         self, start: str, end: str, wanted: Filter, now_ms: int, count: int, octets: int
     ) -> Looked:
-        bounds = (start, end, count, octets, max(count, LOOK) if wanted == Filter() else LOOK)
+        bounds = (start, end, count, octets, PAGE)
         told = await self._domain.link.function("dead", [self._key], *bounds, *wanted.arguments(now_ms))
         more, last, *found = told
         letters = [
