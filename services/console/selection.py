@@ -22,23 +22,33 @@ COUNT_S = 5.0  # a dry run ends after this, and says so
 LONGEST_ORIGIN = 255
 Id = Annotated[str, Field(pattern=f"^{ID.pattern}$", max_length=41)]
 Reason = Annotated[str, Field(min_length=1, max_length=63)]
-Body = Annotated[str, Field(max_length=LONGEST, description="a regular expression of RE2, over octets")]
 
 
-class LetterFilter(Shape):
+class Conditions(Shape):
+    """What is asked of a dead letter beside its reason, in a query and in a document."""
+
+    origin: str = Field("", max_length=LONGEST_ORIGIN, description="a part of their origin")
+    older_than: Duration = Field(0, description="dead for so long, as in 30m")
+    body: Annotated[
+        str, Field(max_length=LONGEST, description="a regular expression of RE2, over octets")
+    ] = ""
+
+    def of_reasons(self, reasons: tuple[str, ...]) -> Filter:
+        """All that is said has to hold. Raises Problem."""
+        pattern = parse_pattern(self.body) if self.body else None
+        return Filter(reasons, self.origin, self.older_than, pattern)
+
+
+class LetterFilter(Conditions):
     """All that is said has to hold."""
 
     reasons: tuple[Reason, ...] = Field(
         (), max_length=MOST_REASONS, description="what they died of; none: anything"
     )
-    origin: str = Field("", max_length=LONGEST_ORIGIN, description="a part of their origin")
-    older_than: Duration = Field(0, description="dead for so long, as in 30m")
-    body: Body = ""
 
     def wanted(self) -> Filter:
         """Raises Problem."""
-        pattern = parse_pattern(self.body) if self.body else None
-        return Filter(self.reasons, self.origin, self.older_than, pattern)
+        return self.of_reasons(self.reasons)
 
 
 class Selection(Shape):

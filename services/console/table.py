@@ -114,7 +114,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "POST", f"{DEAD}/redrive", OPERATE, "dead.redrive", dead.redrive,
         "Bring dead letters back. They go to the end of their queue or of another one, each in one step.",
-        {200: shapes.Matched, 202: shapes.Job}, body=Redrive, statuses=(429,), tag="dead letters",
+        {200: shapes.Matched, 202: shapes.Job}, body=Redrive, statuses=(429, 507), tag="dead letters",
     ),
     Route(
         "POST", f"{DEAD}/purge", OPERATE, "dead.purge", dead.purge,
@@ -124,7 +124,8 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", "/jobs", VIEW, "job.list", jobs.list_,
-        "Redrives and purges of this process. Those under way, and the last 200 that ended; the newest first.",
+        "Redrives and purges of all consoles of the store. Those under way, and of a day the last 200 that ended; the "
+        "newest first.",
         {200: shapes.JobPage}, query=Paged, tag="jobs",
     ),
     Route(

@@ -139,6 +139,13 @@ class DeadLetters:
                 f"queue {target.name!r} is in another domain: dead letters cannot move there in one step"
             )
 
+    async def try_target(self, target: Queue) -> None:
+        """Raises what a redrive into it would stop with at once: DomainMismatch, QueueUnknown, QueuePaused, QueueFull
+        and the like. Nothing is moved."""
+        done = await self.redrive([], target)
+        if done.stopped is not None:
+            raise done.stopped
+
     async def moved_by(self, run: str) -> int:
         """How many dead letters a run has moved until now."""
         return int(await self._domain.link.call("HGET", self._queue.keys[1], f"redrive:{run}") or 0)

@@ -1,9 +1,10 @@
 // Documents that are not told by the stream: asked for when they are shown, and again every so often.
 
-import { useCallback, useEffect, useRef, useState } from "./html.js";
+import { useCallback, useEffect, useMemo, useRef, useState } from "./html.js";
 import { read } from "./api.js";
 import { link } from "./state.js";
 
+const PAUSE_MS = 300; // after the last key
 const ENOUGH = 40; // rows: what a screen shows
 
 /**
@@ -96,6 +97,17 @@ export function usePages(path, query = {}) {
     more: () => page(now.next, now.items),
     again: () => page(null, []),
   };
+}
+
+/** What is typed, once typing pauses: nothing is asked for each key. */
+export function useSettled(given) {
+  const key = JSON.stringify(given);
+  const [settled, settle] = useState(key);
+  useEffect(() => {
+    const timer = setTimeout(settle, PAUSE_MS, key);
+    return () => clearTimeout(timer);
+  }, [key]);
+  return useMemo(() => JSON.parse(settled), [settled]);
 }
 
 /** {run, isBusy, problem}: something that is done once, by a button. run(...) answers what came of it, or undefined. */

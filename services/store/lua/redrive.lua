@@ -2,6 +2,7 @@
 
 local READ_MOST = 4 * 1024 * 1024  -- octets that one call handles; a larger letter is handled alone
 
+local LEAST = '\0\0\0\1\0'         -- the record of a message of one octet
 local LIGHT = 16 * 1024            -- octets of a letter, on average, so that some are read at once
 local AT_ONCE = 4                  -- of them: with more it is hardly faster, and any of them may be a large one
 
@@ -77,7 +78,7 @@ end
 -- KEYS epoch, 8 of the source, 8 of the target; ARGV epoch wake-channel [run] id ...
 -- Each dead letter is a message of the target in the same step, or stays. Answers {moved, missing, reason it stopped};
 -- without a reason it may stop, too, when it has moved READ_MOST octets. How many a named run has moved is counted in the
--- source, so that whoever goes on with it after a crash knows.
+-- source, so that whoever goes on with it after a crash knows. Without ids: whether the target would take any.
 FUNCTIONS.redrive = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -89,7 +90,9 @@ FUNCTIONS.redrive = function(K, A)
   if not source or not target then return 'GONE' end
   local moved, missing, reason, octets = 0, 0, closed(target, '') or '', 0
   local run = A[3] and not string.match(A[3], '^%d+%-%d+$') and A[3]  -- no id: older callers name none
-  for i = run and 4 or 3, #A do
+  local first = run and 4 or 3
+  if reason == '' and not A[first] and room(target, 1, 1, LEAST) < 1 then reason = 'FULL' end
+  for i = first, #A do
     if reason ~= '' or octets >= READ_MOST then break end
     local raw = call('XRANGE', source.d, A[i], A[i])[1]
     if not raw then

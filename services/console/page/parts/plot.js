@@ -24,7 +24,7 @@ export function Plot({ title, at, lines, write, together, height = HEIGHT, least
     let isWanted = true;
     drawing().then(
       (uPlot) => {
-        if (!isWanted) return;
+        if (!isWanted || !place.current) return; // another view is shown by now
         const how = { width: place.current.clientWidth, height, lines, write, together, point, leastS };
         plot.current = new uPlot(options(how), values.current, place.current);
         watch.observe(place.current);
