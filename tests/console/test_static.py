@@ -32,7 +32,7 @@ async def test_the_page(console: LiveConsole) -> None:
         assert response.headers["Vary"] == "Accept-Encoding"
 
 
-@pytest.mark.parametrize("path", ["/main.js", "/style/base.css", "/vendor/plex-sans-400.woff2", "/theme.js"])
+@pytest.mark.parametrize("path", ["/main.js", "/style/base.css", "/vendor/plex-sans-400.woff2", "/early.js"])
 async def test_what_is_no_document_has_no_headers_of_one(console: LiveConsole, path: str) -> None:
     """There are many of them, and to a script or a style these would do nothing."""
     async with console.session.get(console.base + path) as response:
