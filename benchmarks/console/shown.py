@@ -25,8 +25,8 @@ def _walk(found: Found) -> Iterator[Row]:
 
 def _walked(found: Found) -> str:
     return (
-        f"It took {found['seconds']:.1f} s and {found['pages']:,} pages, of which the longest took "
-        f"{found['longest_ms']:.0f} ms."
+        f"It took {found['seconds']:.1f} s and {found['pages']:,} pages: p50 {found['p50_ms']:.0f} ms, p99 "
+        f"{found['p99_ms']:.0f}, the longest {found['most_ms']:.0f}."
     )
 
 

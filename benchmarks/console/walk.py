@@ -43,14 +43,18 @@ class Pings:
                 self._took.append((time.perf_counter() - began) * 1000)
 
     def told(self) -> dict[str, float]:
-        took = sorted(self._took)
-        return {"p50": took[len(took) // 2], "p99": took[len(took) * 99 // 100], "most": took[-1]}
+        return told(self._took)
+
+
+def told(took: list[float]) -> dict[str, float]:
+    took = sorted(took)
+    return {"p50": took[len(took) // 2], "p99": took[len(took) * 99 // 100], "most": took[-1]}
 
 
 async def measure(bench: Bench) -> dict[str, Any]:
     with Pings(bench.store) as alone:
         await asyncio.sleep(ALONE_S)
-    pages, most = 0, 0.0
+    took: list[float] = []  # ms, of each page
     cursor: str | None = ""
     async with aiohttp.ClientSession() as session:
         with Pings(bench.store) as beside:
@@ -59,10 +63,15 @@ async def measure(bench: Bench) -> dict[str, Any]:
                 asked = time.perf_counter()
                 async with session.get(f"{bench.base}{QUERY}&cursor={cursor}") as response:
                     page = await response.json()
-                most, pages = max(most, (time.perf_counter() - asked) * 1000), pages + 1
+                took.append((time.perf_counter() - asked) * 1000)
                 if page["items"]:
                     raise OSError(f"{QUERY} found {page['items'][0]}")
                 cursor = page["next"]
             seconds = time.perf_counter() - began
     pings = {"alone": alone.told(), "beside": beside.told()}
-    return {"seconds": seconds, "pages": pages, "longest_ms": most, "pings": pings}
+    return {
+        "seconds": seconds,
+        "pages": len(took),
+        **{f"{name}_ms": each for name, each in told(took).items()},
+        "pings": pings,
+    }
