@@ -10,7 +10,8 @@ from services.store.errors import DomainMismatch, QueueUnknown, StoreError, refu
 from services.store.letter import DeadLetter, Filter, age_of, is_id
 from services.store.queues import Queue
 
-PAGE = 200  # dead letters looked at, moved or removed in one call, in a millisecond or less; fewer if they are large
+PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
+LOOK = 100  # that one call compares with a filter: those who wait for the store meanwhile should not feel it
 PAGE_OCTETS = 4 << 20
 WHOLE = -1
 
@@ -53,9 +54,9 @@ class DeadLetters:
     ) -> Looked:
         """One step from this id on ('' = from the first): at most so many of those that are meant, the oldest first.
 
-        It looks at PAGE letters at most, fewer if they are large, and may find none though there are more behind:
-        whoever wants all goes on behind `last`. octets: how much of each body is read; they are read whole where a
-        pattern is to be tried on them. Raises ValueError for what is no id.
+        With a filter it looks at LOOK letters at most, fewer if they are large, and may find none though there are more
+        behind: whoever wants all goes on behind `last`. octets: how much of each body is read; they are read whole where
+        a pattern is to be tried on them. Raises ValueError for what is no id.
         """
         if after and not is_id(after):
             raise ValueError(f"{after!r} is no id of a dead letter")
@@ -102,7 +103,7 @@ class DeadLetters:
     async def _look(
         self, start: str, end: str, wanted: Filter, now_ms: int, count: int, octets: int
     ) -> Looked:
-        bounds = (start, end, count, octets, PAGE)
+        bounds = (start, end, count, octets, PAGE if wanted == Filter() else LOOK)
         told = await self._domain.link.function("dead", [self._key], *bounds, *wanted.arguments(now_ms))
         more, last, *found = told
         letters = [

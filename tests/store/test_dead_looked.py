@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.store import DeadLetter, DeadLetters, Filter, records
-from services.store.dead import PAGE
+from services.store.dead import LOOK
 from services.store.link import Link
 from tests.servers import Server
 from tests.store.desk import Desk
@@ -150,7 +150,7 @@ async def test_a_step_is_bounded_also_where_it_finds_nothing(
 ) -> None:
     """It says how far it looked; and what it looked through does not come over the wire."""
     queue = await desk.queue()
-    number = 2 * PAGE + 1
+    number = 2 * LOOK + 1
     await desk.put(queue, *(b"%d" % each for each in range(number)))
     await desk.reject(await desk.take(queue, number))
     answers: list[int] = []
