@@ -44,6 +44,7 @@ class Live:
         self._gone: deque[tuple[int, str]] = deque()
         self._forgotten = 0  # the newest version of which a deleted queue is not remembered
         self._touched: set[str] = set()
+        self._settling: set[str] = set()  # touched before the look that is being taken, which will show it
         self._lock = asyncio.Lock()
         self._told = asyncio.Event()  # set, and replaced, with each look
         self._wanted = asyncio.Event()
@@ -68,12 +69,17 @@ class Live:
     async def look(self) -> Look:
         """No older than two refreshes, and with everything that we changed. Raises StoreError."""
         self._want()
+        if self._is_fresh() and not self._touched and not self._settling:
+            return self._look  # also while the next one is being taken
         async with self._lock:
-            if time.monotonic() - self._look.taken > 2 * self.refresh_s or not self._look.version:
+            if not self._is_fresh():
                 await self._renew()
             while self._touched:
                 await self._renew_one(self._touched.pop())
         return self._look
+
+    def _is_fresh(self) -> bool:
+        return bool(self._look.version) and time.monotonic() - self._look.taken <= 2 * self.refresh_s
 
     def touch(self, name: str) -> None:
         """We changed this queue, or what is in it."""
@@ -157,9 +163,18 @@ class Live:
         told.set()
 
     async def _renew(self) -> None:
-        """Raises StoreError; then the last look stays."""
+        """Raises StoreError; then the last look stays, and what we changed is still to be looked at."""
+        self._settling, self._touched = self._touched, set()
+        try:
+            await self._take()
+        except BaseException:
+            self._touched |= self._settling
+            raise
+        finally:
+            self._settling = set()
+
+    async def _take(self) -> None:
         began = time.monotonic()
-        self._touched.clear()
         queues = await self._roll.look()
         found = await self._store.stats_of(queues)
         self.processes = await self._store.processes()

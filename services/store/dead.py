@@ -55,8 +55,8 @@ class DeadLetters:
         """One step from this id on ('' = from the first): at most so many of those that are meant, the oldest first.
 
         With a filter it looks at LOOK letters at most, fewer if they are large, and may find none though there are more
-        behind: whoever wants all goes on behind `last`. octets: how much of each body is read; they are read whole where
-        a pattern is to be tried on them. Raises ValueError for what is no id.
+        behind: whoever wants all goes on behind `last`. octets: how much of each body is read; they are read whole
+        where a pattern is to be tried on them. Raises ValueError for what is no id.
         """
         if after and not is_id(after):
             raise ValueError(f"{after!r} is no id of a dead letter")
