@@ -50,6 +50,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{registry}:peers     hash: name -> JSON, the spec of a Peer document
   ps:{registry}:ring_nodes  hash: "<group> <name>" -> "<server ms> <JSON>", what the nodes of rings say of themselves
   ps:{registry}:processes  hash: name -> "<server ms> <JSON>", the processes that run, as they say themselves (presence.py)
+  ps:{registry}:jobs      hash: id of a console's job -> "<server ms> <JSON>", "end <id>" where somebody wants it to end (job_board.py)
   ps:{registry}:report    "<server ms> <JSON>": the last report of the analytics job, and when its run was planned
   ps:{registry}:audit     stream, capped: who changed what by way of the console (audit.py)
   ps:{registry}:r:<request>  what a request to make or delete a queue was answered; expires
