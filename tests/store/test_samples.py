@@ -304,15 +304,20 @@ async def test_upkeep_tells_how_a_queue_stands_and_all_it_has_counted(desk: Desk
         **{"dead_all": "2"},
     }
     assert 0 <= int(sample["oldest_ms"]) < 60_000
-    assert sample["first_look"] == "1"
+    assert 0 <= int(sample["age_ms"]) < 60_000
     assert len(sample) == 22
 
 
-async def test_only_the_first_look_since_a_queue_was_made_says_so(desk: Desk) -> None:
-    """docs/store.md, "Samples": what it has counted has come since then, however soon it was looked at."""
+async def test_only_the_first_look_says_how_long_ago_a_queue_was_made(desk: Desk) -> None:
+    """docs/store.md, "Samples": what it has counted has come since then, however soon or late it was looked at."""
     queue = await desk.queue()
     old = await desk.queue("old")
     await desk.domain.link.call("HDEL", old.keys[1], "sampled")  # as a store of before made it
+    (made,) = await desk.domain.link.call("HMGET", queue.keys[1], "sampled")
+    zero, made_ms = map(int, made.split())
+    assert zero == 0
+    assert abs(made_ms - time.time() * 1000) < 60_000
+    await desk.domain.link.call("HSET", queue.keys[1], "sampled", f"0 {made_ms - 7 * 86_400_000}")
     for _ in range(2):
         await desk.put(queue, b"x")
         await desk.put(old, b"x")
@@ -320,8 +325,10 @@ async def test_only_the_first_look_since_a_queue_was_made_says_so(desk: Desk) ->
         await desk.domain.tidy(old)
         await age(desk, queue, 11)
         await age(desk, old, 11)
-    told = [(s["queue"], s["added"], s.get("first_look")) for s in await samples(desk, "depth")]
-    assert told == [("orders", "1", "1"), ("old", "1", None), ("orders", "2", None), ("old", "2", None)]
+    told = await samples(desk, "depth")
+    found = [(s["queue"], s["added"], "age_ms" in s) for s in told]
+    assert found == [("orders", "1", True), ("old", "1", False), ("orders", "2", False), ("old", "2", False)]
+    assert 0 <= int(told[0]["age_ms"]) - 7 * 86_400_000 < 60_000
 
 
 async def test_depths_are_told_when_they_change_and_not_too_often(desk: Desk) -> None:

@@ -7,7 +7,7 @@ FUNCTIONS.declare = function(K, A)
   local err = check_epoch(K[1], A[1])
   if err then return err end
   if call('HGET', K[2], 'deleted') then return 'GONE' end
-  if call('HSETNX', K[2], 'id', A[2]) == 1 then call('HSET', K[2], 'maker', A[3], 'sampled', '0 0') end
+  if call('HSETNX', K[2], 'id', A[2]) == 1 then call('HSET', K[2], 'maker', A[3], 'sampled', '0 ' .. num(now_ms())) end
   bind(K[3], K[4], A[2], A[4])
   local args = {}
   for i = 5, #A do args[#args + 1] = A[i] end

@@ -54,7 +54,8 @@ local function depth(Q)
 end
 
 -- The store's word on a queue that has just been written back: if it has changed since the last time, or that is long
--- ago. `sampled` of its hash: "<ms> <digest>", short enough to leave the hash compact.
+-- ago. `sampled` of its hash: "<ms> <digest>", short enough to leave the hash compact; "0 <ms when it was made>" until
+-- there is one.
 FUNCTIONS.sample_depth = function(Q, key, name, keep)
   if not keep or keep == '0' then return end   -- an edge of before says nothing of it
   local last, before = string.match(call('HGET', Q.q, 'sampled') or '', '^(%d+) (%x+)$')
@@ -65,12 +66,12 @@ FUNCTIONS.sample_depth = function(Q, key, name, keep)
   local kept = bound(Q.C, keep)
   if kept == 0 then return end
   local oldest = Q.h.len > 0 and FUNCTIONS.oldest(Q.s, Q.x) or 0
-  local age_ms = oldest > 0 and math.max(0, Q.C.now - oldest) or 0
-  if last == '0' then   -- its counters rose from 0 since; of a queue of before nobody knows since when
-    at[#at + 1] = 'first_look'
-    at[#at + 1] = '1'
+  local oldest_ms = oldest > 0 and math.max(0, Q.C.now - oldest) or 0
+  if last == '0' then   -- its counters rose from 0 since it was made; of a queue of before nobody knows since when
+    at[#at + 1] = 'age_ms'
+    at[#at + 1] = num(math.max(0, Q.C.now - tonumber(before)))
   end
-  call('XADD', key, 'MAXLEN', '~', num(kept), '*', 'v', '1', 'kind', 'depth', 'queue', name, 'oldest_ms', num(age_ms),
+  call('XADD', key, 'MAXLEN', '~', num(kept), '*', 'v', '1', 'kind', 'depth', 'queue', name, 'oldest_ms', num(oldest_ms),
     unpack(at))
   call('HSET', Q.q, 'sampled', num(Q.C.now) .. ' ' .. digest)
 end
