@@ -23,17 +23,15 @@ class Attributes:
         )
         self._packed = packed
         self._nodes = [*_nodes(tree)]
-
-    def texts(self) -> list[bytes]:
-        """Of each string, octets and number, keys and values, however deep."""
-        return [_text(node) for node in self._nodes if _has_text(node)]
+        # of each string, octets and number, keys and values, however deep
+        self.texts = [_text(node) for node in self._nodes if _has_text(node)]
 
     def replaced(self, texts: Iterable[bytes]) -> bytes:
         """Packed with these in their places; octet for octet as it was if they are the same."""
-        told = iter(texts)
-        nodes = [_with(node, next(told)) if _has_text(node) else node for node in self._nodes]
-        if all(new is old for new, old in zip(nodes, self._nodes, strict=True)):
+        if (new := list(texts)) == self.texts:
             return self._packed
+        told = iter(new)
+        nodes = [_with(node, next(told)) if _has_text(node) else node for node in self._nodes]
         packer = msgpack.Packer(autoreset=False, unicode_errors=SURROGATES)
         for node in nodes:
             match node:

@@ -75,7 +75,7 @@ def redacted_attributes(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array
         return values
     alike = values.dictionary_encode()  # many have the same
     found = [_attributes(each) for each in alike.dictionary.to_pylist()]
-    texts = [[] if each is None else each.texts() for each in found]
+    texts = [[] if each is None else each.texts for each in found]
     flat = pa.array([text for some in texts for text in some], OCTETS)
     told = iter(redacted_octets(flat, patterns).to_pylist())
     made = [
