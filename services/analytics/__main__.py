@@ -48,7 +48,9 @@ log = logging.getLogger("services.analytics")
     "--bodies", default="none", show_default=True, help="none, full, or octets of each that are archived"
 )
 @click.option(
-    "--redact", multiple=True, help="pattern (RE2); what it matches in bodies, errors, notes is not archived"
+    "--redact",
+    multiple=True,
+    help="pattern (RE2); what it matches in bodies, attributes, errors, notes is not archived",
 )
 @click.option("--late-hours", type=click.IntRange(0), default=48, show_default=True)
 @click.option("--retention-days", type=click.IntRange(0), default=0, show_default=True, help="0: for ever")
