@@ -21,6 +21,8 @@ from services.analytics.compute import Compute
 from services.analytics.files import Files
 from services.analytics.hour_files import folder_of
 from services.analytics.lock import Lock
+from services.analytics.missing import of_runs as missing_of_runs
+from services.analytics.missing import with_run
 from services.analytics.plan import KINDS, Plan
 from services.analytics.planning import check_store, freeze
 from services.analytics.publish import Move, Ready
@@ -64,13 +66,14 @@ class Run:
                 )
                 removals += old
         moves += self._moves_of_aggregates()
-        state, summary = self._state(compute), self._summary(written, compute.hours)
+        summary = self._summary(written, compute.hours)
+        state = self._state(compute, summary)
         first, expired_folders = expired(self._files, self._plan)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
         with self._step("report"):
             records = {str(kind): summary[str(kind)] for kind in KINDS}
             gone = Gone(first, frozenset(removals))
-            kept += staged_report(self._files, self._plan, self._staging, gone, records)
+            kept += staged_report(self._files, self._plan, self._staging, gone, records, state.missing or {})
         return Ready(self._plan.run, kept, [*removals, *expired_folders], state, summary)
 
     def _moves_of_archive(self, written: dict[Kind, Written]) -> list[Move]:
@@ -90,17 +93,18 @@ class Run:
             for source in self._files.walk(f"{root}/{table.name}")
         ]
 
-    def _state(self, compute: Compute) -> State:
+    def _state(self, compute: Compute, summary: dict[str, Any]) -> State:
         streams, newest = self._plan.streams, max(compute.new, default="")
-        of_hours = read_state(self._files).hours_after(
-            self._plan.now_ms, compute.hours, compute.skipped(), newest
-        )
+        before = read_state(self._files)
+        missing = missing_of_runs(self._files) if before.missing is None else before.missing
+        of_hours = before.hours_after(self._plan.now_ms, compute.hours, compute.skipped(), newest)
         return State(
             last_run=self._plan.run,
             dataset=self._plan.dataset,
             **of_hours,
             streams={key: each.end for key, each in streams.items()},
             added={key: each.added for key, each in streams.items()},
+            missing=with_run(missing, summary),
         )
 
     def _summary(self, written: dict[Kind, Written], hours: list[str]) -> dict[str, Any]:

@@ -113,8 +113,8 @@ def test_numbers_are_those_of_the_report() -> None:
         "1,200 337.6 KiB",
         "the budget is spent",
         "497.5 % objective 99.9 %",
-        "trimmed before the run read them: 5,",
-        "in the quarantine with the reason: 2.",
+        "Not all is known. Samples that were trimmed before a run read them: 15,",
+        "in the quarantine with the reason: 5.",
         "timeout after 0 ms",
         "3 more are not shown",
         "timeout after 0 ms as: timeout after 30 ms",
@@ -122,6 +122,17 @@ def test_numbers_are_those_of_the_report() -> None:
         "206 200 - - -",
     ):
         assert wanted in said, wanted
+
+
+def test_an_alarm_is_of_the_period_and_not_of_the_last_run() -> None:
+    missed = {"lost_samples": 0, "quarantined_dead": 0, "quarantined_samples": 0}
+    assert "Not all is known" not in page(report(missing=missed))  # though its own run has lost 5
+    assert "read them: 7" in page(report(missing={**missed, "lost_samples": 7}))
+    assert "with the reason: 9" in page(report(missing={**missed, "quarantined_dead": 9}))
+    nothing = {"first": "", "last": "", "hours": 24, "known": 0}
+    assert "with the reason: 9" in page(
+        report(period=nothing, hours=[], missing={**missed, "quarantined_samples": 9})
+    )
 
 
 @pytest.mark.parametrize("kept", [each.name for each in AGGREGATES])
