@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from services.analytics import publish
 from services.analytics.archive import Written, archive
+from services.analytics.begun import begin, read_begun
 from services.analytics.compaction import compact, expired
 from services.analytics.compute import Compute
 from services.analytics.files import Files
@@ -158,8 +159,9 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
     """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, DataLoss, StoreError."""
     files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
-        publish.tidy(files)
-        for left in publish.unfinished(files):
+        in_hand = read_begun(files).in_hand()
+        publish.tidy(files, in_hand)
+        for left in publish.unfinished(files, in_hand):
             log.warning(
                 "a run was left unfinished: it is finished first", extra={"action": "resume", "run": left}
             )
@@ -168,7 +170,7 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
             log.info("this run is done already", extra={"action": "nothing", "run": settings.run})
         else:
             plan = freeze(settings, files, read_state(files))
-            files.write_json(publish.plan_file(plan.run), plan.to_json())
+            begin(files, plan)
             log.info("planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)})
             finish(spark, files, settings, plan.run, lock)
         found: dict[str, Any] = files.read_json(publish.done_file(settings.run))

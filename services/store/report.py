@@ -45,7 +45,7 @@ class Quantiles(Part):
 
 class Period(Part):
     first: str = _is("its first hour; '': there are no tables yet")
-    last: str = _is("its last hour, the newest of which anything is known")
+    last: str = _is("its last hour, the newest that had begun and of which anything is known")
     hours: int = _is("its length (`--report-hours`)")
     known: int = _is("hours of it of which there are tables")
     is_running: bool = _is(

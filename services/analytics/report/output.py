@@ -6,6 +6,7 @@ import json
 import logging
 
 from services.analytics.files import Files
+from services.analytics.hours import hour_at
 from services.analytics.missing import Missing
 from services.analytics.places import OutputError
 from services.analytics.plan import Plan
@@ -32,7 +33,7 @@ def staged_report(
 
     missing: what this run and those before it missed.
     """
-    tables = read_tables(files, staging, plan.shape.report_hours, gone)
+    tables = read_tables(files, staging, hour_at(plan.now_ms), plan.shape.report_hours, gone)
     report = make(tables, Of(plan.run, plan.now_ms, plan.shape.objective, records, missing))
     contents = {"html": page(report).encode(), "json": report.encode()}
     moves = []

@@ -57,6 +57,10 @@ def test_what_is_too_old_is_removed(spark: SparkSession, store: Entries, tmp_pat
     run(spark, settings(store.server, tmp_path, "r2", retention_days=1))
     assert named(rows(tmp_path / "archive")) == [("a", kept)]
     assert len(table(tmp_path, DEATHS)) == 1
+    first = (datetime.fromtimestamp(now / 1000, UTC) - timedelta(days=1)).strftime("day=%Y-%m-%d")
+    days = [path for path in tmp_path.rglob("day=*") if not path.is_relative_to(tmp_path / "runs")]
+    assert days
+    assert all(path.name >= first for path in days)
 
 
 def test_a_store_that_is_away_is_said_to_be(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
