@@ -15,7 +15,7 @@ from services.analytics.report.figures import make
 from services.analytics.report.page import page
 from services.analytics.tables import AGGREGATES
 from services.store.report import Report
-from tests.analytics.report.rows import HOSTILE, some, tables
+from tests.analytics.report.rows import HOSTILE, hour, some, tables
 from tests.analytics.report.test_figures import OF
 from tests.reports import document, report
 
@@ -133,6 +133,23 @@ def test_an_alarm_is_of_the_period_and_not_of_the_last_run() -> None:
     assert "with the reason: 9" in page(
         report(period=nothing, hours=[], missing={**missed, "quarantined_samples": 9})
     )
+
+
+def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(chance: random.Random) -> None:
+    (own,) = some(chance, 1, ("orders",)).values()
+    row = {
+        **own["traffic"][0],
+        "in": 0,
+        "refused_all": 500,
+        "refused_puts": 0,
+        "refused": {"lease_lost": 500},
+    }
+    found = make(tables({hour(0): {"traffic": [row]}}, 24), OF)
+    assert found.budget.asked == 0
+    said = re.sub(r"\s+", " ", " ".join(Reader(page(found)).said))
+    assert "Why they were refused" in said
+    assert "lease_lost 500" in said
+    assert "Why they were refused" not in page(report(refused=[]))
 
 
 @pytest.mark.parametrize("kept", [each.name for each in AGGREGATES])
