@@ -109,10 +109,10 @@ REPORT_CHANGES = gauge(
 )
 REPORT_QUARANTINED = gauge(
     "penstock_operator_report_quarantined",
-    "Records that its run could not use",
+    "Records that runs of that time could not use",
     Label("kind", "2"),
     more="`dead`, `samples`",
 )
 REPORT_LOST = gauge(
-    "penstock_operator_report_lost_samples", "Samples that were trimmed before its run read them"
+    "penstock_operator_report_lost_samples", "Samples that were trimmed before runs of that time read them"
 )

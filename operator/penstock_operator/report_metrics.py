@@ -71,8 +71,8 @@ def _budgets(report: Report) -> Values:
 
 
 def _quarantined(report: Report) -> Values:
-    dead, samples = report.records.dead, report.records.samples
-    return [(("dead",), float(dead.quarantined)), (("samples",), float(samples.quarantined))]
+    found = {"dead": report.missing.quarantined_dead, "samples": report.missing.quarantined_samples}
+    return [((kind,), float(number)) for kind, number in found.items()]
 
 
 METRICS = (
@@ -84,5 +84,5 @@ METRICS = (
     ReportGauge(measures.REPORT_QUEUE_BUDGET, _budgets),
     ReportGauge(measures.REPORT_CHANGES, lambda report: _one(report.changes.count)),
     ReportGauge(measures.REPORT_QUARANTINED, _quarantined),
-    ReportGauge(measures.REPORT_LOST, lambda report: _one(report.records.samples.lost)),
+    ReportGauge(measures.REPORT_LOST, lambda report: _one(report.missing.lost_samples)),
 )

@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 from pyspark.sql import SparkSession
 
+from services.analytics.begun import limit_of, read_begun
 from services.analytics.compute import Compute
 from services.analytics.files import Files
-from services.analytics.hours import hour_path, hours_below, later
+from services.analytics.hours import days_below, hour_path, hours_of_day, later
 from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
-from services.analytics.publish import RUNS, Move, done_file
+from services.analytics.publish import Move, done_file
 from services.analytics.records import archive_schema
 from services.analytics.schema import Kind, conformed
 from services.analytics.tables import AGGREGATES
@@ -26,7 +27,6 @@ MANY = 8  # files of an hour that may stay as they are
 ROWS_A_FILE = 2_000_000
 HELD_ROWS = 200_000  # written together
 HELD_OCTETS = 64 << 20
-HOUR_MS = 3_600_000
 TOLD = {"hour": pa.string(), "path": pa.string()}
 
 
@@ -143,19 +143,25 @@ def expired(files: Files, plan: Plan) -> tuple[str, list[str]]:
         *(f"aggregates/{t.name}" for t in AGGREGATES),
     ]
     old = [
-        f"{root}/{hour_path(hour)}"
+        path
         for root in roots
-        for hour in sorted(hours_below(files, root))
-        if hour < first
+        for day in days_below(files, root)
+        if day <= first[:10]
+        for path in _of_day_before(files, root, day, first)
     ]
-    limit_ms = plan.now_ms - 24 * plan.shape.retention_days * HOUR_MS
-    return first, [*old, *_runs_before(files, limit_ms)]
+    return first, [*old, *_runs_before(files, limit_of(plan))]
+
+
+def _of_day_before(files: Files, root: str, day: str, first: str) -> list[str]:
+    """Folders: all of a day that is over before the first hour, so that nobody asks for it again."""
+    if day < first[:10]:
+        return [f"{root}/day={day}"]
+    return [f"{root}/{hour_path(hour)}" for hour in sorted(hours_of_day(files, root, day)) if hour < first]
 
 
 def _runs_before(files: Files, limit_ms: int) -> list[str]:
     """What is kept of runs: their plans and summaries, their quarantine, and their reports."""
-    runs = [each.name for each in files.list(RUNS) if each.is_folder and files.exists(done_file(each.name))]
-    old = [run for run in runs if files.read_json(done_file(run))["now_ms"] < limit_ms]
+    old = [run for run in read_begun(files).before(limit_ms) if files.exists(done_file(run))]
     kinds = (
         *("runs/{}", "quarantine/dead/run={}", "quarantine/samples/run={}", "quarantine/run={}"),
         *("reports/{}.html", "reports/{}.json"),

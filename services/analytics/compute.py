@@ -20,7 +20,7 @@ from services.analytics.aggregates.depths import redrives
 from services.analytics.aggregates.hour import Share, tables
 from services.analytics.archive import Written
 from services.analytics.files import Files
-from services.analytics.hours import has_ended, hour_path, hours_below, later
+from services.analytics.hours import Hours, has_ended, hour_path, hours_below, later
 from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
 from services.analytics.records import AT
@@ -55,7 +55,7 @@ class Compute:
         self._files = files
         self._plan = plan
         self._staging = staging
-        self._there = {kind: hours_below(files, f"archive/{kind}") for kind in AT}
+        self._there = {kind: Hours(files, f"archive/{kind}") for kind in AT}
         self._new: dict[Kind, dict[str, list[str]]] = {kind: {} for kind in AT}
         self._rows: dict[str, int] = {}  # of files whose number of rows is known
         for kind, each in written.items():
@@ -70,10 +70,12 @@ class Compute:
 
     def _touched(self) -> list[str]:
         """Hours with new rows, and those after them, whose differences begin there; none that are closed."""
-        known = self.new.union(*self._there.values())
-        own = self.new | ({*self._plan.again} & known)
-        after = {later(hour, 1) for hour in own} & known
+        own = self.new | {hour for hour in self._plan.again if self._is_known(hour)}
+        after = {hour for each in own if self._is_known(hour := later(each, 1))}
         return sorted(hour for hour in own | after if hour >= self._plan.closed)
+
+    def _is_known(self, hour: str) -> bool:
+        return hour in self.new or any(hour in there for there in self._there.values())
 
     def skipped(self) -> list[str]:
         """Hours with new rows that are closed."""
@@ -164,7 +166,7 @@ class Compute:
             return
         first = later(self.hours[0], -24 * self._plan.shape.week_days)
         roots = [f"aggregates/{table.name}" for table in (TRAFFIC, DEPTHS, DEATHS)]
-        known = {hour for root in roots for hour in hours_below(self._files, root)} | {*self.hours}
+        known = {hour for root in roots for hour in hours_below(self._files, root, first)} | {*self.hours}
         hours = sorted(hour for hour in known if hour >= first and has_ended(hour, self._plan.now_ms))
         self._judged = [hour for hour in hours if hour >= self.hours[0]]
         found = figures(*(self._of_hours(table, hours) for table in (TRAFFIC, DEPTHS, DEATHS)))
@@ -173,18 +175,26 @@ class Compute:
 
     def emptied(self) -> list[str]:
         """Folders of tables that are published and have no row any more; once all is written."""
+        if not self.hours:
+            return []
         of = {table: {*self.hours, *(self._judged if table is CHANGES else ())} for table in AGGREGATES}
+        first = self.hours[0]  # no hour is judged before it
         staged = {table: hours_below(self._files, f"{self._staging}/aggregates/{table.name}") for table in of}
         return [
             f"aggregates/{table.name}/{hour_path(hour)}"
             for table, hours in of.items()
-            for hour in sorted(hours_below(self._files, f"aggregates/{table.name}") & hours - staged[table])
+            for hour in sorted(
+                hours_below(self._files, f"aggregates/{table.name}", first) & hours - staged[table]
+            )
         ]
 
     def _of_hours(self, table: Table, hours: list[str]) -> pa.Table:
         """Rows with the column HOUR: what this run staged of an hour, else what is published."""
         staged, published = f"{self._staging}/aggregates", "aggregates"
-        there = {root: hours_below(self._files, f"{root}/{table.name}") for root in (staged, published)}
+        there = {
+            root: hours_below(self._files, f"{root}/{table.name}", min(hours, default=""))
+            for root in (staged, published)
+        }
         places = {
             hour: root
             for root in (published, staged)

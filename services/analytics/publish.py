@@ -87,15 +87,19 @@ def _folders(paths: Iterable[str]) -> list[str]:
     return sorted({str(folder) for path in paths for folder in PurePosixPath(path).parents})
 
 
-def unfinished(files: Files) -> list[str]:
-    """Runs that were planned and did not end, in order; one, as others do not begin before it has ended."""
-    found = [each.name for each in files.list(RUNS) if each.is_folder]
-    return [run for run in found if files.exists(plan_file(run)) and not files.exists(done_file(run))]
+def runs(files: Files) -> list[str]:
+    """All that were ever planned and are not removed, in order."""
+    return [each.name for each in files.list(RUNS) if each.is_folder]
 
 
-def tidy(files: Files) -> None:
-    """Removes what runs that are done have left of their work: they may have been killed before they came to it."""
-    for run in (each.name for each in files.list(RUNS) if each.is_folder):
+def unfinished(files: Files, runs: Iterable[str]) -> list[str]:
+    """Of these, those that were planned and did not end; one, as others do not begin before it has ended."""
+    return [run for run in runs if files.exists(plan_file(run)) and not files.exists(done_file(run))]
+
+
+def tidy(files: Files, runs: Iterable[str]) -> None:
+    """Removes what those of them that are done have left of their work: they may have been killed just before."""
+    for run in runs:
         there = {each.name for each in files.list(folder(run))}
         if PurePosixPath(done_file(run)).name in there:
             for path in (staging(run), ready_file(run)):

@@ -16,11 +16,14 @@ from pyspark.sql import SparkSession
 
 from services.analytics import publish
 from services.analytics.archive import Written, archive
+from services.analytics.begun import begin, read_begun
 from services.analytics.compaction import compact, expired
 from services.analytics.compute import Compute
 from services.analytics.files import Files
 from services.analytics.hour_files import folder_of
 from services.analytics.lock import Lock
+from services.analytics.missing import of_runs as missing_of_runs
+from services.analytics.missing import with_run
 from services.analytics.plan import KINDS, Plan
 from services.analytics.planning import check_store, freeze
 from services.analytics.publish import Move, Ready
@@ -64,13 +67,14 @@ class Run:
                 )
                 removals += old
         moves += self._moves_of_aggregates()
-        state, summary = self._state(compute), self._summary(written, compute.hours)
+        summary = self._summary(written, compute.hours)
+        state = self._state(compute, summary)
         first, expired_folders = expired(self._files, self._plan)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
         with self._step("report"):
             records = {str(kind): summary[str(kind)] for kind in KINDS}
             gone = Gone(first, frozenset(removals))
-            kept += staged_report(self._files, self._plan, self._staging, gone, records)
+            kept += staged_report(self._files, self._plan, self._staging, gone, records, state.missing or {})
         return Ready(self._plan.run, kept, [*removals, *expired_folders], state, summary)
 
     def _moves_of_archive(self, written: dict[Kind, Written]) -> list[Move]:
@@ -90,17 +94,18 @@ class Run:
             for source in self._files.walk(f"{root}/{table.name}")
         ]
 
-    def _state(self, compute: Compute) -> State:
+    def _state(self, compute: Compute, summary: dict[str, Any]) -> State:
         streams, newest = self._plan.streams, max(compute.new, default="")
-        of_hours = read_state(self._files).hours_after(
-            self._plan.now_ms, compute.hours, compute.skipped(), newest
-        )
+        before = read_state(self._files)
+        missing = missing_of_runs(self._files) if before.missing is None else before.missing
+        of_hours = before.hours_after(self._plan.now_ms, compute.hours, compute.skipped(), newest)
         return State(
             last_run=self._plan.run,
             dataset=self._plan.dataset,
             **of_hours,
             streams={key: each.end for key, each in streams.items()},
             added={key: each.added for key, each in streams.items()},
+            missing=with_run(missing, summary),
         )
 
     def _summary(self, written: dict[Kind, Written], hours: list[str]) -> dict[str, Any]:
@@ -154,8 +159,9 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
     """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, DataLoss, StoreError."""
     files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
-        publish.tidy(files)
-        for left in publish.unfinished(files):
+        in_hand = read_begun(files).in_hand()
+        publish.tidy(files, in_hand)
+        for left in publish.unfinished(files, in_hand):
             log.warning(
                 "a run was left unfinished: it is finished first", extra={"action": "resume", "run": left}
             )
@@ -164,7 +170,7 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
             log.info("this run is done already", extra={"action": "nothing", "run": settings.run})
         else:
             plan = freeze(settings, files, read_state(files))
-            files.write_json(publish.plan_file(plan.run), plan.to_json())
+            begin(files, plan)
             log.info("planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)})
             finish(spark, files, settings, plan.run, lock)
         found: dict[str, Any] = files.read_json(publish.done_file(settings.run))

@@ -11,8 +11,8 @@ from services.analytics.hours import has_ended, hour_at
 from services.analytics.places import OutputError
 
 STATE = "state.json"
-VERSION = 2
-READ = (1, VERSION)  # what an older one does not say is as if nothing were known of it
+VERSION = 3
+READ = (1, 2, VERSION)  # what an older one does not say is as if nothing were known of it
 MOST_SKIPPED = 1000  # hours that are remembered
 
 
@@ -26,13 +26,15 @@ class State:
     skipped: list[str] = field(default_factory=list)  # hours with rows that came when they were closed
     streams: dict[str, str] = field(default_factory=dict)  # id of the last entry read, by the stream's key
     added: dict[str, int] = field(default_factory=dict)  # entries the stream had ever had then
+    # what runs missed, by the hour in which they were planned; None: the runs before have not put it here
+    missing: dict[str, dict[str, int]] | None = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {"version": VERSION, **asdict(self)}
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> State:
-        return cls(**{name: value for name, value in told.items() if name != "version"})
+        return cls(**{"missing": None} | {name: value for name, value in told.items() if name != "version"})
 
     def again(self, closed: str, now_ms: int) -> list[str]:
         """Hours to be computed anew, whether anything comes for them or not; none before `closed`."""

@@ -46,6 +46,8 @@ async def report(store: Store, output: Output) -> None:
 
 def _show(output: Output, found: Report, old_ms: int) -> None:
     output.line(_of_what(found, old_ms))
+    if missed := _missed(found):
+        output.line(f"not all is known: {missed}")
     output.pairs(_figures(found))
     for title, columns, rows in _tables(found):
         if rows:
@@ -63,6 +65,12 @@ def _of_what(found: Report, old_ms: int) -> str:
     if period.is_running:
         to, hours = f"until now, {moment(found.now_ms)} UTC", f"{hours}, the last still running"
     return f"{hour(period.first)} {to} ({hours}); run {found.run}, {age(old_ms)} ago"
+
+
+def _missed(found: Report) -> str:
+    """By all runs of the period."""
+    counts = ((found.missing.lost_samples, "samples lost"), (found.missing.quarantined, "quarantined"))
+    return ", ".join(f"{words} {number(each)}" for each, words in counts if each)
 
 
 def _figures(found: Report) -> Iterator[tuple[str, str]]:

@@ -45,7 +45,7 @@ class Quantiles(Part):
 
 class Period(Part):
     first: str = _is("its first hour; '': there are no tables yet")
-    last: str = _is("its last hour, the newest of which anything is known")
+    last: str = _is("its last hour, the newest that had begun and of which anything is known")
     hours: int = _is("its length (`--report-hours`)")
     known: int = _is("hours of it of which there are tables")
     is_running: bool = _is(
@@ -196,6 +196,18 @@ class Records(Part):
     samples: SampleRecords = _is("samples")
 
 
+class Missing(Part):
+    """Of all runs that were planned in the period or behind it."""
+
+    lost_samples: int = _is("samples that were trimmed before a run came", default=0)
+    quarantined_dead: int = _is("dead letters that could not be used", default=0)
+    quarantined_samples: int = _is("samples that could not be used", default=0)
+
+    @property
+    def quarantined(self) -> int:
+        return self.quarantined_dead + self.quarantined_samples
+
+
 class Report(Part):
     version: int = _is(f"{VERSION}; another one has another shape")
     run: str = _is("the run that made it")
@@ -214,6 +226,10 @@ class Report(Part):
     changes: Changes = _is("what is suddenly otherwise than in the week before")
     edges: tuple[EdgeFigures, ...] = _is("how edges were themselves")
     records: Records = _is("what the run has read, not the period")
+    missing: Missing = _is(
+        "what all runs that were planned since the period began have missed: figures are too low by that",
+        default=Missing(),
+    )
     left_out: dict[str, int] = _is("rows that had no room, by the list; lists without any are not named")
 
     def encode(self) -> bytes:

@@ -76,6 +76,6 @@ def test_what_a_run_that_is_done_has_left_is_removed(tmp_path: Path) -> None:
         for path in (plan_file(run), ready_file(run), f"{staging(run)}/archive/x"):
             files.write_octets(path, b"{}")
     files.write_octets(done_file("done"), b"{}")
-    tidy(files)
+    tidy(files, ["begun", "done", "other"])
     assert [each.name for each in files.list("runs/done")] == ["done.json", "plan.json"]
     assert [each.name for each in files.list("runs/begun")] == ["plan.json", "ready.json", "staging"]

@@ -44,8 +44,8 @@ def test_each_figure_is_that_of_the_report() -> None:
         ("error_budget_used_ratio",): 6 / 1206 / 0.001,
         ("queue_error_budget_used_ratio", "main", "orders"): 6.0,
         ("sudden_changes",): 1,
-        **{("quarantined", "dead"): 1, ("quarantined", "samples"): 1},
-        ("lost_samples",): 5,
+        **{("quarantined", "dead"): 2, ("quarantined", "samples"): 3},
+        ("lost_samples",): 15,
     }
 
 

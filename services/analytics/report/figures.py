@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from services.analytics import missing
 from services.analytics.report.dying import failures, redrives, what_died
 from services.analytics.report.period import Span, Tables
 from services.analytics.report.queues import COUNTED, DIED, Queues, nothing, renamed
@@ -22,6 +23,7 @@ from services.store.report import (
     Changes,
     EdgeFigures,
     HourFigures,
+    Missing,
     Period,
     Records,
     Report,
@@ -43,6 +45,7 @@ class Of:
     now_ms: int
     objective: float
     records: dict[str, dict[str, int]]  # of the run, by kind
+    missing: missing.Missing  # of all runs, by hour
 
 
 def make(tables: Tables, of: Of) -> Report:
@@ -76,6 +79,7 @@ def _report(tables: Tables, of: Of, short: Shortening) -> Report:
         changes=_changes(rows["changes"], short),
         edges=_edges(rows["edges"], short),
         records=Records.model_validate(of.records),
+        missing=Missing.model_validate(missing.since(of.missing, span.first)),
         left_out=short.left_out,
     )
 

@@ -6,6 +6,8 @@ import json
 import logging
 
 from services.analytics.files import Files
+from services.analytics.hours import hour_at
+from services.analytics.missing import Missing
 from services.analytics.places import OutputError
 from services.analytics.plan import Plan
 from services.analytics.publish import Move
@@ -25,11 +27,14 @@ class ReportRefused(Exception):
 
 
 def staged_report(
-    files: Files, plan: Plan, staging: str, gone: Gone, records: dict[str, dict[str, int]]
+    files: Files, plan: Plan, staging: str, gone: Gone, records: dict[str, dict[str, int]], missing: Missing
 ) -> list[Move]:
-    """Writes it below the staging; the moves that publish it. gone: what the same run is about to remove."""
-    tables = read_tables(files, staging, plan.shape.report_hours, gone)
-    report = make(tables, Of(plan.run, plan.now_ms, plan.shape.objective, records))
+    """Writes it below the staging; the moves that publish it. gone: what the same run is about to remove.
+
+    missing: what this run and those before it missed.
+    """
+    tables = read_tables(files, staging, hour_at(plan.now_ms), plan.shape.report_hours, gone)
+    report = make(tables, Of(plan.run, plan.now_ms, plan.shape.objective, records, missing))
     contents = {"html": page(report).encode(), "json": report.encode()}
     moves = []
     for name in (plan.run, LATEST):  # the newest is replaced at the very end

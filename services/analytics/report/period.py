@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from services.analytics.files import Files
-from services.analytics.hours import hour_path, hours_below, later
+from services.analytics.hours import days_below, hour_path, hours_of_day, later
 from services.analytics.table_files import read_hours
 from services.analytics.tables import AGGREGATES
 
@@ -54,22 +54,35 @@ class Gone:
     folders: frozenset[str]  # nothing in these
 
 
-def read_tables(files: Files, staging: str, hours: int, gone: Gone) -> Tables:
-    """staging: of the run; its hours stand in place of published ones."""
-    roots = ("aggregates", f"{staging}/aggregates")
-    there = {
-        table.name: {
-            hour: root
-            for root in roots
-            for hour in hours_below(files, f"{root}/{table.name}")
-            if f"{root}/{table.name}/{hour_path(hour)}" not in gone.folders
-        }
-        for table in AGGREGATES
-    }
-    span = span_of({hour for each in there.values() for hour in each if hour >= gone.oldest}, hours)
+def read_tables(files: Files, staging: str, now_hour: str, hours: int, gone: Gone) -> Tables:
+    """staging: of the run; its hours stand in place of published ones. Those behind now_hour have not begun."""
+    there = _there(files, staging, now_hour, hours, gone)
+    span = span_of({hour for each in there.values() for hour in each}, hours)
     known = {*span.known}
     rows = {}
     for table in AGGREGATES:
         places = {hour: root for hour, root in sorted(there[table.name].items()) if hour in known}
         rows[table.name] = read_hours(files, table, places)
     return Tables(span, rows)
+
+
+def _there(files: Files, staging: str, now_hour: str, hours: int, gone: Gone) -> dict[str, dict[str, str]]:
+    """By table and hour, below which folder it is. From the newest day on as many as the hours reach back."""
+    roots = ("aggregates", f"{staging}/aggregates")
+    days = {(root, t.name): days_below(files, f"{root}/{t.name}") for root in roots for t in AGGREGATES}
+    found: dict[str, dict[str, str]] = {table.name: {} for table in AGGREGATES}
+    wanted = {day for each in days.values() for day in each if gone.oldest[:10] <= day <= now_hour[:10]}
+    for day in sorted(wanted, reverse=True):
+        newest = max((hour for each in found.values() for hour in each), default="")
+        if newest and day < later(newest, 1 - hours)[:10]:
+            break
+        for (root, name), own in days.items():
+            if day in own:
+                there = hours_of_day(files, f"{root}/{name}", day)
+                found[name] |= {
+                    hour: root
+                    for hour in there
+                    if gone.oldest <= hour <= now_hour
+                    and f"{root}/{name}/{hour_path(hour)}" not in gone.folders
+                }
+    return found

@@ -26,6 +26,7 @@ OF = Of(
         "dead": {"read": 5, "archived": 4, "quarantined": 1, "gone": 2},
         "samples": {"read": 7, "archived": 7, "quarantined": 0, "lost": 3},
     },
+    {},
 )
 NAMES = ("a", "b", "c d")
 Key = Callable[[dict[str, Any]], Any]
@@ -201,6 +202,19 @@ def test_a_period_ends_with_the_newest_hour_whatever_is_missing() -> None:
     assert (span.first, span.last, span.known) == (hour(4), hour(0), (hour(3), hour(0)))
     assert span.all() == [hour(back) for back in (4, 3, 2, 1, 0)]
     assert span_of(set(), 5).all() == []
+
+
+def test_what_runs_of_the_period_missed_is_told_whatever_the_last_one_read(rows: Rows) -> None:
+    known = {
+        hour(HOURS): {"lost_samples": 1000, "quarantined_dead": 1000},  # before it
+        hour(HOURS - 1): {"lost_samples": 5},
+        hour(1): {"lost_samples": 2, "quarantined_dead": 1, "quarantined_samples": 4},
+        hour(-1): {"quarantined_samples": 3},  # planned when there was nothing of its own hour yet
+    }
+    found = make(tables(rows, HOURS), replace(OF, missing=known)).missing
+    assert (found.lost_samples, found.quarantined_dead, found.quarantined_samples) == (7, 1, 7)
+    assert found.quarantined == 8
+    assert make(tables({}, 24), replace(OF, missing=known)).missing.lost_samples == 1007
 
 
 def test_without_tables_there_is_a_report_of_nothing() -> None:

@@ -15,7 +15,7 @@ from services.analytics.report.figures import make
 from services.analytics.report.page import page
 from services.analytics.tables import AGGREGATES
 from services.store.report import Report
-from tests.analytics.report.rows import HOSTILE, some, tables
+from tests.analytics.report.rows import HOSTILE, hour, some, tables
 from tests.analytics.report.test_figures import OF
 from tests.reports import document, report
 
@@ -113,8 +113,8 @@ def test_numbers_are_those_of_the_report() -> None:
         "1,200 337.6 KiB",
         "the budget is spent",
         "497.5 % objective 99.9 %",
-        "trimmed before the run read them: 5,",
-        "in the quarantine with the reason: 2.",
+        "Not all is known. Samples that were trimmed before a run read them: 15,",
+        "in the quarantine with the reason: 5.",
         "timeout after 0 ms",
         "3 more are not shown",
         "timeout after 0 ms as: timeout after 30 ms",
@@ -122,6 +122,34 @@ def test_numbers_are_those_of_the_report() -> None:
         "206 200 - - -",
     ):
         assert wanted in said, wanted
+
+
+def test_an_alarm_is_of_the_period_and_not_of_the_last_run() -> None:
+    missed = {"lost_samples": 0, "quarantined_dead": 0, "quarantined_samples": 0}
+    assert "Not all is known" not in page(report(missing=missed))  # though its own run has lost 5
+    assert "read them: 7" in page(report(missing={**missed, "lost_samples": 7}))
+    assert "with the reason: 9" in page(report(missing={**missed, "quarantined_dead": 9}))
+    nothing = {"first": "", "last": "", "hours": 24, "known": 0}
+    assert "with the reason: 9" in page(
+        report(period=nothing, hours=[], missing={**missed, "quarantined_samples": 9})
+    )
+
+
+def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(chance: random.Random) -> None:
+    (own,) = some(chance, 1, ("orders",)).values()
+    row = {
+        **own["traffic"][0],
+        "in": 0,
+        "refused_all": 500,
+        "refused_puts": 0,
+        "refused": {"lease_lost": 500},
+    }
+    found = make(tables({hour(0): {"traffic": [row]}}, 24), OF)
+    assert found.budget.asked == 0
+    said = re.sub(r"\s+", " ", " ".join(Reader(page(found)).said))
+    assert "Why they were refused" in said
+    assert "lease_lost 500" in said
+    assert "Why they were refused" not in page(report(refused=[]))
 
 
 @pytest.mark.parametrize("kept", [each.name for each in AGGREGATES])

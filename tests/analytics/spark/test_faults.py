@@ -57,6 +57,10 @@ def test_what_is_too_old_is_removed(spark: SparkSession, store: Entries, tmp_pat
     run(spark, settings(store.server, tmp_path, "r2", retention_days=1))
     assert named(rows(tmp_path / "archive")) == [("a", kept)]
     assert len(table(tmp_path, DEATHS)) == 1
+    first = (datetime.fromtimestamp(now / 1000, UTC) - timedelta(days=1)).strftime("day=%Y-%m-%d")
+    days = [path for path in tmp_path.rglob("day=*") if not path.is_relative_to(tmp_path / "runs")]
+    assert days
+    assert all(path.name >= first for path in days)
 
 
 def test_a_store_that_is_away_is_said_to_be(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
@@ -96,6 +100,15 @@ def test_samples_that_were_trimmed_unread_are_a_loss(
         (tmp_path / "runs/r2/done.json").read_text()
     )  # the plan that failed is carried out first
     assert done["samples"] == {"read": 4, "archived": 4, "quarantined": 0, "lost": 6}
+    told = json.loads((tmp_path / "reports/latest.json").read_text())
+    assert (told["run"], told["records"]["samples"]["lost"]) == ("r3", 0)
+    assert told["missing"] == {"lost_samples": 6, "quarantined_dead": 0, "quarantined_samples": 0}
+    assert "Not all is known" in (tmp_path / "reports/latest.html").read_text()
+    state = json.loads((tmp_path / "state.json").read_text())
+    del state["missing"]  # as runs of before left it
+    (tmp_path / "state.json").write_text(json.dumps({**state, "version": 2}))
+    run(spark, settings(store.server, tmp_path, "r4"))
+    assert json.loads((tmp_path / "reports/latest.json").read_text())["missing"] == told["missing"]
 
 
 def test_a_store_that_went_back_is_a_loss(spark: SparkSession, store: Entries, tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ def test_each_run_replaces_the_newest_and_old_ones_go(
     assert json.loads(published(tmp_path)["r1.json"])["run"] == "r1"
     done_file = tmp_path / "runs/r1/done.json"
     done_file.write_text(json.dumps({**json.loads(done_file.read_text()), "now_ms": now - 25 * HOUR_MS}))
+    (tmp_path / "runs/begun.json").unlink()  # as in an output of before
     store.letter("a", now)  # of an hour that is published already, and is computed anew
     run(spark, settings(store, tmp_path, "r3", retention_days=1, report_hours=100))
     assert sorted(published(tmp_path)) == [
@@ -132,6 +133,17 @@ def test_each_run_replaces_the_newest_and_old_ones_go(
     ]
     told = json.loads(published(tmp_path)["latest.json"])
     assert told["totals"]["dead"] == 2  # the hour of the first is about to be removed
+
+
+def test_a_letter_that_is_ahead_moves_no_period(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
+    """Within the slack it may be of an hour that has not begun."""
+    begun = store.now_ms() // HOUR_MS * HOUR_MS
+    store.letter("a", begun - HOUR_MS)
+    store.letter("a", begun + 2 * HOUR_MS)  # also where an hour turns meanwhile
+    run(spark, settings(store, tmp_path, report_hours=2, clock_slack_s=7200))
+    told = json.loads(published(tmp_path)["latest.json"])
+    assert told["totals"]["dead"] == 1
+    assert told["period"]["known"] == 1
 
 
 def test_a_run_of_nothing_has_a_report_of_nothing(

@@ -1,0 +1,34 @@
+"""How often an output is asked for something."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from services.analytics.files import Files
+
+REQUESTS = ("exists", "list", "read_octets", "write_octets", "move", "delete")
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """By the method, while it is open."""
+    found: Counter[str] = Counter()
+
+    def counting(name: str) -> Callable[..., Any]:
+        method = getattr(Files, name)
+
+        def asked(self: Files, *told: Any) -> Any:
+            found[name] += 1
+            return method(self, *told)
+
+        return asked
+
+    with monkeypatch.context() as patched:
+        for name in REQUESTS:
+            patched.setattr(Files, name, counting(name))
+        yield found
