@@ -25,7 +25,7 @@ from services.analytics.planning import OtherStore
 from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.session import start
-from services.analytics.settings import Settings, SettingsError, Shape
+from services.analytics.settings import SHAPES, TIMES_S, Settings, SettingsError, Shape
 from services.kit.logs import JsonLines
 from services.store.errors import NotInitialised, StoreError, StoreUnavailable
 
@@ -50,13 +50,25 @@ log = logging.getLogger("services.analytics")
 @click.option(
     "--redact", multiple=True, help="pattern (RE2); what it matches in bodies, errors, notes is not archived"
 )
-@click.option("--late-hours", type=click.IntRange(0), default=48, show_default=True)
-@click.option("--retention-days", type=click.IntRange(0), default=0, show_default=True, help="0: for ever")
-@click.option("--week-days", type=click.IntRange(1), default=7, show_default=True)
-@click.option("--top", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--late-hours", type=click.IntRange(*SHAPES["late_hours"]), default=48, show_default=True)
+@click.option(
+    "--retention-days",
+    type=click.IntRange(*SHAPES["retention_days"]),
+    default=0,
+    show_default=True,
+    help="0: for ever",
+)
+@click.option("--week-days", type=click.IntRange(*SHAPES["week_days"]), default=7, show_default=True)
+@click.option("--top", type=click.IntRange(*SHAPES["top"]), default=50, show_default=True)
 @click.option("--objective", type=float, default=0.999, show_default=True)
-@click.option("--report-hours", type=click.IntRange(1, 168), default=24, show_default=True)
-@click.option("--clock-slack", type=click.IntRange(0), default=3600, show_default=True, help="seconds")
+@click.option("--report-hours", type=click.IntRange(*SHAPES["report_hours"]), default=24, show_default=True)
+@click.option(
+    "--clock-slack",
+    type=click.IntRange(*SHAPES["clock_slack_s"]),
+    default=3600,
+    show_default=True,
+    help="seconds",
+)
 @click.option("--fail-on-data-loss/--no-fail-on-data-loss", default=True, show_default=True)
 @click.option(
     "--accept-clock", is_flag=True, help="the store's clock is right, however far it is from others"
@@ -69,8 +81,8 @@ log = logging.getLogger("services.analytics")
 )
 @click.option("--driver-memory", default="2g", show_default=True)
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="further settings of Spark")
-@click.option("--lock-s", type=click.FloatRange(1), default=120.0, show_default=True)
-@click.option("--patience-s", type=click.FloatRange(0.1), default=30.0, show_default=True)
+@click.option("--lock-s", type=click.FloatRange(*TIMES_S["lock_s"]), default=120.0, show_default=True)
+@click.option("--patience-s", type=click.FloatRange(*TIMES_S["patience_s"]), default=30.0, show_default=True)
 def analytics(run_id: str | None, **told: Any) -> None:
     """Archive samples and dead letters since the last run, compute what happened, and report it.
 

@@ -1,0 +1,71 @@
+"""The largest and the least that a run may be told, and what becomes of documents that nobody can use."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from services.analytics.places import OutputError
+from services.analytics.run import run
+from services.analytics.settings import MOST_DIGITS, SHAPES, TIMES_S, Settings, Shape
+from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
+from tests.analytics.spark.test_archive import rows, settings
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_run_ends_well_at_either_end_of_each_number(
+    spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random, end: int
+) -> None:
+    shape = {
+        **{name: bounds[end] for name, bounds in SHAPES.items()},
+        "bodies": ("0", "9" * MOST_DIGITS)[end],
+    }
+    times = {name: bounds[end] for name, bounds in TIMES_S.items()}
+    for name in ("r1", "r2"):  # the second has a week before it, and hours that are there
+        fill_letters(store, chance, 20, 2)
+        if name == "r1":
+            fill_samples(store, chance, 8, 2)
+        done = run(spark, Settings(store.server.url, str(tmp_path), name, Shape(**shape), **times))
+        assert done["dead"]["archived"] == 20
+    assert len(rows(tmp_path / "archive/dead")) == 40
+
+
+def planned(tmp_path: Path, name: str) -> Path:
+    path = tmp_path / f"runs/{name}/plan.json"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.mark.parametrize("content", ["{}", "null", "half a", '{"version": 3}', "of too many days"])
+def test_a_plan_that_cannot_be_carried_out_is_named_and_given_up(
+    spark: SparkSession, store: Entries, tmp_path: Path, content: str
+) -> None:
+    path = planned(tmp_path, "a")
+    shape: dict[str, Any] = {**Shape().to_json(), "retention_days": 999_999}
+    old = {"version": 2, "run": "a", "dataset": "", "now_ms": 0, "closed": "", "again": [], "shape": shape}
+    path.write_text(json.dumps({**old, "streams": {}}) if content == "of too many days" else content)
+    store.letter("a", store.now_ms())
+    folder = path.parent
+    with pytest.raises(
+        OutputError, match=f"plan.json cannot be carried out: .* remove the folder .*{folder}:"
+    ):
+        run(spark, settings(store.server, tmp_path, "b"))
+    assert not (tmp_path / "runs/b").exists()
+    path.unlink(), folder.rmdir()
+    assert run(spark, settings(store.server, tmp_path, "b"))["dead"]["archived"] == 1
+
+
+@pytest.mark.parametrize("name", ["state.json", "runs/r1/ready.json"])
+def test_other_documents_that_cannot_be_used_are_named(
+    spark: SparkSession, store: Entries, tmp_path: Path, name: str
+) -> None:
+    if name.startswith("runs"):
+        planned(tmp_path, "r1").write_text("{}")
+    (tmp_path / name).write_text('{"version": 2, "colour": "red"}')
+    with pytest.raises(OutputError, match=f"{name} cannot be .*bring back"):
+        run(spark, settings(store.server, tmp_path, "r2"))
