@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -30,6 +31,9 @@ from services.kit.logs import JsonLines
 from services.store.errors import NotInitialised, StoreError, StoreUnavailable
 
 DONE, FAILED, USAGE, UNAVAILABLE, LOCKED = range(5)
+OWN = re.compile(
+    r"^services\.[\w.]+\.\w+: (.+)$", re.MULTILINE
+)  # an error of ours in the traceback of a task
 TOLD = 2000  # characters of what went wrong inside of Spark
 log = logging.getLogger("services.analytics")
 
@@ -124,6 +128,9 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         if code := _given_up(ending):
             return code
         return _failed(UNAVAILABLE if "StoreUnavailable" in text else FAILED, _told(text))
+    except Exception as error:  # noqa: BLE001 - whatever it was, the last line says it
+        text = f"{type(error).__name__}: {error}: a fault of this program; the next run begins where this one ended"
+        return _given_up(ending) or _failed(FAILED, text, error)
     log.info("run done", extra={"action": "done", "summary": json.dumps(summary)})
     return DONE
 
@@ -161,13 +168,16 @@ def _settings(run_id: str, told: dict[str, Any]) -> Settings:
 
 
 def _told(text: str) -> str:
-    """The beginning, and every line that names a cause."""
+    """What our own tasks said, where it was one of them; else the beginning, and every line that names a cause."""
+    if own := dict.fromkeys(match[1].strip() for match in OWN.finditer(text)):
+        return " | ".join(own)[:TOLD]
     causes = [line.strip() for line in text.splitlines() if "Caused by" in line or "Error: " in line]
     return " | ".join([text.splitlines()[0] if text else "Spark failed", *dict.fromkeys(causes)])[:TOLD]
 
 
-def _failed(code: int, text: str) -> int:
-    log.error(text, extra={"action": "failed", "code": code})
+def _failed(code: int, text: str, error: Exception | None = None) -> int:
+    """error: is told with its traceback."""
+    log.error(text, extra={"action": "failed", "code": code}, exc_info=error)
     return code
 
 

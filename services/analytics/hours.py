@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import re
+from datetime import UTC, date, datetime, timedelta
 
 from services.analytics.files import Files
 
 FORMAT = "%Y-%m-%dT%H"
+DAY = re.compile(r"day=[12][0-9]{3}-[0-9]{2}-[0-9]{2}")
+HOUR = re.compile(r"hour=([01][0-9]|2[0-3])")
 
 
 def later(hour: str, by: int) -> str:
@@ -29,10 +32,18 @@ def hour_path(hour: str) -> str:
 
 
 def hours_below(files: Files, path: str) -> set[str]:
-    """Which hours a folder has."""
+    """Which hours a folder has; folders of other names are somebody else's."""
     return {
         f"{day.name.removeprefix('day=')}T{hour.name.removeprefix('hour=')}"
         for day in files.list(path)
-        if day.name.startswith("day=2") or day.name.startswith("day=1")
+        if day.is_folder and _is_day(day.name)
         for hour in files.list(f"{path}/{day.name}")
+        if hour.is_folder and HOUR.fullmatch(hour.name)
     }
+
+
+def _is_day(name: str) -> bool:
+    try:
+        return bool(DAY.fullmatch(name) and date.fromisoformat(name.removeprefix("day=")))
+    except ValueError:
+        return False
