@@ -21,7 +21,7 @@ from services.analytics.files import Files
 from services.analytics.lock import Locked
 from services.analytics.losses import DataLoss
 from services.analytics.options import OptionError
-from services.analytics.places import OutputError
+from services.analytics.places import NoOutput, OutputError, check
 from services.analytics.planning import OtherStore
 from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
@@ -106,6 +106,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
     ending: Ending | None = None
     try:
         settings = _settings(run_id, told)
+        check(settings.output)
         spark = _started(settings)
         ending = Ending(spark)
         try:
@@ -113,7 +114,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
             give(Files(settings.output), settings)
         finally:
             spark.stop()
-    except (SettingsError, OptionError) as error:
+    except (SettingsError, OptionError, NoOutput) as error:
         return _failed(USAGE, str(error))
     except Locked as error:
         return _failed(LOCKED, str(error))

@@ -104,6 +104,8 @@ class Settings:
             StoreUrl.parse(self.store)
         except ValueError as error:
             raise SettingsError(f"store: {error}") from None
+        if not self.output:
+            raise SettingsError("output is empty: a folder, or s3a://bucket/path")
         if self.run == LATEST:
             raise SettingsError(f"run id {LATEST!r}: the newest report is known by it, take another one")
         for name, bounds in TIMES_S.items():

@@ -161,3 +161,13 @@ def test_a_state_that_cannot_be_used_says_where(name: str, value: Any) -> None:
 def test_a_list_of_moves_is_whole(name: str) -> None:
     with pytest.raises(ValueError):
         Ready.from_json(without(READY.to_json(), name))
+
+
+@pytest.mark.parametrize("output", ["", "s3a://", "{file}", "{file}/below", "x://y"])
+def test_an_output_that_cannot_be_is_refused_before_anything_is_begun(output: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    words = ["--store", STORE, "--output", output.format(file=tmp_path / "taken")]
+    done = CliRunner().invoke(analytics, words)
+    told = json.loads(done.output)  # one line, and none of Spark's
+    assert (done.exit_code, told["code"], told["action"]) == (USAGE, USAGE, "failed")
+    assert told["message"].startswith("output ")
