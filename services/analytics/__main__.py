@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from services.analytics.clocks import ClockWrong
-from services.analytics.ending import TERMINATED, Ending
+from services.analytics.ending import INTERRUPTED, Ending
 from services.analytics.files import Files
 from services.analytics.lock import Locked
 from services.analytics.losses import DataLoss
@@ -35,6 +35,10 @@ OWN = re.compile(
     r"^services\.[\w.]+\.\w+: (.+)$", re.MULTILINE
 )  # an error of ours in the traceback of a task
 TOLD = 2000  # characters of what went wrong inside of Spark
+NO_JAVA = (
+    "Java did not start; the lines before this one say why: it has to be 17 or newer (JAVA_HOME, PATH), and the "
+    "machine has to have the memory that --driver-memory {} asks for"
+)
 log = logging.getLogger("services.analytics")
 
 
@@ -91,7 +95,7 @@ def analytics(run_id: str | None, **told: Any) -> None:
     """Archive samples and dead letters since the last run, compute what happened, and report it.
 
     Exit codes: 0 done, 1 failed, 2 usage or settings, 3 the store is away or refuses, 4 another run is at work,
-    143 SIGTERM.
+    130 Ctrl-C, 143 SIGTERM.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines({}))
@@ -128,7 +132,11 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         text = str(error)
         if code := _given_up(ending):
             return code
+        if "JAVA_GATEWAY_EXITED" in text:
+            return _failed(FAILED, NO_JAVA.format(told["driver_memory"]))
         return _failed(UNAVAILABLE if "StoreUnavailable" in text else FAILED, _told(text))
+    except KeyboardInterrupt:  # before there is anything to be stopped
+        return _failed(INTERRUPTED, "told to end while it started: nothing is begun")
     except Exception as error:  # noqa: BLE001 - whatever it was, the last line says it
         text = f"{type(error).__name__}: {error}: a fault of this program; the next run begins where this one ended"
         return _given_up(ending) or _failed(FAILED, text, error)
@@ -146,8 +154,8 @@ def _started(settings: Settings) -> SparkSession:
 
 
 def _given_up(ending: Ending | None) -> int:
-    """The exit code, if Spark was stopped as SIGTERM asked for it."""
-    return TERMINATED if ending and ending.is_asked else 0
+    """The exit code, if Spark was stopped as a signal asked for it."""
+    return ending.code if ending else 0
 
 
 def _settings(run_id: str, told: dict[str, Any]) -> Settings:

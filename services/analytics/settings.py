@@ -12,6 +12,12 @@ from services.store.url import StoreUrl
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 LATEST = "latest"  # name of the newest report in the output
+MASTER = re.compile(
+    r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[[\d, ]+\]|(spark|k8s)://\S+|yarn", re.ASCII
+)
+MEMORY = re.compile(r"([0-9]{1,15})([kmgt]?)")  # as Java's -Xmx has it
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+LEAST_MEMORY = 450 << 20  # Spark does not start with less
 CONF = re.compile(r"spark\.[^=\s]+=.*", re.DOTALL)
 FINGERPRINTED = 4096  # octets of a body that its fingerprint knows
 MOST_DAYS = 36_500  # a century: from no time that a store tells does that lead out of the calendar
@@ -110,6 +116,15 @@ class Settings:
             raise SettingsError(f"run id {LATEST!r}: the newest report is known by it, take another one")
         for name, bounds in TIMES_S.items():
             _check(name, getattr(self, name), bounds)
+        if self.master and not MASTER.fullmatch(self.master):
+            raise SettingsError(
+                f"--master {self.master!r}: one of Spark's, as local[2], spark://host:7077, k8s://https://host or yarn"
+            )
+        found = MEMORY.fullmatch(self.driver_memory.lower())
+        if not found or int(found[1]) * UNITS[found[2]] < LEAST_MEMORY:
+            raise SettingsError(
+                f"--driver-memory {self.driver_memory!r}: as Java has it, 2g or 1500m, and 450m at least"
+            )
         for each in self.conf:
             if not CONF.fullmatch(each):
                 raise SettingsError(f"conf {each!r}: NAME=VALUE, as spark.local.dir=/scratch")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -171,3 +172,46 @@ def test_an_output_that_cannot_be_is_refused_before_anything_is_begun(output: st
     told = json.loads(done.output)  # one line, and none of Spark's
     assert (done.exit_code, told["code"], told["action"]) == (USAGE, USAGE, "failed")
     assert told["message"].startswith("output ")
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "",
+        "local",
+        "local[2]",
+        "local[*,3]",
+        "local-cluster[2,1,1024]",
+        "spark://h:7077",
+        "k8s://https://h",
+        "yarn",
+    ],
+)
+def test_masters_are_sparks(master: str) -> None:
+    assert Settings(STORE, "/o", "r1", master=master).master == master
+
+
+@pytest.mark.parametrize(
+    "master", ["bogus", "local[", "local[0]", "local[x]", "local[²]", "spark://", "mesos://h:1"]
+)
+def test_others_are_refused_by_the_name_of_their_flag(master: str, tmp_path: Path) -> None:
+    assert f"--master '{master}'" in json.loads(refused(tmp_path / "out", "--master", master))["message"]
+
+
+@pytest.mark.parametrize("memory", ["2g", "512M", "450m", "460800k", "471859200", "1t"])
+def test_memory_is_as_java_has_it(memory: str) -> None:
+    assert Settings(STORE, "/o", "r1", driver_memory=memory).driver_memory == memory
+
+
+@pytest.mark.parametrize("memory", ["", "abc", "10m", "449m", "2gb", "2 g", "-2g", "1.5g", "٢g", "9" * 5000])
+def test_other_memory_is_refused_by_the_name_of_its_flag(memory: str, tmp_path: Path) -> None:
+    told = json.loads(refused(tmp_path / "out", "--driver-memory", memory))["message"]
+    assert told.startswith(f"--driver-memory '{memory}': as Java has it, 2g or 1500m")
+
+
+def test_the_charts_memory_is_as_java_has_it() -> None:
+    pattern = json.loads(SCHEMA.read_text())["properties"]["analytics"]["properties"]["driverMemory"][
+        "pattern"
+    ]
+    assert all(re.search(pattern, memory) for memory in ("", "2g", "1500m"))
+    assert not any(re.search(pattern, memory) for memory in ("2gb", "0g", "2", "x"))
