@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, StringConstraints, TypeAdapter,
 
 NOTHING_ELSE = ConfigDict(extra="forbid")
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,20}-[0-9]{1,20}$")]
+OWN = "Value error, "  # what pydantic writes before our own words
 T = TypeVar("T")
 
 
@@ -38,4 +39,4 @@ def parsed(kind: type[T], told: Any, versions: Collection[int], **known: Any) ->
         return TypeAdapter(kind).validate_python({**known, **fields})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix(OWN)}") from None

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from services.analytics.__main__ import USAGE, analytics
+from services.analytics import __main__
+from services.analytics.__main__ import FAILED, USAGE, analytics
 from services.analytics.plan import KINDS, Plan, Planned
 from services.analytics.publish import Ready
 from services.analytics.settings import MOST_DIGITS, SHAPES, TIMES_S, Settings, SettingsError, Shape
@@ -129,12 +130,12 @@ def test_what_is_written_down_is_read_as_it_was(document: Plan | Ready | State) 
         ({"streams": {"k": {}}}, "streams.k.kind: "),
         (
             {"shape": {**Shape().to_json(), "retention_days": 999_999}},
-            "shape: .*retention_days 999999: from 0 to",
+            "shape: retention_days 999999: from 0 to",
         ),
-        ({"shape": {**Shape().to_json(), "bodies": "²"}}, "shape: .*bodies '²'"),
+        ({"shape": {**Shape().to_json(), "bodies": "²"}}, "shape: bodies '²'"),
         ({"shape": {**Shape().to_json(), "colour": 1}}, "shape.colour: "),
         ({"again": ["2026-99-01T00"]}, "again.0: "),
-        ({"closed": "yesterday"}, "closed: .*it is no hour"),
+        ({"closed": "yesterday"}, "closed: it is no hour"),
         ({"now_ms": None}, "now_ms: "),
     ],
 )
@@ -215,3 +216,15 @@ def test_the_charts_memory_is_as_java_has_it() -> None:
     ]
     assert all(re.search(pattern, memory) for memory in ("", "2g", "1500m"))
     assert not any(re.search(pattern, memory) for memory in ("2gb", "0g", "2", "x"))
+
+
+def test_whatever_ends_a_run_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(_: str) -> None:
+        raise OverflowError("date value out of range")
+
+    monkeypatch.setattr(__main__, "check", faulty)
+    done = CliRunner().invoke(analytics, ["--store", STORE, "--output", str(tmp_path / "out")])
+    told = json.loads(done.output)
+    assert (done.exit_code, told["code"], told["action"]) == (FAILED, FAILED, "failed")
+    assert told["message"].startswith("OverflowError: date value out of range: a fault of this program")
+    assert "in faulty" in told["exc_info"]
