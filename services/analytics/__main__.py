@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -15,22 +16,29 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from services.analytics.clocks import ClockWrong
-from services.analytics.ending import TERMINATED, Ending
+from services.analytics.ending import INTERRUPTED, Ending
 from services.analytics.files import Files
 from services.analytics.lock import Locked
 from services.analytics.losses import DataLoss
 from services.analytics.options import OptionError
-from services.analytics.places import OutputError
+from services.analytics.places import NoOutput, OutputError, check
 from services.analytics.planning import OtherStore
 from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.session import start
-from services.analytics.settings import Settings, SettingsError, Shape
+from services.analytics.settings import SHAPES, TIMES_S, Settings, SettingsError, Shape
 from services.kit.logs import JsonLines
 from services.store.errors import NotInitialised, StoreError, StoreUnavailable
 
 DONE, FAILED, USAGE, UNAVAILABLE, LOCKED = range(5)
+OWN = re.compile(
+    r"^services\.[\w.]+\.\w+: (.+)$", re.MULTILINE
+)  # an error of ours in the traceback of a task
 TOLD = 2000  # characters of what went wrong inside of Spark
+NO_JAVA = (
+    "Java did not start; the lines before this one say why: it has to be 17 or newer (JAVA_HOME, PATH), and the "
+    "machine has to have the memory that --driver-memory {} asks for"
+)
 log = logging.getLogger("services.analytics")
 
 
@@ -52,13 +60,25 @@ log = logging.getLogger("services.analytics")
     multiple=True,
     help="pattern (RE2); what it matches in bodies, attributes, errors, notes is not archived",
 )
-@click.option("--late-hours", type=click.IntRange(0), default=48, show_default=True)
-@click.option("--retention-days", type=click.IntRange(0), default=0, show_default=True, help="0: for ever")
-@click.option("--week-days", type=click.IntRange(1), default=7, show_default=True)
-@click.option("--top", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--late-hours", type=click.IntRange(*SHAPES["late_hours"]), default=48, show_default=True)
+@click.option(
+    "--retention-days",
+    type=click.IntRange(*SHAPES["retention_days"]),
+    default=0,
+    show_default=True,
+    help="0: for ever",
+)
+@click.option("--week-days", type=click.IntRange(*SHAPES["week_days"]), default=7, show_default=True)
+@click.option("--top", type=click.IntRange(*SHAPES["top"]), default=50, show_default=True)
 @click.option("--objective", type=float, default=0.999, show_default=True)
-@click.option("--report-hours", type=click.IntRange(1, 168), default=24, show_default=True)
-@click.option("--clock-slack", type=click.IntRange(0), default=3600, show_default=True, help="seconds")
+@click.option("--report-hours", type=click.IntRange(*SHAPES["report_hours"]), default=24, show_default=True)
+@click.option(
+    "--clock-slack",
+    type=click.IntRange(*SHAPES["clock_slack_s"]),
+    default=3600,
+    show_default=True,
+    help="seconds",
+)
 @click.option("--fail-on-data-loss/--no-fail-on-data-loss", default=True, show_default=True)
 @click.option(
     "--accept-clock", is_flag=True, help="the store's clock is right, however far it is from others"
@@ -71,13 +91,13 @@ log = logging.getLogger("services.analytics")
 )
 @click.option("--driver-memory", default="2g", show_default=True)
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="further settings of Spark")
-@click.option("--lock-s", type=click.FloatRange(1), default=120.0, show_default=True)
-@click.option("--patience-s", type=click.FloatRange(0.1), default=30.0, show_default=True)
+@click.option("--lock-s", type=click.FloatRange(*TIMES_S["lock_s"]), default=120.0, show_default=True)
+@click.option("--patience-s", type=click.FloatRange(*TIMES_S["patience_s"]), default=30.0, show_default=True)
 def analytics(run_id: str | None, **told: Any) -> None:
     """Archive samples and dead letters since the last run, compute what happened, and report it.
 
     Exit codes: 0 done, 1 failed, 2 usage or settings, 3 the store is away or refuses, 4 another run is at work,
-    143 SIGTERM.
+    130 Ctrl-C, 143 SIGTERM.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines({}))
@@ -92,6 +112,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
     ending: Ending | None = None
     try:
         settings = _settings(run_id, told)
+        check(settings.output)
         spark = _started(settings)
         ending = Ending(spark)
         try:
@@ -99,7 +120,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
             give(Files(settings.output), settings)
         finally:
             spark.stop()
-    except (SettingsError, OptionError) as error:
+    except (SettingsError, OptionError, NoOutput) as error:
         return _failed(USAGE, str(error))
     except Locked as error:
         return _failed(LOCKED, str(error))
@@ -113,7 +134,14 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         text = str(error)
         if code := _given_up(ending):
             return code
+        if "JAVA_GATEWAY_EXITED" in text:
+            return _failed(FAILED, NO_JAVA.format(told["driver_memory"]))
         return _failed(UNAVAILABLE if "StoreUnavailable" in text else FAILED, _told(text))
+    except KeyboardInterrupt:  # before there is anything to be stopped
+        return _failed(INTERRUPTED, "told to end while it started: nothing is begun")
+    except Exception as error:  # noqa: BLE001 - whatever it was, the last line says it
+        text = f"{type(error).__name__}: {error}: a fault of this program; the next run begins where this one ended"
+        return _given_up(ending) or _failed(FAILED, text, error)
     log.info("run done", extra={"action": "done", "summary": json.dumps(summary)})
     return DONE
 
@@ -128,8 +156,8 @@ def _started(settings: Settings) -> SparkSession:
 
 
 def _given_up(ending: Ending | None) -> int:
-    """The exit code, if Spark was stopped as SIGTERM asked for it."""
-    return TERMINATED if ending and ending.is_asked else 0
+    """The exit code, if Spark was stopped as a signal asked for it."""
+    return ending.code if ending else 0
 
 
 def _settings(run_id: str, told: dict[str, Any]) -> Settings:
@@ -151,13 +179,16 @@ def _settings(run_id: str, told: dict[str, Any]) -> Settings:
 
 
 def _told(text: str) -> str:
-    """The beginning, and every line that names a cause."""
+    """What our own tasks said, where it was one of them; else the beginning, and every line that names a cause."""
+    if own := dict.fromkeys(match[1].strip() for match in OWN.finditer(text)):
+        return " | ".join(own)[:TOLD]
     causes = [line.strip() for line in text.splitlines() if "Caused by" in line or "Error: " in line]
     return " | ".join([text.splitlines()[0] if text else "Spark failed", *dict.fromkeys(causes)])[:TOLD]
 
 
-def _failed(code: int, text: str) -> int:
-    log.error(text, extra={"action": "failed", "code": code})
+def _failed(code: int, text: str, error: Exception | None = None) -> int:
+    """error: is told with its traceback."""
+    log.error(text, extra={"action": "failed", "code": code}, exc_info=error)
     return code
 
 

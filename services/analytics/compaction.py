@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 from pyspark.sql import SparkSession
 
+from services.analytics.archive_files import batches
 from services.analytics.begun import limit_of, read_begun
 from services.analytics.compute import Compute
 from services.analytics.files import Files
@@ -19,7 +20,7 @@ from services.analytics.places import make_folder_of, opened
 from services.analytics.plan import Plan
 from services.analytics.publish import Move, done_file
 from services.analytics.records import archive_schema
-from services.analytics.schema import Kind, conformed
+from services.analytics.schema import Kind
 from services.analytics.tables import AGGREGATES
 from services.analytics.tasks import carried_out
 
@@ -87,9 +88,8 @@ class Joining:
         files, root = opened(self.output)
         written = _Written(files, f"{root}/{self.folder}/{name}", part.kind)
         for path in part.files:
-            with files.open_input_file(f"{root}/{path}") as source:
-                for rows in pq.ParquetFile(source).iter_batches(HELD_ROWS // 10, use_threads=False):
-                    written.add(rows)
+            for rows in batches(files, root, path, part.kind, HELD_ROWS // 10):
+                written.add(rows)
         return [{"hour": part.hour, "path": path.removeprefix(f"{root}/")} for path in written.close()]
 
 
@@ -104,8 +104,8 @@ class _Written:
         self._paths: list[str] = []
         make_folder_of(files, name)
 
-    def add(self, rows: pa.RecordBatch) -> None:
-        self._held += conformed(pa.Table.from_batches([rows]), self._schema).to_batches()
+    def add(self, rows: pa.Table) -> None:
+        self._held += rows.to_batches()
         if sum(map(len, self._held)) >= HELD_ROWS or sum(each.nbytes for each in self._held) >= HELD_OCTETS:
             self._write()
 

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from services.analytics.aggregates.changes import changes, figures
 from services.analytics.aggregates.depths import redrives
 from services.analytics.aggregates.hour import Share, tables
 from services.analytics.archive import Written
+from services.analytics.archive_files import number_of_rows
 from services.analytics.files import Files
 from services.analytics.hours import Hours, has_ended, hour_path, hours_below, later
 from services.analytics.places import make_folder_of, opened
@@ -122,9 +122,7 @@ class Compute:
         files, root = opened(self._files.output)
         with ThreadPoolExecutor(READERS) as readers:
             unknown = [path for path in paths if path not in self._rows]
-            numbers = readers.map(
-                lambda path: pq.read_metadata(f"{root}/{path}", filesystem=files).num_rows, unknown
-            )
+            numbers = readers.map(lambda path: number_of_rows(files, root, path), unknown)
             return self._rows | dict(zip(unknown, numbers, strict=True))
 
     def _collect(self, told: list[dict[str, Any]]) -> None:

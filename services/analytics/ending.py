@@ -1,4 +1,4 @@
-"""SIGTERM in the middle of a run: it is given up in order, so that the next one need not wait for its lock.
+"""SIGTERM or Ctrl-C in the middle of a run: it is given up in order, and the next one need not wait for its lock.
 
 The main thread mostly waits for Spark. Once that is stopped, by another thread, it fails there and leaves everything
 as any failure does; what was begun is finished by the next run.
@@ -17,26 +17,28 @@ if TYPE_CHECKING:  # the image's first process imports this before it imports Sp
 
 PATIENCE_S = 20.0  # less than the 30 s after which pods are killed
 TERMINATED = 128 + signal.SIGTERM  # as a shell says it of a process that SIGTERM has ended
+INTERRUPTED = 128 + signal.SIGINT
 log = logging.getLogger("services.analytics")
 
 
 class Ending:
-    """From now on SIGTERM stops Spark."""
+    """From now on SIGTERM and SIGINT stop Spark."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self.is_asked = False
+        self.code = 0  # of the process, once it is to end
         # not by the session itself: the main thread still uses that
         self._context: Any = spark.sparkContext._jsc
-        signal.signal(signal.SIGTERM, self._asked)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._asked)
 
-    def _asked(self, *_: object) -> None:
-        if not self.is_asked:
-            self.is_asked = True
+    def _asked(self, number: int, _: object) -> None:
+        if not self.code:
+            self.code = 128 + number
             log.warning("told to end: the next run finishes this one", extra={"action": "terminated"})
             threading.Thread(target=self._stop, name="ending", daemon=True).start()
 
     def _stop(self) -> None:
-        late = threading.Timer(PATIENCE_S, os._exit, (TERMINATED,))
+        late = threading.Timer(PATIENCE_S, os._exit, (self.code,))
         late.daemon = True
         late.start()
         self._context.stop()

@@ -19,6 +19,7 @@ from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
 from services.analytics.places import OutputError, has_folders, in_one_line, make_folder_of, opened, shown
 
+PARQUET = ".parquet"
 TEMPORARY = ".writing"  # behind the name of a file that is not whole yet
 SETTLERS = 8  # files at a time that are brought to the disk
 
@@ -56,11 +57,11 @@ class Files:
         return sorted(listed, key=lambda each: each.name)
 
     def walk(self, path: str) -> Iterator[str]:
-        """All files below a folder, by path; those that begin with `_` or `.` are nobody's data."""
+        """All files of Parquet below a folder, by path; others, or with `_` or `.` in front, are nobody's data."""
         for each in self.list(path):
             if each.is_folder:
                 yield from self.walk(f"{path}/{each.name}")
-            elif each.name[0] not in "_.":
+            elif each.name[0] not in "_." and each.name.endswith(PARQUET):
                 yield f"{path}/{each.name}"
 
     def read_json(self, path: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from services.analytics.losses import DataLoss, lost
@@ -13,6 +13,7 @@ from services.analytics.stretches import Stream
 from services.store.keys import DomainKeys
 from services.store.reading import DeadStream, Reading, StreamState, parse_id
 
+MOST_LISTED = 20  # names in an error
 log = logging.getLogger(__name__)
 
 IdOf = Callable[[str], str]  # an id for the key of a stream
@@ -41,7 +42,7 @@ def known_streams(reading: Reading, options: Options) -> Iterator[Stream]:
         return
     domains = reading.domains()
     if unknown := sorted(set(options.domains) - set(domains)):
-        raise OptionError(f"option domain: there is no domain {unknown[0]!r}; there are {', '.join(domains)}")
+        raise OptionError(f"option domain: there is no domain {unknown[0]!r}; there are {listed(domains)}")
     wanted = options.domains or domains
     if options.kind is Kind.SAMPLES:
         for domain in wanted:
@@ -49,10 +50,33 @@ def known_streams(reading: Reading, options: Options) -> Iterator[Stream]:
         return
     there = [dead for dead in _dead_streams(reading) if dead.domain in wanted]
     if unknown := sorted(set(options.queues) - {dead.queue for dead in there}):
-        raise OptionError(f"option queue: there is no queue {unknown[0]!r}")
+        there_are = listed({readable(dead.queue) for dead in there})
+        raise OptionError(f"option queue: there is no queue {unknown[0]!r}; there are {there_are}")
     for dead in there:
         if not options.queues or dead.queue in options.queues:
             yield Stream(options.kind, dead.key, "", "", dead.domain, readable(dead.queue), dead.qid)
+
+
+def check_places(reading: Reading, options: Options) -> None:
+    """Of what somebody has written: a stream that is not there is read by nobody. Raises OptionError, StoreError."""
+    known = {stream.key for stream in known_streams(reading, options)}
+    for name, places in (("start", options.start), ("end", options.end)):
+        unknown = sorted(set(places) - known) if isinstance(places, dict) else ()
+        if unknown and options.fail_on_loss:
+            raise OptionError(
+                f"option {name} names {unknown[0]!r}, which is none of the streams that are read: {listed(known)}; "
+                "with failOnDataLoss=false it is passed over"
+            )
+        for key in unknown:
+            log.warning("option %s names %r, which is none of the streams that are read", name, key)
+    if options.kind is Kind.ENTRIES and state_of(reading, options.kind, options.stream) is None:
+        log.warning("there is no stream %r: nothing is read of it", options.stream)
+
+
+def listed(names: Collection[str]) -> str:
+    """Some of them, for people."""
+    told = ", ".join(sorted(names)[:MOST_LISTED])
+    return f"{told}, ... ({len(names)})" if len(names) > MOST_LISTED else told or "none"
 
 
 def _dead_streams(reading: Reading) -> list[DeadStream]:
@@ -107,5 +131,7 @@ def _earlier(end: str, last: str) -> str:
 def tell_of_loss(options: Options, why: str) -> None:
     """Raises DataLoss, unless the options say that it is only told."""
     if options.fail_on_loss:
-        raise DataLoss(f"{why}; with failOnDataLoss=false what is there is read")
+        raise DataLoss(
+            f"{why}; with failOnDataLoss=false (the job: --no-fail-on-data-loss) what is there is read"
+        )
     log.warning("entries are lost: %s", why)

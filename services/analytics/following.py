@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from services.analytics.finding import known_streams, open_store, streams, tell_of_loss
+from services.analytics.finding import check_places, known_streams, open_store, streams, tell_of_loss
 from services.analytics.losses import lost, shortened
 from services.analytics.options import Options
 from services.analytics.pieces import parts, read
@@ -39,9 +39,10 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offsets:
         """Where streams that are there now begin; those that come later are read from their beginning."""
-        if self._options.start == BEGINNING:
-            return {}
         with open_store(self._options) as reading:
+            check_places(reading, self._options)
+            if self._options.start == BEGINNING:
+                return {}
             keys = [stream.key for stream in known_streams(reading, self._options)]
         return {key: self._options.start_of(key) for key in keys}
 

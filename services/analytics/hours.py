@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import re
+from datetime import UTC, date, datetime, timedelta
 
 from services.analytics.files import Files
 
 FORMAT = "%Y-%m-%dT%H"
+DAY = re.compile(r"day=[12][0-9]{3}-[0-9]{2}-[0-9]{2}")
+HOUR = re.compile(r"hour=([01][0-9]|2[0-3])")
 
 
 def later(hour: str, by: int) -> str:
@@ -29,13 +32,18 @@ def hour_path(hour: str) -> str:
 
 
 def days_below(files: Files, path: str) -> list[str]:
-    """Which days a folder has, in order."""
-    names = (each.name for each in files.list(path))
-    return [name.removeprefix("day=") for name in names if name.startswith(("day=2", "day=1"))]
+    """Which days a folder has, in order; folders of other names are somebody else's."""
+    return [
+        each.name.removeprefix("day=") for each in files.list(path) if each.is_folder and _is_day(each.name)
+    ]
 
 
 def hours_of_day(files: Files, path: str, day: str) -> set[str]:
-    return {f"{day}T{hour.name.removeprefix('hour=')}" for hour in files.list(f"{path}/day={day}")}
+    return {
+        f"{day}T{hour.name.removeprefix('hour=')}"
+        for hour in files.list(f"{path}/day={day}")
+        if hour.is_folder and HOUR.fullmatch(hour.name)
+    }
 
 
 def hours_below(files: Files, path: str, first: str = "") -> set[str]:
@@ -58,3 +66,10 @@ class Hours:
         if day in self._days and day not in self._found:
             self._found[day] = hours_of_day(self._files, self._path, day)
         return hour in self._found.get(day, ())
+
+
+def _is_day(name: str) -> bool:
+    try:
+        return bool(DAY.fullmatch(name) and date.fromisoformat(name.removeprefix("day=")))
+    except ValueError:
+        return False

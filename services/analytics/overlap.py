@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from services.analytics.archive_files import named
 from services.analytics.files import Files
 from services.analytics.hours import hour_at, hour_path, hours_below, later
 from services.analytics.schema import Kind
@@ -59,6 +60,8 @@ class Overlap:
         return self._known[hour]
 
     def _of_stream(self, path: str) -> list[str]:
-        rows = pq.ParquetFile(pa.BufferReader(self._files.read_octets(path))).read(["stream", "id"])
+        octets = self._files.read_octets(path)
+        with named(path):
+            rows = pq.ParquetFile(pa.BufferReader(octets)).read(["stream", "id"])
         found: list[str] = rows.filter(pc.equal(rows["stream"], self._key))["id"].to_pylist()
         return found

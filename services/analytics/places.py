@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
-from pyarrow.fs import FileSystem
+from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
 HADOOPS = "s3a://"  # the same buckets, as users of Spark and Hadoop write them
+OF_BUCKETS = ("s3://", "gs://", "gcs://")
 # these have no folders: what begins alike is listed together
 WITHOUT_FOLDERS = ("s3", "gcs")
 
@@ -16,19 +18,29 @@ class OutputError(Exception):
     """The output cannot be read or written; the text says why."""
 
 
+class NoOutput(OutputError):
+    """It never can, whatever becomes of the machines: it is to be given otherwise."""
+
+
 def as_url(output: str) -> str:
     """A plain path is one of this machine."""
     if "://" not in output:
         return Path(output).absolute().as_uri()
     folder, mark, query = output.partition("?")
-    return folder.rstrip("/") + mark + query
+    scheme, _, path = folder.partition("://")
+    return f"{scheme}://{path.rstrip('/') or path[:1]}{mark}{query}"
 
 
 def shown(output: str) -> str:
     """The URL without what may be secret: the name and password before the bucket, and what is behind `?`."""
     scheme, mark, rest = as_url(output).partition("://")
-    place, slash, path = rest.partition("?")[0].partition("/")
-    return f"{scheme}{mark}{place.rpartition('@')[2]}{slash}{path}"
+    _, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}{mark}{_place(as_url(output))}{slash}{path}"
+
+
+def _place(url: str) -> str:
+    """The bucket or machine, without a login."""
+    return url.partition("://")[2].partition("?")[0].partition("/")[0].rpartition("@")[2]
 
 
 def opened(output: str) -> tuple[FileSystem, str]:
@@ -41,13 +53,49 @@ def opened(output: str) -> tuple[FileSystem, str]:
     url = as_url(output)
     if url.startswith(HADOOPS):
         url = f"s3://{url.removeprefix(HADOOPS)}"
+    if url.startswith(OF_BUCKETS) and not _place(url):  # Arrow's own words for it help nobody
+        raise NoOutput(f"output {shown(output)}: name a bucket, as in s3a://bucket/folder")
     try:
         files, root = FileSystem.from_uri(url)
-    except (OSError, pa.ArrowException, ImportError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ImportError) as error:
+        raise NoOutput(f"output {shown(output)}: {in_one_line(error)}") from None
+    except (OSError, pa.ArrowException) as error:
         raise OutputError(f"output {shown(output)}: {in_one_line(error)}") from None
     if not has_folders(files) and not root.strip("/"):
-        raise OutputError(f"output {shown(output)}: name a bucket, as in s3a://bucket/folder")
+        raise NoOutput(f"output {shown(output)}: name a bucket, as in s3a://bucket/folder")
     return files, root.rstrip("/")
+
+
+def check(output: str) -> None:
+    """Whether it can be written to, as far as can be seen without writing. Raises NoOutput, OutputError."""
+    files, root = opened(output)
+    try:
+        is_file = files.get_file_info(root).type == FileType.File
+        has_bucket = has_folders(files) or _is_there(files, root.partition("/")[0])
+    except (OSError, pa.ArrowException) as error:
+        raise OutputError(f"output {shown(output)}: {in_one_line(error)}") from None
+    if is_file:
+        raise NoOutput(f"output {shown(output)}: a file is there, and it is to be a folder")
+    if not has_bucket:
+        raise NoOutput(f"output {shown(output)}: there is no such bucket; make it first")
+    if isinstance(files, LocalFileSystem):
+        try:
+            _check_folder(output, Path(root or "/"))
+        except OSError as error:
+            raise OutputError(f"output {shown(output)}: {in_one_line(error)}") from None
+
+
+def _is_there(files: FileSystem, path: str) -> bool:
+    return bool(files.get_file_info(path).type != FileType.NotFound)
+
+
+def _check_folder(output: str, folder: Path) -> None:
+    """Of this machine: it may have to be made, and those above it."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not there.is_dir():
+        raise NoOutput(f"output {shown(output)}: {there} is a file, and no folder can be in it")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise NoOutput(f"output {shown(output)}: nothing may be written into {there} by this user")
 
 
 def has_folders(files: FileSystem) -> bool:

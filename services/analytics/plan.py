@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from services.analytics.documents import NOTHING_ELSE, Hour, HourOrNone, Id, parsed
 from services.analytics.schema import Kind
 from services.analytics.settings import Shape
 from services.store.reading import parse_id
 
 VERSION = 2
+READ = (1, VERSION)
 KINDS = (Kind.DEAD, Kind.SAMPLES)
 
 
@@ -17,20 +19,22 @@ KINDS = (Kind.DEAD, Kind.SAMPLES)
 class Planned:
     """Of one stream what lies behind `start`, up to `end`."""
 
+    __pydantic_config__ = NOTHING_ELSE
     kind: Kind
-    start: str
-    end: str
+    start: Id
+    end: Id
     added: int  # entries it had ever had at the end
     expected: int  # entries that were added between the two; less than 0: nobody knows
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    __pydantic_config__ = NOTHING_ELSE
     run: str
     dataset: str  # of the store; '': a plan of before does not say
     now_ms: int  # of the store's clock
-    closed: str  # hours before this one are not computed anew, 'YYYY-MM-DDTHH'; '': all are
-    again: list[str]  # hours that are computed anew whether anything comes for them or not
+    closed: HourOrNone  # hours before this one are not computed anew, 'YYYY-MM-DDTHH'; '': all are
+    again: list[Hour]  # hours that are computed anew whether anything comes for them or not
     shape: Shape
     streams: dict[str, Planned]
 
@@ -38,13 +42,9 @@ class Plan:
         return {"version": VERSION, **asdict(self), "shape": self.shape.to_json()}
 
     @classmethod
-    def from_json(cls, told: dict[str, Any]) -> Plan:
-        streams = {
-            key: Planned(**{**each, "kind": Kind(each["kind"])}) for key, each in told["streams"].items()
-        }
-        more = {"shape": Shape.from_json(told["shape"]), "streams": streams}
-        known = {"dataset": "", "again": [], **told, **more}
-        return cls(**{name: value for name, value in known.items() if name != "version"})
+    def from_json(cls, told: Any) -> Plan:
+        """Raises ValueError."""
+        return parsed(cls, told, READ, dataset="", again=[])
 
     def of(self, kind: Kind) -> dict[str, Planned]:
         """What there is to read of this kind."""

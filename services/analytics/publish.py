@@ -6,14 +6,17 @@ from its beginning, however often it was begun.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from services.analytics.documents import NOTHING_ELSE, parsed
 from services.analytics.files import Files
 from services.analytics.lock import Lock
-from services.analytics.plan import VERSION
+from services.analytics.places import OutputError
+from services.analytics.plan import READ, VERSION, Plan
 from services.analytics.state import STATE, State
 
 RUNS = "runs"
@@ -44,6 +47,7 @@ def done_file(run: str) -> str:
 class Ready:
     """What is left to do of a run."""
 
+    __pydantic_config__ = NOTHING_ELSE
     run: str
     moves: list[Move]
     removals: list[str]
@@ -54,9 +58,34 @@ class Ready:
         return {"version": VERSION, **asdict(self), "state": self.state.to_json()}
 
     @classmethod
-    def from_json(cls, told: dict[str, Any]) -> Ready:
-        moves = [(source, target) for source, target in told["moves"]]
-        return cls(told["run"], moves, told["removals"], State.from_json(told["state"]), told["done"])
+    def from_json(cls, told: Any) -> Ready:
+        """Raises ValueError."""
+        state = State.from_json(told.get("state")) if isinstance(told, dict) else None
+        return parsed(cls, {**told, "state": state} if state else told, READ)
+
+
+def read_plan(files: Files, run: str) -> Plan:
+    """Raises OutputError where it cannot be carried out. Nothing is lost with it: the next plan reads the same."""
+    octets = files.read_octets(plan_file(run))
+    try:
+        return Plan.from_json(json.loads(octets))
+    except ValueError as error:
+        raise OutputError(
+            f"{files.uri(plan_file(run))} cannot be carried out: {error}; give that run up, and remove the folder "
+            f"{files.uri(folder(run))}: the next run reads what it was to read"
+        ) from None
+
+
+def read_ready(files: Files, run: str) -> Ready:
+    """Raises OutputError. What has been moved already is known by this list alone."""
+    octets = files.read_octets(ready_file(run))
+    try:
+        return Ready.from_json(json.loads(octets))
+    except ValueError as error:
+        raise OutputError(
+            f"{files.uri(ready_file(run))} cannot be carried out: {error}; bring back that file, or the output of a "
+            "backup, or give another --output"
+        ) from None
 
 
 def publish(files: Files, ready: Ready, lock: Lock) -> None:

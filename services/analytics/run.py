@@ -180,8 +180,8 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
 def finish(spark: SparkSession, files: Files, settings: Settings, name: str, lock: Lock) -> None:
     """From wherever it stands to its end."""
     if files.exists(publish.ready_file(name)):
-        publish.roll_forward(files, Ready.from_json(files.read_json(publish.ready_file(name))), lock)
+        publish.roll_forward(files, publish.read_ready(files, name), lock)
         return
-    plan = Plan.from_json(files.read_json(publish.plan_file(name)))
+    plan = publish.read_plan(files, name)
     check_store(settings, files, plan)
     publish.publish(files, Run(spark, files, settings, plan).stage(), lock)

@@ -6,13 +6,32 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from services.analytics.documents import NOTHING_ELSE
 from services.analytics.redaction import trouble
 from services.store.url import StoreUrl
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 LATEST = "latest"  # name of the newest report in the output
+MASTER = re.compile(
+    r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[[\d, ]+\]|(spark|k8s)://\S+|yarn", re.ASCII
+)
+MEMORY = re.compile(r"([0-9]{1,15})([kmgt]?)")  # as Java's -Xmx has it
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+LEAST_MEMORY = 450 << 20  # Spark does not start with less
 CONF = re.compile(r"spark\.[^=\s]+=.*", re.DOTALL)
 FINGERPRINTED = 4096  # octets of a body that its fingerprint knows
+MOST_DAYS = 36_500  # a century: from no time that a store tells does that lead out of the calendar
+MOST_DIGITS = 9  # of how many octets of a body are kept; a value of Redis has 512 MiB at most
+# What each number may be, from and to. It is frozen in the run's plan, so what cannot be done is refused before that.
+SHAPES: dict[str, tuple[int, int]] = {
+    "late_hours": (0, 24 * MOST_DAYS),
+    "retention_days": (0, MOST_DAYS),
+    "week_days": (1, MOST_DAYS),
+    "top": (1, 1_000_000),
+    "report_hours": (1, 168),
+    "clock_slack_s": (0, 86_400 * MOST_DAYS),
+}
+TIMES_S: dict[str, tuple[float, float]] = {"lock_s": (1, 86_400), "patience_s": (0.1, 86_400)}
 
 
 class SettingsError(ValueError):
@@ -22,6 +41,8 @@ class SettingsError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Shape:
     """All that decides what a run writes. It is frozen in the run's plan: a run that is done again does the same."""
+
+    __pydantic_config__ = NOTHING_ELSE
 
     bodies: str = "none"  # none, full, or how many octets of each the archive keeps
     redact: tuple[str, ...] = ()  # patterns of RE2; what they match is not archived
@@ -36,12 +57,22 @@ class Shape:
         True  # not as planned but as the run is told that carries it out: else nobody could give in
     )
 
+    def __post_init__(self) -> None:
+        """Raises SettingsError."""
+        for name, bounds in SHAPES.items():
+            _check(name, getattr(self, name), bounds)
+        if self.bodies not in ("none", "full") and not _is_size(self.bodies):
+            raise SettingsError(
+                f"bodies {self.bodies!r}: none, full, or a number of octets of {MOST_DIGITS} digits at most"
+            )
+        for pattern in self.redact:
+            if why := trouble(pattern):
+                raise SettingsError(f"redact {pattern!r}: {why}; patterns are those of RE2")
+        if not 0 < self.objective < 1:
+            raise SettingsError(f"objective {self.objective}: above 0 and below 1, as 0.999")
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "redact": list(self.redact)}
-
-    @classmethod
-    def from_json(cls, told: dict[str, Any]) -> Shape:
-        return cls(**{**told, "redact": tuple(told["redact"])})
 
     def read_bodies(self) -> str:
         """How much of each body has to be read, as the data source's option has it.
@@ -79,15 +110,31 @@ class Settings:
             StoreUrl.parse(self.store)
         except ValueError as error:
             raise SettingsError(f"store: {error}") from None
+        if not self.output:
+            raise SettingsError("output is empty: a folder, or s3a://bucket/path")
         if self.run == LATEST:
             raise SettingsError(f"run id {LATEST!r}: the newest report is known by it, take another one")
-        if self.shape.bodies not in ("none", "full") and not self.shape.bodies.isdigit():
-            raise SettingsError(f"bodies {self.shape.bodies!r}: none, full, or a number of octets")
-        for pattern in self.shape.redact:
-            if why := trouble(pattern):
-                raise SettingsError(f"redact {pattern!r}: {why}; patterns are those of RE2")
-        if not 0 < self.shape.objective < 1:
-            raise SettingsError(f"objective {self.shape.objective}: above 0 and below 1, as 0.999")
+        for name, bounds in TIMES_S.items():
+            _check(name, getattr(self, name), bounds)
+        if self.master and not MASTER.fullmatch(self.master):
+            raise SettingsError(
+                f"--master {self.master!r}: one of Spark's, as local[2], spark://host:7077, k8s://https://host or yarn"
+            )
+        found = MEMORY.fullmatch(self.driver_memory.lower())
+        if not found or int(found[1]) * UNITS[found[2]] < LEAST_MEMORY:
+            raise SettingsError(
+                f"--driver-memory {self.driver_memory!r}: as Java has it, 2g or 1500m, and 450m at least"
+            )
         for each in self.conf:
             if not CONF.fullmatch(each):
                 raise SettingsError(f"conf {each!r}: NAME=VALUE, as spark.local.dir=/scratch")
+
+
+def _check(name: str, value: float, bounds: tuple[float, float]) -> None:
+    least, most = bounds
+    if not least <= value <= most:  # nor is what is no number at all
+        raise SettingsError(f"{name} {value}: from {least} to {most}")
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS

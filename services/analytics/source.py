@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from services.analytics.finding import open_store, streams
+from services.analytics.finding import check_places, open_store, streams
 from services.analytics.following import Following
 from services.analytics.options import OptionError, Options
 from services.analytics.pieces import parts, read
@@ -72,6 +72,7 @@ class RedisReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with open_store(self._options) as reading:
+            check_places(reading, self._options)
             return parts(reading, self._options, streams(reading, self._options))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

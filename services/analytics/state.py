@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from services.analytics.documents import NOTHING_ELSE, Hour, HourOrNone, Id, parsed
 from services.analytics.files import Files
 from services.analytics.hours import has_ended, hour_at
 from services.analytics.places import OutputError
@@ -18,13 +20,14 @@ MOST_SKIPPED = 1000  # hours that are remembered
 
 @dataclass(frozen=True, slots=True)
 class State:
+    __pydantic_config__ = NOTHING_ELSE
     last_run: str = ""
     now_ms: int = 0  # when the last run was planned, by the store's clock; 0: never
     dataset: str = ""  # of the store; '': nobody knows
-    newest: str = ""  # hour of the newest row, 'YYYY-MM-DDTHH'; none that had not begun at `now_ms`
-    unfinished: list[str] = field(default_factory=list)  # hours whose tables were made before they had ended
-    skipped: list[str] = field(default_factory=list)  # hours with rows that came when they were closed
-    streams: dict[str, str] = field(default_factory=dict)  # id of the last entry read, by the stream's key
+    newest: HourOrNone = ""  # hour of the newest row, 'YYYY-MM-DDTHH'; none that had not begun at `now_ms`
+    unfinished: list[Hour] = field(default_factory=list)  # hours whose tables were made before they had ended
+    skipped: list[Hour] = field(default_factory=list)  # hours with rows that came when they were closed
+    streams: dict[str, Id] = field(default_factory=dict)  # id of the last entry read, by the stream's key
     added: dict[str, int] = field(default_factory=dict)  # entries the stream had ever had then
     # what runs missed, by the hour in which they were planned; None: the runs before have not put it here
     missing: dict[str, dict[str, int]] | None = field(default_factory=dict)
@@ -33,8 +36,9 @@ class State:
         return {"version": VERSION, **asdict(self)}
 
     @classmethod
-    def from_json(cls, told: dict[str, Any]) -> State:
-        return cls(**{"missing": None} | {name: value for name, value in told.items() if name != "version"})
+    def from_json(cls, told: Any) -> State:
+        """Raises ValueError."""
+        return parsed(cls, told, READ, missing=None)
 
     def again(self, closed: str, now_ms: int) -> list[str]:
         """Hours to be computed anew, whether anything comes for them or not; none before `closed`."""
@@ -56,10 +60,13 @@ class State:
 
 
 def read_state(files: Files) -> State:
-    """How far runs have come. Raises OutputError for a file of another version."""
+    """How far runs have come. Raises OutputError for a file that no run has written, or one of another version."""
     if not files.exists(STATE):
         return State()
-    told = files.read_json(STATE)
-    if not isinstance(told, dict) or told.get("version") not in READ:
-        raise OutputError(f"{files.uri(STATE)} is of another version: this program writes version {VERSION}")
-    return State.from_json(told)
+    octets = files.read_octets(STATE)
+    try:
+        return State.from_json(json.loads(octets))
+    except ValueError as error:
+        raise OutputError(
+            f"{files.uri(STATE)} cannot be used: {error}; bring back the one of a backup, or give another --output"
+        ) from None

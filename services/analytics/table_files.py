@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from services.analytics.archive_files import named
 from services.analytics.files import Files
 from services.analytics.hours import hour_path
 from services.analytics.schema import conformed
@@ -68,5 +67,13 @@ def read_hours(files: Files, table: Table, places: dict[str, str]) -> pa.Table:
     """The hours' rows with the column HOUR; places: below which folder each hour's file lies."""
     paths = [f"{root}/{table_path(table, hour)}" for hour, root in places.items()]
     with ThreadPoolExecutor(READERS) as readers:
-        parts: Iterable[pa.Table] = map(parse, readers.map(files.read_octets, paths), repeat(table), places)
+        parts = [
+            _named(path, octets, table, hour)
+            for path, octets, hour in zip(paths, readers.map(files.read_octets, paths), places, strict=True)
+        ]
         return pa.concat_tables([empty(table), *parts]).combine_chunks()
+
+
+def _named(path: str, octets: bytes, table: Table, hour: str) -> pa.Table:
+    with named(path):
+        return parse(octets, table, hour)

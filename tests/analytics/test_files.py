@@ -40,7 +40,14 @@ def test_a_folder_that_is_not_there_has_nothing_in_it(files: Files) -> None:
 
 
 def test_walking_leaves_out_what_is_nobodys_data(files: Files) -> None:
-    for path in ("h/one.parquet", "h/deep/two.parquet", "h/_SUCCESS", "h/.three.crc"):
+    for path in (
+        "h/one.parquet",
+        "h/deep/two.parquet",
+        "h/_SUCCESS",
+        "h/.three.crc",
+        "h/notes.txt",
+        "h/_x.parquet",
+    ):
         files.write_octets(path, b"")
     assert list(files.walk("h")) == ["h/deep/two.parquet", "h/one.parquet"]
 

@@ -77,7 +77,7 @@ def test_what_is_said_reaches_the_job() -> None:
     assert (found["lock_s"], found["patience_s"]) == (2.5, 600.0)
     assert found["top"] == 6  # what is said behind it is over it
     assert found["conf"] == ("spark.local.dir=/a b",)
-    Settings(store="redis://127.0.0.1", output="", run="r", conf=found["conf"])
+    Settings(store="redis://127.0.0.1", output="/output", run="r", conf=found["conf"])
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_all_attempts_of_a_job_are_one_run_and_of_no_other() -> None:
         f"metadata.labels['batch.kubernetes.io/{name}']" for name in ("job-name", "controller-uid")
     ]
     longest = f"{'j' * 63}-{uuid.uuid4()}"
-    Settings(store="redis://127.0.0.1", output="", run=longest)
+    Settings(store="redis://127.0.0.1", output="/output", run=longest)
 
 
 def test_one_job_at_a_time_that_ends_and_is_not_kept() -> None:

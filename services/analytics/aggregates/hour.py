@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
 from services.analytics.aggregates.deaths import Deaths, Failures, Origins
 from services.analytics.aggregates.depths import STATES, Depths
 from services.analytics.aggregates.repeats import NAMED_BY, repeats, suspects
 from services.analytics.aggregates.traffic import HISTOGRAMS, Edges, Traffic
-from services.analytics.records import archive_schema
+from services.analytics.archive_files import row_groups
 from services.analytics.schema import Kind
 from services.analytics.settings import Shape
 from services.analytics.tables import COUNTERS, SUMS
@@ -61,17 +60,8 @@ class _Reading:
     def chunks(self, paths: Sequence[str], columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of a row group at a time; columns that a file of before does not have are null."""
         few = [name for name in columns if name in FEW]
-        wanted = archive_schema(self.share.kind)
         for path in paths:
-            with self.files.open_input_file(f"{self.root}/{path}") as opened:
-                file = pq.ParquetFile(opened, read_dictionary=few)
-                there = [name for name in columns if name in file.schema_arrow.names]
-                for group in range(file.num_row_groups):
-                    rows = file.read_row_group(group, columns=there, use_threads=False).combine_chunks()
-                    for name in columns[:] if len(there) < len(columns) else ():
-                        if name not in there:
-                            rows = rows.append_column(name, pa.nulls(len(rows), wanted.field(name).type))
-                    yield rows
+            yield from row_groups(self.files, self.root, path, self.share.kind, columns, few)
 
     def mine(self, rows: pa.Table) -> pa.Table:
         """Of the queues of this share. It is the same share for a queue of the same name in all domains."""

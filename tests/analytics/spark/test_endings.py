@@ -1,0 +1,56 @@
+"""Ctrl-C and SIGTERM: a run is given up in order, says so in its last line, and the next one finishes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analytics.spark.entries import Entries
+from tests.analytics.spark.test_archive import named, rows
+from tests.analytics.spark.test_kills import PATIENCE_S, begin
+
+
+def last(log: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        [line for line in log.read_text().splitlines() if line.startswith("{")][-1]
+    )
+    return found
+
+
+def has_begun_java(pid: int) -> bool:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return any(b"spark" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children)
+
+
+@pytest.mark.timeout(2 * PATIENCE_S)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_in_the_middle_of_a_run(store: Entries, tmp_path: Path, number: signal.Signals, code: int) -> None:
+    letter = store.letter("a", store.now_ms())
+    output = tmp_path / "out"
+    process = begin(store, output)
+    while process.poll() is None and not (output / "runs/r1/plan.json").exists():
+        time.sleep(0.005)
+    process.send_signal(number)
+    assert process.wait(PATIENCE_S) == code, (tmp_path / "log").read_text()[-3000:]
+    assert last(tmp_path / "log")["action"] == "terminated"
+    assert not (output / "runs/lock.json").exists()
+    assert begin(store, output).wait(PATIENCE_S) == 0, (tmp_path / "log").read_text()[-3000:]
+    assert named(rows(output / "archive/dead")) == [("a", letter)]
+
+
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_while_spark_starts(store: Entries, tmp_path: Path) -> None:
+    process = begin(store, tmp_path / "out")
+    while process.poll() is None and not has_begun_java(process.pid):
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    assert process.wait(PATIENCE_S) == 130, (tmp_path / "log").read_text()[-3000:]
+    told = last(tmp_path / "log")
+    assert (told["code"], told["action"]) == (130, "failed")
+    assert not (tmp_path / "out").exists()

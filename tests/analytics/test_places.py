@@ -1,0 +1,74 @@
+"""Outputs that can never be: said before anything else is begun, and with what to write instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from services.analytics.places import NoOutput, OutputError, as_url, check
+from services.analytics.settings import Settings, SettingsError
+from tests.analytics.objects import BUCKET, objects
+
+
+@pytest.mark.parametrize(
+    "output", ["s3a://", "s3://", "s3a:///", "gs://", "s3a://?region=x", "s3a:///folder"]
+)
+def test_a_bucket_is_to_be_named(output: str) -> None:
+    with pytest.raises(NoOutput, match="name a bucket, as in s3a:"):
+        check(output)
+
+
+@pytest.mark.parametrize("output", ["ftp://host/folder", "file://", "x://"])
+def test_what_nobody_knows_is_no_output(output: str) -> None:
+    with pytest.raises(NoOutput, match=r"^output "):
+        check(output)
+
+
+def test_a_folder_that_is_there_or_can_be_made_is_one(tmp_path: Path) -> None:
+    for output in (tmp_path, tmp_path / "a/b", f"{tmp_path}/", tmp_path.as_uri() + "/"):
+        check(str(output))
+    assert list(tmp_path.iterdir()) == []
+    assert as_url("file:///") == "file:///"
+
+
+def test_a_file_is_none_nor_is_what_is_below_it(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    for output in ("out", "out/deep/er"):
+        with pytest.raises(NoOutput, match=f"^output file://.*{output}: .*a file"):
+            check(str(tmp_path / output))
+
+
+def test_a_folder_of_others_is_none() -> None:
+    """Root may write everywhere, so somebody else looks."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        look = (
+            "import os, sys\nfrom services.analytics.places import NoOutput, check\n"
+            "os.getuid() or os.setuid(65534)\n"
+            "try:\n    check(sys.argv[1])\nexcept NoOutput as error:\n    print(error)"
+        )
+        told = subprocess.run(
+            [sys.executable, "-c", look, f"{folder}/out"], capture_output=True, text=True, check=True
+        ).stdout
+        assert told == f"output file://{folder}/out: nothing may be written into {folder} by this user\n"
+
+
+def test_a_bucket_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with objects(tmp_path) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        check(f"s3a://{BUCKET}/deep/folder")
+        (tmp_path / "data" / BUCKET / "taken").write_text("")
+        with pytest.raises(NoOutput, match="a file is there"):
+            check(f"s3a://{BUCKET}/taken")
+        with pytest.raises(OutputError, match="output s3a://elsewhere/x"):
+            check("s3a://elsewhere/x")
+
+
+def test_the_working_directory_is_no_output_that_is_not_named() -> None:
+    with pytest.raises(SettingsError, match="output is empty"):
+        Settings("redis://127.0.0.1", "", "r1")
