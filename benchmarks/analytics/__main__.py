@@ -21,15 +21,16 @@ from rich.console import Console
 from benchmarks.analytics import asking, beside, profile, reading
 from benchmarks.analytics.bench import Bench, fill, keep_some
 from benchmarks.analytics.findings import ONE, TWO
-from benchmarks.analytics.kept import Kept, result_name, write_docs
-from benchmarks.analytics.shown import show
+from benchmarks.analytics.shown import SHOWN
 from benchmarks.generator import Generator
+from benchmarks.kept import Kept, result_name, write_docs
 from benchmarks.machine import current_commit, describe
 from benchmarks.peers.redis import Store
 from benchmarks.peers.tmq import Tmq
 from benchmarks.process import workshop
 from benchmarks.results import RESULTS
 
+NAME = "analytics"
 RECORDS = 5_000_000  # dead letters, and as many samples
 HOURS = 24
 EDGE_RECORDS = 1_000_000  # of each, at most, in the runs beside an edge
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace, console: Console, looks: beside.Looks = FUL
     """What was found; kept after each part. Sets variables for the processes that it starts."""
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers have what this process has
     os.environ["PENSTOCK_EDGES__TMQ__STORE__SAMPLES_KEPT"] = str(100_000_000)  # the edge trims none of ours
-    kept = Kept(options.results, result_name(_smaller(options), options.only))
+    kept = Kept(options.results, result_name(NAME, _smaller(options), options.only))
     with workshop() as place:
         found = _head(options, place.folder)
         store = Store(place)
@@ -129,10 +130,10 @@ def _wanted(only: Sequence[str]) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     options, console = parse(argv), Console()
     if options.docs:
-        console.print(write_docs(DOCS, options.docs))
+        console.print(write_docs(DOCS, options.docs, NAME, SHOWN.markdown))
         return 0
     found = run(options, console)
-    show(found, console)
+    SHOWN.show(found, console)
     return 1 if found["failed"] else 0
 
 

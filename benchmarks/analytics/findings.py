@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from benchmarks.parts import Found
 from benchmarks.results import Finding, Target, median
 
 RATE = Target(">=", 100_000)  # records/s, the whole job on two cores
@@ -13,8 +13,6 @@ READING = Target(">=", 0.5)  # of the plain loop, a core
 SCALING = Target(">=", 1.6)  # from one core to two
 EDGE = Target(">=", 0.9)  # of what it does without a run
 ONE, TWO = "local[1]", "local[2]"
-
-Found = dict[str, Any]
 
 
 def findings(found: Found) -> list[Finding]:

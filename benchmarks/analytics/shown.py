@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterator
 
 from benchmarks.analytics.asking import OURS, THEIRS, crossing
-from benchmarks.analytics.findings import Found, findings, middles, rates_of, ratio
+from benchmarks.analytics.findings import findings, middles, rates_of, ratio
 from benchmarks.analytics.profile import JVM, PYTHON, STORE
 from benchmarks.machine import Machine
-from benchmarks.report import (
-    COLOURS,
-    FINDINGS_HEADER,
-    FINDINGS_TITLE,
-    finding_row,
-    markdown_table,
-)
+from benchmarks.parts import Found, Part, Parts, Row
 from benchmarks.results import median
 
 SMALL = "a small run, not to be quoted"
 ASKED = (*OURS, *THEIRS)
-Row = list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    title: str
-    header: tuple[str, ...]
-    rows: Callable[[Any], Iterator[Row]]
-    words: Callable[[Any], str] = lambda found: ""  # what stands below them
 
 
 def _reading(found: dict[str, Found]) -> Iterator[Row]:
@@ -132,35 +112,4 @@ def caption(found: Found) -> str:
     )
 
 
-def show(found: Found, console: Console) -> None:
-    for name, part in _there(found):
-        table = Table(*part.header, title=part.title)
-        for row in part.rows(found[name]):
-            table.add_row(*row)
-        console.print(table, part.words(found[name]))
-    table = Table(*FINDINGS_HEADER, title=FINDINGS_TITLE)
-    for each in findings(found):
-        table.add_row(*finding_row(each), style=COLOURS.get(each.verdict))
-    console.print(table, *_failures(found), caption(found))
-
-
-def markdown(found: Found) -> str:
-    parts = [
-        text
-        for name, part in _there(found)
-        for text in (
-            f"{part.title}:",
-            markdown_table(part.header, part.rows(found[name])),
-            part.words(found[name]),
-        )
-    ]
-    wanted = markdown_table(FINDINGS_HEADER, map(finding_row, findings(found)))
-    return "\n\n".join(filter(None, (*parts, wanted, *_failures(found), caption(found))))
-
-
-def _there(found: Found) -> list[tuple[str, Part]]:
-    return [(name, part) for name, part in PARTS.items() if name in found]
-
-
-def _failures(found: Found) -> list[str]:
-    return [f"{name}: not run: {why}" for name, why in found["failed"].items()]
+SHOWN = Parts(PARTS, findings, caption)

@@ -26,6 +26,8 @@ WATCHED_S = 10.0
 QUEUES = 1000
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 NOW = "performance.now()"
+FILES = "performance.getEntriesByType('resource').length"
+QUIET_S = 2.0  # without another file
 # from a key in the filter until the list has what it asks for
 FILTERED = """async () => {
   const field = document.querySelector("[data-filter]");
@@ -38,8 +40,11 @@ FILTERED = """async () => {
 }"""
 
 
-async def main() -> dict[str, Any]:
+async def measure() -> dict[str, Any]:
+    """Raises OSError where there is no Chromium."""
     program = shutil.which("chromium")
+    if program is None:
+        raise OSError("chromium is not installed (Debian: chromium)")
     with tempfile.TemporaryDirectory() as folder:
         async with scene(Path(folder)) as place, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
@@ -71,9 +76,18 @@ async def load(browser: Browser, address: str) -> dict[str, float]:
     await page.wait_for_selector("table[aria-label=Queues] tbody tr")
     listed = await page.evaluate(NOW)
     paint = await page.evaluate(PAINT)
+    await until_all_is_there(page)
     octets, requests = sum(wire), len(wire)
     await context.close()
     return {"octets": octets, "requests": requests, "first paint": paint, "list there": listed}
+
+
+async def until_all_is_there(page: Page) -> None:
+    """What comes in the pause after the first view counts, too."""
+    seen, now = -1, 0
+    while seen != now:
+        await asyncio.sleep(QUIET_S)
+        seen, now = now, await page.evaluate(FILES)
 
 
 async def counted(page: Page) -> list[int]:
@@ -113,7 +127,7 @@ async def watched(browser: Browser, address: str) -> dict[str, Any]:
 
 async def task_s(session: CDPSession) -> float:
     told = await session.send("Performance.getMetrics")
-    return next(each["value"] for each in told["metrics"] if each["name"] == "TaskDuration")
+    return next(float(each["value"]) for each in told["metrics"] if each["name"] == "TaskDuration")
 
 
 if __name__ == "__main__":
@@ -122,7 +136,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--json", type=Path, metavar="FILE")
     wanted = parser.parse_args()
-    told = asyncio.run(main())
+    told = asyncio.run(measure())
     for name, value in told.items():
         print(f"{name:18} {value:>10,}")
     if wanted.json:

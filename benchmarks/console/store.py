@@ -4,42 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
-from benchmarks.analytics.filling import Day, Pipe, letters
+from benchmarks.analytics.filling import Day, Pipe
+from benchmarks.analytics.letters import letters
 from benchmarks.peers.redis import Store as Server
 from services.store import Queue, QueueSpec, Store, records
 from services.store.asking import Asker
 
 FULL = "q0000"  # whose dead letters they are
 BUSY_S = 2.0  # in which each queue gets a message: so every row of the live view changes each time
+SIDE_BY_SIDE = 50  # declarations
+# as many as are put in are kept
+SPEC: dict[str, Any] = {"ackLevel": "memory", "deadLetter": {"maxLength": 0}}
 
 
 def names(number: int) -> list[str]:
     return [f"q{each:04}" for each in range(number)]
 
 
-async def fill(server: Server, queues: int, dead: int) -> None:
-    store = Store(f"redis://127.0.0.1:{server.port}", "bench")
+def url(server: Server) -> str:
+    return f"redis://127.0.0.1:{server.port}"
+
+
+async def fill(server: Server, queues: int, dead: int) -> dict[str, Any]:
+    """What there is then, and how long that took. Raises OSError if the store refused one."""
+    began = time.monotonic()
+    with server.connect() as connection:
+        connection.config_set("appendfsync", "everysec")
+    store = Store(url(server), "bench")
     try:
         await store.initialise()
-        for name in names(queues):
-            # as many as are put in are kept
-            spec = QueueSpec.model_validate({"ackLevel": "memory", "deadLetter": {"maxLength": 0}})
-            await store.declare(name, spec, "bench")
+        spec = QueueSpec.model_validate(SPEC)
+        for first in range(0, queues, SIDE_BY_SIDE):
+            some = names(queues)[first : first + SIDE_BY_SIDE]
+            await asyncio.gather(*(store.declare(name, spec, "bench") for name in some))
         full = await store.find(FULL)
     finally:
         await store.close()
-    with server.connect() as connection:
-        connection.config_set("appendfsync", "everysec")
-    day = Day(dead, 0, int(time.time() * 1000))
-    await asyncio.to_thread(Pipe(server.port).send, letters([(FULL, full.keys[6])], day))
+    if dead:
+        day = Day(dead, 0, int(time.time() * 1000))
+        await asyncio.to_thread(Pipe(server.port).send, letters([(FULL, full.keys[6])], day))
+    seconds, mib = time.monotonic() - began, server.info("used_memory") / (1 << 20)
+    return {"queues": queues, "dead": dead, "seconds": seconds, "store_mib": mib}
 
 
 class Traffic:
     """Within `async with`, one message a queue every BUSY_S."""
 
     def __init__(self, server: Server, queues: int) -> None:
-        self._store = Store(f"redis://127.0.0.1:{server.port}", "bench")
+        self._store = Store(url(server), "bench")
         self._names = names(queues)
         self._task: asyncio.Task[None] | None = None
 

@@ -14,14 +14,9 @@ import time
 from functools import partial
 
 from penstock_operator.api import Api, ApiError
-from penstock_operator.conditions import Ready, Reason, Verdict
-from penstock_operator.declared import (
-    FINALIZER,
-    DeclaredQueue,
-    is_held,
-    is_removed_with_its_resource,
-    read_queue,
-)
+from penstock_operator.claiming import Claiming
+from penstock_operator.conditions import Ready
+from penstock_operator.declared import is_held, is_removed_with_its_resource
 from penstock_operator.events import Recorder
 from penstock_operator.farewells import Farewells
 from penstock_operator.letting_go import RETAINED, Retained
@@ -33,22 +28,20 @@ from penstock_operator.redrives import Redrives
 from penstock_operator.removing import Farewell, Removing
 from penstock_operator.reports import Reports
 from penstock_operator.resources import Key, Kind, Resource, is_same
-from penstock_operator.rivals import Claimants
 from penstock_operator.rqprc import Rqprc
 from penstock_operator.settings import OperatorSettings
 from penstock_operator.statuses import Statuses
 from penstock_operator.store_watch import StoreWatch
 from penstock_operator.stranded import Stranded
+from penstock_operator.unheld import Unheld
 from penstock_operator.work import Work
 from services.store import Store
-from services.store.errors import DatasetLost
 from services.store.standing import LOOK_S, keep_looking
 
 log = logging.getLogger(__name__)
 
 MAX_ERROR = 1000  # characters in the log
 AGAIN_S = 5.0  # a redrive that could not go on
-HELD_S = 10.0  # for the finalizer, before anybody is told
 
 
 class Control:
@@ -58,11 +51,10 @@ class Control:
         self.watched = settings.watched
         self.work = Work(self._look, self._failed, first=ALL)
         self._listed: set[tuple[Kind, str]] = set()  # at least once
-        self._claimants = Claimants()
-        self._after: dict[Key, set[Key]] = {}  # whose cases are others once this one has been seen to
-        self._unheld: dict[str, float] = {}  # uid -> since when its finalizer is waited for
+        self._claiming = Claiming()
         self._recorder = Recorder(api, metrics)
         self.statuses = Statuses(api, self._recorder, self.mirror, metrics)
+        self._unheld = Unheld(self.statuses, self.work.add_after)
         self.store_watch = StoreWatch(store, self.look_at_all, metrics, accept_loss=settings.accept_loss)
         self._peers = Peers(
             store,
@@ -77,7 +69,11 @@ class Control:
             tell=self._add,
         )
         self._queues = Queues(
-            store, self._claimants, self._peers.lacking, partial(self.knows, Kind.QUEUE), self.work.add
+            store,
+            self._claiming.claimants,
+            self._peers.lacking,
+            partial(self.knows, Kind.QUEUE),
+            self.work.add,
         )
         self._retained = Retained(store, self.mirror, partial(self.knows, Kind.QUEUE), self.work.alone)
         self._stranded = Stranded(store, metrics, settings.sweep_s)
@@ -125,7 +121,7 @@ class Control:
         if known is None:
             return
         if resource.key.kind is Kind.QUEUE:
-            self._claim(known)
+            self._claiming.hear(known)
         self.work.add(_work_of(resource.key))
 
     def is_known(self, resource: Resource) -> bool:
@@ -152,12 +148,12 @@ class Control:
             self._redrives.stop(resource)
         if key.kind is Kind.QUEUE:
             self._farewells.forget(resource)
-            self._unheld.pop(resource.uid, None)
+            self._unheld.forget(resource)
         if self.mirror.get(key) is not None:  # another one has its name already
             return
         self.store_watch.forget(key)
         if key.kind is Kind.QUEUE:
-            self._add(self._claimants.put(key, None) | self._after.pop(key, set()))
+            self._add(self._claiming.gone(key))
             self.metrics.depth.remove_by_labels({"namespace": key.namespace, "name": key.name})
             self.work.add(RETAINED)
         if key.kind in (Kind.PEER, Kind.SLICE):
@@ -173,18 +169,12 @@ class Control:
         for resource in found:
             known = self.mirror.get(resource.key)
             if known is not None and known.key.kind is Kind.QUEUE:
-                self._claim(known)
+                self._claiming.hear(known)
 
     def look_at_all(self) -> None:
         self._add({ALL, RETAINED})
         for resource in self.mirror:
             self.work.add(_work_of(resource.key))
-
-    def _claim(self, resource: Resource) -> None:
-        declared = self._claimants.get(resource.key)
-        if declared is None or not is_same(declared.resource, resource):
-            touched = self._claimants.put(resource.key, read_queue(resource))
-            self._after.setdefault(resource.key, set()).update(touched)
 
     def _peers_changed(self) -> None:
         """Queues that lead to peers may have got theirs, or lost them."""
@@ -233,42 +223,23 @@ class Control:
                 await self._farewells.tell_whoever_holds(resource)
             return ""
         if not is_held(resource):
-            await self._wait_for_finalizer(resource)
+            await self._unheld.wait(resource)
             return ""
-        self._unheld.pop(resource.uid, None)
-        self._claim(resource)  # what was only `seen` may be newer than what was heard
-        declared = self._claimants.get(resource.key)
+        self._unheld.forget(resource)
+        declared = self._claiming.hear(resource)  # what was only `seen` may be newer than what was heard
         if declared is None:
             return ""
-        away = self._without_store(declared)
+        away = self.store_watch.verdict_at(declared.spec.domain if declared.spec is not None else "")
         verdict = away or await self._queues.look(declared)
         if verdict is None:
             return ""
-        self._add(self._after.pop(resource.key, set()))
+        self._add(self._claiming.seen_to(resource.key))
         newest = self.mirror.get(resource.key)
         if newest is not None and is_same(newest, resource):
             if "depth" in verdict.counts:
                 self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
             await self.statuses.settle(newest, verdict)  # else it is looked at again, as another one
         return verdict.message if away is None and verdict.ready is Ready.UNKNOWN else ""
-
-    async def _wait_for_finalizer(self, resource: Resource) -> None:
-        """kopf puts it on, if it may."""
-        now = time.monotonic()
-        left_s = self._unheld.setdefault(resource.uid, now) + HELD_S - now
-        if left_s > 0:
-            self.work.add_after(resource.key, left_s)
-            return
-        text = f"it waits for the finalizer {FINALIZER}, which its deletionPolicy needs: may the operator patch queues?"
-        await self.statuses.settle(resource, Verdict(Ready.NO, Reason.PENDING, text))
-
-    def _without_store(self, declared: DeclaredQueue) -> Verdict | None:
-        trouble = self.store_watch.trouble_at(declared.spec.domain if declared.spec is not None else "")
-        if trouble is None:
-            return None
-        if isinstance(trouble, DatasetLost):
-            return Verdict(Ready.NO, Reason.DATASET_LOST, str(trouble))
-        return Verdict(Ready.UNKNOWN, Reason.STORE_UNAVAILABLE, str(trouble))
 
     def _failed(self, key: Key, error: Exception) -> None:
         self.metrics.looks.labels(key.kind, "failed").inc()

@@ -14,9 +14,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from services.store.dead import Filter
 from services.store.document import API_VERSION, Document, refuse_bool, written
 from services.store.duration import Duration
+from services.store.letter import Filter
 from services.store.spec import Metadata, QueueName
 
 MAX_RATE = 1_000_000

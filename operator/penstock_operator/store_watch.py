@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from penstock_operator.conditions import Ready, Reason, Verdict
 from penstock_operator.metrics import Metrics
 from penstock_operator.resources import Key
 from services.store import Store, StoreError
@@ -45,6 +46,15 @@ class StoreWatch:
         if self._down is None and domain in self._lost:
             return DatasetLost(_empty(domain))
         return self._down
+
+    def verdict_at(self, domain: str) -> Verdict | None:
+        """The same, as a Queue's status has it."""
+        trouble = self.trouble_at(domain)
+        if trouble is None:
+            return None
+        if isinstance(trouble, DatasetLost):
+            return Verdict(Ready.NO, Reason.DATASET_LOST, str(trouble))
+        return Verdict(Ready.UNKNOWN, Reason.STORE_UNAVAILABLE, str(trouble))
 
     def note(self, key: Key, refused: str) -> set[Key]:
         """What a look at it found the store not to do, '' = nothing; who may be looked at again, as it does now."""

@@ -25,7 +25,10 @@ from services.analytics.pieces import parts, read
 from services.analytics.stretches import Stream
 from services.store.reading import BEGINNING, Reading, parse_id
 
-Offsets = dict[str, str]  # id of the last entry that was read, by the stream's key
+Offsets = dict[str, str]  # id of the last entry that was read, by the stream's key; and by SERVED
+SERVED = (
+    ""  # no stream's key: by it, the key of the last stream that had a share of a batch with too few for all
+)
 
 
 class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -85,14 +88,18 @@ class Following(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @staticmethod
     def _limited(reading: Reading, start: Offsets, newer: Offsets, rows: int) -> Offsets:
-        """At most so many rows: from each stream its share, and what one leaves over the next one may have."""
+        """At most so many rows: from each stream its share, and what one leaves over the next one may have.
+
+        Those for which the batch before had none left are the first.
+        """
         found: Offsets = {}
-        for place, (key, end) in enumerate(sorted(newer.items())):
-            share = max(1, rows // (len(newer) - place))
+        served = start.get(SERVED, "")
+        for place, key in enumerate(sorted(newer, key=lambda key: (key <= served, key))):
+            share, end = max(1, rows // (len(newer) - place)), newer[key]
             taken, last = reading.nth_behind(key, start.get(key, BEGINNING), end, share)
             rows -= taken
             if taken:
-                found[key] = last if taken == share else end
+                found |= {key: last if taken == share else end, SERVED: key}
             if rows <= 0:
                 break
         return found

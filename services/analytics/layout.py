@@ -72,6 +72,6 @@ SAMPLES: dict[bytes, tuple[Field, ...]] = {
         Field("queue", convert.text),
         Field("qid", convert.text),
         *_counts(*_STATES, *_COUNTERS, how=convert.total),
-        Field("first_look", convert.count, needed=False),
+        Field("age_ms", convert.total, needed=False),
     ),
 }

@@ -19,6 +19,9 @@ from services.store.reading import Reading
 
 # pages in one batch: a server is not to be asked for more at a time, but of more a row costs less
 TOGETHER = 16
+TOGETHER_OCTETS = (
+    16 << 20
+)  # or, with the last page, so many: a batch takes several times its octets while it is made
 
 
 class Malformed(Exception):
@@ -87,14 +90,15 @@ def _batches(
     origin = Origin(stream.kind, stream.key, stream.domain, stream.queue, stream.qid, options.bodies)
     bounds = (stretch.start, stretch.end)
     watched = is_told_of(stream.kind)
-    held, pages = list[Entry](), 0
+    held, pages, octets = list[Entry](), 0, 0
     for page in reading.pages(stream.key, *bounds, options.page_rows, is_watched=watched):
         if why := missed(stretch, page):
             tell_of_loss(options, why)
-        held, pages = [*held, *page.entries], pages + 1
-        if pages == TOGETHER:
-            yield _made(options, origin, held, names)
-            held, pages = [], 0
+        held, pages, octets = [*held, *page.entries], pages + 1, octets + page.octets
+        if pages == TOGETHER or octets >= TOGETHER_OCTETS:
+            made = _made(options, origin, held, names)
+            held, pages, octets = [], 0, 0  # not to be kept while the batch is looked at
+            yield made
     if held:
         yield _made(options, origin, held, names)
 

@@ -6,7 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.analytics.fingerprint import fingerprints, patterns
-from services.analytics.redaction import redacted, redacted_fields, redacted_octets, redacted_problems
+from services.analytics.redaction import (
+    redacted,
+    redacted_attributes,
+    redacted_fields,
+    redacted_octets,
+    redacted_problems,
+)
 from services.analytics.schema import OCTETS, TEXT, TIME, Kind, arrow_schema
 from services.analytics.settings import Shape
 
@@ -46,7 +52,7 @@ def _problems(problem: pa.Array, at: pa.Array, name: str, latest_ms: int) -> pa.
 
 
 def _dead_letters(columns: dict[str, pa.Array], shape: Shape) -> dict[str, pa.Array]:
-    """Their fingerprint and pattern; texts and bodies redacted, bodies as long as they are to be kept."""
+    """Their fingerprint and pattern; texts, attributes and bodies redacted, bodies as long as they are to be kept."""
     body = redacted_octets(columns["body"], shape.redact)
     error = redacted(columns["error"], shape.redact)
     return {
@@ -55,6 +61,7 @@ def _dead_letters(columns: dict[str, pa.Array], shape: Shape) -> dict[str, pa.Ar
         "error": error,
         "note": redacted(columns["note"], shape.redact),
         "body": _kept(body, shape.bodies),
+        "attributes": redacted_attributes(columns["attributes"], shape.redact),
     }
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
+import msgpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from services.analytics.attributes import Attributes
 from services.analytics.schema import FIELDS, OCTETS, TEXT
 
 REDACTED = "[redacted]"
+UNREADABLE: bytes = msgpack.packb(REDACTED)  # in the place of attributes that nobody can look into
 VALUE = (
     r""" is (?:'.*'|".*")(?:\.\.\.)?:"""  # as a problem shows it: cut, and with what is not visible escaped
 )
@@ -65,6 +69,29 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
+def redacted_attributes(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
+    """Each key and each value of the MessagePack by itself; what is none is redacted as a whole."""
+    if not patterns or values.null_count == len(values):
+        return values
+    alike = values.dictionary_encode()  # many have the same
+    found = [_attributes(each) for each in alike.dictionary.to_pylist()]
+    texts = [[] if each is None else each.texts for each in found]
+    flat = pa.array([text for some in texts for text in some], OCTETS)
+    told = iter(redacted_octets(flat, patterns).to_pylist())
+    made = [
+        UNREADABLE if each is None else each.replaced(islice(told, len(some)))
+        for each, some in zip(found, texts, strict=True)
+    ]
+    return pa.array(made, OCTETS).take(alike.indices)
+
+
+def _attributes(packed: bytes) -> Attributes | None:
+    try:
+        return Attributes(packed)
+    except ValueError:
+        return None
+
+
 def redacted_fields(raw: pa.Array, patterns: tuple[str, ...], *, has_bodies: bool) -> pa.Array:
     """Of what could not be read, where nobody knows which field has what: all of them; bodies only if wanted."""
     if raw.null_count == len(raw) or (has_bodies and not patterns):
@@ -77,5 +104,8 @@ def _fields(
     fields: list[tuple[str, bytes]], patterns: tuple[str, ...], has_bodies: bool
 ) -> list[tuple[str, bytes]]:
     kept = [(name, value) for name, value in fields if has_bodies or name != "body"]
-    values = redacted_octets(pa.array([value for _, value in kept], OCTETS), patterns).to_pylist()
-    return [(name, value) for (name, _), value in zip(kept, values, strict=True)]
+    names, values = [name for name, _ in kept], pa.array([value for _, value in kept], OCTETS)
+    is_packed = pa.array([name == "attributes" for name in names], pa.bool_())
+    packed = redacted_attributes(pc.if_else(is_packed, values, pa.scalar(None, OCTETS)), patterns)
+    told = pc.if_else(is_packed, packed, redacted_octets(values, patterns))
+    return list(zip(names, told.to_pylist(), strict=True))

@@ -112,7 +112,9 @@ SAMPLES = (
     Column("oldest_ms", LONG, "depth: age of the oldest in ms, 0 if there is none"),
     Column("dead", LONG, "depth: dead letters that are there"),
     Column("qid", TEXT, "depth: id of the queue"),
-    Column("first_look", LONG, "depth: 1 with the first one since the queue was made; null: not that"),
+    Column(
+        "age_ms", LONG, "depth: with a queue's first one: ms since the queue was made; null: not the first"
+    ),
     Column("added", LONG, "depth: messages put in since the queue was made"),
     Column("delivered", LONG, "depth: given out since then"),
     Column("fenced", LONG, "depth: settled too late since then"),

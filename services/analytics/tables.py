@@ -121,8 +121,8 @@ TRAFFIC = Table(
 DEPTHS = Table(
     "depths",
     "How queues stood, by what the store says of them every 10 s while they change. Counters rise from the queue's "
-    "last look in the hour before, else from its first one; from 0 if it is new: it says so, its id is, or others "
-    "were looked at 10 minutes before.",
+    "last look in the hour before, else from its first one; from 0 if the queue was made in the hour or the one "
+    "before: it says so, or does not say and has a new id, or others were looked at 10 minutes before.",
     QUEUE,
     (
         Column("samples", "bigint", "how often it was looked at"),

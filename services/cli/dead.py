@@ -150,7 +150,7 @@ async def redrive(
     """Put dead letters back into QUEUE.
 
     At its end, each in one step, with their counts begun anew. It may be stopped at any time: the same command
-    goes on with what is left.
+    goes on with what is left. A dry run also fails where it could not begin, as with a queue that is full.
     """
     wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
@@ -158,6 +158,7 @@ async def redrive(
     reasons = await reasons_of(output, letters, wanted)
     if given["dry_run"]:
         _dry_run(output, "redriven", reasons)
+        await letters.try_target(goal)
         return
     must_be_some(reasons, queue)
     unknown = max(0, len(set(wanted.ids)) - reasons.total())

@@ -18,9 +18,9 @@ from services.cli.output import Output
 from services.cli.selection import filtered
 from services.cli.streams import open_input, read_chunks, sync, write_all
 from services.cli.text import count
-from services.store import OURSELVES, DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
+from services.store import OURSELVES, DeadLetter, DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
 from services.store import records as record
-from services.store.dead import PAGE, PAGE_OCTETS, DeadLetter
+from services.store.dead import PAGE, PAGE_OCTETS
 from services.store.errors import OutcomeUnknown
 
 if TYPE_CHECKING:

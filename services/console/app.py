@@ -19,7 +19,7 @@ from services.console.identity import Caller, Identities
 from services.console.openapi import PREFIX, document
 from services.console.operations import Answer, Call, Route, encode
 from services.console.problems import CONTENT_TYPE, Problem, problem_of
-from services.console.static import Page
+from services.console.static import Page, Part
 from services.console.table import ROUTES
 from services.kit.gate import plain_address
 from services.store import StoreError
@@ -28,9 +28,12 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CSP = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+SAFE_PART = {
+    "X-Content-Type-Options": "nosniff"
+}  # of a script, a style or a font: the others do nothing there
 SAFE = {
+    **SAFE_PART,
     "Content-Security-Policy": CSP,
-    "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -56,7 +59,7 @@ class App:
             path = PREFIX + route.path.replace("}", ":[^/]+}")
             handler = self._handler(route)
             app.router.add_route(route.method, path, handler, expect_handler=_expecting(route))
-            if route.method == "GET" and not route.is_stream:
+            if route.method == "GET":
                 app.router.add_route("HEAD", path, handler)
         app.router.add_get("/openapi.json", self._document)
         app.router.add_get(f"{PREFIX}/openapi.json", self._document)
@@ -231,7 +234,7 @@ def _of_http(error: web.HTTPException, request: web.Request) -> Problem:
 
 
 async def _make_safe(_: web.Request, response: web.StreamResponse) -> None:
-    for name, value in SAFE.items():
+    for name, value in (SAFE_PART if isinstance(response, Part) else SAFE).items():
         response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers.pop("Server", None)

@@ -46,5 +46,5 @@ class Console:
         """What the live view says beside the queues; each is sent when it changed."""
         return {
             "edges": {"items": [edge_of(process) for process in self.live.processes]},
-            "jobs": {"items": [job.told() for job in self.jobs.newest()[:SHOWN_JOBS]]},
+            "jobs": {"items": self.jobs.told()[:SHOWN_JOBS]},
         }

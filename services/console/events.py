@@ -30,6 +30,8 @@ def event(name: str, document: Any) -> bytes:
 async def stream(call: Call) -> web.StreamResponse:
     """Until the client goes, reads nothing for too long, or the process ends."""
     console = call.console
+    if call.request.method == "HEAD":
+        return await _head(call.request)
     if console.streams >= console.settings.max_streams:
         text = f"there are {console.streams} live views already: close one, or raise console.max_streams"
         raise Problem(503, "too_many_streams", text, headers={"Retry-After": "10"})
@@ -47,12 +49,21 @@ async def stream(call: Call) -> web.StreamResponse:
     return response
 
 
+async def _head(request: web.Request) -> web.StreamResponse:
+    """What a stream would begin with, and none of it."""
+    response = web.StreamResponse(headers=HEADERS)
+    await response.prepare(request)
+    await response.write_eof()
+    return response
+
+
 def _hello(call: Call) -> bytes:
     refresh_ms = round(call.console.settings.refresh_s * 1000)
     told = {
         "version": version("penstock"),
         "who": call.who.who,
         "role": call.who.role,
+        "auth": call.who.auth,
         "refreshMs": refresh_ms,
     }
     return b"retry: %d\n" % RETRY_MS + event("hello", told)

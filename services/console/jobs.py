@@ -1,87 +1,32 @@
-"""Redrives and purges under way. They belong to this process: what was moved stays moved when it ends, and the same
-request again goes on with what is left. While the store is away they wait for it."""
+"""Redrives and purges under way. Each is of the process that began it: what was moved stays moved when that ends, and
+the same request again goes on with what is left. While the store is away they wait for it. All consoles of a store tell
+of all jobs, and may end them (posting.py)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import Any
 
 from services.console.audit import DONE, Audit
-from services.console.identity import Caller
-from services.console.moments import moment, moment_or_none
+from services.console.job import Job, Kind, State, Told
+from services.console.posting import KEPT, POST_S, Posting
 from services.console.problems import Problem
-from services.store import DeadLetters, Filter, Queue, Store, StoreError, StoreUnavailable
+from services.store import DeadLetters, Filter, Store, StoreError, StoreUnavailable
 from services.store.dead import PAGE, Redriven
 from services.store.errors import DatasetLost, OutcomeUnknown
+from services.store.job_board import JobBoard
 from services.store.redriving import Pace, redrive_steps
 
 log = logging.getLogger(__name__)
 
 MOST_RUNNING = 20
-KEPT = 200  # jobs that ended, to be looked at
 AGAIN_S = 1.0  # before a store that was away is asked again
 AT_THE_END_S = 2.0  # for the last questions when a job is cancelled
-
-
-class Kind(StrEnum):
-    REDRIVE = "redrive"
-    PURGE = "purge"
-
-
-class State(StrEnum):
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-@dataclass(slots=True)
-class Job:
-    """Times are ms since 1970 of the store's clock."""
-
-    kind: Kind
-    queue: Queue
-    goal: Queue  # of a purge, the queue itself
-    by: Caller
-    wanted: Filter
-    rate: int  # 0: no bound
-    began_ms: int
-    id: str = field(default_factory=lambda: secrets.token_hex(8))
-    state: State = State.RUNNING
-    matched: int | None = None
-    moved: int = 0
-    missing: int = 0
-    ended_ms: int = 0
-    error: str = ""
-    task: asyncio.Task[None] | None = None
-
-    @property
-    def run(self) -> str:
-        """Under which the store counts what is moved, whatever becomes of its answers."""
-        return f"console.{self.id}"
-
-    def told(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "kind": self.kind.value,
-            "queue": self.queue.name,
-            "target": self.goal.name if self.kind is Kind.REDRIVE else None,
-            "state": self.state.value,
-            "matched": self.matched,
-            "moved": self.moved,
-            "missing": self.missing,
-            "startedAt": moment(self.began_ms),
-            "endedAt": moment_or_none(self.ended_ms),
-            "by": self.by.who,
-            "rate": self.rate or None,
-            "error": self.error or None,
-        }
+ELSEWHERE_S = 10.0  # another console's job that was to end has ended by then
 
 
 class Jobs:
@@ -90,12 +35,13 @@ class Jobs:
         self._store = store
         self._audit = audit
         self._touched = touched
+        self._posting = Posting(JobBoard(store.registry))
         self._jobs: dict[str, Job] = {}
 
     # for who asks
 
-    def start(self, job: Job) -> Job:
-        """Raises Problem if there are too many."""
+    async def start(self, job: Job) -> Job:
+        """Raises Problem if there are too many, StoreError: then it does not run."""
         if len(self.running()) >= MOST_RUNNING:
             text = f"{MOST_RUNNING} jobs are under way: wait for one, or cancel one"
             raise Problem(429, "too_many_jobs", text, headers={"Retry-After": "10"})
@@ -103,34 +49,72 @@ class Jobs:
         until = max(1, job.began_ms - job.wanted.older_than_ms)
         job.wanted = replace(job.wanted, older_than_ms=0, died_until_ms=until)
         self._jobs[job.id] = job
+        try:
+            await self._posting.begin(job)
+        except BaseException:
+            del self._jobs[job.id]
+            raise
         self._forget_old()
         job.task = asyncio.create_task(self._run(job), name=f"console job {job.id}")
         return job
 
-    def find(self, identifier: str) -> Job:
-        """Raises Problem 404."""
-        found = self._jobs.get(identifier)
+    async def look(self) -> list[Told]:
+        """Those of all consoles, the newest first; while the store is away, others' as they were."""
+        with suppress(StoreError):
+            await self._posting.look()
+        return self.told()
+
+    def told(self) -> list[Told]:
+        """The same as of the last look, but of our own as they are."""
+        found = {**self._posting.seen, **{job.id: job.told() for job in self._jobs.values()}}
+        return sorted(found.values(), key=lambda told: (told["startedAt"], told["id"]), reverse=True)
+
+    async def find(self, identifier: str) -> Told:
+        """Raises Problem 404, StoreError."""
+        if identifier in self._jobs:
+            return self._jobs[identifier].told()
+        found = (await self._posting.look()).get(identifier)
         if found is None:
-            raise Problem(404, "job_unknown", f"there is no job {identifier!r} in this process")
+            raise Problem(404, "job_unknown", f"there is no job {identifier!r}, or it ended too long ago")
         return found
 
-    async def cancel(self, job: Job) -> None:
-        """Returns when it has ended. One that ended before stays as it is."""
+    async def cancel(self, identifier: str) -> Told:
+        """Returns when it has ended. One that ended before stays as it is. Raises Problem, StoreError."""
+        job = self._jobs.get(identifier)
+        if job is None:
+            return await self._cancel_elsewhere(await self.find(identifier))
+        await self._cancel(job)
+        return job.told()
+
+    @staticmethod
+    async def _cancel(job: Job) -> None:
         if job.task is not None and job.state is State.RUNNING:
-            job.task.cancel()
+            if not job.is_ending:
+                job.task.cancel()
             await asyncio.gather(job.task, return_exceptions=True)
 
-    def newest(self) -> list[Job]:
-        """The newest first."""
-        return list(reversed(self._jobs.values()))
+    async def _cancel_elsewhere(self, told: Told) -> Told:
+        identifier = told["id"]
+        if told["state"] == State.RUNNING:
+            await self._posting.ask_end(identifier)
+        try:
+            async with asyncio.timeout(ELSEWHERE_S):
+                while told["state"] == State.RUNNING:
+                    await asyncio.sleep(POST_S / 4)
+                    told = await self.find(identifier)
+        except TimeoutError:
+            text = "the console that runs it was told to end it, and has not said that it has: look again"
+            raise Problem(504, "no_answer", text) from None
+        return told
 
     def running(self) -> list[Job]:
+        """Of this process."""
         return [job for job in self._jobs.values() if job.state is State.RUNNING]
 
     async def close(self) -> None:
         for job in self.running():
             job.error = "the console was ended: the same again goes on with what is left"
-        await asyncio.gather(*(self.cancel(job) for job in self.running()))
+        await asyncio.gather(*(self._cancel(job) for job in self.running()))
 
     def _forget_old(self) -> None:
         ended = [job.id for job in self._jobs.values() if job.state is not State.RUNNING]
@@ -142,20 +126,35 @@ class Jobs:
     async def _run(self, job: Job) -> None:
         letters = DeadLetters(self._store.look_at(job.queue.domain), job.queue)
         work = self._redrive if job.kind is Kind.REDRIVE else self._purge
+        following = asyncio.create_task(self._follow(job), name=f"console job {job.id}, told to others")
+        state = await self._outcome(job, lambda: work(job, letters), letters)
+        job.is_ending = True
+        following.cancel()  # nothing stands behind our last words
+        (fault,) = await asyncio.gather(following, return_exceptions=True)
+        if isinstance(fault, Exception):
+            log.critical("a job is not told of: %r", fault, exc_info=fault, extra={"action": "job_fault"})
+        await self._end(job, letters, state)
+
+    async def _outcome(self, job: Job, work: Callable[[], Awaitable[None]], letters: DeadLetters) -> State:
         try:
             job.matched = await self._patiently(job, lambda: self._count(letters, job.wanted))
-            await self._patiently(job, lambda: work(job, letters))
-            job.state = State.DONE
+            await self._patiently(job, work)
         except asyncio.CancelledError:
-            job.state = State.CANCELLED
+            return State.CANCELLED
         except StoreError as error:
-            job.state, job.error = State.FAILED, str(error)
+            job.error = str(error)
+            return State.FAILED
         except Exception as error:
-            job.state, job.error = State.FAILED, "a fault of our own: the log says more"
-            log.critical(
-                "a job failed: %r", error, exc_info=error, extra={"action": "job_fault", "job": job.id}
-            )
-        await self._end(job, letters)
+            job.error = "a fault of our own: the log says more"
+            fields = {"action": "job_fault", "job": job.id}
+            log.critical("a job failed: %r", error, exc_info=error, extra=fields)
+            return State.FAILED
+        return State.DONE
+
+    async def _follow(self, job: Job) -> None:
+        await self._posting.follow(job)
+        if job.task is not None and not job.is_ending:
+            job.task.cancel()
 
     async def _patiently(self, job: Job, work: Callable[[], Awaitable[Any]]) -> Any:
         """A store that is away comes back; what is left then is looked for anew."""
@@ -196,15 +195,19 @@ class Jobs:
             job.moved, job.missing = job.moved + gone, job.missing + len(page) - gone
             self._touched(job.queue.name)
 
-    async def _end(self, job: Job, letters: DeadLetters) -> None:
+    async def _end(self, job: Job, letters: DeadLetters, state: State) -> None:
         """What a step did whose answer nobody heard, the store knows."""
-        job.ended_ms = job.began_ms
+        ended_ms = job.began_ms
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(AT_THE_END_S):
                 if job.kind is Kind.REDRIVE:
                     job.moved = max(job.moved, await letters.moved_by(job.run))
                     await letters.forget_run(job.run)
-                job.ended_ms = await self._store.now_ms()
+                ended_ms = await self._store.now_ms()
+        job.state, job.ended_ms = state, ended_ms
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(AT_THE_END_S):
+                await self._posting.end(job)
         detail = {"job": job.id, "moved": job.moved, "missing": job.missing, "matched": job.matched}
-        outcome = DONE if job.state is State.DONE else job.state.value
+        outcome = DONE if state is State.DONE else state.value
         await self._audit.write(job.by, f"dead.{job.kind}.ended", job.queue.name, outcome, detail)

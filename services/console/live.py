@@ -11,23 +11,14 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+from services.console.look import Look
 from services.console.moments import moment
-from services.console.rows import (
-    OCTET_RATES,
-    RATES,
-    Figures,
-    Rates,
-    Row,
-    has_changed,
-    rates_of,
-    summary_of,
-)
+from services.console.rows import RATES, Row, rates_of, summary_of
 from services.console.state import StateOfStore
-from services.store import Queue, Store, StoreError
+from services.store import Store, StoreError
 from services.store.errors import QueueUnknown, StoreFault
 from services.store.presence import Process
 from services.store.roll import Roll
@@ -35,23 +26,7 @@ from services.store.roll import Roll
 log = logging.getLogger(__name__)
 
 INTEREST_S = 15.0  # after the last question we go on looking for so long
-OLDEST_BASE_S = 60.0  # rates over longer than this would tell nothing of now
-STRETCH = 100  # rows in a row, before others get a turn
 GONE_KEPT = 5000  # names of deleted queues that are remembered for who watches
-TOTALS = {"ready": "ready", "inFlight": "in_flight", "dead": "dead_letters", "bytes": "bytes"}
-ALL_RATES = {**RATES, **OCTET_RATES}
-
-
-@dataclass(slots=True)
-class Look:
-    """What was seen. `rows` by name, in the order of names."""
-
-    version: int = 0
-    taken: float = 0.0  # monotonic
-    rows: dict[str, Row] = field(default_factory=dict)
-    totals: dict[str, int] = field(default_factory=dict)
-    rates: Rates = field(default_factory=lambda: dict.fromkeys(ALL_RATES))
-    at_ms: int = 0  # by the store's clock
 
 
 class Live:
@@ -64,16 +39,22 @@ class Live:
         self.processes: list[Process] = []  # that run
         self._store = store
         self._roll = Roll(store.registry)
+        self._along: list[Callable[[], Awaitable[object]]] = []
         self._look = Look()
         self._gone: deque[tuple[int, str]] = deque()
         self._forgotten = 0  # the newest version of which a deleted queue is not remembered
         self._touched: set[str] = set()
+        self._settling: set[str] = set()  # touched before the look that is being taken, which will show it
         self._lock = asyncio.Lock()
         self._told = asyncio.Event()  # set, and replaced, with each look
         self._wanted = asyncio.Event()
         self._asked = float("-inf")  # when somebody last wanted to know
         self._watchers = 0
         self._task: asyncio.Task[None] | None = None
+
+    def along(self, look: Callable[[], Awaitable[object]]) -> None:
+        """What else is looked at each time."""
+        self._along.append(look)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._look_for_ever(), name="console live")
@@ -88,12 +69,17 @@ class Live:
     async def look(self) -> Look:
         """No older than two refreshes, and with everything that we changed. Raises StoreError."""
         self._want()
+        if self._is_fresh() and not self._touched and not self._settling:
+            return self._look  # also while the next one is being taken
         async with self._lock:
-            if time.monotonic() - self._look.taken > 2 * self.refresh_s or not self._look.version:
+            if not self._is_fresh():
                 await self._renew()
             while self._touched:
                 await self._renew_one(self._touched.pop())
         return self._look
+
+    def _is_fresh(self) -> bool:
+        return bool(self._look.version) and time.monotonic() - self._look.taken <= 2 * self.refresh_s
 
     def touch(self, name: str) -> None:
         """We changed this queue, or what is in it."""
@@ -177,59 +163,29 @@ class Live:
         told.set()
 
     async def _renew(self) -> None:
-        """Raises StoreError; then the last look stays."""
+        """Raises StoreError; then the last look stays, and what we changed is still to be looked at."""
+        self._settling, self._touched = self._touched, set()
+        try:
+            await self._take()
+        except BaseException:
+            self._touched |= self._settling
+            raise
+        finally:
+            self._settling = set()
+
+    async def _take(self) -> None:
         began = time.monotonic()
-        self._touched.clear()
         queues = await self._roll.look()
         found = await self._store.stats_of(queues)
         self.processes = await self._store.processes()
         await self.state.look()
-        self._look = await self._made(
-            Look(self._look.version + 1, began, at_ms=await self._store.now_ms()), queues, found
-        )
-        self.trouble = None
-
-    async def _made(self, look: Look, queues: Sequence[Queue], found: Mapping[str, Figures]) -> Look:
-        before, seconds = self._look, look.taken - self._look.taken
-        if seconds > OLDEST_BASE_S:
-            seconds = 0.0
-        totals, sums = dict.fromkeys(TOTALS, 0), dict.fromkeys(ALL_RATES, 0.0)
-        for number, queue in enumerate(queues):
-            figures = found.get(queue.name)
-            if figures is None:
-                continue  # deleted meanwhile
-            row = self._row(queue, figures, before.rows.get(queue.name), look.version, seconds)
-            look.rows[queue.name] = row
-            for name, of in TOTALS.items():
-                totals[name] += figures[of]
-            if number % STRETCH == STRETCH - 1:
-                await asyncio.sleep(0)
-        look.totals = totals
-        self._sum(look, before, seconds, sums)
+        for other in self._along:
+            await other()
+        before, look = self._look, Look(self._look.version + 1, began, at_ms=await self._store.now_ms())
+        self._look = await look.compared(before, queues, found)
         for name in before.rows.keys() - look.rows.keys():
             self._remember_gone(look.version, name)
-        return look
-
-    def _row(self, queue: Queue, figures: Figures, old: Row | None, version: int, seconds: float) -> Row:
-        if old is not None and old.queue.qid != queue.qid:
-            old = None
-        rates = rates_of(RATES, figures, old.base if old is not None else None, seconds)
-        summary = summary_of(queue, figures, rates)
-        age_ms = summary["oldestAgeMs"]
-        if old is not None and not has_changed(summary, old):
-            version, age_ms = old.version, old.told_age_ms
-        return Row(queue, figures, rates, summary, version, age_ms)
-
-    def _sum(self, look: Look, before: Look, seconds: float, sums: dict[str, float]) -> None:
-        """Rates of all together; a queue that is new counts from the next look on."""
-        if not before.version or not seconds:
-            return
-        for name, row in look.rows.items():
-            old = before.rows.get(name)
-            if old is not None and old.queue.qid == row.queue.qid:
-                for rate, of in ALL_RATES.items():
-                    sums[rate] += row.base[of] - old.base[of]
-        look.rates = {rate: round(max(total, 0.0) / seconds, 2) for rate, total in sums.items()}
+        self.trouble = None
 
     async def _renew_one(self, name: str) -> None:
         look, old = self._look, self._look.rows.get(name)

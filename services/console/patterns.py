@@ -6,7 +6,7 @@ from __future__ import annotations
 import re2
 
 from services.console.problems import Problem
-from services.store.dead import Pattern
+from services.store.letter import Pattern
 
 LONGEST = 1000  # characters
 MEMORY = 8 << 20  # octets that a compiled pattern and its search may take

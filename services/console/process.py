@@ -80,6 +80,7 @@ class Running:
         everything = context.settings.everything
         audit = Audit(AuditLog(store.registry), figures.audit_failures.inc)
         jobs = Jobs(store, audit, live.touch)
+        live.along(jobs.look)
         figures.jobs.set_function(lambda: len(jobs.running()))
         self._console = Console(
             settings, everything, store, live, jobs, audit, History(store), asyncio.Event()

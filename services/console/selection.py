@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import aclosing
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -11,8 +12,8 @@ from pydantic import Field, model_validator
 from services.console.operations import Shape
 from services.console.patterns import LONGEST, parse_pattern
 from services.store import DeadLetters, Filter
-from services.store.dead import ID
 from services.store.duration import Duration
+from services.store.letter import ID
 from services.store.spec import QueueName
 
 MOST_IDS = 10_000
@@ -21,23 +22,33 @@ COUNT_S = 5.0  # a dry run ends after this, and says so
 LONGEST_ORIGIN = 255
 Id = Annotated[str, Field(pattern=f"^{ID.pattern}$", max_length=41)]
 Reason = Annotated[str, Field(min_length=1, max_length=63)]
-Body = Annotated[str, Field(max_length=LONGEST, description="a regular expression of RE2, over octets")]
 
 
-class LetterFilter(Shape):
+class Conditions(Shape):
+    """What is asked of a dead letter beside its reason, in a query and in a document."""
+
+    origin: str = Field("", max_length=LONGEST_ORIGIN, description="a part of their origin")
+    older_than: Duration = Field(0, description="dead for so long, as in 30m")
+    body: Annotated[
+        str, Field(max_length=LONGEST, description="a regular expression of RE2, over octets")
+    ] = ""
+
+    def of_reasons(self, reasons: tuple[str, ...]) -> Filter:
+        """All that is said has to hold. Raises Problem."""
+        pattern = parse_pattern(self.body) if self.body else None
+        return Filter(reasons, self.origin, self.older_than, pattern)
+
+
+class LetterFilter(Conditions):
     """All that is said has to hold."""
 
     reasons: tuple[Reason, ...] = Field(
         (), max_length=MOST_REASONS, description="what they died of; none: anything"
     )
-    origin: str = Field("", max_length=LONGEST_ORIGIN, description="a part of their origin")
-    older_than: Duration = Field(0, description="dead for so long, as in 30m")
-    body: Body = ""
 
     def wanted(self) -> Filter:
         """Raises Problem."""
-        pattern = parse_pattern(self.body) if self.body else None
-        return Filter(self.reasons, self.origin, self.older_than, pattern)
+        return self.of_reasons(self.reasons)
 
 
 class Selection(Shape):
@@ -80,9 +91,10 @@ async def count(letters: DeadLetters, wanted: Filter) -> dict[str, Any]:
     reasons: Counter[str] = Counter()
     end = time.monotonic() + COUNT_S
     complete = True
-    async for letter in letters.matching(wanted, octets=0):
-        reasons[letter.reason] += 1
-        if reasons.total() % 256 == 0 and time.monotonic() > end:
-            complete = False
-            break
+    async with aclosing(letters.steps(wanted, octets=0)) as steps:  # type: ignore[type-var]
+        async for found in steps:
+            if time.monotonic() > end:
+                complete = False
+                break
+            reasons.update(letter.reason for letter in found)
     return {"matched": reasons.total(), "reasons": dict(reasons.most_common()), "complete": complete}

@@ -29,7 +29,12 @@ TYPES = {
     ".txt": "text/plain; charset=utf-8",
 }
 NOT_SERVED = (".py", ".md", ".gz", ".ts", ".map", ".lock")
+DOCUMENTS = ("text/html", "image/svg")  # what a browser can be led to, and would run scripts of
 COMPRESSED = ("text/", "application/json", "image/svg", "application/manifest")
+
+
+class Part(web.Response):
+    """A script, a style, a font: no document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +45,14 @@ class File:
     etag: str
 
     def response(self, request: web.Request) -> web.Response:
+        answer = web.Response if self.kind.startswith(DOCUMENTS) else Part
         headers = {"ETag": f"W/{self.etag}", "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if names(request.headers.get("If-None-Match"), self.etag):
-            return web.Response(status=304, headers=headers)
+            return answer(status=304, headers=headers)
         headers["Content-Type"] = self.kind
         if self.compressed is not None and _takes_gzip(request.headers):
-            return web.Response(body=self.compressed, headers={**headers, "Content-Encoding": "gzip"})
-        return web.Response(body=self.content, headers=headers)
+            return answer(body=self.compressed, headers={**headers, "Content-Encoding": "gzip"})
+        return answer(body=self.content, headers=headers)
 
 
 def _takes_gzip(headers: Mapping[str, str]) -> bool:
@@ -88,4 +94,4 @@ def _read(path: Path) -> File:
     )
     if small is not None and len(small) >= len(content):
         small = None
-    return File(content, small, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+    return File(content, small, kind, f'"{hashlib.sha256(content).hexdigest()[:16]}"')

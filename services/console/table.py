@@ -98,7 +98,8 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", DEAD, VIEW, "dead.list", dead.list_,
-        "Dead letters, the oldest first. A page that takes long to be found ends early: `next` goes on.",
+        "Dead letters, the oldest first. What a filter lets through is looked for in small steps, so a page may have "
+        "fewer items than asked for, even none: `next` goes on, and null says that this was the last.",
         {200: shapes.LetterPage}, query=dead.DeadQuery, tag="dead letters",
     ),
     Route(
@@ -114,7 +115,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "POST", f"{DEAD}/redrive", OPERATE, "dead.redrive", dead.redrive,
         "Bring dead letters back. They go to the end of their queue or of another one, each in one step.",
-        {200: shapes.Matched, 202: shapes.Job}, body=Redrive, statuses=(429,), tag="dead letters",
+        {200: shapes.Matched, 202: shapes.Job}, body=Redrive, statuses=(429, 507), tag="dead letters",
     ),
     Route(
         "POST", f"{DEAD}/purge", OPERATE, "dead.purge", dead.purge,
@@ -124,7 +125,8 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", "/jobs", VIEW, "job.list", jobs.list_,
-        "Redrives and purges of this process. Those under way, and the last 200 that ended; the newest first.",
+        "Redrives and purges of all consoles of the store. Those under way, and of a day the last 200 that ended; the "
+        "newest first.",
         {200: shapes.JobPage}, query=Paged, tag="jobs",
     ),
     Route(

@@ -10,10 +10,11 @@ appends and reads, `tail` follows, `replica` is for neighbours. It must not know
 """
 
 from services.store.client import OURSELVES, Client
-from services.store.dead import DeadLetter, DeadLetters, Filter
+from services.store.dead import DeadLetters
 from services.store.delivery import Delivery
 from services.store.domain import Timing
 from services.store.errors import StoreError, StoreUnavailable
+from services.store.letter import DeadLetter, Filter
 from services.store.operations import Outcome, Part, Source
 from services.store.pipe import Pipe, PipeSettings
 from services.store.queues import Queue

@@ -206,8 +206,7 @@ class Catalogue:
         """Removes queue, messages and dead letters; answers how many messages went. Raises QueueNotEmpty."""
         domain = self._domain(queue.domain)
         policy = "DeleteIfEmpty" if if_empty else "Delete"
-        keys = [*queue.keys, *domain.keys.bindings]
-        done, messages = await domain.function("delete", keys, queue.qid, policy)
+        done, messages = await domain.delete(queue, policy)
         if not done:
             raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
         await self.registry.forget(queue)

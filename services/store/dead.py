@@ -2,93 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import msgpack
 
 from services.store.domain import Domain
 from services.store.errors import DomainMismatch, QueueUnknown, StoreError, refusal
+from services.store.letter import DeadLetter, Filter, age_of, is_id
 from services.store.queues import Queue
 from services.store.redrive_spans import RedriveSpans
 
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
+LOOK = 100  # that one call compares with a filter: those who wait for the store meanwhile should not feel it
 PAGE_OCTETS = 4 << 20
 WHOLE = -1
-ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
-MAX_PART = (1 << 64) - 1  # of each half of an id
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """One dead message. Times are ms since 1970 of the store's clock; 0 = never delivered."""
-
-    id: str  # opaque, but later ones sort later
-    reason: str
-    error: str
-    origin: str
-    acquired: int  # deliveries
-    failed: int  # of them
-    enqueued_ms: int
-    first_ms: int
-    last_ms: int
-    died_ms: int
-    body: bytes
-    attributes: dict[str, Any]
-    note: str = ""  # what was written beside it while it was tried
-    redriven: int = 0  # how often it had been brought back before it died
-    size: int = 0  # octets of the whole body; `body` may be its beginning
-
-    @classmethod
-    def parse(cls, identifier: bytes, size: int, flat: list[bytes]) -> DeadLetter:
-        f = {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
-        return cls(
-            id=identifier.decode(),
-            reason=f["reason"].decode(),
-            error=f["error"].decode("utf-8", "replace"),
-            origin=f["origin"].decode("utf-8", "replace"),
-            acquired=int(f["acquired"]),
-            failed=int(f["failed"]),
-            enqueued_ms=int(f["enqueued"]),
-            first_ms=int(f["first"]),
-            last_ms=int(f["last"]),
-            died_ms=int(f["died"]),
-            body=f["body"],
-            attributes=msgpack.unpackb(f["attributes"]) if "attributes" in f else {},
-            note=f.get("note", b"").decode("utf-8", "replace"),
-            redriven=int(f.get("redriven", 0)),
-            size=size,
-        )
-
-
-class Pattern(Protocol):
-    """What a body has to match: one of `re`, or of whoever bounds the time of a search."""
-
-    def search(self, text: bytes, /) -> object | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which dead letters are meant; an empty one means all."""
-
-    reasons: tuple[str, ...] = ()
-    origin: str = ""  # a part of the origin
-    older_than_ms: int = 0  # dead for at least this long
-    body: Pattern | None = None
-    ids: tuple[str, ...] = ()
-    died_until_ms: int = 0  # of the store's clock; 0 = whenever
-
-    def matches(self, letter: DeadLetter, now_ms: int) -> bool:
-        return (
-            (not self.reasons or letter.reason in self.reasons)
-            and self.origin in letter.origin
-            and now_ms - letter.died_ms >= self.older_than_ms
-            and (not self.died_until_ms or letter.died_ms <= self.died_until_ms)
-            and (self.body is None or self.body.search(letter.body) is not None)
-            and (not self.ids or letter.id in self.ids)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +26,13 @@ class Redriven:
     stopped: StoreError | None  # why it cannot go on
 
 
-def _age(identifier: str) -> tuple[int, ...]:
-    return tuple(map(int, identifier.split("-")))
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What one step of a look found."""
 
-
-def is_id(text: str) -> bool:
-    """Whether a dead letter could have it."""
-    return ID.fullmatch(text) is not None and max(_age(text)) <= MAX_PART
+    letters: list[DeadLetter]
+    last: str  # the last one that was looked at, also if it is not meant; '' = there was none
+    is_last: bool  # there is nothing behind it
 
 
 class DeadLetters:
@@ -122,30 +48,35 @@ class DeadLetters:
     async def find(self, identifier: str) -> DeadLetter | None:
         if not is_id(identifier):
             return None
-        page, _ = await self._read(identifier, identifier, 1, WHOLE)
-        return page[0] if page else None
+        looked = await self._look(identifier, identifier, Filter(), 0, 1, WHOLE)
+        return looked.letters[0] if looked.letters else None
 
-    async def after(self, identifier: str, count: int, octets: int = WHOLE) -> tuple[list[DeadLetter], bool]:
-        """At most so many that died after this one ('' = from the first on), and whether these were the last ones.
+    async def look(
+        self, after: str, wanted: Filter, now_ms: int, count: int = PAGE, octets: int = WHOLE
+    ) -> Looked:
+        """One step from this id on ('' = from the first): at most so many of those that are meant, the oldest first.
 
-        Fewer if they are large. octets: how much of each body is read. Raises ValueError for what is no id.
+        With a filter it looks at LOOK letters at most, fewer if they are large, and may find none though there are more
+        behind: whoever wants all goes on behind `last`. octets: how much of each body is read; they are read whole
+        where a pattern is to be tried on them. Raises ValueError for what is no id.
         """
-        if identifier and not is_id(identifier):
-            raise ValueError(f"{identifier!r} is no id of a dead letter")
-        return await self._read(f"({identifier}" if identifier else "-", "+", count, octets)
+        if after and not is_id(after):
+            raise ValueError(f"{after!r} is no id of a dead letter")
+        octets = octets if wanted.body is None else WHOLE
+        return await self._look(f"({after}" if after else "-", "+", wanted, now_ms, count, octets)
 
     async def matching(self, wanted: Filter | None = None, octets: int = WHOLE) -> AsyncIterator[DeadLetter]:
-        """Oldest first. octets: how much of each body is read, if its rest is not needed.
-
-        With a pattern for bodies they are read whole.
-        """
-        wanted = wanted or Filter()
-        octets = octets if wanted.body is None else WHOLE
-        now_ms = await self._domain.link.now_ms()
-        found = self._named(wanted.ids, octets) if wanted.ids else self._all(octets)
-        async for letter in found:
-            if wanted.matches(letter, now_ms):
+        """Oldest first. octets: how much of each body is read, if its rest is not needed."""
+        async for letters in self.steps(wanted or Filter(), octets):
+            for letter in letters:
                 yield letter
+
+    async def steps(self, wanted: Filter, octets: int = WHOLE) -> AsyncIterator[list[DeadLetter]]:
+        """The same by calls to the store, of which each may find none."""
+        now_ms = await self._domain.link.now_ms()
+        found = self._named(wanted, now_ms, octets) if wanted.ids else self._all(wanted, now_ms, octets)
+        async for letters in found:
+            yield letters
 
     async def pages(self, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
         """Ids of what was dead when we began: what dies meanwhile is not taken again and again."""
@@ -158,25 +89,31 @@ class DeadLetters:
         if page:
             yield page
 
-    async def _all(self, octets: int) -> AsyncIterator[DeadLetter]:
-        start, is_last = "-", False
+    async def _all(self, wanted: Filter, now_ms: int, octets: int) -> AsyncIterator[list[DeadLetter]]:
+        after, is_last = "", False
         while not is_last:
-            page, is_last = await self._read(start, "+", PAGE, octets)
-            for letter in page:
-                yield letter
-            start = f"({page[-1].id}" if page else start
+            looked = await self.look(after, wanted, now_ms, octets=octets)
+            yield looked.letters
+            after, is_last = looked.last or after, looked.is_last
 
-    async def _named(self, ids: tuple[str, ...], octets: int) -> AsyncIterator[DeadLetter]:
+    async def _named(self, wanted: Filter, now_ms: int, octets: int) -> AsyncIterator[list[DeadLetter]]:
         """Those with these ids, if they are there, and nobody else's bodies."""
-        for identifier in sorted(filter(is_id, set(ids)), key=_age):
-            page, _ = await self._read(identifier, identifier, 1, octets)
-            for letter in page:
-                yield letter
+        octets = octets if wanted.body is None else WHOLE
+        for each in sorted(filter(is_id, set(wanted.ids)), key=age_of):
+            yield (await self._look(each, each, wanted, now_ms, 1, octets)).letters
 
-    async def _read(self, start: str, end: str, count: int, octets: int) -> tuple[list[DeadLetter], bool]:
-        """A page, and whether there is nothing behind it."""
-        more, *told = await self._domain.link.function("dead", [self._key], start, end, count, octets)
-        return [DeadLetter.parse(*told[i : i + 3]) for i in range(0, len(told), 3)], not more
+    async def _look(
+        self, start: str, end: str, wanted: Filter, now_ms: int, count: int, octets: int
+    ) -> Looked:
+        bounds = (start, end, count, octets, PAGE if wanted == Filter() else LOOK)
+        told = await self._domain.link.function("dead", [self._key], *bounds, *wanted.arguments(now_ms))
+        more, last, *found = told
+        letters = [
+            DeadLetter.parse(*found[at : at + 3])
+            for at in range(0, len(found), 3)
+            if wanted.fits(_body(found[at + 2]))
+        ]
+        return Looked([each for each in letters if wanted.matches(each, now_ms)], last.decode(), not more)
 
     async def redrive(self, ids: list[str], target: Queue | None = None, run: str = "") -> Redriven:
         """Moves up to PAGE dead letters back to the end of their queue, or of `target`, each in one step.
@@ -204,8 +141,8 @@ class DeadLetters:
         """What they carry, if this process is traced: one question more. They lie close together, mostly."""
         if self._recorder is None or not ids:
             return []
-        page, _ = await self._read(min(ids, key=_age), max(ids, key=_age), PAGE, 0)
-        return [letter for letter in page if letter.id in ids]
+        looked = await self._look(min(ids, key=age_of), max(ids, key=age_of), Filter(), 0, PAGE, 0)
+        return [letter for letter in looked.letters if letter.id in ids]
 
     def check_target(self, target: Queue) -> None:
         """Raises DomainMismatch for one in another domain."""
@@ -213,6 +150,13 @@ class DeadLetters:
             raise DomainMismatch(
                 f"queue {target.name!r} is in another domain: dead letters cannot move there in one step"
             )
+
+    async def try_target(self, target: Queue) -> None:
+        """Raises what a redrive into it would stop with at once: DomainMismatch, QueueUnknown, QueuePaused, QueueFull
+        and the like. Nothing is moved."""
+        done = await self.redrive([], target)
+        if done.stopped is not None:
+            raise done.stopped
 
     async def moved_by(self, run: str) -> int:
         """How many dead letters a run has moved until now."""
@@ -226,3 +170,8 @@ class DeadLetters:
         """Removes up to PAGE dead letters for good; answers how many there were."""
         keys = [self._queue.keys[1], self._key]
         return int(await self._domain.function("purge", keys, *ids[:PAGE]))
+
+
+def _body(flat: list[bytes]) -> bytes:
+    """Of a letter as the store tells it: most that a pattern is tried on need not be read further."""
+    return flat[2 * flat[::2].index(b"body") + 1]

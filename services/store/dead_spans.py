@@ -13,8 +13,9 @@ import logging
 import secrets
 from typing import TYPE_CHECKING
 
-from services.store.dead import DeadLetter, DeadLetters
+from services.store.dead import DeadLetters
 from services.store.errors import StoreError, StoreUnavailable
+from services.store.letter import DeadLetter, Filter
 from services.store.queues import Queue
 from services.store.spans import Kind, Recorder, Value, begun, readable
 from services.store.trace_context import Context, of_attributes
@@ -86,10 +87,10 @@ class DeadSpans:
             after = f"{await domain.link.now_ms() - round(BACK * self._look_s * 1000)}-0"
         letters, is_last = DeadLetters(domain, queue), False
         while not is_last:
-            page, is_last = await letters.after(after, READ, octets=0)
-            for letter in page:
+            looked = await letters.look(after, Filter(), 0, READ, octets=0)
+            for letter in looked.letters:
                 self._tell(queue, letter)
-            after = page[-1].id if page else after
+            after, is_last = looked.last or after, looked.is_last
         return after
 
     def _tell(self, queue: Queue, letter: DeadLetter) -> None:

@@ -192,6 +192,13 @@ class Domain(Claims):
             )
         return wrong
 
+    async def delete(self, queue: Queue, policy: str) -> tuple[int, int]:
+        """Whether it was done, and how many messages it had. What it counted last is sampled where samples are."""
+        keys = [*queue.keys, *self.keys.bindings, self.keys.samples]
+        name, kept = encode_name(queue.name), self._timing.samples_kept
+        done, messages = await self.function("delete", keys, queue.qid, policy, name, kept)
+        return done, messages
+
     # looking
 
     async def peek(self, queue: Queue, count: int, max_bytes: int = 4 << 20) -> list[Delivery]:

@@ -151,6 +151,11 @@ class RegistryKeys:
         return self.prefix + "processes"
 
     @property
+    def jobs(self) -> str:
+        """The board of consoles' jobs."""
+        return self.prefix + "jobs"
+
+    @property
     def questions(self) -> str:
         """The channel on which running processes are asked."""
         return self.prefix + "ask"

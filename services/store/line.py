@@ -45,6 +45,7 @@ class Replies:
     def __init__(self, connection: AbstractConnection) -> None:
         self.connection = connection
         self.is_amid = False  # a reply has begun to come
+        self.octets = 0  # that have come
         self._parser = hiredis.Reader(
             protocolError=InvalidResponse, replyError=BaseParser.parse_error, notEnoughData=NOT_YET
         )
@@ -58,6 +59,7 @@ class Replies:
             if not data:
                 raise Broken("the store closed the connection")
             octets += len(data)
+            self.octets += len(data)
             self.is_amid = True
             if octets > most:
                 raise Broken(f"a reply has more than {most} octets")
@@ -81,6 +83,7 @@ class Line:
         # without the Runner's own handling of signals, each time anew
         self._run = self._runner.get_loop().run_until_complete
         self._is_one_server = self._connector.url.mode != "cluster"
+        self.octets = 0  # of the last answer's first reply; what came with the one before is that one's
         self._replies: Replies | None = None
         self._key = ""
         self._sent: tuple[Command, ...] = ()  # ahead, their replies not yet taken
@@ -151,7 +154,10 @@ class Line:
 
     async def _received(self, number: int, most: int) -> list[Any]:
         assert self._replies is not None
-        found = [await self._replies.next(most) for _ in range(number)]
+        before = self._replies.octets
+        found = [await self._replies.next(most)]
+        self.octets = self._replies.octets - before
+        found += [await self._replies.next(most) for _ in range(number - 1)]
         if isinstance(found[0], Exception):
             raise found[0]
         return found

@@ -55,6 +55,7 @@ class Page:
     entries: list[Entry]
     behind: str  # what was asked for begins behind this id
     state: StreamState | None = None  # None: there was no stream, or nobody asked
+    octets: int = 0  # that came for it; some that came with the page before are that one's
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class Reading:
             except Broken:
                 count = max(1, count // GROWTH)
                 continue
-            page = Page(entries, start, _state_of(states))
+            page = Page(entries, start, _state_of(states), self._line.octets)
             is_last = len(entries) < count
             if not is_last:
                 start = entries[-1][0].decode()

@@ -10,7 +10,7 @@ from services.store.spans import Kind, Recorder, Span, Value, begun
 from services.store.trace_context import of_attributes
 
 if TYPE_CHECKING:
-    from services.store.dead import DeadLetter
+    from services.store.letter import DeadLetter
 
 
 class RedriveSpans:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from services.store.dead import PAGE, DeadLetters, Filter, Redriven
+from services.store.dead import PAGE, DeadLetters, Redriven
+from services.store.letter import Filter
 from services.store.queues import Queue
 
 STEPS_PER_S = 4  # with a bound, steps of a quarter of a second, of one message at least

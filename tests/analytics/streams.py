@@ -54,7 +54,7 @@ DEPTH = {
     **dict.fromkeys(
         ["expired", "duplicates", "redriven", "purged", "dead_trimmed", "bytes_in", "bytes_out"], "4"
     ),
-    "first_look": "1",
+    "age_ms": "4",
 }
 LETTER = {
     "reason": "refused",

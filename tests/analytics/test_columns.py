@@ -19,7 +19,7 @@ COUNTS = (
     "n ms in in_octets out out_octets acked returned rejected refused_puts connections opened received_octets"
 )
 COUNTS += " sent_octets len leased oldest_ms dead added delivered fenced dead_all expired duplicates redriven purged"
-COUNTS += " dead_trimmed bytes_in bytes_out first_look"
+COUNTS += " dead_trimmed bytes_in bytes_out age_ms"
 READ: dict[str, str] = {
     **dict.fromkeys(COUNTS.split(), "count"),
     **dict.fromkeys(("acquired", "failed"), "small"),
@@ -31,7 +31,7 @@ READ: dict[str, str] = {
 }
 SAMPLES = {"queue": QUEUE, "edge": EDGE, "depth": DEPTH}
 OPTIONAL = {"attributes": None, "note": b"", "redriven": b"0"}
-MAY_MISS = {Kind.DEAD: {*OPTIONAL}, Kind.SAMPLES: {"refused_puts", "first_look"}}
+MAY_MISS = {Kind.DEAD: {*OPTIONAL}, Kind.SAMPLES: {"refused_puts", "age_ms"}}
 DEAD_NAMES = [name for name in LETTER if name not in ("queue", "entry")]
 ORIGINS = {
     Kind.DEAD: Origin(Kind.DEAD, "ps:{main}:4:d", "main", "orders", "4"),

@@ -229,16 +229,29 @@ def test_what_a_counter_rose_by(
     assert [row["added"] for row in found] == [added]
 
 
-def test_a_first_look_says_that_a_queue_is_new(tmp_path: Path) -> None:
+def test_a_first_look_says_how_old_a_queue_is(tmp_path: Path) -> None:
     """docs/store.md, "Samples": a store's first queues count from 0, too; files of before do not say it."""
     hour = Hour(tmp_path, Kind.SAMPLES)
-    looks = [looked(0, added=10, first_look=1), looked(1, added=12), looked(2, "old", "5", added=7)]
+    looks = [looked(0, added=10, age_ms=5), looked(1, added=12), looked(2, "old", "5", added=7)]
     rows = hour.rows("depths", *looks)
     assert {row["queue"]: row["added"] for row in rows} == {"orders": 12, "old": 0}
     name = hour.file(looks)
-    pq.write_table(pq.read_table(tmp_path / name).drop_columns(["first_look"]), tmp_path / "old.parquet")
+    pq.write_table(pq.read_table(tmp_path / name).drop_columns(["age_ms"]), tmp_path / "old.parquet")
     found = pq.read_table(pa.BufferReader(hour.octets(["old.parquet"])["depths"])).to_pylist()
     assert {row["queue"]: row["added"] for row in found} == {"orders": 2, "old": 0}
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "added"), [(0, 13), (60_000, 13), (3_660_000, 13), (3_660_001, 3), (604_800_000, 3)]
+)
+def test_a_life_of_many_hours_is_no_hours(tmp_path: Path, age_ms: int, added: int) -> None:
+    """As when samples were off for a week: nobody knows in which hour its messages came. A look a minute past one."""
+    first = looked(60_000, added=10, age_ms=age_ms)
+    others = looked(-600_000, "other", "5"), looked(60_000, "other", "5")
+    rows = Hour(tmp_path, Kind.SAMPLES).rows(
+        "depths", *others[1:], first, looked(70_000, added=13), before=others[:1]
+    )
+    assert {row["queue"]: row["added"] for row in rows}["orders"] == added
 
 
 def test_a_queue_that_comes_long_after_others_is_new(tmp_path: Path) -> None:

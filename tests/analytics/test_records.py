@@ -7,15 +7,16 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+import msgpack
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.analytics.columns import Origin, batch
 from services.analytics.fingerprint import fingerprints, patterns
 from services.analytics.records import archive_schema, archived, by_hour
-from services.analytics.redaction import redacted_fields, redacted_octets, trouble
+from services.analytics.redaction import redacted_attributes, redacted_fields, redacted_octets, trouble
 from services.analytics.schema import FIELDS, OCTETS, TEXT, Kind
 from services.analytics.settings import Settings, SettingsError, Shape
 from tests.analytics.streams import LETTER
@@ -82,6 +83,93 @@ def test_fields_of_what_could_not_be_read_are_redacted_and_have_no_body() -> Non
         ("error", b"of 1z"),
         ("x", b"\xff1z"),
     ]
+
+
+def test_attributes_are_redacted_as_bodies_are_and_kept_without_them() -> None:
+    plain = {"priority": 3}
+    secret = {
+        "token": "sk-live-abc",
+        "deep": [{"sk-live-key": b"\xff sk-live-def"}],
+        "card": 4111111111111111,
+    }
+    hidden = {"token": "[redacted]", "deep": [{"[redacted]": b"\xff [redacted]"}], "card": "[redacted]"}
+    shape = Shape(bodies="none", redact=(r"sk-live-\w+", r"\b\d{16}\b"))
+    some = letters(*({"attributes": msgpack.packb(each), "died": NOW_MS} for each in (plain, secret, plain)))
+    for rows in (some, some.slice(1)):
+        kept = archived(rows, Kind.DEAD, shape, NOW_MS)["attributes"].to_pylist()
+        assert [msgpack.unpackb(each) for each in kept] == [plain, hidden, plain][-len(rows) :]
+    bad = letters({"attributes": msgpack.packb(secret), "died": "soon"})
+    assert b"sk-live" not in str(archived(bad, Kind.DEAD, shape, NOW_MS).to_pylist()).encode()
+
+
+LEAVES = st.one_of(
+    *(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False), TEXTS, BODIES),
+    st.builds(msgpack.ExtType, st.integers(0, 127), BODIES),
+)
+TREES = st.recursive(
+    LEAVES, lambda some: st.one_of(st.lists(some, max_size=3), st.dictionaries(TEXTS, some, max_size=3))
+)
+
+
+def hidden(tree: Any) -> Any:
+    """As its attributes should be without digits and é; keys that come to be alike stay side by side."""
+    match tree:
+        case dict():
+            return [(hidden(key), hidden(value)) for key, value in tree.items()]
+        case list():
+            return [hidden(each) for each in tree]
+        case msgpack.ExtType():
+            return msgpack.ExtType(tree.code, hidden(tree.data))
+        case bytes():
+            coding = "utf-8" if is_text(tree) else "latin-1"
+            return SECRET.sub("[redacted]", tree.decode(coding)).encode(coding)
+        case None | bool():
+            return tree
+        case _:
+            told = SECRET.sub("[redacted]", str(tree))
+            return told if told != str(tree) else tree
+
+
+SECRET = re.compile("[0-9]+|é")
+
+
+@given(st.lists(st.one_of(st.none(), TREES), max_size=6))
+@example([{"1": "a", "2": "b"}])
+def test_each_key_and_value_of_attributes_is_redacted(trees: list[Any]) -> None:
+    packed = [None if tree is None else msgpack.packb(tree) for tree in trees]
+    found = redacted_attributes(pa.array(packed, OCTETS), ("[0-9]+", "é")).to_pylist()
+    told = [
+        None if each is None else msgpack.unpackb(each, object_pairs_hook=list, strict_map_key=False)
+        for each in found
+    ]
+    assert told == [hidden(tree) for tree in trees]
+
+
+@given(st.lists(st.one_of(st.none(), TREES.map(msgpack.packb), st.binary(max_size=40)), max_size=6))
+def test_attributes_without_what_is_secret_stay_as_they_are(packed: list[bytes | None]) -> None:
+    """Of any octets: they are MessagePack, or nothing of them is kept."""
+    found = redacted_attributes(pa.array(packed, OCTETS), ("no such text",)).to_pylist()
+    assert found == [
+        each if each is None or is_packed(each) else msgpack.packb("[redacted]") for each in packed
+    ]
+
+
+def is_packed(octets: bytes) -> bool:
+    unpacker = msgpack.Unpacker(
+        unicode_errors="surrogateescape", strict_map_key=False, object_pairs_hook=list
+    )
+    unpacker.feed(octets)
+    try:
+        unpacker.unpack()
+    except (ValueError, msgpack.OutOfData):
+        return False
+    return bool(unpacker.tell() == len(octets))
+
+
+def test_attributes_may_be_nested_deeper_than_functions() -> None:
+    deep, deeper = (b"\x91" * depth + msgpack.packb("1z") for depth in (1000, 100_000))
+    found = redacted_attributes(pa.array([deep, deeper], OCTETS), ("1z",)).to_pylist()
+    assert found == [b"\x91" * 1000 + msgpack.packb("[redacted]"), msgpack.packb("[redacted]")]
 
 
 @pytest.mark.parametrize("pattern", ["", "(", "(?<=a)b", r"(a)\1"])

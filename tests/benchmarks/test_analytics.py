@@ -20,9 +20,9 @@ from benchmarks.analytics import asking, beside, shown
 from benchmarks.analytics.filling import Day
 from benchmarks.analytics.findings import findings
 from benchmarks.analytics.job import yield_to_all
-from benchmarks.analytics.kept import MARKERS, Kept, result_name, write_docs
 from benchmarks.analytics.letters import EDGES, KINDS, ORIGINS, REASONS, UNIQUE, drawn, letters
 from benchmarks.analytics.samples import samples
+from benchmarks.kept import Kept, result_name, write_docs
 from benchmarks.machine import describe
 from services.analytics.fingerprint import fingerprints, patterns
 
@@ -131,11 +131,11 @@ def test_each_wanted_figure_has_a_verdict(whole: Path) -> None:
     wanted = findings(found)
     assert {each.measure for each in wanted} == {"reading", "job", "edge"}
     assert {each.verdict for each in wanted} <= {"met", "missed"}
-    text = shown.markdown(found)
+    text = shown.SHOWN.markdown(found)
     assert "| the whole job on two cores, after Spark's start |" in text
     assert shown.SMALL in text
     console = Console(record=True, width=200, file=open(os.devnull, "w"))  # noqa: SIM115
-    shown.show(found, console)
+    shown.SHOWN.show(found, console)
     console.file.close()
     assert "The whole job, after Spark's start" in console.export_text()
 
@@ -143,7 +143,7 @@ def test_each_wanted_figure_has_a_verdict(whole: Path) -> None:
 def test_a_smaller_run_or_a_part_never_has_the_full_ones_name() -> None:
     def name(*words: str) -> str:
         options = command.parse(words)
-        return result_name(command._smaller(options), options.only)
+        return result_name(command.NAME, command._smaller(options), options.only)
 
     assert name() == name("--rounds", "3") == "analytics"
     assert name("--records", "5000") == "analytics-5000"
@@ -213,8 +213,11 @@ def test_no_crossing_is_told_in_words() -> None:
 
 def test_the_page_is_written_between_its_markers(whole: Path, tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
-    page.write_text("before\n" + "\n".join(MARKERS) + "\nafter\n")
-    assert write_docs(page, whole) == "benchmarks.md shows analytics-2000-2h.json"
-    assert shown.markdown(json.loads(whole.read_text())) in page.read_text()
+    page.write_text("before\n<!-- analytics:begin -->\n<!-- analytics:end -->\nafter\n")
+    assert (
+        write_docs(page, whole, command.NAME, shown.SHOWN.markdown)
+        == "benchmarks.md shows analytics-2000-2h.json"
+    )
+    assert shown.SHOWN.markdown(json.loads(whole.read_text())) in page.read_text()
     with pytest.raises(ValueError, match="not there yet"):
-        write_docs(page, tmp_path / "none.json")
+        write_docs(page, tmp_path / "none.json", command.NAME, shown.SHOWN.markdown)

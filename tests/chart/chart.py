@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.kubernetes.cluster import CHART
@@ -122,3 +123,10 @@ def index(text: str, own: str) -> dict[str, Object]:
         assert place not in found, f"{place} is there twice"
         found[place] = each
     return found
+
+
+def must_refuse(values: Values, words: str) -> None:
+    """In these words, however helm breaks its lines."""
+    with pytest.raises(Refused) as refused:
+        render(values)
+    assert words in " ".join(str(refused.value).split())

@@ -91,6 +91,18 @@ def test_redrive_into_another_queue(shell: Shell, queue: str, new_queue: Callabl
     assert shell.run("get", other).out == b"x"
 
 
+def test_a_dry_run_says_what_a_redrive_would_stop_with(
+    shell: Shell, queue: str, new_queue: Callable[..., str]
+) -> None:
+    bury(shell, queue, ("rejected", b"x"))
+    full, far = new_queue("--max-length", "1"), new_queue("--domain", "far")
+    shell.run("put", full, "y")
+    for target, label in ((full, "queue_full: "), (far, "domain_mismatch: ")):
+        said = shell.fails("dead", "redrive", queue, "--all", "--to", target, "--dry-run", code=1)
+        assert said.startswith(label)
+    assert bodies(shell, queue) == ["x"]
+
+
 def test_a_redrive_that_stops_goes_on_later(shell: Shell, new_queue: Callable[..., str]) -> None:
     small = new_queue("--max-length", "2")
     bury(shell, small, *(("rejected", b"%d" % number) for number in range(5)))

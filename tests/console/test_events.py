@@ -28,7 +28,12 @@ async def test_the_first_event_is_whole(console: LiveConsole) -> None:
     await console.declare("others")
     async with watching(console) as events:
         hello = await events.next("hello")
-        assert (hello["who"], hello["role"], hello["refreshMs"]) == ("local", "admin", 100)
+        assert (hello["who"], hello["role"], hello["auth"], hello["refreshMs"]) == (
+            "local",
+            "admin",
+            "off",
+            100,
+        )
         assert (await events.next("overview"))["totals"]["queues"] == 2
         rows = await events.next("queues")
         assert rows["whole"] is True

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from services.console.jobs import MOST_RUNNING
+from services.store import QueueSpec
 from tests.console.live_console import LiveConsole
 from tests.live import until
 from tests.stores import NewServer
@@ -61,13 +62,39 @@ class TestRedrive:
             "others": 10,
         }
 
-    async def test_a_target_that_cannot_be(self, console: LiveConsole) -> None:
+    @pytest.mark.parametrize("dry", [False, True])
+    async def test_a_target_that_cannot_be(self, console: LiveConsole, dry: bool) -> None:
         await _buried(console)
-        reply = await console.ask("POST", REDRIVE, {"all": True, "target": "nowhere"})
-        assert reply.label == "queue_unknown"
         await console.declare("elsewhere", domain="other")
-        reply = await console.ask("POST", REDRIVE, {"all": True, "target": "elsewhere"})
-        assert (reply.status, reply.label) == (409, "domain_mismatch")
+        await console.declare("resting", paused=True)
+        queue = await console.declare("small", maxLength=1)
+        ring = await console.declare("circle", maxLength=1, overflow="dead_letter_oldest")
+        await console.fill(queue, b"one")
+        await console.fill(ring, b"one")
+        taken = await console.declare("taken")
+        await console.tools.domain(taken.domain).reserve(taken, "somebody", 60_000)
+        refused = {
+            "nowhere": (404, "queue_unknown"),
+            "elsewhere": (409, "domain_mismatch"),
+            "resting": (409, "queue_paused"),
+            "small": (429, "queue_full"),
+            "circle": (429, "queue_full"),
+            "taken": (409, "queue_reserved"),
+        }
+        for target, expected in refused.items():
+            reply = await console.ask("POST", REDRIVE, {"all": True, "target": target, "dryRun": dry})
+            assert (reply.status, reply.label) == expected
+            assert target in reply.document["detail"]
+        assert (await console.get("/jobs")).items == []
+        assert len(await console.letters("orders")) == 10
+
+    async def test_the_queue_itself_is_tried_as_well(self, console: LiveConsole) -> None:
+        await _buried(console)
+        await console.tools.declare(
+            "orders", QueueSpec.model_validate({"ackLevel": "memory", "paused": True}), "test", replace=True
+        )
+        reply = await console.ask("POST", REDRIVE, {"all": True, "dryRun": True})
+        assert (reply.status, reply.label) == (409, "queue_paused")
 
     async def test_a_target_that_is_full(self, console: LiveConsole) -> None:
         await _buried(console)

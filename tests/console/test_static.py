@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from services.console.app import SAFE, SAFE_PART
 from services.console.static import Page
 from tests.console.live_console import LiveConsole
 
@@ -29,6 +30,25 @@ async def test_the_page(console: LiveConsole) -> None:
         assert response.headers["Content-Encoding"] == "gzip"
         assert gzip.decompress(body) == whole
         assert response.headers["Vary"] == "Accept-Encoding"
+
+
+@pytest.mark.parametrize("path", ["/main.js", "/style/base.css", "/vendor/plex-sans-400.woff2", "/early.js"])
+async def test_what_is_no_document_has_no_headers_of_one(console: LiveConsole, path: str) -> None:
+    """There are many of them, and to a script or a style these would do nothing."""
+    async with console.session.get(console.base + path) as response:
+        assert (response.status, response.headers["X-Content-Type-Options"]) == (200, "nosniff")
+        assert response.headers["Cache-Control"] == "no-cache"
+        assert not (SAFE.keys() - SAFE_PART.keys()) & set(response.headers)
+        etag, heads = response.headers["ETag"], response.raw_headers
+    assert sum(len(name) + len(value) + 4 for name, value in heads) < 300
+    async with console.session.get(console.base + path, headers={"If-None-Match": etag}) as response:
+        assert (response.status, "Content-Security-Policy" in response.headers) == (304, False)
+
+
+@pytest.mark.parametrize("path", ["/", "/icon.svg", "/nope.js", "/openapi.json"])
+async def test_what_a_browser_can_be_led_to_has_all_of_them(console: LiveConsole, path: str) -> None:
+    async with console.session.get(console.base + path) as response:
+        assert SAFE.items() <= dict(response.headers).items()
 
 
 @pytest.mark.parametrize(

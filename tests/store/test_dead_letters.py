@@ -95,14 +95,14 @@ async def test_a_page_is_bounded_by_octets_too(desk: Desk) -> None:
         await desk.bury(queue, records.encode(body), "injured")
     letters = desk.dead(queue)
     sizes: list[int] = []
-    real = letters._read
+    real = letters._look
 
-    async def read(*arguments: Any) -> Any:
-        page, is_last = await real(*arguments)
-        sizes.append(sum(letter.size for letter in page))
-        return page, is_last
+    async def look(*arguments: Any) -> Any:
+        looked = await real(*arguments)
+        sizes.append(sum(letter.size for letter in looked.letters))
+        return looked
 
-    letters._read = read  # type: ignore[method-assign]
+    letters._look = look  # type: ignore[method-assign]
     assert [d.body async for d in letters.matching()] == [*large, b"small", b""]
     assert sizes == [6 << 20, 6 << 20, (3 << 20) + 5]
     seen = [(d.body, d.size) async for d in letters.matching(octets=2)]
@@ -126,7 +126,7 @@ async def test_attributes_are_octets_too(desk: Desk, monkeypatch: pytest.MonkeyP
     async def seen(link: Link, name: str, *args: Any, **named: Any) -> Any:
         answer = await function(link, name, *args, **named)
         if name == "dead":
-            sizes.append(sum(len(told) for fields in answer[3::3] for told in fields))
+            sizes.append(sum(len(told) for fields in answer[4::3] for told in fields))
         return answer
 
     monkeypatch.setattr(Link, "function", seen)

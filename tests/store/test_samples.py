@@ -14,7 +14,7 @@ from services.store import PipeSettings, Queue, Source
 from services.store.buckets import CLASSES
 from services.store.client import OURSELVES
 from services.store.domain import Timing
-from services.store.errors import LeaseLost, QueueFull, StoreError
+from services.store.errors import LeaseLost, QueueFull, QueueNotEmpty, StoreError
 from services.store.keys import DomainKeys
 from services.store.operations import Part, Send
 from tests.servers import Server
@@ -304,15 +304,20 @@ async def test_upkeep_tells_how_a_queue_stands_and_all_it_has_counted(desk: Desk
         **{"dead_all": "2"},
     }
     assert 0 <= int(sample["oldest_ms"]) < 60_000
-    assert sample["first_look"] == "1"
+    assert 0 <= int(sample["age_ms"]) < 60_000
     assert len(sample) == 22
 
 
-async def test_only_the_first_look_since_a_queue_was_made_says_so(desk: Desk) -> None:
-    """docs/store.md, "Samples": what it has counted has come since then, however soon it was looked at."""
+async def test_only_the_first_look_says_how_long_ago_a_queue_was_made(desk: Desk) -> None:
+    """docs/store.md, "Samples": what it has counted has come since then, however soon or late it was looked at."""
     queue = await desk.queue()
     old = await desk.queue("old")
     await desk.domain.link.call("HDEL", old.keys[1], "sampled")  # as a store of before made it
+    (made,) = await desk.domain.link.call("HMGET", queue.keys[1], "sampled")
+    zero, made_ms = map(int, made.split())
+    assert zero == 0
+    assert abs(made_ms - time.time() * 1000) < 60_000
+    await desk.domain.link.call("HSET", queue.keys[1], "sampled", f"0 {made_ms - 7 * 86_400_000}")
     for _ in range(2):
         await desk.put(queue, b"x")
         await desk.put(old, b"x")
@@ -320,8 +325,10 @@ async def test_only_the_first_look_since_a_queue_was_made_says_so(desk: Desk) ->
         await desk.domain.tidy(old)
         await age(desk, queue, 11)
         await age(desk, old, 11)
-    told = [(s["queue"], s["added"], s.get("first_look")) for s in await samples(desk, "depth")]
-    assert told == [("orders", "1", "1"), ("old", "1", None), ("orders", "2", None), ("old", "2", None)]
+    told = await samples(desk, "depth")
+    found = [(s["queue"], s["added"], "age_ms" in s) for s in told]
+    assert found == [("orders", "1", True), ("old", "1", False), ("orders", "2", False), ("old", "2", False)]
+    assert 0 <= int(told[0]["age_ms"]) - 7 * 86_400_000 < 60_000
 
 
 async def test_depths_are_told_when_they_change_and_not_too_often(desk: Desk) -> None:
@@ -348,6 +355,58 @@ async def test_depths_are_told_when_they_change_and_not_too_often(desk: Desk) ->
     assert [(sample["len"], sample["oldest_ms"] == "0") for sample in await samples(desk, "depth")] == [
         *(("0", True), ("1", False), ("1", False), ("0", True))
     ]
+
+
+async def test_a_queue_that_is_deleted_has_a_last_word(desk: Desk) -> None:
+    """Also one that nobody looked at; what was told already is not told again, and what is empty stays unsaid."""
+    await look(desk)  # there are samples
+    short, known, still, unused = [await desk.queue(name) for name in ("short", "known", "still", "unused")]
+    for queue in (short, known, still):
+        await desk.put(queue, b"x")
+    await desk.domain.tidy(known)
+    await desk.domain.tidy(still)
+    await desk.put(known, b"y")
+    with pytest.raises(QueueNotEmpty):
+        await desk.store.delete(short, if_empty=True)
+    before = await samples(desk, "depth")
+    assert [sample["queue"] for sample in before] == ["known", "still"]
+    for queue in (short, known, still, unused):
+        await desk.store.delete(queue)
+        await desk.domain.delete(queue, "Delete")  # as when the answer was lost
+    told = (await samples(desk, "depth"))[2:]
+    found = [(s["queue"], s["qid"], s["len"], s["added"], "age_ms" in s) for s in told]
+    assert found == [("short", short.qid, "1", "1", True), ("known", known.qid, "2", "2", False)]
+    assert {*told[1]} == {*before[0]} - {"age_ms"}
+
+
+async def test_a_last_word_begins_nothing_and_trims_nothing(desk: Desk, server: Server) -> None:
+    """A tool that deletes does not know what edges keep, nor whether they do."""
+    key = desk.domain.keys.samples
+
+    async def delete(name: str, *more: Any) -> None:
+        queue = await desk.queue(name)
+        await desk.put(queue, b"x")
+        bound = [*queue.keys, *desk.domain.keys.bindings, *([key] if more else [])]
+        assert await desk.domain.function("delete", bound, queue.qid, "Delete", *more) == [1, 1]
+
+    await delete("a", b"a", 5)
+    assert server.call("EXISTS", key) == 0
+    await desk.domain.function("sample", [key], 3000, *((4, "v", "1", "kind", "x") * 500))
+    await delete("b")  # by a tool of before
+    await delete("c", b"c", 0)
+    assert server.call("XLEN", key) == 500
+    await delete("d", b"d", 5)
+    assert server.call("XLEN", key) == 501
+    for _ in range(2):
+        await desk.domain.function("sample", [key], 3000, *((4, "v", "1", "kind", "x") * 500))
+    await delete("e", b"e", 5)
+    assert server.call("XLEN", key) == 1501
+    queue = await desk.queue("f")
+    await desk.put(queue, b"x")
+    with server.configured(maxmemory=server.info("memory")["used_memory"]):
+        await asyncio.sleep(0.01)  # what the guard found serves for some milliseconds
+        await desk.store.delete(queue)
+    assert server.call("XLEN", key) == 1501
 
 
 async def test_an_edge_of_before_does_upkeep_without_telling(desk: Desk) -> None:

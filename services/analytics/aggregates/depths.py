@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from services.analytics.aggregates.grouping import Grouped, Numbers, codes, ids, in_order, numbers, plainly
 from services.analytics.tables import COUNTERS, REDRIVES
 
+HOUR_MS = 3_600_000
 NEW_AFTER_MS = 600_000  # every queue is looked at each 5 minutes: one that comes later than twice that is new
 OF_QUEUE = ["domain", "queue"]
 STATES = ("len", "leased", "oldest_ms", "dead")
@@ -18,8 +19,9 @@ NEVER = np.iinfo(np.int64).max
 class Depths:
     """Of an hour's samples of the kind `depth`; for exact differences it is given those of the hour before, too.
 
-    A queue's first look counts from 0 if it says that it is one, or if the queue was made since (another id than
-    before, or others were looked at long before it: a store of before says nothing), else it is where counting begins.
+    A queue's first look counts from 0 if the queue was made in its hour or the one before: if it says so, or where it
+    says nothing, as in a store of before, if the queue has another id than before or others were looked at long before
+    it. Else it is where counting begins: what was before it may be of any hour.
     A counter that fell counts nothing at that look.
     """
 
@@ -37,7 +39,7 @@ class Depths:
         ms, number = ids(rows["id"])
         kept = pa.table(
             {
-                **{name: rows[name] for name in (*OF_QUEUE, "qid", "first_look", *STATES, *COUNTERS)},
+                **{name: rows[name] for name in (*OF_QUEUE, "qid", "age_ms", *STATES, *COUNTERS)},
                 "ms": ms,
                 "number": number,
             }
@@ -64,10 +66,10 @@ class _Rises:
         begun = dict(zip(since["domain"].to_pylist(), since["ms"].to_pylist(), strict=True))
         began = np.array([begun[each] for each in plainly(looks["domain"]).to_pylist()], np.int64)
         is_late = looks["ms"].to_numpy() - began > NEW_AFTER_MS
-        self._is_same = is_of_one_life
-        says_so = pc.equal(pc.fill_null(looks["first_look"], 0), 1).to_numpy()
-        self._is_same &= ~says_so
-        self._is_new = np.where(self._has_before, ~is_of_one_life, is_late) | says_so
+        says_so = looks["age_ms"].is_valid().to_numpy()
+        self._is_same = is_of_one_life & ~says_so
+        is_new = np.where(self._has_before, ~is_of_one_life, is_late)
+        self._is_new = np.where(says_so, _is_young(looks), is_new)
 
     def table(self) -> pa.Table:
         risen, fell = self._looks, np.zeros(len(self._looks), bool)
@@ -78,6 +80,13 @@ class _Rises:
             more = np.where(self._is_same, np.maximum(rise, 0), np.where(self._is_new, now, 0))
             risen = risen.append_column(f"more_{name}", pa.array(more.astype(np.int64)))
         return risen.append_column("fell", pa.array(fell.astype(np.int64)))
+
+
+def _is_young(looks: pa.Table) -> Numbers:
+    """Whether the queue was made in the hour of the look or the one before."""
+    ms = looks["ms"].to_numpy()
+    made = ms - numbers(pc.fill_null(looks["age_ms"], 0))
+    return np.asarray(ms // HOUR_MS - made // HOUR_MS <= 1)
 
 
 def _summed(looks: pa.Table) -> pa.Table:

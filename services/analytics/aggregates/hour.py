@@ -26,7 +26,7 @@ OF_DEAD = (
     *("stream", "id", "domain", "queue", "died", "enqueued", "reason", "error", "origin", "edge", "acquired"),
     *("redriven", "size", "fingerprint", "pattern"),
 )
-OF_DEPTHS = ("kind", "id", "domain", "queue", "qid", "first_look", *STATES, *COUNTERS)
+OF_DEPTHS = ("kind", "id", "domain", "queue", "qid", "age_ms", *STATES, *COUNTERS)
 OF_TRAFFIC = ("at", "ms", "edge", *SUMS, *HISTOGRAMS, "refused", "refused_puts")
 OF_EDGES = ("connections", *Edges.FLOWS)
 OF_SAMPLES = dict.fromkeys((*NAMED_BY, *OF_DEPTHS, *OF_TRAFFIC, *OF_EDGES))

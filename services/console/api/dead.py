@@ -12,34 +12,29 @@ from pydantic import Field
 from services.console.api.messages import OCTETS, Octets
 from services.console.cursor import decode_cursor, encode_cursor
 from services.console.etags import must_match, queue_etag
-from services.console.jobs import Job, Kind
+from services.console.job import Job, Kind
 from services.console.moments import moment, moment_or_none
 from services.console.operations import Answer, Call, plain
 from services.console.paging import Paged
-from services.console.problems import Problem
-from services.console.selection import LONGEST_ORIGIN, MOST_REASONS, Body, LetterFilter, Reason, count
-from services.store import DeadLetter, DeadLetters, Filter, Queue
-from services.store.dead import PAGE, WHOLE
-from services.store.duration import Duration
+from services.console.problems import Problem, problem_of
+from services.console.selection import MOST_REASONS, Conditions, Reason, count
+from services.store import DeadLetter, DeadLetters, Filter, Queue, StoreError, StoreUnavailable
+from services.store.dead import PAGE, WHOLE, Looked
+from services.store.errors import OutcomeUnknown, QueueUnknown
 
 LIST = "dead"
-LOOK_S = 0.5  # a page that takes longer is answered as far as it got; `next` goes on
+LOOK_S = 0.015  # a page that takes longer is answered as far as it got; `next` goes on
 
 
-class DeadQuery(Paged):
+class DeadQuery(Paged, Conditions):
     reason: tuple[Reason, ...] = Field(
         (), max_length=MOST_REASONS, description="what they died of; repeatable"
     )
-    origin: str = Field("", max_length=LONGEST_ORIGIN, description="a part of their origin")
-    older_than: Duration = Field(0, description="dead for so long, as in 30m")
-    body: Body = ""
     octets: Octets = OCTETS
 
     def wanted(self) -> Filter:
         """Raises Problem."""
-        return LetterFilter.model_construct(
-            reasons=self.reason, origin=self.origin, older_than=self.older_than, body=self.body
-        ).wanted()
+        return self.of_reasons(self.reason)
 
 
 async def list_(call: Call) -> Answer:
@@ -54,33 +49,26 @@ async def list_(call: Call) -> Answer:
                 400, "bad_cursor", "this cursor is of a queue that was deleted: begin anew without it"
             )
     now_ms = await call.console.store.now_ms()
-    found, last, is_last = await _page(letters, wanted, after, call.query, now_ms)
-    more = None if is_last else encode_cursor(LIST, queue.qid, last)
-    return Answer({"items": [_told(letter, call.query.octets) for letter in found], "next": more})
+    found = await _page(letters, wanted, after, call.query, now_ms)
+    more = None if found.is_last else encode_cursor(LIST, queue.qid, found.last)
+    return Answer({"items": [_told(letter, call.query.octets) for letter in found.letters], "next": more})
 
 
-async def _page(
-    letters: DeadLetters, wanted: Filter, after: str, query: DeadQuery, now_ms: int
-) -> tuple[list[DeadLetter], str, bool]:
-    """The page, the id of the last one that was looked at, and whether there is nothing behind it."""
-    found: list[DeadLetter] = []
-    octets = query.octets if wanted.body is None else WHOLE
+async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQuery, now_ms: int) -> Looked:
+    """In steps that the store does not feel, as many as there is time for."""
+    page: list[DeadLetter] = []
     end = time.monotonic() + LOOK_S
     while True:
-        left = query.limit - len(found)
-        size = left if wanted == Filter() else PAGE
         try:
-            page, is_last = await letters.after(after, min(size, PAGE), octets)
+            looked = await letters.look(
+                after, wanted, now_ms, min(query.limit - len(page), PAGE), query.octets
+            )
         except ValueError:
             raise Problem(400, "bad_cursor", "this is no cursor of this list") from None
-        for letter in page:
-            after = letter.id
-            if wanted.matches(letter, now_ms):
-                found.append(letter)
-                if len(found) == query.limit:
-                    return found, after, is_last and letter is page[-1]
-        if is_last or time.monotonic() > end:
-            return found, after, is_last
+        page += looked.letters
+        after = looked.last or after
+        if looked.is_last or len(page) == query.limit or time.monotonic() > end:
+            return Looked(page, after, looked.is_last)
 
 
 async def show(call: Call) -> Answer:
@@ -136,8 +124,20 @@ async def redrive(call: Call) -> Answer:
     goal = queue
     if call.body.target is not None:
         goal = await call.console.store.find(call.body.target)
-        letters.check_target(goal)
+    await _must_take(letters, goal)
     return await _begin(call, queue, letters, goal, Kind.REDRIVE, call.body.rate or 0)
+
+
+async def _must_take(letters: DeadLetters, goal: Queue) -> None:
+    """Also of a dry run: what it counts would go nowhere. Raises Problem."""
+    try:
+        await letters.try_target(goal)
+    except (QueueUnknown, StoreUnavailable, OutcomeUnknown):  # these say nothing of the target
+        raise
+    except StoreError as error:
+        told = problem_of(error)
+        text = f"queue {goal.name!r} takes nothing now: {error}"
+        raise Problem(told.status, told.label, text, headers=told.headers) from error
 
 
 async def purge(call: Call) -> Answer:
@@ -155,7 +155,7 @@ async def _begin(
         call.detail["dryRun"] = True
         return Answer(await count(letters, wanted))
     began_ms = await call.console.store.now_ms()
-    job = call.console.jobs.start(Job(kind, queue, goal, call.who, wanted, rate, began_ms))
+    job = await call.console.jobs.start(Job(kind, queue, goal, call.who, wanted, rate, began_ms))
     call.detail.update(job=job.id, selection=call.body.model_dump(mode="json", exclude_defaults=True))
     call.detail["selection"].pop("ids", None)
     return Answer(job.told(), 202, {"Location": f"/api/v1/jobs/{job.id}"})

@@ -1,8 +1,11 @@
 // Documents that are not told by the stream: asked for when they are shown, and again every so often.
 
-import { useCallback, useEffect, useRef, useState } from "./html.js";
+import { useCallback, useEffect, useMemo, useRef, useState } from "./html.js";
 import { read } from "./api.js";
 import { link } from "./state.js";
+
+const PAUSE_MS = 300; // after the last key
+const ENOUGH = 40; // rows: what a screen shows
 
 /**
  * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails.
@@ -60,17 +63,16 @@ export function usePages(path, query = {}) {
       const { signal } = (asking.current = new AbortController());
       setBusy(true);
       try {
-        let { data } = await read(path, { ...query, cursor }, signal);
-        // a filter may let nothing through for a while: then the page is empty, and there is more behind it
-        while (!data.items.length && data.next)
-          ({ data } = await read(path, { ...query, cursor: data.next }, signal));
-        setTold({
-          key,
-          items: [...before, ...data.items],
-          next: data.next,
-          silent: data.silent ?? [],
-          problem: null,
-        });
+        const items = [...before];
+        let next = cursor;
+        do {
+          // a filter may let little through for a while: what is there is shown, and it is asked on until it fills a screen
+          const { data } = await read(path, { ...query, cursor: next }, signal);
+          next = data.next;
+          items.push(...data.items);
+          if (items.length || !next)
+            setTold({ key, items: [...items], next, silent: data.silent ?? [], problem: null });
+        } while (next && items.length < before.length + ENOUGH);
       } catch (problem) {
         if (problem.name === "AbortError") return;
         setTold((known) => ({ ...(known.key === key ? known : { key, items: null, next: null }), problem }));
@@ -95,6 +97,17 @@ export function usePages(path, query = {}) {
     more: () => page(now.next, now.items),
     again: () => page(null, []),
   };
+}
+
+/** What is typed, once typing pauses: nothing is asked for each key. */
+export function useSettled(given) {
+  const key = JSON.stringify(given);
+  const [settled, settle] = useState(key);
+  useEffect(() => {
+    const timer = setTimeout(settle, PAUSE_MS, key);
+    return () => clearTimeout(timer);
+  }, [key]);
+  return useMemo(() => JSON.parse(settled), [settled]);
 }
 
 /** {run, isBusy, problem}: something that is done once, by a button. run(...) answers what came of it, or undefined. */

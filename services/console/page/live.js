@@ -56,10 +56,13 @@ export async function follow() {
 
 /** One stream, until it ends however that comes. */
 async function once() {
-  const controller = (running = new AbortController());
+  const early = globalThis.early; // early.js has opened the first one
+  globalThis.early = null;
+  const controller = (running = early?.controller ?? new AbortController());
   let alarm = setTimeout(() => controller.abort(), SILENCE_MS);
   try {
-    const answer = await fetch(URL, { headers: headers(), cache: "no-store", signal: controller.signal });
+    const answer = await (early?.answer ??
+      fetch(URL, { headers: headers(), cache: "no-store", signal: controller.signal }));
     if (!answer.ok) throw await refusal(answer);
     const feed = reader();
     for await (const text of chunks(answer.body.pipeThrough(new TextDecoderStream()))) {

@@ -5,17 +5,17 @@ import { Page } from "./page.js";
 import { read } from "./api.js";
 import { listen } from "./keys.js";
 import { follow } from "./live.js";
-import { me } from "./session.js";
+import { me, refused } from "./session.js";
 import { link } from "./state.js";
 
 const place = document.getElementById("page");
 place.replaceChildren(); // what stood there until now
 render(html`<${Page} />`, place);
 listen();
-// at once, and when the console is there again if it was not
+// the stream says it first of all; where there is none, it is asked for
 effect(() => {
-  const isKnown = Boolean(me.peek()?.auth);
-  if (isKnown || link.value.state === "lost") return;
+  const isLost = link.value.state === "lost";
+  if (!isLost || me.peek() || refused.peek()) return;
   read("me").then(
     ({ data }) => (me.value = data),
     () => {},

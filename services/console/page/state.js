@@ -25,7 +25,7 @@ export const running = computed(() => (jobs.value ?? []).filter((job) => job.sta
 const handlers = {
   hello(told) {
     version.value = told.version ?? "";
-    if (told.role) me.value = { ...me.peek(), ...pick(told, ["who", "role"]) };
+    if (told.role) me.value = { ...me.peek(), ...pick(told, ["who", "role", "auth"]) };
   },
   overview(told) {
     overview.value = told;

@@ -7,7 +7,7 @@ FUNCTIONS.declare = function(K, A)
   local err = check_epoch(K[1], A[1])
   if err then return err end
   if call('HGET', K[2], 'deleted') then return 'GONE' end
-  if call('HSETNX', K[2], 'id', A[2]) == 1 then call('HSET', K[2], 'maker', A[3], 'sampled', '0 0') end
+  if call('HSETNX', K[2], 'id', A[2]) == 1 then call('HSET', K[2], 'maker', A[3], 'sampled', '0 ' .. num(now_ms())) end
   bind(K[3], K[4], A[2], A[4])
   local args = {}
   for i = 5, #A do args[#args + 1] = A[i] end
@@ -15,7 +15,8 @@ FUNCTIONS.declare = function(K, A)
   return call('HGET', K[2], 'maker') == A[3] and 1 or 0
 end
 
--- KEYS epoch, 8 of the queue, log:h, log:b; ARGV epoch qid policy(Delete|DeleteIfEmpty). Answers {1, lost} or {0, messages}.
+-- KEYS epoch, 8 of the queue, log:h, log:b, samples; ARGV epoch qid policy(Delete|DeleteIfEmpty) name samples-to-keep(0 = none).
+-- Answers {1, lost} or {0, messages}.
 FUNCTIONS.delete = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -26,6 +27,7 @@ FUNCTIONS.delete = function(K, A)
   if A[3] == 'DeleteIfEmpty' and (len > 0 or call('EXISTS', K[8]) == 1 and call('XLEN', K[8]) > 0) then
     return { 0, len }
   end
+  FUNCTIONS.sample_last(open_queue({ now = now_ms(), generation = '0' }, K, 2), K[12], A[4], A[5])
   call('UNLINK', K[2], K[3], K[4], K[5], K[6], K[7], K[8], K[9])
   bind(K[10], K[11], A[2], '')
   call('HSET', K[3], 'deleted', '1')    -- no queue comes back under this id while its name is still registered

@@ -2,29 +2,68 @@
 
 local READ_MOST = 4 * 1024 * 1024  -- octets that one call handles; a larger letter is handled alone
 
--- KEYS d; ARGV start end count octets-of-a-body. Answers {whether there may be more, id, octets of the whole body,
--- fields, ...}: as many as were read, with the bodies' first octets, -1 = all of them.
+local LEAST = '\0\0\0\1\0'         -- the record of a message of one octet
+local LIGHT = 16 * 1024            -- octets of a letter, on average, so that some are read at once
+local AT_ONCE = 4                  -- of them: with more it is hardly faster, and any of them may be a large one
+
+-- What A says of the letters that are meant: died at the latest, a part of the origin, reasons.
+local function wanted_of(A)
+  local latest, origin, reasons = tonumber(A[6] or 0), A[7] or '', nil
+  for i = 8, #A do
+    reasons = reasons or {}
+    reasons[A[i]] = true
+  end
+  return { latest = latest > 0 and latest or nil, origin = origin ~= '' and origin or nil, reasons = reasons }
+end
+
+local function is_wanted(wanted, e)
+  return (not wanted.reasons or wanted.reasons[e.reason]) and (not wanted.latest or tonumber(e.died) <= wanted.latest)
+    and (not wanted.origin or string.find(e.origin, wanted.origin, 1, true) ~= nil)
+end
+
+-- Octets of a letter, whether it is meant, the octets of its body; the latter is cut if it is.
+local function look_at(fields, wanted, shown)
+  local read, e, at = 0, {}, nil
+  for j = 1, #fields, 2 do
+    read = read + #fields[j + 1]
+    e[fields[j]] = fields[j + 1]
+    if fields[j] == 'body' then at = j + 1 end
+  end
+  if not is_wanted(wanted, e) then return read, false end
+  if shown >= 0 then fields[at] = string.sub(e.body, 1, shown) end
+  return read, true, #e.body
+end
+
+-- KEYS d; ARGV start end count octets-of-a-body [look latest origin reason ...]. Answers {whether there may be more, id
+-- of the last that was looked at, then of each that is meant: id, octets of the whole body, fields}: at most `count`,
+-- with the bodies' first octets (-1 = all), of at most `look` letters and some READ_MOST octets from `start` on.
+-- latest: ms, when it died, 0 = whenever; origin: a part of it; reasons: none = any. Older callers have four arguments
+-- and no second part of the answer.
 FUNCTIONS.dead = function(K, A)
   begin()
-  local start, most, shown, out, read = A[1], tonumber(A[3]), tonumber(A[4]), { 1 }, 0
-  for _ = 1, most do
-    local raw = call('XRANGE', K[1], start, A[2], 'COUNT', 1)[1]
-    if not raw then
+  local most, shown, look, wanted = tonumber(A[3]), tonumber(A[4]), tonumber(A[5] or A[3]), wanted_of(A)
+  local start, out, read, found, at_once = A[1], { 1, '' }, 0, 0, 1
+  while found < most and look > 0 and read < READ_MOST do
+    local asked, octets = math.min(at_once, most - found, look), 0
+    local letters = call('XRANGE', K[1], start, A[2], 'COUNT', asked)
+    for i = 1, #letters do
+      local id, fields = letters[i][1], letters[i][2]
+      local weight, is_meant, size = look_at(fields, wanted, shown)
+      octets = octets + weight
+      if is_meant then
+        found = found + 1
+        out[#out + 1], out[#out + 2], out[#out + 3] = id, size, fields
+      end
+      out[2], start = id, '(' .. id
+    end
+    if #letters < asked then
       out[1] = 0
       break
     end
-    local fields, size = raw[2], 0
-    for j = 1, #fields, 2 do
-      read = read + #fields[j + 1]
-      if fields[j] == 'body' then
-        size = #fields[j + 1]
-        if shown >= 0 then fields[j + 1] = string.sub(fields[j + 1], 1, shown) end
-      end
-    end
-    out[#out + 1], out[#out + 2], out[#out + 3] = raw[1], size, fields
-    start = '(' .. raw[1]
-    if read >= READ_MOST then break end
+    read, look = read + octets, look - asked
+    at_once = octets <= LIGHT * asked and math.min(AT_ONCE, 2 * at_once) or 1
   end
+  if not A[5] then table.remove(out, 2) end
   return out
 end
 
@@ -39,7 +78,7 @@ end
 -- KEYS epoch, 8 of the source, 8 of the target; ARGV epoch wake-channel [run] id ...
 -- Each dead letter is a message of the target in the same step, or stays. Answers {moved, missing, reason it stopped};
 -- without a reason it may stop, too, when it has moved READ_MOST octets. How many a named run has moved is counted in the
--- source, so that whoever goes on with it after a crash knows.
+-- source, so that whoever goes on with it after a crash knows. Without ids: whether the target would take any.
 FUNCTIONS.redrive = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -51,7 +90,9 @@ FUNCTIONS.redrive = function(K, A)
   if not source or not target then return 'GONE' end
   local moved, missing, reason, octets = 0, 0, closed(target, '') or '', 0
   local run = A[3] and not string.match(A[3], '^%d+%-%d+$') and A[3]  -- no id: older callers name none
-  for i = run and 4 or 3, #A do
+  local first = run and 4 or 3
+  if reason == '' and not A[first] and room(target, 1, 1, LEAST) < 1 then reason = 'FULL' end
+  for i = first, #A do
     if reason ~= '' or octets >= READ_MOST then break end
     local raw = call('XRANGE', source.d, A[i], A[i])[1]
     if not raw then

@@ -105,7 +105,8 @@ FUNCTIONS.ring_node = function(K, A)
   return write_down(K[2], A[2], A[3], A[4])
 end
 
--- KEYS processes; ARGV name JSON keep(ms). A running process says what it is: of no data, so under no epoch.
+-- KEYS processes, or jobs; ARGV name JSON keep(ms). A running process says what it is, or what it is at: of no data, so under
+-- no epoch.
 FUNCTIONS.process = function(K, A)
   begin()
   return write_down(K[1], A[1], A[2], A[3])

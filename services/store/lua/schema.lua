@@ -18,7 +18,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS); who has it reserved
                           (holder, until, fence; freed, freed_by, served = when it was free again, and whose question was answered), who serves it (own, own_until, own_fence), condition = what is wrong; watched = how many
                           w:<entry number> = fate keys of messages that somebody waits for, each alone in its entry;
-                          sampled = "<server ms> <digest>" of the last sample of it, "0 0": none yet (samples.lua)
+                          sampled = "<server ms> <digest>" of the last sample of it, "0 <server ms when it was made>": none yet (samples.lua)
   ps:{dom}:<qid>:l        lots: number -> "<session> <left> <kind> <rest>"
                           F e1 i1 e2 i2 = a range taken for the first time; H = the same, but some messages of it have
                           a record in f; R p p p = redelivered messages at these positions
@@ -50,6 +50,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{registry}:peers     hash: name -> JSON, the spec of a Peer document
   ps:{registry}:ring_nodes  hash: "<group> <name>" -> "<server ms> <JSON>", what the nodes of rings say of themselves
   ps:{registry}:processes  hash: name -> "<server ms> <JSON>", the processes that run, as they say themselves (presence.py)
+  ps:{registry}:jobs      hash: id of a console's job -> "<server ms> <JSON>", "end <id>" where somebody wants it to end (job_board.py)
   ps:{registry}:report    "<server ms> <JSON>": the last report of the analytics job, and when its run was planned
   ps:{registry}:audit     stream, capped: who changed what by way of the console (audit.py)
   ps:{registry}:r:<request>  what a request to make or delete a queue was answered; expires

@@ -138,7 +138,8 @@ def fill_samples(store: Entries, chance: random.Random, looks: int, hours: int) 
                 "oldest_ms": chance.randrange(9999),
                 "dead": look,
             }
-            first = {"first_look": 1} if look == 0 and queue == "b" else {}
+            ages = {"b": 1000, "c": 3 * HOUR_MS}  # of `a` the store says nothing
+            first = {"age_ms": ages[queue]} if look == 0 and queue in ages else {}
             store.sample("depth", at, queue=queue, qid=number, **figures, **total, **first)
 
 

@@ -127,7 +127,7 @@ def depths(samples: list[Entry]) -> Rows:
     for name, group in grouped(looks, lambda s: (*hour_of(at(s)), "main", s["queue"])).items():
         row = rows[name] = dict.fromkeys((*COUNTERS, "resets"), 0)
         for s in group:
-            if s.get("first_look"):
+            if "age_ms" in s and at(s) // 3_600_000 - (at(s) - s["age_ms"]) // 3_600_000 < 2:
                 row |= {counter: row[counter] + s[counter] for counter in COUNTERS}
             elif last := before.get(s["queue"]):
                 for counter in COUNTERS:

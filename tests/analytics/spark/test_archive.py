@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -121,6 +122,7 @@ def test_secrets_are_in_no_file(spark: SparkSession, store: Entries, tmp_path: P
         body="x" * 5000 + "card 1234-5678 end",
         error="card 1234-5678 refused",
         note="card 1234-5678",
+        attributes=msgpack.packb({"card 1234-5678": ["paid by card 1234-5678"]}),
     )
     store.letter("a", now, body=b"\xff\xfecard 1234-5678")
     store.add(store.queue("a"), {"reason": "card 1234-5678"}, "*")
@@ -136,6 +138,7 @@ def test_secrets_are_in_no_file(spark: SparkSession, store: Entries, tmp_path: P
         "[redacted]",
         "[redacted] refused",
     )
+    assert msgpack.unpackb(found[0]["attributes"]) == {"[redacted]": ["paid by [redacted]"]}
     assert b"1234" not in b"".join(str(row).encode() for row in rows(tmp_path))
 
 

@@ -7,7 +7,11 @@ from playwright.async_api import Page, expect
 
 from tests.console.page.looking import axe, settled, show
 from tests.console.page.scene import Scene
+from tests.live import until
 
+PEERS_ARE_THERE = (
+    "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('views/peers.js'))"
+)
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -28,12 +32,25 @@ async def test_the_page_comes_back_when_the_console_does(place: Scene, page: Pag
 
 async def test_what_is_asked_meanwhile_is_refused_in_words_and_asked_again(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/orders/document")
+    await until(lambda: page.evaluate(PEERS_ARE_THERE))
     await place.end_console()
     await page.get_by_role("navigation", name="Views").get_by_role("link", name="Peers").click()
     await expect(page.get_by_role("alert").first).to_contain_text("The console does not answer")
     await place.restart()
     await expect(page.get_by_role("link", name="warehouse")).to_be_visible()
     await expect(page.locator("main .problem")).to_have_count(0)
+
+
+async def test_a_view_that_had_not_come_comes_with_the_console(place: Scene, page: Page) -> None:
+    await page.route("**/views/peers.js", lambda route: route.abort())
+    await show(page, place.address, "overview")
+    await page.get_by_role("navigation", name="Views").get_by_role("link", name="Peers").click()
+    await expect(page.get_by_text("Loading…")).to_be_visible()
+    await place.end_console()
+    await expect(page.get_by_text("The connection to the console is lost")).to_be_visible()
+    await place.restart()  # the browser remembers that it could not be had, under that name
+    await expect(page.get_by_role("link", name="warehouse")).to_be_visible()
+    await expect(page.locator("main h1")).to_have_text("Peers")
 
 
 async def test_a_store_that_stands_still_is_told(place: Scene, page: Page) -> None:

@@ -90,12 +90,15 @@ async def test_selected_ones_are_redriven_after_a_preview(place: Scene, page: Pa
     await expect(page.get_by_text("2 letters selected")).to_be_visible()
     await page.get_by_role("button", name="Redrive…").click()
     dialog = page.get_by_role("dialog")
-    await expect(dialog).to_contain_text("2 dead letters would go back to the end of returns")
+    await expect(dialog.get_by_role("alert")).to_contain_text("queue 'returns' takes nothing now")
+    await expect(dialog.get_by_role("button", name="Redrive")).to_be_disabled()
+    await dialog.get_by_label("Into").fill("nowhere")
+    await expect(dialog.get_by_role("alert")).to_contain_text("nowhere")
+    await dialog.get_by_label("Into").fill("invoices")
     await expect(dialog).to_contain_text("2 rejected_full")
     await dialog.get_by_label("All of this queue").check()
     await expect(dialog).to_contain_text(f"{DEAD} dead letters would go back")
     await dialog.get_by_label("The 2 that are selected").check()
-    await dialog.get_by_label("Into").fill("invoices")
     await expect(dialog).to_contain_text("2 dead letters would go back to the end of invoices")
     assert await axe(page) == []
     assert (await stats(place, "returns"))["dead_letters"] == DEAD, "a preview moves nothing"

@@ -21,7 +21,8 @@ LONGEST = 250  # lines
 DANGEROUS = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySet|eval\(|new Function|srcdoc"
 )
-IMPORT = re.compile(r'(?:from|import)\s*"([^"]+)"')
+STATIC = re.compile(r'(?:from|import)\s*"([^"]+)"')
+IMPORT = re.compile(r'(?:from|import)\s*\(?"([^"]+)"')
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.relative_to(ROOT).as_posix())
@@ -57,11 +58,26 @@ def test_every_import_is_of_a_file_that_is_there() -> None:
         assert (PAGE / "vendor" / name).is_file()
 
 
-def test_all_modules_are_asked_for_at_once() -> None:
-    """Else a browser learns of each only when the one before has come."""
+def test_what_is_needed_at_first_is_asked_for_at_once() -> None:
+    """Else a browser learns of each only when the one before has come. Further views, and what draws, come later."""
     named = set(re.findall(r'modulepreload" href="([^"]+)"', (PAGE / "index.html").read_text()))
-    there = {path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*.js")}
-    assert named == there - {"main.js", "theme.js"}
+    first = [PAGE / "views/overview.js", PAGE / "views/queues.js"]
+    needed = {path for start in [PAGE / "main.js", *first] for path in _imported(start)} | {*first}
+    assert named == {path.relative_to(PAGE).as_posix() for path in needed}
+
+
+def _imported(path: Path) -> set[Path]:
+    """With what that imports, and so on; not what is asked for by and by."""
+    found = {(path.parent / each).resolve() for each in STATIC.findall(path.read_text())}
+    return found | {further for each in found for further in _imported(each)}
+
+
+def test_every_view_is_there() -> None:
+    text = (PAGE / "views/all.js").read_text()
+    views = re.findall(r'file: "(\w+)", name: "(\w+)"', text)
+    assert len(views) == text.count("file: ") > 10
+    for file, name in views:
+        assert f"export function {name}(" in (PAGE / f"views/{file}.js").read_text()
 
 
 def test_no_string_becomes_html() -> None:

@@ -2,9 +2,10 @@
 
 import { html, useEffect, useRef, useState } from "../html.js";
 import { colour, drawn } from "../themes.js";
-import uPlot from "../vendor/uplot.js";
 
 const HEIGHT = 150; // px
+let library = null; // is there as soon as something is drawn: most views draw nothing
+const drawing = () => (library ??= import("../vendor/uplot.js").then((module) => module.default));
 const FONT = "11px 'Plex Sans', system-ui, sans-serif";
 
 /**
@@ -14,23 +15,30 @@ const FONT = "11px 'Plex Sans', system-ui, sans-serif";
 export function Plot({ title, at, lines, write, together, height = HEIGHT, leastS = 0 }) {
   const place = useRef(null);
   const plot = useRef(null);
+  const values = useRef(null);
+  values.current = [at, ...lines.map((line) => line.values)];
   const [pointed, point] = useState(null);
   const shape = lines.map(({ name }) => name).join();
   useEffect(() => {
-    const made = new uPlot(
-      options({ width: place.current.clientWidth, height, lines, write, together, point, leastS }),
-      [at, ...lines.map(({ values }) => values)],
-      place.current,
+    const watch = new ResizeObserver(([{ contentRect: { width } }]) => plot.current?.setSize({ width, height }));
+    let isWanted = true;
+    drawing().then(
+      (uPlot) => {
+        if (!isWanted || !place.current) return; // another view is shown by now
+        const how = { width: place.current.clientWidth, height, lines, write, together, point, leastS };
+        plot.current = new uPlot(options(how), values.current, place.current);
+        watch.observe(place.current);
+      },
+      () => (library = null), // the console is away: the next time
     );
-    plot.current = made;
-    const watch = new ResizeObserver(([entry]) => made.setSize({ width: entry.contentRect.width, height }));
-    watch.observe(place.current);
     return () => {
+      isWanted = false;
       watch.disconnect();
-      made.destroy();
+      plot.current?.destroy();
+      plot.current = null;
     };
   }, [drawn.value, shape]);
-  useEffect(() => plot.current?.setData([at, ...lines.map(({ values }) => values)]), [at, lines]);
+  useEffect(() => plot.current?.setData(values.current), [at, lines]);
   return html`
     <figure class="plot" aria-label=${title}>
       <figcaption>

@@ -13,7 +13,7 @@ import { Preview, Scope, selectionOf, useSelection } from "./selection.js";
 export function Redrive({ queue, filter, ids, onClose, onDone }) {
   const [target, setTarget] = useState("");
   const [rate, setRate] = useState("");
-  const [scope, setScope, preview] = useSelection("redrive", queue, filter, ids);
+  const [scope, setScope, preview] = useSelection("redrive", queue, filter, ids, target);
   const doing = useDoing(() => {
     const body = {
       ...selectionOf(scope, ids, filter),

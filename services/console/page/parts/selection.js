@@ -3,7 +3,7 @@
 
 import { html, useEffect, useRef, useState } from "../html.js";
 import { at, change } from "../api.js";
-import { useDoing } from "../asking.js";
+import { useDoing, useSettled } from "../asking.js";
 import { count, several } from "../formats.js";
 import { ProblemBox } from "./problem.js";
 
@@ -19,20 +19,24 @@ export function selectionOf(scope, ids, { reason, origin, olderThan, body }) {
   return Object.keys(filter).length ? { filter } : { all: true };
 }
 
-/** [scope, setScope, preview]: preview = {told: {matched, reasons}, problem, isBusy}, found out anew when the scope changes. */
-export function useSelection(kind, queue, filter, ids) {
+/**
+ * [scope, setScope, preview]: preview = {told: {matched, reasons}, problem, isBusy}, found out anew when the scope changes,
+ * or where they are to go: a queue may take none.
+ */
+export function useSelection(kind, queue, filter, ids, typed = "") {
+  const target = useSettled(typed);
   const [scope, setScope] = useState(ids.length ? "ids" : "filter");
   const [told, setTold] = useState(null);
   const turn = useRef(0);
   const doing = useDoing(async () => {
     setTold(null);
     const mine = ++turn.current;
-    const body = { ...selectionOf(scope, ids, filter), dryRun: true };
+    const body = { ...selectionOf(scope, ids, filter), ...(target && { target }), dryRun: true };
     const found = await change("POST", at`queues/${queue.name}/dead/${kind}`, { body });
     if (mine === turn.current) setTold(found); // else another choice was made meanwhile
   });
-  useEffect(() => void doing.run(), [scope]);
-  return [scope, setScope, { ...doing, told }];
+  useEffect(() => void doing.run(), [scope, target]);
+  return [scope, setScope, { ...doing, told: target === typed ? told : null }];
 }
 
 export function Scope({ scope, setScope, ids, filter }) {

@@ -3,7 +3,7 @@
 
 import { html, names, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { refine, route } from "../routes.js";
-import { several } from "../formats.js";
+import { bytes, several } from "../formats.js";
 
 const ROW = 33; // px, as the style sheet has it
 const ALL = 60; // so many rows are simply drawn
@@ -18,6 +18,13 @@ const STEPS = {
   Home: -Infinity,
   End: Infinity,
 };
+
+/** A column of octets, by the field that has them. */
+export const octets = (key, title) => ({
+  ...{ key, title, isNumber: true, width: "6rem", prio: 2 },
+  sort: (row) => row[key],
+  cell: (row) => bytes(row[key]),
+});
 
 /**
  * columns: [{key, title, cell(row, tab) → text or elements, sort?(row) → value, isNumber?, width?, prio?: 1..4}]; the

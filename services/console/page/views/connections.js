@@ -3,12 +3,12 @@
 import { html } from "../html.js";
 import { at, change } from "../api.js";
 import { usePages } from "../asking.js";
-import { age, bytes, since } from "../formats.js";
+import { age, since } from "../formats.js";
 import { Choice, Facts, Filter, Head, More, Silent, useOpen } from "../parts/fields.js";
 import { Confirm } from "../parts/dialog.js";
 import { say } from "../parts/notices.js";
 import { Empty, ProblemBox } from "../parts/problem.js";
-import { Table, Tally } from "../parts/table.js";
+import { octets, Table, Tally } from "../parts/table.js";
 import { route } from "../routes.js";
 import { may } from "../session.js";
 import { edges } from "../state.js";
@@ -60,24 +60,8 @@ const columns = (close, rows) => [
     sort: (row) => -new Date(row.openedAt),
     cell: (row) => age(since(row.openedAt)),
   },
-  {
-    key: "received",
-    title: "Received",
-    isNumber: true,
-    prio: 2,
-    width: "6rem",
-    sort: (row) => row.receivedOctets,
-    cell: (row) => bytes(row.receivedOctets),
-  },
-  {
-    key: "sent",
-    title: "Sent",
-    isNumber: true,
-    width: "6rem",
-    prio: 2,
-    sort: (row) => row.sentOctets,
-    cell: (row) => bytes(row.sentOctets),
-  },
+  octets("receivedOctets", "Received"),
+  octets("sentOctets", "Sent"),
   {
     key: "close",
     title: html`<span class="unseen">Action</span>`,

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { at } from "../api.js";
-import { usePages } from "../asking.js";
+import { usePages, useSettled } from "../asking.js";
 import { decode, preview } from "../bodies.js";
 import { bytes, count, several } from "../formats.js";
 import { Ago, Filter, More, useOpen } from "../parts/fields.js";
@@ -15,7 +15,6 @@ import { may } from "../session.js";
 
 const LIMIT = 200;
 const PREVIEW = 160; // octets of each body
-const PAUSE_MS = 300; // after the last key, before it is asked
 
 /** What of the address is a filter: {reason, origin, olderThan, body}. */
 const filterOf = ({ reason = "", origin = "", olderThan = "", body = "" }) => ({
@@ -57,17 +56,6 @@ export function DeadLetters({ queue }) {
       ${open === "purge" && html`<${Purge} ...${chosen} onClose=${close} onDone=${done} />`}
     </section>
   `;
-}
-
-/** Types as it comes, but is asked only when typing pauses. */
-function useSettled(given) {
-  const key = JSON.stringify(given);
-  const [settled, settle] = useState(key);
-  useEffect(() => {
-    const timer = setTimeout(settle, PAUSE_MS, key);
-    return () => clearTimeout(timer);
-  }, [key]);
-  return useMemo(() => JSON.parse(settled), [settled]);
 }
 
 const isFiltered = (filter) => Object.values(filter).some(Boolean);

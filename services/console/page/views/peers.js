@@ -3,13 +3,13 @@
 import { html, useState } from "../html.js";
 import { at, change } from "../api.js";
 import { useAsked, useDoing, usePages } from "../asking.js";
-import { age, bytes, since } from "../formats.js";
+import { age, since } from "../formats.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { DocumentView, read } from "../parts/document.js";
 import { Badge, Filter, Head, useOpen } from "../parts/fields.js";
 import { say } from "../parts/notices.js";
 import { Asked, Empty, ProblemBox } from "../parts/problem.js";
-import { Table, Tally } from "../parts/table.js";
+import { octets, Table, Tally } from "../parts/table.js";
 import { go, href, route } from "../routes.js";
 import { may } from "../session.js";
 
@@ -73,22 +73,8 @@ const LINKS = [
   { key: "address", title: "Address", width: "12rem", cell: (row) => row.peer },
   { key: "listener", title: "Through", width: "8rem", prio: 2, cell: (row) => row.listener },
   { key: "opened", title: "Up for", isNumber: true, width: "7rem", cell: (row) => age(since(row.openedAt)) },
-  {
-    key: "received",
-    title: "Received",
-    isNumber: true,
-    width: "6rem",
-    prio: 2,
-    cell: (row) => bytes(row.receivedOctets),
-  },
-  {
-    key: "sent",
-    title: "Sent",
-    isNumber: true,
-    width: "6rem",
-    prio: 2,
-    cell: (row) => bytes(row.sentOctets),
-  },
+  octets("receivedOctets", "Received"),
+  octets("sentOctets", "Sent"),
 ];
 
 /** Connections of the text service to servers on other stores, dialled or accepted. */
@@ -99,7 +85,7 @@ function TextLinks() {
     <section>
       <h2>Text links</h2>
       <${ProblemBox} problem=${asked.problem} again=${asked.again} />
-      ${asked.data && html`<${Table} label="Text links" columns=${LINKS} rows=${rows} keyOf=${({ id }) => id} empty=${html`<${Empty} title="No link to another text server is up." />`} />`}
+      ${asked.data && html`<${Table} label="Text links" columns=${LINKS} rows=${rows} sortAs="links" keyOf=${({ id }) => id} empty=${html`<${Empty} title="No link to another text server is up." />`} />`}
     </section>
   `;
 }

@@ -1,23 +1,20 @@
-"""Results as they are kept: after each part, and under the plain name only when a full run is over."""
+"""What a run of several parts found, as it is kept: after each, and under its plain name when a full run is over."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.analytics.shown import markdown
 from benchmarks.report import write_between_markers
 
-NAME = "analytics"
 UNFINISHED = "-unfinished"
-MARKERS = ("<!-- analytics:begin -->", "<!-- analytics:end -->")
 
 
-def result_name(smaller: Sequence[str], only: Sequence[str]) -> str:
+def result_name(name: str, smaller: Sequence[str], only: Sequence[str]) -> str:
     """Plain for a full run, so that no part of one replaces it, and no smaller one."""
-    return "-".join([NAME, *smaller, *sorted(only)])
+    return "-".join([name, *smaller, *sorted(only)])
 
 
 class Kept:
@@ -36,9 +33,10 @@ class Kept:
         return self._unfinished.replace(self.path)
 
 
-def write_docs(page: Path, path: Path) -> str:
-    """Raises ValueError with what is missing."""
+def write_docs(page: Path, path: Path, name: str, markdown: Callable[[dict[str, Any]], str]) -> str:
+    """Writes what the file has between the page's markers of this name. Raises ValueError with what is missing."""
     if not path.exists():
-        raise ValueError(f"{path} is not there yet: python -m benchmarks.analytics")
-    write_between_markers(page, markdown(json.loads(path.read_text("utf-8"))), *MARKERS)
+        raise ValueError(f"{path} is not there yet: python -m benchmarks.{name}")
+    text = markdown(json.loads(path.read_text("utf-8")))
+    write_between_markers(page, text, f"<!-- {name}:begin -->", f"<!-- {name}:end -->")
     return f"{page.name} shows {path.name}"

@@ -1,0 +1,36 @@
+"""What every part of the benchmark is given."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import urlopen
+
+from benchmarks.console.store import url
+from benchmarks.peers.redis import Store
+from benchmarks.process import Daemon, Workshop, free_port
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    store: Store
+    console: Daemon
+    base: str  # of the API
+    queues: int
+    dead: int
+    asked: int  # questions of each kind
+    seconds: float  # how long the live view is watched
+    say: Callable[[str], None]
+
+
+def start(place: Workshop, store: Store) -> tuple[Daemon, str]:
+    """A console on this store, and where its API is."""
+    port = free_port()
+    settings = ("--set", f"console.port={port}", "--set", "health.port=0")
+    environment = {"PENSTOCK_STORE__URL": url(store), "PYTHONPATH": str(Path.cwd())}
+    base = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "services.console", *settings]
+    daemon = place.start("console", command, lambda: urlopen(f"{base}/readyz"), environment)
+    return daemon, f"{base}/api/v1"

@@ -1,0 +1,42 @@
+"""What is wanted of the console, and whether it was found; from what a run keeps as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.parts import Found
+from benchmarks.results import Finding, Target
+
+ANSWER = Target("<=", 50)  # ms, p99 of each route
+CORE = Target("<=", 0.05)  # of one, while a thousand queues are watched
+WEIGHT = Target("<=", 200)  # kB of a first visit
+SOON = Target("<=", 1000)  # ms from the request to the list of a thousand queues
+BESIDE = {"one": "one question at a time", "four": "four at a time"}
+
+
+def findings(found: Found) -> list[Finding]:
+    """Of the parts that were run, in their order."""
+    parts = {"routes": _routes, "walk": _walk, "watched": _watched, "page": _page}
+    return [each for name, part in parts.items() if name in found for each in part(found[name])]
+
+
+def _routes(found: Found) -> Iterator[Finding]:
+    for beside, words in BESIDE.items():
+        slowest = max(found, key=lambda kind: found[kind][beside]["p99"])
+        value = found[slowest][beside]["p99"]
+        yield Finding("routes", f"p99 of the slowest route, {words}", [value], "ms", ANSWER, f"({slowest})")
+
+
+def _walk(found: Found) -> Iterator[Finding]:
+    what = "p99 of the pages of a filtered list that finds nothing"
+    yield Finding("walk", what, [found["p99_ms"]], "ms", ANSWER)
+
+
+def _watched(found: Found) -> Iterator[Finding]:
+    for name, each in found.items():
+        yield Finding("watched", f"live view, {name}", [each["share"]], "of a core", CORE)
+
+
+def _page(found: Found) -> Iterator[Finding]:
+    yield Finding("page", "a first visit of the page", [found["octets"] / 1000], "kB", WEIGHT)
+    yield Finding("page", "until it shows a thousand queues", [found["list there"]], "ms", SOON)

@@ -1,0 +1,77 @@
+"""What was found, as tables: on the terminal, and the same in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.console.findings import findings
+from benchmarks.machine import Machine
+from benchmarks.parts import Found, Part, Parts, Row
+
+SMALL = "a small run, not to be quoted"
+
+
+def _routes(found: dict[str, Found]) -> Iterator[Row]:
+    for kind, told in found.items():
+        one, four = told["one"], told["four"]
+        times = (one["p50"], one["p99"], four["p50"], four["p99"])
+        yield [kind, *(f"{each:.1f}" for each in times), f"{one['octets']:,}"]
+
+
+def _walk(found: Found) -> Iterator[Row]:
+    for name, pings in found["pings"].items():
+        yield [name, *(f"{pings[each]:.2f}" for each in ("p50", "p99", "most"))]
+
+
+def _walked(found: Found) -> str:
+    return (
+        f"It took {found['seconds']:.1f} s and {found['pages']:,} pages: p50 {found['p50_ms']:.0f} ms, p99 "
+        f"{found['p99_ms']:.0f}, the longest {found['most_ms']:.0f}."
+    )
+
+
+def _watched(found: dict[str, Found]) -> Iterator[Row]:
+    for name, told in found.items():
+        octets = told["octets_per_s"] / 1024
+        yield [
+            name,
+            f"{told['share']:.1%}",
+            f"{told['rows_per_s']:,.0f}",
+            f"{octets:,.0f}",
+            f"{told['resident_mib']:.0f}",
+        ]
+
+
+def _page(found: Found) -> Iterator[Row]:
+    yield from ([name, f"{value:,}"] for name, value in found.items())
+
+
+PARTS = {
+    "routes": Part(
+        "Answers of the API, ms",
+        ("", "p50", "p99", "four at a time: p50", "p99", "octets of an answer"),
+        _routes,
+    ),
+    "walk": Part(
+        "All dead letters looked through by a filter that none fits: a PING of the store, ms",
+        ("", "p50", "p99", "most"),
+        _walk,
+        _walked,
+    ),
+    "watched": Part(
+        "The live view", ("", "of a core", "rows/s", "KiB/s", "memory of the console, MiB"), _watched
+    ),
+    "page": Part("The page: octets, ms, a share of its thread", ("", "median"), _page),
+}
+
+
+def caption(found: Found) -> str:
+    filled, kind = found["fill"], "" if found["is_full"] else f" {SMALL},"
+    return (
+        f"{found['date'][:10]},{kind} {filled['queues']:,} queues and {filled['dead']:,} dead letters of one of them, "
+        f"{filled['store_mib']:,.0f} MiB in the store, {found['asked']} questions of each kind; "
+        f"{Machine(**found['machine'])}. Commit {found['commit'] or 'unknown'}."
+    )
+
+
+SHOWN = Parts(PARTS, findings, caption)

@@ -1,0 +1,83 @@
+"""Attributes, as MessagePack has them, taken apart into what has a text and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgpack
+
+SURROGATES = "surrogateescape"  # strings may have any octets
+
+
+class _Map(list[tuple[Any, Any]]):
+    """Pairs in order: keys that are replaced may come to be alike, and no value is to be lost for that."""
+
+
+class Attributes:
+    """Of one message. Raises ValueError for what is no MessagePack."""
+
+    def __init__(self, packed: bytes) -> None:
+        tree = msgpack.unpackb(
+            packed, object_pairs_hook=_Map, strict_map_key=False, unicode_errors=SURROGATES
+        )
+        self._packed = packed
+        self._nodes = [*_nodes(tree)]
+        # of each string, octets and number, keys and values, however deep
+        self.texts = [_text(node) for node in self._nodes if _has_text(node)]
+
+    def replaced(self, texts: Iterable[bytes]) -> bytes:
+        """Packed with these in their places; octet for octet as it was if they are the same."""
+        if (new := list(texts)) == self.texts:
+            return self._packed
+        told = iter(new)
+        nodes = [_with(node, next(told)) if _has_text(node) else node for node in self._nodes]
+        packer = msgpack.Packer(autoreset=False, unicode_errors=SURROGATES)
+        for node in nodes:
+            match node:
+                case _Map():
+                    packer.pack_map_header(len(node))
+                case list():
+                    packer.pack_array_header(len(node))
+                case _:
+                    packer.pack(node)
+        return bytes(packer.bytes())
+
+
+def _nodes(tree: Any) -> Iterator[Any]:
+    """In the order in which they are packed; without recursion, as it may be nested deeper than that goes."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        if isinstance(node, _Map):
+            left += [each for pair in reversed(node) for each in reversed(pair)]
+        elif isinstance(node, list):
+            left += reversed(node)
+
+
+def _has_text(node: Any) -> bool:
+    return isinstance(node, str | bytes | int | float | msgpack.ExtType) and not isinstance(node, bool)
+
+
+def _text(node: Any) -> bytes:
+    match node:
+        case bytes():
+            return node
+        case msgpack.ExtType():
+            return bytes(node.data)
+        case _:
+            return str(node).encode(errors=SURROGATES)
+
+
+def _with(node: Any, text: bytes) -> Any:
+    """A number that is replaced is a string then."""
+    if text == _text(node):
+        return node
+    match node:
+        case bytes():
+            return text
+        case msgpack.ExtType():
+            return msgpack.ExtType(node.code, text)
+        case _:
+            return text.decode(errors=SURROGATES)

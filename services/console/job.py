@@ -1,0 +1,71 @@
+"""One redrive or purge under way."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from services.console.identity import Caller
+from services.console.moments import moment, moment_or_none
+from services.store import Filter, Queue
+
+Told = dict[str, Any]  # a job as the API tells of it
+
+
+class Kind(StrEnum):
+    REDRIVE = "redrive"
+    PURGE = "purge"
+
+
+class State(StrEnum):
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(slots=True)
+class Job:
+    """Times are ms since 1970 of the store's clock."""
+
+    kind: Kind
+    queue: Queue
+    goal: Queue  # of a purge, the queue itself
+    by: Caller
+    wanted: Filter
+    rate: int  # 0: no bound
+    began_ms: int
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    state: State = State.RUNNING
+    matched: int | None = None
+    moved: int = 0
+    missing: int = 0
+    ended_ms: int = 0
+    error: str = ""
+    is_ending: bool = False  # its work is over, and it says its last words
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def run(self) -> str:
+        """Under which the store counts what is moved, whatever becomes of its answers."""
+        return f"console.{self.id}"
+
+    def told(self) -> Told:
+        return {
+            "id": self.id,
+            "kind": self.kind.value,
+            "queue": self.queue.name,
+            "target": self.goal.name if self.kind is Kind.REDRIVE else None,
+            "state": self.state.value,
+            "matched": self.matched,
+            "moved": self.moved,
+            "missing": self.missing,
+            "startedAt": moment(self.began_ms),
+            "endedAt": moment_or_none(self.ended_ms),
+            "by": self.by.who,
+            "rate": self.rate or None,
+            "error": self.error or None,
+        }

@@ -1,0 +1,76 @@
+"""All queues in one look, and what came of them since the one before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.console.rows import (
+    OCTET_RATES,
+    RATES,
+    Figures,
+    Rates,
+    Row,
+    has_changed,
+    rates_of,
+    summary_of,
+)
+from services.store import Queue
+
+OLDEST_BASE_S = 60.0  # rates over longer than this would tell nothing of now
+STRETCH = 100  # rows in a row, before others get a turn
+TOTALS = {"ready": "ready", "inFlight": "in_flight", "dead": "dead_letters", "bytes": "bytes"}
+ALL_RATES = {**RATES, **OCTET_RATES}
+
+
+@dataclass(slots=True)
+class Look:
+    """What was seen. `rows` by name, in the order of names."""
+
+    version: int = 0
+    taken: float = 0.0  # monotonic
+    rows: dict[str, Row] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+    rates: Rates = field(default_factory=lambda: dict.fromkeys(ALL_RATES))
+    at_ms: int = 0  # by the store's clock
+
+    async def compared(self, before: Look, queues: Sequence[Queue], found: Mapping[str, Figures]) -> Look:
+        """Itself, with what was found; rows that changed since the look before have its version."""
+        seconds = self.taken - before.taken
+        if seconds > OLDEST_BASE_S:
+            seconds = 0.0
+        self.totals = dict.fromkeys(TOTALS, 0)
+        for number, queue in enumerate(queues):
+            figures = found.get(queue.name)
+            if figures is None:
+                continue  # deleted meanwhile
+            self.rows[queue.name] = self._row(queue, figures, before.rows.get(queue.name), seconds)
+            for name, of in TOTALS.items():
+                self.totals[name] += figures[of]
+            if number % STRETCH == STRETCH - 1:
+                await asyncio.sleep(0)
+        self._sum(before, seconds)
+        return self
+
+    def _row(self, queue: Queue, figures: Figures, old: Row | None, seconds: float) -> Row:
+        if old is not None and old.queue.qid != queue.qid:
+            old = None
+        rates = rates_of(RATES, figures, old.base if old is not None else None, seconds)
+        summary = summary_of(queue, figures, rates)
+        version, age_ms = self.version, summary["oldestAgeMs"]
+        if old is not None and not has_changed(summary, old):
+            version, age_ms = old.version, old.told_age_ms
+        return Row(queue, figures, rates, summary, version, age_ms)
+
+    def _sum(self, before: Look, seconds: float) -> None:
+        """Rates of all together; a queue that is new counts from the next look on."""
+        if not before.version or not seconds:
+            return
+        sums = dict.fromkeys(ALL_RATES, 0.0)
+        for name, row in self.rows.items():
+            old = before.rows.get(name)
+            if old is not None and old.queue.qid == row.queue.qid:
+                for rate, of in ALL_RATES.items():
+                    sums[rate] += row.base[of] - old.base[of]
+        self.rates = {rate: round(max(total, 0.0) / seconds, 2) for rate, total in sums.items()}

@@ -1,0 +1,87 @@
+"""Messages, dead letters, and the jobs that move them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from services.console.operations import Shape
+from services.console.shapes.parts import Base64, Cursor, Ms, Time
+
+
+class Stored(Shape):
+    stored: int
+
+
+class PeekedMessage(Shape):
+    position: str = Field(description="where it stands in the queue; opaque")
+    age_ms: Ms
+    enqueued_at: Time
+    origin: str
+    given_out: int = Field(description="how often it was given out")
+    failed: int
+    bytes: int
+    attributes: dict[str, Any]
+    body_base64: Base64
+    truncated: bool
+
+
+class PeekPage(Shape):
+    items: list[PeekedMessage]
+    next: Cursor
+
+
+class Letter(Shape):
+    id: str
+    reason: str
+    error: str
+    origin: str
+    acquired: int
+    failed: int
+    redriven: int
+    note: str
+    enqueued_at: Time
+    first_at: Time | None = Field(description="first given out; null: never")
+    last_at: Time | None
+    died_at: Time
+    bytes: int
+    attributes: dict[str, Any]
+    body_base64: Base64
+    truncated: bool
+
+
+class LetterPage(Shape):
+    items: list[Letter] = Field(
+        description="may be fewer than asked for, even none, while `next` says to go on"
+    )
+    next: Cursor
+
+
+class Matched(Shape):
+    """What a dry run found."""
+
+    matched: int
+    reasons: dict[str, int]
+    complete: bool = Field(description="false: there are more; the count took too long and was ended")
+
+
+class Job(Shape):
+    id: str
+    kind: Literal["redrive", "purge"]
+    queue: str
+    target: str | None
+    state: Literal["running", "done", "failed", "cancelled"]
+    matched: int | None = Field(description="null: still being counted")
+    moved: int = Field(description="or purged")
+    missing: int = Field(description="somebody else had taken them out")
+    started_at: Time
+    ended_at: Time | None
+    by: str
+    rate: int | None = Field(description="at most so many a second; null: no bound")
+    error: str | None = Field(description="why it failed, or what it waits for")
+
+
+class JobPage(Shape):
+    items: list[Job]
+    next: Cursor

@@ -1,0 +1,65 @@
+"""The benchmark of the console: the whole of it but the page at a tiny size, and what it says of its bounds."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from benchmarks.console import __main__ as command
+from benchmarks.console import watching
+from benchmarks.console.findings import findings
+from benchmarks.console.routes import FILTERS
+from benchmarks.console.shown import SHOWN, SMALL
+from benchmarks.kept import write_docs
+
+SIZE = ("--queues", "30", "--dead", "3000", "--asked", "4", "--seconds", "0.5")
+NAME = "console-30-queues-3000-dead-4-asked-0.5-seconds-routes-walk-watch.json"
+
+
+@pytest.fixture
+def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a run has kept."""
+    monkeypatch.setattr(watching, "SETTLED_S", 0.5)
+    parts = [word for part in ("routes", "walk", "watch") for word in ("--only", part)]
+    assert command.main([*SIZE, *parts, "--results", str(tmp_path)]) == 0
+    return tmp_path / NAME
+
+
+def test_it_runs_to_its_end_and_is_shown(whole: Path, tmp_path: Path) -> None:
+    found: dict[str, Any] = json.loads(whole.read_text())
+    assert (found["failed"], found["is_full"]) == ({}, False)
+    assert (found["fill"]["queues"], found["fill"]["dead"]) == (30, 3000)
+    assert set(FILTERS) <= {kind.removeprefix("dead letters ") for kind in found["routes"]}
+    assert all(0 < each["one"]["p50"] <= each["one"]["most"] for each in found["routes"].values())
+    assert found["walk"]["pages"] > 0
+    assert found["watched"]["none does"]["octets_per_s"] > 0
+    assert {each.verdict for each in findings(found)} <= {"met", "missed"}
+    assert [each.measure for each in findings(found)] == ["routes", "routes", "walk", "watched", "watched"]
+    page = tmp_path / "benchmarks.md"
+    page.write_text("before\n<!-- console:begin -->\n<!-- console:end -->\nafter\n")
+    write_docs(page, whole, command.NAME, SHOWN.markdown)
+    assert SMALL in page.read_text()
+    assert "| dead letters of a reason |" in page.read_text()
+    console = Console(file=io.StringIO(), width=200)
+    SHOWN.show(found, console)
+
+
+def test_what_is_too_slow_is_said_to_be_missed() -> None:
+    times = {"p50": 1.0, "p99": 20.0, "most": 30.0, "octets": 1}
+    slow = {**times, "p99": 51.0}
+    found = {
+        "routes": {"one": {"one": times, "four": times}, "other": {"one": times, "four": slow}},
+        "page": {"octets": 200_001, "list there": 1000},
+        "failed": {},
+    }
+    assert [(each.verdict, each.note) for each in findings(found)] == [
+        ("met", "(one)"),
+        ("missed", "(other)"),
+        ("missed", ""),
+        ("met", ""),
+    ]
