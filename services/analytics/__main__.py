@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -147,8 +148,13 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
 
 
 def _started(settings: Settings) -> SparkSession:
-    begin = time.monotonic()
+    """Raises KeyboardInterrupt for a Ctrl-C meanwhile, but not before Java can be told to end: else it would stay."""
+    begin, asked = time.monotonic(), list[int]()
+    signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
     spark = start(settings.master, settings.driver_memory, settings.conf)
+    if asked:
+        spark.stop()
+        raise KeyboardInterrupt
     seconds = round(time.monotonic() - begin, 3)
     of = {"master": spark.sparkContext.master, "seconds": seconds}
     log.info("Spark started", extra={"action": "started", **of})

@@ -44,6 +44,15 @@ def test_in_the_middle_of_a_run(store: Entries, tmp_path: Path, number: signal.S
     assert named(rows(output / "archive/dead")) == [("a", letter)]
 
 
+def eventually_gone(group: int) -> None:
+    """Raises ProcessLookupError."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        os.killpg(group, 0)
+        time.sleep(0.05)
+    os.killpg(group, signal.SIGKILL)
+
+
 @pytest.mark.timeout(2 * PATIENCE_S)
 def test_while_spark_starts(store: Entries, tmp_path: Path) -> None:
     process = begin(store, tmp_path / "out")
@@ -54,3 +63,5 @@ def test_while_spark_starts(store: Entries, tmp_path: Path) -> None:
     told = last(tmp_path / "log")
     assert (told["code"], told["action"]) == (130, "failed")
     assert not (tmp_path / "out").exists()
+    with pytest.raises(ProcessLookupError):  # nothing of its group is left, nor is Java
+        eventually_gone(process.pid)
