@@ -63,10 +63,10 @@ def _alike(kind: Kind, page: Sequence[Entry]) -> dict[Alike, list[int]]:
                 rows = groups[tuple(names)]
             rows.append(row)
         return groups
-    begin: list[bytes] = []
+    begin: list[bytes] | None = None  # of those before: version and kind, if they stand where edges write them
     for row, (_, fields) in enumerate(page):
         if names != (names := fields[::2]) or begin != fields[:4]:
-            begin = fields[:4]
+            begin = fields[:4] if tuple(names[:2]) == AS_WRITTEN else None
             rows = groups[_sample_key(fields, names)]
         rows.append(row)
     return groups

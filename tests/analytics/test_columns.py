@@ -223,6 +223,17 @@ def test_dead_letters_as_a_plain_reader_has_them(page: list[Any], bodies: int) -
     assert rows_of(Kind.DEAD, page, bodies) == [plain_row(Kind.DEAD, *entry, bodies) for entry in page]
 
 
+def test_kinds_that_stand_further_behind_are_told_apart() -> None:
+    """Fields come in any order (docs/store.md, "Samples"), and what a sample is may be the last of them."""
+    rest = {name: value for name, value in EDGE.items() if name != "kind"}
+    page: list[Any] = [
+        [b"%d-0" % number, [word.encode() for pair in (rest | {"kind": kind}).items() for word in pair]]
+        for number, kind in enumerate(("edge", "", "queue", "edge"), 1)
+    ]
+    assert rows_of(Kind.SAMPLES, page) == [plain_row(Kind.SAMPLES, *entry, -1) for entry in page]
+    assert [row["kind"] for row in rows_of(Kind.SAMPLES, page)] == ["edge", None, None, "edge"]
+
+
 @given(st.lists(st.one_of(entries(QUEUE), entries(EDGE), entries(DEPTH)), min_size=1, max_size=6))
 def test_samples_as_a_plain_reader_has_them(page: list[Any]) -> None:
     assert rows_of(Kind.SAMPLES, page) == [plain_row(Kind.SAMPLES, *entry, -1) for entry in page]
