@@ -63,7 +63,9 @@ def _alike(kind: Kind, page: Sequence[Entry]) -> dict[Alike, list[int]]:
                 rows = groups[tuple(names)]
             rows.append(row)
         return groups
-    begin: list[bytes] | None = None  # of those before: version and kind, if they stand where edges write them
+    begin: list[bytes] | None = (
+        None  # of those before: version and kind, if they stand where edges write them
+    )
     for row, (_, fields) in enumerate(page):
         if names != (names := fields[::2]) or begin != fields[:4]:
             begin = fields[:4] if tuple(names[:2]) == AS_WRITTEN else None
