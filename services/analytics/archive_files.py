@@ -15,6 +15,7 @@ from services.analytics.records import archive_schema
 from services.analytics.schema import Kind, conformed
 
 NEEDED = {"stream", "id"}  # which name a row: no run has written a file without them
+AWAY = "bring it back from a backup, or move it out of the output, and what it has counts no more"
 T = TypeVar("T")
 
 
@@ -29,10 +30,11 @@ def named(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise OutputError(f"output {path}: {in_one_line(error)}") from error
-    except (OSError, pa.ArrowException, Foreign) as error:
+    except (pa.ArrowInvalid, Foreign) as error:
+        raise OutputError(f"output {path} cannot be read: {in_one_line(error)}; {AWAY}") from error
+    except (OSError, pa.ArrowException) as error:  # Arrow says so of a damaged file, too
         raise OutputError(
-            f"output {path} cannot be read: {in_one_line(error)}; bring it back from a backup, or move it out of the "
-            "output, and what it has counts no more"
+            f"output {path} cannot be read: {in_one_line(error)}; try again. If the file itself is damaged: {AWAY}"
         ) from error
 
 

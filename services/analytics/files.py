@@ -74,6 +74,14 @@ class Files:
         with _explained(path), self._files.open_input_file(self._path(path)) as stream:
             return bytes(stream.read())
 
+    def octets_if_there(self, path: str) -> bytes | None:
+        try:
+            return self.read_octets(path)
+        except OutputError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
     def write_json(self, path: str, content: Any) -> None:
         """Whole or not at all: whoever reads finds the old content or the new, also after a power cut."""
         self._write(path + TEMPORARY, content)

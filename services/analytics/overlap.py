@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from services.analytics.archive_files import named
+from services.analytics.archive_files import Foreign, named
 from services.analytics.files import Files
 from services.analytics.hours import hour_at, hour_path, hours_below, later
 from services.analytics.schema import Kind
@@ -63,5 +63,7 @@ class Overlap:
         octets = self._files.read_octets(path)
         with named(path):
             rows = pq.ParquetFile(pa.BufferReader(octets)).read(["stream", "id"])
+            if len(rows.column_names) < 2:
+                raise Foreign("it has no columns stream and id: no run has written it")
         found: list[str] = rows.filter(pc.equal(rows["stream"], self._key))["id"].to_pylist()
         return found

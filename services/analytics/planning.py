@@ -114,7 +114,11 @@ class _Freezing:
             return self._gone_back(kind, key, state)
         if state.added < before:
             return self._gone_back(kind, key, state)
-        return Planned(kind, start, state.last, state.added, state.added - before)
+        has_begun = start != BEGINNING or kind is Kind.DEAD
+        expected = (
+            state.added - before if has_begun else state.length
+        )  # nobody misses what went before the first run
+        return Planned(kind, start, state.last, state.added, expected)
 
     def _gone_back(self, kind: Kind, key: str, state: StreamState) -> Planned:
         start, number = Overlap(self._files, kind, key).end(self._reading, state.last)

@@ -170,6 +170,7 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
             log.info("this run is done already", extra={"action": "nothing", "run": settings.run})
         else:
             plan = freeze(settings, files, read_state(files))
+            lock.check()  # the store may have been away for long meanwhile
             begin(files, plan)
             log.info("planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)})
             finish(spark, files, settings, plan.run, lock)

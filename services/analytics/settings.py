@@ -11,6 +11,7 @@ from services.analytics.redaction import trouble
 from services.store.url import StoreUrl
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+FILES = (".json", ".writing")  # how names of files end that lie beside folders of runs
 LATEST = "latest"  # name of the newest report in the output
 MASTER = re.compile(
     r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[[\d, ]+\]|(spark|k8s)://\S+|yarn", re.ASCII
@@ -112,6 +113,10 @@ class Settings:
             raise SettingsError(f"store: {error}") from None
         if not self.output:
             raise SettingsError("output is empty: a folder, or s3a://bucket/path")
+        if self.run.endswith(FILES):
+            raise SettingsError(
+                f"run id {self.run!r}: a file of the output may be named so, take another one"
+            )
         if self.run == LATEST:
             raise SettingsError(f"run id {LATEST!r}: the newest report is known by it, take another one")
         for name, bounds in TIMES_S.items():

@@ -64,12 +64,18 @@ def empty(table: Table) -> pa.Table:
 
 
 def read_hours(files: Files, table: Table, places: dict[str, str]) -> pa.Table:
-    """The hours' rows with the column HOUR; places: below which folder each hour's file lies."""
+    """The hours' rows with the column HOUR; places: below which folder each hour's file lies.
+
+    An hour whose file is not there has no rows: somebody moved it out, as whoever finds it damaged is told to.
+    """
     paths = [f"{root}/{table_path(table, hour)}" for hour, root in places.items()]
     with ThreadPoolExecutor(READERS) as readers:
         parts = [
             _named(path, octets, table, hour)
-            for path, octets, hour in zip(paths, readers.map(files.read_octets, paths), places, strict=True)
+            for path, octets, hour in zip(
+                paths, readers.map(files.octets_if_there, paths), places, strict=True
+            )
+            if octets is not None
         ]
         return pa.concat_tables([empty(table), *parts]).combine_chunks()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -95,6 +96,10 @@ class MetricsSettings(Section):
     )
 
 
+_HEADER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*", re.ASCII)
+_VISIBLE = re.compile(r"[!-~]([ -~]*[!-~])?")
+
+
 class TracingSettings(Section):
     """Traces of single messages, by OTLP over HTTP (docs/tracing.md)."""
 
@@ -129,6 +134,19 @@ class TracingSettings(Section):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("must be a URL such as http://collector:4318")
         return endpoint
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, SecretText]) -> dict[str, SecretText]:
+        """Here, where no value is shown: whatever cannot send them says what they are."""
+        for name, value in headers.items():
+            if not _HEADER.fullmatch(name):
+                raise ValueError("a header's name has letters, digits and hyphens")
+            if not _VISIBLE.fullmatch(value.reveal()):
+                raise ValueError(
+                    f"the value of {name} has visible characters of ASCII and no line end behind them"
+                )
+        return headers
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from services.store.domain import Domain
 from services.store.errors import DomainMismatch, QueueUnknown, StoreError, refusal
-from services.store.letter import DeadLetter, Filter, age_of, is_id
+from services.store.letter import DeadLetter, Filter, age_of, is_id, is_last_id
 from services.store.queues import Queue
 from services.store.redrive_spans import RedriveSpans
 
@@ -62,6 +62,8 @@ class DeadLetters:
         """
         if after and not is_id(after):
             raise ValueError(f"{after!r} is no id of a dead letter")
+        if after and is_last_id(after):
+            return Looked([], "", True)
         octets = octets if wanted.body is None else WHOLE
         return await self._look(f"({after}" if after else "-", "+", wanted, now_ms, count, octets)
 

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 READ = 200  # letters in one question
 KEPT = 3  # looks: for so long a domain is one process's
-BACK = 4  # looks: so far back whoever begins reads, who may come after one that was killed
+BACK = 6  # looks: so far back whoever begins reads, who may come KEPT and two more after one that was killed
 LONGEST_ERROR = 200
 NS_PER_MS = 1_000_000
 
@@ -59,6 +59,8 @@ class DeadSpans:
                 await self.look()
             except StoreError as error:
                 log.info("dead letters are not traced: %s", error, extra={"action": "dead_untraced"})
+            except Exception:
+                log.exception("dead letters are not traced", extra={"action": "dead_untraced"})
 
     async def look(self) -> None:
         """At all letters that are new, of the domains that are ours to look at. Raises StoreError."""

@@ -105,3 +105,8 @@ def age_of(identifier: str) -> tuple[int, ...]:
 def is_id(text: str) -> bool:
     """Whether a dead letter could have it."""
     return ID.fullmatch(text) is not None and max(age_of(text)) <= MAX_PART
+
+
+def is_last_id(identifier: str) -> bool:
+    """None can come behind it, and the store does not take it as what is to be gone on from."""
+    return age_of(identifier) == (MAX_PART, MAX_PART)

@@ -6,9 +6,9 @@ compute it from. docs/analytics.md has the texts of all fields.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from services.store.errors import ReportUnknown, StoreFault
 
@@ -231,6 +231,19 @@ class Report(Part):
         default=Missing(),
     )
     left_out: dict[str, int] = _is("rows that had no room, by the list; lists without any are not named")
+
+    @model_validator(mode="after")
+    def _of_before(self) -> Self:
+        """A job of before tells only what the run itself has missed."""
+        if "missing" in self.model_fields_set:
+            return self
+        samples, dead = self.records.samples, self.records.dead
+        missing = Missing(
+            lost_samples=samples.lost,
+            quarantined_dead=dead.quarantined,
+            quarantined_samples=samples.quarantined,
+        )
+        return self.model_copy(update={"missing": missing})
 
     def encode(self) -> bytes:
         return self.model_dump_json(by_alias=True).encode()

@@ -11,7 +11,7 @@ import pytest
 
 from services.analytics import __main__
 from services.analytics.aggregates.hour import Share, tables
-from services.analytics.archive_files import each_named, number_of_rows
+from services.analytics.archive_files import each_named, named, number_of_rows
 from services.analytics.compaction import Joined, Joining
 from services.analytics.files import Files
 from services.analytics.hours import hours_below
@@ -70,7 +70,7 @@ def test_a_file_of_the_archive_is_named(place: Path, tmp_path: Path, make: Calla
     make(place)
     for work in works:
         with pytest.raises(
-            OutputError, match=f"output {PATH} cannot be read: .*; bring it back from a backup"
+            OutputError, match=f"output {PATH} cannot be read: .*[;:] bring it back from a backup"
         ):
             work()
 
@@ -91,8 +91,18 @@ def test_so_is_one_of_a_table(tmp_path: Path, make: Callable[[Path], None]) -> N
     path = tmp_path / "aggregates" / table_path(DEATHS, HOUR)
     path.parent.mkdir(parents=True)
     make(path)
-    with pytest.raises(OutputError, match=f"aggregates/{table_path(DEATHS, HOUR)} cannot be read"):
+    with pytest.raises(
+        OutputError, match=f"aggregates/{table_path(DEATHS, HOUR)} cannot be read.*move it out"
+    ):
         read_hours(Files(str(tmp_path)), DEATHS, {HOUR: "aggregates"})
+    path.rename(tmp_path / "out")
+    assert len(read_hours(Files(str(tmp_path)), DEATHS, {HOUR: "aggregates"})) == 0
+
+
+def test_one_that_cannot_be_reached_is_tried_again() -> None:
+    """It may be whole."""
+    with pytest.raises(OutputError, match=r"try again\. If the file itself is damaged: "), named(PATH):
+        raise PermissionError(13, "Permission denied")
 
 
 def test_what_is_wrong_elsewhere_is_not_the_files_fault() -> None:

@@ -71,6 +71,11 @@ def test_a_flag_has_them(name: str, tmp_path: Path) -> None:
     refused(tmp_path / "out", flag, "nan")
 
 
+@pytest.mark.parametrize("name", ["begun.json", "lock.json", "a.writing"])
+def test_no_run_is_named_like_a_file_of_the_output(name: str, tmp_path: Path) -> None:
+    assert "may be named so" in refused(tmp_path / "out", "--run-id", name)
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_shape_has_them(name: str) -> None:
     for value in SHAPES[name]:

@@ -189,3 +189,14 @@ async def test_who_knows_no_filters_is_answered_as_before(desk: Desk) -> None:
     assert (more, size) == (0, 4)
     assert identifier == (await anext(desk.dead(queue).matching())).id.encode()
     assert fields[2 * fields[::2].index(b"body") + 1] == b"bo"
+
+
+async def test_nothing_is_behind_the_last_id_that_can_be(desk: Desk) -> None:
+    """It stands in a cursor that somebody made up; Redis refuses to go on from it."""
+    queue = await desk.queue()
+    await desk.put(queue, b"x")
+    await desk.reject(await desk.take(queue, 1))
+    most = f"{(1 << 64) - 1}"
+    looked = await desk.dead(queue).look(f"{most}-{most}", Filter(), 0)
+    assert (looked.letters, looked.is_last) == ([], True)
+    assert (await desk.dead(queue).look(f"0-{most}", Filter(), 0)).letters

@@ -84,6 +84,17 @@ async def test_another_version_is_named(desk: Desk, server: Server) -> None:
         await read_report(desk.store.registry)
 
 
+async def test_one_of_before_tells_what_its_run_has_missed(desk: Desk, server: Server) -> None:
+    """It does not know of the period: better that than a silence that says that nothing is missing."""
+    old = document()
+    del old["missing"]
+    old["records"]["samples"]["lost"], old["records"]["dead"]["quarantined"] = 5, 2
+    server.call("SET", KEY, f"{NOW_MS} {json.dumps(old)}")
+    found = await read_report(desk.store.registry)
+    assert found is not None
+    assert (found.missing.lost_samples, found.missing.quarantined_dead) == (5, 2)
+
+
 async def test_fields_of_later_versions_of_this_one_are_left_alone(desk: Desk, server: Server) -> None:
     server.call("SET", KEY, f"{NOW_MS} {json.dumps({**document(), 'weather': 'fine'})}")
     assert await read_report(desk.store.registry) == report()

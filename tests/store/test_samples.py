@@ -409,6 +409,18 @@ async def test_a_last_word_begins_nothing_and_trims_nothing(desk: Desk, server: 
     assert server.call("XLEN", key) == 1501
 
 
+async def test_what_is_spoilt_is_deleted_without_a_last_word(desk: Desk, server: Server) -> None:
+    """Deleting it is the cure."""
+    one, two = await desk.queue("one"), await desk.queue("two")
+    for queue in (one, two):
+        await desk.put(queue, b"x")
+    server.call("HSET", one.keys[1], "leased", "junk")
+    await desk.store.delete(one)
+    server.call("SET", desk.domain.keys.samples, "junk")
+    await desk.store.delete(two)
+    assert [queue async for queue in desk.store.queues()] == []
+
+
 async def test_an_edge_of_before_does_upkeep_without_telling(desk: Desk) -> None:
     """While a store's edges are replaced one after the other, its functions are new already."""
     queue = await desk.queue()

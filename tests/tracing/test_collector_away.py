@@ -183,6 +183,20 @@ async def test_it_takes_some(server: Server) -> None:
         assert store.counted("failed") == 2
 
 
+async def test_it_says_yes_in_words_of_its_own(server: Server) -> None:
+    """OTLP/HTTP: 200 is a yes. Proxies answer with anything."""
+
+    async def wordy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>")
+        await writer.drain()
+
+    async with listening(wordy) as endpoint, traced_store(server.url, endpoint) as store:
+        await store.put(await store.queue("q"), b"a pump")
+        await until(lambda: store.counted("exported") == 1)
+        assert store.counted("failed") == 0
+
+
 async def test_it_is_known_by_its_certificate(server: Server, tmp_path: Path) -> None:
     """tracing.ca; and whom nobody vouches for is told nothing."""
     authority = trustme.CA()

@@ -84,11 +84,15 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"ratio": 1.5}, "tracing.ratio: must be less than or equal to 1"),
         ({"batch": 10, "queue": 5}, "tracing: batch must be at most queue"),
         ({"headers": {"authorization": 5}}, "tracing.headers.authorization: must be a text"),
+        ({"headers": {"a b": "x"}}, "tracing.headers: a header's name has letters, digits and hyphens"),
+        ({"headers": {"authorization": "Bearer s3cret\n"}}, "tracing.headers: the value of authorization"),
+        ({"headers": {"authorization": "Bearer s\u20acret"}}, "tracing.headers: the value of authorization"),
     ],
 )
 def test_what_cannot_be(
     said: dict[str, object], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=told) as refused:
         load(flags={"tracing": said})
+    assert "cret" not in str(refused.value)

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
+LONGEST_REASON = 200
 SAMPLED = 1  # of W3C's flags
 RESOURCE = "OTEL_RESOURCE_ATTRIBUTES"  # whoever runs the process says more about it: k8s.pod.name=a,team=b
 
@@ -60,8 +62,12 @@ class Collector:
         answer, trouble = self._poster.post(request.SerializeToString())
         if trouble:
             return len(spans), trouble
-        partly = ExportTraceServiceResponse.FromString(answer).partial_success
-        return min(partly.rejected_spans, len(spans)), partly.error_message if partly.rejected_spans else ""
+        try:
+            partly = ExportTraceServiceResponse.FromString(answer).partial_success
+        except DecodeError:  # it has said yes, in other words than ours
+            return 0, ""
+        why = f"it rejected some: {partly.error_message[:LONGEST_REASON]}" if partly.rejected_spans else ""
+        return min(partly.rejected_spans, len(spans)), why
 
     def close(self) -> None:
         self._poster.close()

@@ -27,7 +27,9 @@ FUNCTIONS.delete = function(K, A)
   if A[3] == 'DeleteIfEmpty' and (len > 0 or call('EXISTS', K[8]) == 1 and call('XLEN', K[8]) > 0) then
     return { 0, len }
   end
-  FUNCTIONS.sample_last(open_queue({ now = now_ms(), generation = '0' }, K, 2), K[12], A[4], A[5])
+  pcall(function()   -- what is spoilt goes all the same, and silently
+    FUNCTIONS.sample_last(open_queue({ now = now_ms(), generation = '0' }, K, 2), K[12], A[4], A[5])
+  end)
   call('UNLINK', K[2], K[3], K[4], K[5], K[6], K[7], K[8], K[9])
   bind(K[10], K[11], A[2], '')
   call('HSET', K[3], 'deleted', '1')    -- no queue comes back under this id while its name is still registered
