@@ -33,20 +33,20 @@ class Hops:
 
     # coming
 
-    def arrived(self, record: bytes, hop: Hop) -> bytes:
+    def arrived(self, queue: Queue, record: bytes, hop: Hop) -> bytes:
         """The record as it is to be put in: there its trace goes on."""
-        if not hop.is_sampled(self._ratio):
+        if not hop.is_sampled(self._ratio) or not self._recorder.admit():
             return record
-        try:
-            return trace_context.stamped(record, hop.context)
-        except ValueError:
-            return record
+        stamped = trace_context.stamped_within(record, hop.context, queue.spec.max_bytes)
+        return record if stamped is None else stamped
 
     def copied(self, queue: Queue, record: bytes, hop: Hop) -> tuple[bytes, Callable[[], None]]:
         """What is put in beside the pipe, which is traced in any case; and what is to be called once it is there."""
         parent = hop.context
         span = begun("send", Kind.PRODUCER, queue, parent, parent.child(), {})
-        stamped = trace_context.stamped(record, span.context)
+        stamped = trace_context.stamped_within(record, span.context, queue.spec.max_bytes)
+        if stamped is None:
+            return record, lambda: None
         return stamped, lambda: self._recorder.record(span.ended())
 
     def numbers(self, first: int, last: int) -> range:

@@ -79,6 +79,16 @@ def stamped(record: bytes, context: Context) -> bytes:
     return records.encode(content.body, {**content.attributes, KEY: context.header})
 
 
+def stamped_within(record: bytes, context: Context, most: int) -> bytes | None:
+    """The same for a queue of so many octets, 0 = any number; None for one that would not fit with its context in the
+    empty queue, and does without."""
+    try:
+        found = stamped(record, context)
+    except ValueError:
+        return None
+    return None if most and len(found) - records.HEAD.size > most else found
+
+
 @dataclass(frozen=True, slots=True)
 class Hop:
     """A message on its way from one system to another, by what both of them see of it. Cheap: most are not sampled."""

@@ -14,6 +14,7 @@ from services.store.handed_out import Ending
 from services.store.operations import Commit, Done, Once, Outcome, Published, Refusals, Send, Source, Taken
 from services.store.pipe import Pipe
 from services.store.queues import Queue
+from services.store.records import HEAD
 from services.store.requests import (
     Held,
     Nothing,
@@ -114,9 +115,15 @@ class TracedPipe(Pipe):
     def _commit(self, source: Source, commit: Commit) -> None:
         """Settles and publishes: of `commit` and `publish_once`."""
         begun, ending = Begun(), Ending()
+        rooms = _rooms(commit)
         for part in commit.parts:
             if part.records and source.begins_traces and not self.tracing.passes(part.records):
-                part.records, spans = self.tracing.put(part.records, part.queue, source.client, part.origin)
+                qid, before = part.queue.qid, part.records
+                part.records, spans = self.tracing.put(
+                    before, part.queue, source.client, part.origin, room=rooms.get(qid)
+                )
+                if qid in rooms:
+                    rooms[qid] -= sum(map(len, part.records)) - sum(map(len, before))
                 begun += spans
             if part.deliveries and self.tracing.handed_out:
                 ending += self.tracing.handed_out.ending(part.deliveries, "settle")
@@ -239,3 +246,14 @@ class TracedPipe(Pipe):
 
 def _why(error: str) -> dict[str, Value]:
     return {"penstock.error": readable(error[:LONGEST_ERROR])} if error else {}
+
+
+def _rooms(commit: Commit) -> dict[str, int]:
+    """By how many octets what a commit puts into a queue may grow and still fit into it when that is empty; of queues
+    that have a bound."""
+    rooms: dict[str, int] = {}
+    for part in commit.parts:
+        if part.queue.spec.max_bytes:
+            octets = sum(len(record) - HEAD.size for record in part.records)
+            rooms[part.queue.qid] = rooms.get(part.queue.qid, part.queue.spec.max_bytes) - octets
+    return rooms

@@ -5,7 +5,7 @@ What is not chosen, and carries no context, is left as it is, octet for octet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from services.store import records, trace_context
 from services.store.client import Client
@@ -36,26 +36,44 @@ class Tracing:
         return not run[0][0] and self.sampling.passes(len(run))
 
     def put(
-        self, run: list[bytes], queue: Queue, client: Client, origin: str, doing: str = "send"
+        self,
+        run: list[bytes],
+        queue: Queue,
+        client: Client,
+        origin: str,
+        doing: str = "send",
+        room: int | None = None,
     ) -> tuple[list[bytes], Begun]:
-        """For a run that does not pass: the records as they are put in, and the spans of those that are traced."""
-        may_carry = bool(run[0][0])
-        none_chosen = may_carry and self.sampling.passes(len(run))  # if it may not, `passes` has asked
-        chosen = set[int]() if none_chosen else set(self.sampling.chosen(len(run)))
+        """For a run that does not pass: the records as they are put in, and the spans of those that are traced.
+
+        room: octets by which all of them together may grow, where they are put in together or not at all.
+        """
         stamped, spans = list(run), Begun()
-        for index in range(len(run)) if may_carry else sorted(chosen):
-            parent = trace_context.of_record(run[index]) if may_carry else None
-            if parent is None and index not in chosen:
-                continue
-            if parent is not None and not (parent.is_sampled and self.recorder.admit()):
-                continue  # whoever brings a context says himself whether he traces it
+        for index, parent in self._chosen(run):
             context = trace_context.fresh() if parent is None else parent.child()
-            record = _stamped(run[index], context, queue.spec.max_bytes)
-            if record is not None:
-                more = self._more(run[index], client, origin, len(run))
-                spans.append((index, begun(doing, Kind.PRODUCER, queue, parent, context, more, "send")))
-                stamped[index] = record
+            record = trace_context.stamped_within(run[index], context, queue.spec.max_bytes)
+            more_octets = 0 if record is None else len(record) - len(run[index])
+            if record is None or (room is not None and more_octets > room):
+                continue
+            room = None if room is None else room - more_octets
+            more = self._more(run[index], client, origin, len(run))
+            spans.append((index, begun(doing, Kind.PRODUCER, queue, parent, context, more, "send")))
+            stamped[index] = record
         return stamped, spans
+
+    def _chosen(self, run: list[bytes]) -> Iterator[tuple[int, Context | None]]:
+        """Which of a run are traced, and the contexts that they bring: whoever brings one says himself whether."""
+        if not run[0][0]:  # `passes` has asked
+            yield from ((index, None) for index in sorted(self.sampling.chosen(len(run))))
+            return
+        parents = [trace_context.of_record(record) for record in run]
+        free = [index for index, parent in enumerate(parents) if parent is None]
+        chosen = set[int]()
+        if free and not self.sampling.passes(len(free)):
+            chosen = {free[place] for place in self.sampling.chosen(len(free))}
+        for index, parent in enumerate(parents):
+            if index in chosen or (parent is not None and parent.is_sampled and self.recorder.admit()):
+                yield index, parent
 
     def put_one(
         self, record: bytes, queue: Queue, client: Client, origin: str, doing: str = "send"
@@ -85,9 +103,11 @@ class Tracing:
         stamped, spans = list[tuple[Queue, bytes]](), Begun()
         for index, (queue, record) in enumerate(copies):
             context = root.child()
-            more = self._more(record, client, origin)
-            spans.append((index, begun("send", Kind.PRODUCER, queue, root, context, more)))
-            stamped.append((queue, trace_context.stamped(record, context)))
+            copy = trace_context.stamped_within(record, context, queue.spec.max_bytes)
+            if copy is not None:
+                more = self._more(record, client, origin)
+                spans.append((index, begun("send", Kind.PRODUCER, queue, root, context, more)))
+            stamped.append((queue, record if copy is None else copy))
         more = self._more(copies[0][1], client, origin)
         more |= {"messaging.destination.name": LOG, "penstock.copies": len(copies)}
         first = begun("send", Kind.PRODUCER, copies[0][0], None, root, more)
@@ -107,15 +127,6 @@ class Tracing:
         for delivery in deliveries:
             if delivery.blob[0]:  # what is traced begins its entry
                 self.handed_out.received(delivery, client)
-
-
-def _stamped(record: bytes, context: Context, most: int) -> bytes | None:
-    """None for one that would not fit with its context, and does without."""
-    try:
-        stamped = trace_context.stamped(record, context)
-    except ValueError:
-        return None
-    return None if most and len(stamped) - records.HEAD.size > most else stamped
 
 
 def is_traced(record: bytes) -> bool:

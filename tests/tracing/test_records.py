@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from services.store import Queue, records
-from services.store.trace_context import KEY, fresh, of_record, parse
+from services.store.operations import Part
+from services.store.trace_context import KEY, fresh, hop, of_record, parse
 from tests.servers import Client, Server
 from tests.tracing.collector import Collector
 from tests.tracing.stores import TracedStore, traced_store
 
+MOST = 1000
+ATTRIBUTE = len(records.encode(b"", {KEY: fresh().header})) - records.HEAD.size
 BODIES = [b"message %d" % number for number in range(300)]
 
 
@@ -67,6 +72,43 @@ async def test_a_message_that_would_not_fit_does_without(server: Server, collect
         queue = await store.queue("small", maxBytes=100)
         await store.put(queue, bytes(100))
         assert entries(server, queue) == [(1, records.encode(bytes(100)))]
+
+
+@pytest.mark.parametrize("size", [MOST, MOST - 1, MOST - ATTRIBUTE + 1, MOST - ATTRIBUTE])
+async def test_what_fits_untraced_fits_traced(server: Server, collector: Collector, size: int) -> None:
+    """docs/tracing.md: alone, in a commit with others, as a copy of a SEND, or from another system."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        alone, together, copied, came = [
+            await store.queue(name, maxBytes=MOST) for name in ("alone", "together", "copied", "came")
+        ]
+        record = records.encode(bytes(size))
+        await store.put(alone, bytes(size))
+        asker = await store.asker(together)
+        halves = [records.encode(bytes(size // 2)), records.encode(bytes(size - size // 2))]
+        await asker.commit("t", [Part(together, [], [half], "test") for half in halves])
+        tracing = store.look_at("main").tracing
+        assert tracing is not None
+        (_, copy), *_ = tracing.send([(copied, record)], store.client(), "test")[0]
+        assert store.hops is not None
+        for queue, made in ((copied, copy), (came, store.hops.arrived(came, record, hop("ring", b"7")))):
+            assert await (await store.asker(queue)).publish(queue, [made], "test") == []
+            assert (made == record) is (size > MOST - ATTRIBUTE)
+        for queue, bodies in ((alone, 1), (together, 2), (copied, 1), (came, 1)):
+            assert (await store.stats(queue))["ready"] == bodies
+        traced = [blob[0] for _, blob in entries(server, alone)]
+        assert bool(any(traced)) is (size <= MOST - ATTRIBUTE)
+
+
+async def test_contexts_that_are_brought_take_no_ones_turn(server: Server, collector: Collector) -> None:
+    """A run of messages that are not to be traced leaves the second's share to others."""
+    quiet = f"00-{1:032x}-{2:016x}-00"
+    async with traced_store(server.url, collector.endpoint, most_per_s=5) as store:
+        queue = await store.queue("q")
+        await store.put(queue, *BODIES[:50], traceparent=quiet)
+        await store.put(queue, b"mine")
+        (_, blob) = entries(server, queue)[-1]
+        assert of_record(blob) is not None
+        assert records.decode(blob).body == b"mine"
 
 
 async def test_who_brings_a_context_is_followed(server: Server, collector: Collector) -> None:

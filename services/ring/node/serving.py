@@ -105,7 +105,7 @@ class Serving:
 
         hops = self._service.store.hops
         if hops is not None:
-            record = hops.arrived(record, hop_of_request(frame.request_id))
+            record = hops.arrived(queue, record, hop_of_request(frame.request_id))
 
         def once(outcome: Outcome | StoreError) -> None:
             told(self._reply_to(frame, outcome if isinstance(outcome, StoreError) else None))

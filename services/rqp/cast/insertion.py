@@ -158,7 +158,7 @@ class Inserter:
         digest = fingerprint(key, insert.record[4:]).hex()
         hops, record = self._service.store.hops, insert.record
         if hops is not None:
-            record = hops.arrived(record, hop_of(insert.agent, insert.id))
+            record = hops.arrived(queue, record, hop_of(insert.agent, insert.id))
         outcome: Outcome = await asked(
             lambda done: pipe.publish_once(
                 source, identifier, queue, record, origin, holder, digest, self._keep_ms, done
