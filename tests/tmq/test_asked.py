@@ -81,8 +81,10 @@ async def test_each_worker_answers_for_its_own(server: Server, tmp_path: Path) -
             place = shown(program.place("document"))
 
             async def both_listen() -> bool:
-                listeners = [dict(one.listeners) for one in await tools.processes()]
-                return [each.get("document") for each in listeners] == [place, place]
+                """To clients, and to questions."""
+                found = await tools.processes()
+                listen = [dict(one.listeners).get("document") == place for one in found]
+                return len(found) == 2 and all(listen) and all("connections" in one.topics for one in found)
 
             await until(both_listen)
             clients = [await program.client() for _ in range(12)]
