@@ -71,7 +71,7 @@ def check(output: str) -> None:
     files, root = opened(output)
     try:
         is_file = files.get_file_info(root).type == FileType.File
-        has_bucket = has_folders(files) or _is_there(files, root.partition("/")[0])
+        has_bucket = has_folders(files) or not _is_missing(files, root.partition("/")[0])
     except (OSError, pa.ArrowException) as error:
         raise OutputError(f"output {shown(output)}: {in_one_line(error)}") from None
     if is_file:
@@ -85,8 +85,12 @@ def check(output: str) -> None:
             raise OutputError(f"output {shown(output)}: {in_one_line(error)}") from None
 
 
-def _is_there(files: FileSystem, path: str) -> bool:
-    return bool(files.get_file_info(path).type != FileType.NotFound)
+def _is_missing(files: FileSystem, bucket: str) -> bool:
+    """False where nobody says so: whoever may use one folder of it may perhaps not ask for the bucket itself."""
+    try:
+        return bool(files.get_file_info(bucket).type == FileType.NotFound)
+    except (OSError, pa.ArrowException):
+        return False
 
 
 def _check_folder(output: str, folder: Path) -> None:
