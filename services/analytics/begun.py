@@ -69,7 +69,10 @@ def _planned_ms(files: Files, run: str) -> int:
     """0: it does not say, and whoever carries it out finds out why."""
     for path in (done_file(run), plan_file(run)):
         if files.exists(path):
-            told: Any = files.read_json(path)
+            try:
+                told: Any = json.loads(files.read_octets(path))
+            except ValueError:
+                return 0
             now_ms = told.get("now_ms", 0) if isinstance(told, dict) else 0
             return now_ms if isinstance(now_ms, int) else 0
     return 0
