@@ -74,4 +74,4 @@ def test_it_knows_s3(images: Images, tmp_path: Path, letters: Entries) -> None:
         images.of("analytics"), tmp_path, *words, "--output", url, "--master", "local[1]", flags=OWN
     ) as container:
         assert container.wait(2 * RUNNING_S) == 1, container.log()
-    assert "output runs/lock.json: When " in container.log()
+    assert "output s3a://bucket/folder: When " in container.log()
