@@ -3,7 +3,8 @@
 Fills a store of its own with a thousand queues and a million dead letters of one of them, starts a console on it, asks
 each route many times, one question after the other and four at a time, looks through all dead letters by a filter that
 none fits, and watches all queues while each of them changes every two seconds. Then the page, in Chromium, on a store
-with a thousand queues of its own. --docs writes the last full run's tables to docs/benchmarks.md.
+with a thousand queues of its own; and what an edge loses to those who look on. --docs writes the last full run's tables
+to docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.console import routes, walk, watching
+from benchmarks.console import beside, routes, walk, watching
 from benchmarks.console.bench import Bench, start
 from benchmarks.console.shown import SHOWN
-from benchmarks.console.store import fill
+from benchmarks.console.store import fill, url
 from benchmarks.kept import Kept, result_name, write_docs
 from benchmarks.machine import current_commit, describe
 from benchmarks.peers.redis import Store
@@ -45,12 +46,19 @@ async def look_at_page(_: Bench) -> dict[str, Any]:
     return await measure()
 
 
+async def look_at_edges(bench: Bench) -> dict[str, Any]:
+    """They have stores of their own."""
+    bench.say(f"{beside.ROUNDS} rounds of {beside.ROUND_S:g} s each")
+    return await beside.measure()
+
+
 # By the name on the command line: under which name each is kept, and what does it.
 PARTS: dict[str, tuple[str, Measure]] = {
     "routes": ("routes", routes.measure),
     "walk": ("walk", walk.measure),
     "watch": ("watched", watching.measure),
     "page": ("page", look_at_page),
+    "beside": ("beside", look_at_edges),
 }
 
 
@@ -86,7 +94,7 @@ async def run(options: argparse.Namespace, console: Console) -> dict[str, Any]:
         console.log(f"filling: {options.queues:,} queues, {options.dead:,} dead letters")
         found["fill"] = await fill(store, options.queues, options.dead)
         size = (options.queues, options.dead, options.asked, options.seconds)
-        bench = Bench(store, *start(place, store), *size, say=console.log)
+        bench = Bench(store, *start(place, url(store)), *size, say=console.log)
         for part, (name, measure) in PARTS.items():
             if options.only and part not in options.only:
                 continue

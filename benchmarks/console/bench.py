@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
-from benchmarks.console.store import url
 from benchmarks.peers.redis import Store
 from benchmarks.process import Daemon, Workshop, free_port
 
@@ -25,12 +24,12 @@ class Bench:
     say: Callable[[str], None]
 
 
-def start(place: Workshop, store: Store) -> tuple[Daemon, str]:
-    """A console on this store, and where its API is."""
+def start(place: Workshop, store: str) -> tuple[Daemon, str]:
+    """A console on the store of this URL, and where its API is."""
     port = free_port()
     settings = ("--set", f"console.port={port}", "--set", "health.port=0")
-    environment = {"PENSTOCK_STORE__URL": url(store), "PYTHONPATH": str(Path.cwd())}
+    environment = {"PENSTOCK_STORE__URL": store, "PYTHONPATH": str(Path.cwd())}
     base = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "services.console", *settings]
-    daemon = place.start("console", command, lambda: urlopen(f"{base}/readyz"), environment)
+    daemon = place.start("console", command, lambda: urlopen(f"{base}/readyz").close(), environment)
     return daemon, f"{base}/api/v1"

@@ -11,12 +11,13 @@ ANSWER = Target("<=", 50)  # ms, p99 of each route
 CORE = Target("<=", 0.05)  # of one, while a thousand queues are watched
 WEIGHT = Target("<=", 200)  # kB of a first visit
 SOON = Target("<=", 1000)  # ms from the request to the list of a thousand queues
+UNHURT = Target(">=", 0.98)  # of an edge's throughput, while a console is watched and metrics are scraped
 BESIDE = {"one": "one question at a time", "four": "four at a time"}
 
 
 def findings(found: Found) -> list[Finding]:
     """Of the parts that were run, in their order."""
-    parts = {"routes": _routes, "walk": _walk, "watched": _watched, "page": _page}
+    parts = {"routes": _routes, "walk": _walk, "watched": _watched, "page": _page, "beside": _beside}
     return [each for name, part in parts.items() if name in found for each in part(found[name])]
 
 
@@ -40,3 +41,10 @@ def _watched(found: Found) -> Iterator[Finding]:
 def _page(found: Found) -> Iterator[Finding]:
     yield Finding("page", "a first visit of the page", [found["octets"] / 1000], "kB", WEIGHT)
     yield Finding("page", "until it shows a thousand queues", [found["list there"]], "ms", SOON)
+
+
+def _beside(found: Found) -> Iterator[Finding]:
+    what = "an edge's throughput while a console is watched and metrics of queues are scraped"
+    noise = found["alone, again"]["share"]
+    share = found["looked at"]["share"]
+    yield Finding("beside", what, [share], "x alone", UNHURT, f"(one more alone: {noise:.3f})")

@@ -46,6 +46,11 @@ def _page(found: Found) -> Iterator[Row]:
     yield from ([name, f"{value:,}"] for name, value in found.items())
 
 
+def _beside(found: dict[str, Found]) -> Iterator[Row]:
+    for name, told in found.items():
+        yield [name, f"{told['rate']:,.0f}", f"{told['share']:.3f}"]
+
+
 PARTS = {
     "routes": Part(
         "Answers of the API, ms",
@@ -62,6 +67,9 @@ PARTS = {
         "The live view", ("", "of a core", "rows/s", "KiB/s", "memory of the console, MiB"), _watched
     ),
     "page": Part("The page: octets, ms, a share of its thread", ("", "median"), _page),
+    "beside": Part(
+        "An edge, alone and looked at by a console and scrapes", ("", "messages/s", "of alone"), _beside
+    ),
 }
 
 

@@ -11,21 +11,23 @@ import pytest
 from rich.console import Console
 
 from benchmarks.console import __main__ as command
-from benchmarks.console import watching
+from benchmarks.console import beside, watching
 from benchmarks.console.findings import findings
 from benchmarks.console.routes import FILTERS
 from benchmarks.console.shown import SHOWN, SMALL
 from benchmarks.kept import write_docs
 
 SIZE = ("--queues", "30", "--dead", "3000", "--asked", "4", "--seconds", "0.5")
-NAME = "console-30-queues-3000-dead-4-asked-0.5-seconds-routes-walk-watch.json"
+NAME = "console-30-queues-3000-dead-4-asked-0.5-seconds-beside-routes-walk-watch.json"
 
 
 @pytest.fixture
 def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a run has kept."""
     monkeypatch.setattr(watching, "SETTLED_S", 0.5)
-    parts = [word for part in ("routes", "walk", "watch") for word in ("--only", part)]
+    monkeypatch.setattr(beside, "ROUNDS", 1)
+    monkeypatch.setattr(beside, "ROUND_S", 0.1)
+    parts = [word for part in ("routes", "walk", "watch", "beside") for word in ("--only", part)]
     assert command.main([*SIZE, *parts, "--results", str(tmp_path)]) == 0
     return tmp_path / NAME
 
@@ -39,7 +41,9 @@ def test_it_runs_to_its_end_and_is_shown(whole: Path, tmp_path: Path) -> None:
     assert found["walk"]["pages"] > 0
     assert found["watched"]["none does"]["octets_per_s"] > 0
     assert {each.verdict for each in findings(found)} <= {"met", "missed"}
-    assert [each.measure for each in findings(found)] == ["routes", "routes", "walk", "watched", "watched"]
+    measures = ["routes", "routes", "walk", "watched", "watched", "beside"]
+    assert [each.measure for each in findings(found)] == measures
+    assert all(each["rate"] > 0 for each in found["beside"].values())
     page = tmp_path / "benchmarks.md"
     page.write_text("before\n<!-- console:begin -->\n<!-- console:end -->\nafter\n")
     write_docs(page, whole, command.NAME, SHOWN.markdown)
@@ -55,6 +59,7 @@ def test_what_is_too_slow_is_said_to_be_missed() -> None:
     found = {
         "routes": {"one": {"one": times, "four": times}, "other": {"one": times, "four": slow}},
         "page": {"octets": 200_001, "list there": 1000},
+        "beside": {"alone, again": {"share": 1.01}, "looked at": {"share": 0.979}},
         "failed": {},
     }
     assert [(each.verdict, each.note) for each in findings(found)] == [
@@ -62,4 +67,5 @@ def test_what_is_too_slow_is_said_to_be_missed() -> None:
         ("missed", "(other)"),
         ("missed", ""),
         ("met", ""),
+        ("missed", "(one more alone: 1.010)"),
     ]

@@ -1,0 +1,91 @@
+"""What an edge loses to those who look on: a console with a live view of all queues, and a scrape of metrics of each.
+
+Three edges are loaded by turns: one alone, one more alone (what differs there means nothing), and one whose store a
+console watches and whose metrics are on and scraped once a round. The console is stopped while it is not its turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import statistics
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Thread
+from typing import Any
+
+from benchmarks.console.bench import start
+from benchmarks.loaded_edge import Edge
+from benchmarks.process import Daemon, Workshop, workshop
+
+ROUNDS = 30
+ROUND_S = 3.0  # a console looks every two seconds; a Prometheus would scrape in every fifth or tenth round
+ALONE, AGAIN, LOOKED_AT = "alone", "alone, again", "looked at"
+WATCH = "import sys, urllib.request as r; [None for _ in r.urlopen(sys.argv[1])]"
+
+
+@contextmanager
+def turn(*daemons: Daemon) -> Iterator[None]:
+    for daemon in daemons:
+        os.kill(daemon.pid, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        for daemon in daemons:
+            os.kill(daemon.pid, signal.SIGSTOP)
+
+
+def look(place: Workshop, edge: Edge) -> tuple[Daemon, Daemon]:
+    """A console, and one who watches all queues there."""
+    console, base = start(place, edge.store)
+    events = f"{base}/events"
+    return console, place.start("watching", [sys.executable, "-c", WATCH, events], lambda: None)
+
+
+def looked_at(edge: Edge, *daemons: Daemon) -> float:
+    with turn(*daemons):
+        scraping = Thread(target=edge.scrape)
+        scraping.start()
+        rate, _ = edge.load(ROUND_S)
+        scraping.join()
+    return rate
+
+
+def rates(place: Workshop) -> dict[str, list[float]]:
+    """Messages a second, of each round; the first warms up."""
+    settings = {ALONE: (), AGAIN: (), LOOKED_AT: ("metrics.queues=on",)}
+    found: dict[str, list[float]] = {name: [] for name in settings}
+    with ExitStack() as stack:
+        edges = {
+            name: stack.enter_context(Edge(place.folder / name, words).running())
+            for name, words in settings.items()
+        }
+        lookers = look(place, edges[LOOKED_AT])
+        for number in range(ROUNDS + 1):
+            first = number % len(edges)
+            for name in [*edges][first:] + [*edges][:first]:
+                edge = edges[name]
+                rate = looked_at(edge, *lookers) if name == LOOKED_AT else edge.load(ROUND_S)[0]
+                if number:
+                    found[name].append(rate)
+        for daemon in lookers:
+            os.kill(daemon.pid, signal.SIGCONT)  # so that it can be told to end
+    return found
+
+
+def summary(found: dict[str, list[float]]) -> dict[str, Any]:
+    """share: the median over all rounds of what is left of the rate that the first had."""
+    return {
+        name: {
+            "rate": statistics.median(mine),
+            "share": statistics.median(one / alone for one, alone in zip(mine, found[ALONE], strict=True)),
+        }
+        for name, mine in found.items()
+    }
+
+
+async def measure() -> dict[str, Any]:
+    with workshop() as place:
+        return summary(await asyncio.to_thread(rates, place))
