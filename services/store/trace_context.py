@@ -16,6 +16,7 @@ from typing import Any
 from services.store import records
 
 KEY = "traceparent"
+STATE = "tracestate"  # of other vendors, who may put it beside: it is passed on, and says nothing to us
 # Version 00 has four fields; of later ones the first four are read (W3C Trace Context 3.2.2, 4).
 _HEADER = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 _SAMPLED = 1
@@ -71,6 +72,15 @@ def of_record(record: bytes) -> Context | None:
 
 def of_attributes(attributes: dict[str, Any]) -> Context | None:
     return parse(attributes.get(KEY))
+
+
+def without(record: bytes) -> bytes:
+    """The record as if nobody had ever traced it: what whoever repeats something in a trace of his own repeats."""
+    if not record[0]:
+        return record
+    content = records.decode(record)
+    kept = {key: value for key, value in content.attributes.items() if key not in (KEY, STATE)}
+    return record if len(kept) == len(content.attributes) else records.encode(content.body, kept)
 
 
 def stamped(record: bytes, context: Context) -> bytes:
