@@ -90,6 +90,38 @@ async def test_a_commit_ends_and_begins(server: Server, collector: Collector) ->
     assert put.attributes["penstock.outcome"] == "stored"
 
 
+async def test_what_a_refused_commit_would_have_settled_is_still_out(
+    server: Server, collector: Collector
+) -> None:
+    """Until it is given back, as a transaction does that is refused (tmq.md 5.3), or settled after all."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        source, goal = await store.queue("source"), await store.queue("goal", maxLength=1)
+        await store.put(source, b"one", b"two")
+        asker = await store.asker(source)
+        one, two = [(await asker.take(source, 1))[0] for _ in range(2)]
+        out = Part(goal, [], [records.encode(body) for body in (b"a", b"b")], "test")
+        with pytest.raises(QueueFull):
+            await asker.commit("once", [Part(source, [one, two], [], ""), out])
+        await asker.release([one])
+        await asker.commit("again", [Part(source, [two], [], "")])
+    (returned, settled), (released,) = (
+        collector.of_name("receive source"),
+        collector.of_name("release source"),
+    )
+    of_one, of_two, well = collector.of_name("settle source")
+    assert returned.attributes["penstock.outcome"] == "returned"
+    assert settled.attributes["penstock.outcome"] == "settled"
+    assert {of_one.parent_id, of_two.parent_id} == {returned.span_id, settled.span_id}
+    assert of_one.attributes["error.type"] == of_two.attributes["error.type"] == QueueFull.reason
+    assert (released.parent_id, well.parent_id) == (returned.span_id, settled.span_id)
+    assert not any(span.is_error for span in (well, released, returned, settled))
+    assert returned.end_ns >= released.end_ns > of_one.end_ns
+    assert settled.end_ns >= well.end_ns > of_two.end_ns
+    assert [span.attributes["error.type"] for span in collector.of_name("send goal")] == 2 * [
+        QueueFull.reason
+    ]
+
+
 @pytest.mark.parametrize("ratio", [1.0, 0.5])
 async def test_no_more_than_so_many_a_second(server: Server, collector: Collector, ratio: float) -> None:
     """Whatever the ratio is; the rest is counted, and stored like all others."""
