@@ -13,6 +13,8 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
+import msgpack
+
 from services.store import records
 
 KEY = "traceparent"
@@ -20,6 +22,7 @@ STATE = "tracestate"  # of other vendors, who may put it beside: it is passed on
 # Version 00 has four fields; of later ones the first four are read (W3C Trace Context 3.2.2, 4).
 _HEADER = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 _SAMPLED = 1
+_KEY = KEY.encode()
 _DRAWN = 1 << 32
 _HOP = b"penstock hop\0"
 
@@ -62,12 +65,18 @@ def parse(header: object) -> Context | None:
 
 def of_record(record: bytes) -> Context | None:
     """What a record carries. A damaged one carries none: whoever has to look at it will find that out."""
-    if not record[:1] or not record[0] & 1:
+    return of_packed(records.packed_attributes(record))
+
+
+def of_packed(attributes: bytes) -> Context | None:
+    """The same of attributes as they stand in records and dead letters. Most have none, and are not decoded."""
+    if _KEY not in attributes:
         return None
     try:
-        return parse(records.decode(record).attributes.get(KEY))
+        found = msgpack.unpackb(attributes)
     except ValueError:
         return None
+    return parse(found.get(KEY)) if isinstance(found, dict) else None
 
 
 def of_attributes(attributes: dict[str, Any]) -> Context | None:
