@@ -25,6 +25,7 @@ _SAMPLED = 1
 _KEY = KEY.encode()
 _DRAWN = 1 << 32
 _HOP = b"penstock hop\0"
+_PLACE = b"penstock place\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,11 @@ class Hop:
         digest = hashlib.sha256(_HOP + self.seen).digest()
         trace_id = int.from_bytes(digest[:16]) or 1
         return Context(trace_id, int.from_bytes(digest[16:24]) or 1)
+
+    def at(self, *place: bytes) -> Context:
+        """Of another span of the same trace, by where it is: whoever makes it, and however often, it is the same."""
+        told = b"\0".join((_PLACE + self.seen, *place))
+        return Context(self.context.trace_id, int.from_bytes(hashlib.sha256(told).digest()[:8]) or 1)
 
 
 def hop(protocol: str, *seen: bytes) -> Hop:
