@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from services.store import DeadLetters, Part, records
-from services.store.errors import QueueFull
+from services.store import DeadLetters, Part, Source, records
+from services.store.errors import BehindRefused, QueueFull, StoreError
 from tests.live import until
 from tests.servers import Server
 from tests.tracing.collector import Collector
@@ -72,6 +74,34 @@ async def test_what_is_refused_says_why(server: Server, collector: Collector) ->
     assert badly.attributes["error.type"] == why.reason
     assert badly.attributes["messaging.batch.message_count"] == 2
     assert well.trace_id != badly.trace_id
+
+
+async def test_in_order_each_says_why(server: Server, collector: Collector) -> None:
+    """One finds no room, nor what came with it, in one call; what its source puts in later is refused for that."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        queue = await store.queue("q", maxLength=1)
+        pipe, source = store.domain(queue.domain).pipe, Source(store.client())
+        await pipe.ready()
+        told: list[Any] = []
+        for bodies in ((b"in", b"out"), (b"behind",)):
+            run = [records.encode(body) for body in bodies]
+            pipe.publish(source, queue, run, "test", told.append, in_order=True)
+        await until(lambda: len(told) == 2)
+        pipe.publish(source, queue, [records.encode(b"later")], "test", told.append, in_order=True)
+        await until(lambda: len(told) == 3)
+        assert [type(told[0][0][1]), *map(_why, told[1:])] == [QueueFull, QueueFull, BehindRefused]
+    sent = sorted(collector.of_name("send q"), key=lambda span: span.start_ns)
+    assert [span.attributes.get("error.type") for span in sent] == [
+        None,
+        QueueFull.reason,
+        QueueFull.reason,
+        BehindRefused.reason,
+    ]
+
+
+def _why(answer: Any) -> type[StoreError]:
+    """Of one that was refused whole: told as such, or of each of its messages."""
+    return type(answer if isinstance(answer, StoreError) else answer[0][1])
 
 
 async def test_a_commit_ends_and_begins(server: Server, collector: Collector) -> None:
