@@ -82,7 +82,11 @@ class HandedOut:
         self, deliveries: Iterable[Delivery], doing: str, more: dict[str, Value] | None = None
     ) -> Ending:
         """Something is asked for that ends these deliveries, if it is done: what of them is traced."""
-        return [self._step(given, doing, more) for d in deliveries for given in self._given(d)]
+        found = Ending()
+        for d in deliveries:
+            if (d.queue.qid, d.lot, d.entry) in self._open:  # of most there is nothing
+                found += [self._step(given, doing, more) for given in self._given(d)]
+        return found
 
     @staticmethod
     def _step(given: Given, doing: str, more: dict[str, Value] | None = None) -> tuple[Span, Given]:
