@@ -14,7 +14,7 @@ from services.cli.exits import Exit, Failure, failure_of, usage
 from services.cli.message import asker_of, origin
 from services.cli.output import Output
 from services.cli.text import count
-from services.store import Part, Queue, Store, StoreError
+from services.store import Part, Queue, Store, StoreError, trace_context
 from services.store import records as record
 from services.store.asking import Asker
 
@@ -128,7 +128,8 @@ async def _put_batch(asker: Asker, queue: Queue, runs: AsyncIterator[list[bytes]
             )
     if batch:
         # Under the queue's own id: a queue made anew under the same name has not seen the batch. The digest tells
-        # this batch repeated from another one under the same id, which nobody would miss.
-        digest = hashlib.sha256(b"".join(batch)).hexdigest()
+        # this batch repeated from another one under the same id, which nobody would miss. Whoever repeats it may be in
+        # another trace by now.
+        digest = hashlib.sha256(b"".join(map(trace_context.without, batch))).hexdigest()
         await asker.commit(f"cli:{queue.qid}:{identifier}", [Part(queue, [], batch, origin())], digest=digest)
     return len(batch)

@@ -11,6 +11,9 @@ from pydantic_core import CoreSchema, core_schema
 
 MASK = "***"
 _PASSWORD_IN_URL = re.compile(r"(://[^/@:]*:)[^/]*(@)")
+_QUERY_IN_URL = re.compile(
+    r"""(https?://[^?\s'"]*\?).+?(['"]?)$""", re.IGNORECASE | re.DOTALL
+)  # all that follows
 _SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential|^headers$", re.IGNORECASE)
 
 
@@ -20,8 +23,8 @@ def is_secret(name: str) -> bool:
 
 
 def mask_url(text: str) -> str:
-    """The same URL with `***` for its password."""
-    return _PASSWORD_IN_URL.sub(rf"\1{MASK}\2", text)
+    """The same URL with `***` for its password, and for what one of HTTP has behind a question mark: keys, often."""
+    return _QUERY_IN_URL.sub(rf"\1{MASK}\2", _PASSWORD_IN_URL.sub(rf"\1{MASK}\2", text))
 
 
 def mask(value: Any, name: str = "") -> Any:

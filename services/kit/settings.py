@@ -98,6 +98,7 @@ class MetricsSettings(Section):
 
 _HEADER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*", re.ASCII)
 _VISIBLE = re.compile(r"[!-~]([ -~]*[!-~])?")
+_URL = re.compile(r"[!-~]+")  # what else would be escaped
 
 
 class TracingSettings(Section):
@@ -130,9 +131,14 @@ class TracingSettings(Section):
     @field_validator("endpoint")
     @classmethod
     def _is_http(cls, endpoint: str | None) -> str | None:
-        parts = urlsplit(endpoint or "http://unset")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("must be a URL such as http://collector:4318")
+        try:
+            parts = urlsplit(endpoint or "http://unset")
+            is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            is_good = is_good and (endpoint is None or _URL.fullmatch(endpoint) is not None)
+        except ValueError:  # of brackets, and of a port that is none
+            is_good = False
+        if not is_good:
+            raise ValueError("must be a URL such as http://collector:4318, its port from 1 to 65535")
         return endpoint
 
     @field_validator("headers")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from services.store import redrive_spans
 from services.store.domain import Domain
 from services.store.errors import DomainMismatch, QueueUnknown, StoreError, refusal
 from services.store.letter import DeadLetter, Filter, age_of, is_id, is_last_id
 from services.store.queues import Queue
-from services.store.redrive_spans import RedriveSpans
 
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
 LOOK = 100  # that one call compares with a filter: those who wait for the store meanwhile should not feel it
@@ -128,23 +129,19 @@ class DeadLetters:
         self.check_target(goal)
         keys = [*self._queue.keys, *goal.keys]
         named = (run,) if run else ()
-        spans = RedriveSpans(self._recorder, await self._looked_at(ids[:PAGE]), goal)
+        if self._recorder is not None:
+            keys.append(self._domain.keys.epoch)  # what was moved is told, too (lua/redrive.lua)
+        start_ns = time.time_ns()
         # Not asked twice: what a lost answer had moved would be told as missing.
         reply = await self._domain.function(
             "redrive", keys, self._domain.keys.wake_channel, *named, *ids[:PAGE], attempts=1
         )
         if reply == b"GONE":
             raise QueueUnknown
-        moved, missing, reason = reply
-        spans.done(ids[: moved + missing])
+        moved, missing, reason, *told = reply
+        if self._recorder is not None:
+            redrive_spans.tell(self._recorder, goal, told, start_ns)
         return Redriven(moved, missing, refusal(reason) if reason else None)
-
-    async def _looked_at(self, ids: list[str]) -> list[DeadLetter]:
-        """What they carry, if this process is traced: one question more. They lie close together, mostly."""
-        if self._recorder is None or not ids:
-            return []
-        looked = await self._look(min(ids, key=age_of), max(ids, key=age_of), Filter(), 0, PAGE, 0)
-        return [letter for letter in looked.letters if letter.id in ids]
 
     def check_target(self, target: Queue) -> None:
         """Raises DomainMismatch for one in another domain."""

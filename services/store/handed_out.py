@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from services.store import records, trace_context
 from services.store.client import Client
@@ -17,19 +18,34 @@ MOST_OPEN = 10_000  # deliveries; beyond it the oldest end without anybody's kno
 NS_PER_MS = 1_000_000
 
 Place = tuple[str, bytes, bytes]  # queue, lot, entry
-Ending = list[tuple[Span, Span]]  # what is being done with a delivery, and the delivery
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """One message that is out, and its span."""
+
+    place: Place
+    position: int
+    queue: Queue
+    span: Span
+    request: bytes  # that leased it, b'' if none did
+
+
+Ending = list[tuple[Span, Given]]  # what is being done with a message that is out
 
 
 class HandedOut:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._open: dict[Place, dict[int, tuple[Queue, Span]]] = {}  # by position; oldest first
-        self._pulls: dict[bytes, Delivery] = {}  # by the id of the request that leased them
+        self._open: dict[Place, dict[int, Given]] = {}  # by position; oldest first
+        self._pulls: dict[bytes, Given] = {}  # those of them that a request leased, by its id
 
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def received(self, delivery: Delivery, client: Client, links: Sequence[Context] = ()) -> None:
+    def received(
+        self, delivery: Delivery, client: Client, links: Sequence[Context] = (), request: bytes = b""
+    ) -> None:
         """Somebody was given it. One that is settled already has had its end."""
         for index, record in enumerate(delivery.records()):
             parent = trace_context.of_record(record) if record[0] else None
@@ -41,8 +57,11 @@ class HandedOut:
                 span.attributes["penstock.outcome"] = "settled"
                 self._recorder.record(span.ended())
                 continue
-            place = (delivery.queue.qid, delivery.lot, delivery.entry)
-            self._open.setdefault(place, {})[delivery.start + index] = (delivery.queue, span)
+            place, position = (delivery.queue.qid, delivery.lot, delivery.entry), delivery.start + index
+            given = Given(place, position, delivery.queue, span, request)
+            self._open.setdefault(place, {})[position] = given
+            if request:
+                self._pulls[request] = given
         while len(self._open) > MOST_OPEN:
             self._forget(next(iter(self._open)))
 
@@ -62,40 +81,47 @@ class HandedOut:
     def ending(
         self, deliveries: Iterable[Delivery], doing: str, more: dict[str, Value] | None = None
     ) -> Ending:
-        """Something is being done that ends these deliveries: what of them is traced, taken out."""
+        """Something is asked for that ends these deliveries, if it is done: what of them is traced."""
         found = Ending()
         for d in deliveries:
-            place = (d.queue.qid, d.lot, d.entry)
-            spans = self._open.get(place)
-            if spans is None:
-                continue
-            for position in [p for p in spans if d.start <= p < d.start + d.count]:
-                queue, span = spans.pop(position)
-                step = begun(
-                    doing, Kind.CLIENT, queue, span.context, span.context.child(), more or {}, "settle"
-                )
-                found.append((step, span))
-            if not spans:
-                del self._open[place]
+            if (d.queue.qid, d.lot, d.entry) in self._open:  # of most there is nothing
+                found += [self._step(given, doing, more) for given in self._given(d)]
         return found
 
-    def ended(self, ending: Ending, outcome: str, error: StoreError | None) -> None:
-        """outcome: what became of the message, if the store did as it was asked."""
+    @staticmethod
+    def _step(given: Given, doing: str, more: dict[str, Value] | None = None) -> tuple[Span, Given]:
+        parent = given.span.context
+        return begun(doing, Kind.CLIENT, given.queue, parent, parent.child(), more or {}, "settle"), given
+
+    def _given(self, d: Delivery) -> list[Given]:
+        found = self._open.get((d.queue.qid, d.lot, d.entry), {})
+        return [given for position, given in found.items() if d.start <= position < d.start + d.count]
+
+    def ended(self, ending: Ending, outcome: str, error: StoreError | None, *, goes_on: bool = False) -> None:
+        """outcome: what became of the message, if the store did as it was asked. goes_on: it did not, and the message
+        is still out: something else ends that."""
         reason = "" if error is None else error.reason
-        for step, span in ending:
-            step.ended(reason)
-            span.attributes["penstock.outcome"] = "unknown" if reason else outcome
-            self._recorder.record(step)
-            self._recorder.record(span.ended(reason, step.end_ns))
+        for step, given in ending:
+            self._recorder.record(step.ended(reason))
+            if not goes_on and self._take_out(given):
+                given.span.attributes["penstock.outcome"] = "unknown" if reason else outcome
+                self._recorder.record(given.span.ended(reason, step.end_ns))
+
+    def _take_out(self, given: Given) -> bool:
+        """False: its end has been told before."""
+        spans = self._open.get(given.place, {})
+        if spans.get(given.position) is not given:
+            return False
+        del spans[given.position]
+        if not spans:
+            del self._open[given.place]
+        if self._pulls.get(given.request) is given:
+            del self._pulls[given.request]
+        return True
 
     def parents(self, delivery: Delivery) -> list[Context]:
         """The spans of a delivery that are open, without ending them."""
-        spans = self._open.get((delivery.queue.qid, delivery.lot, delivery.entry), {})
-        return [
-            span.context
-            for p, (_, span) in spans.items()
-            if delivery.start <= p < delivery.start + delivery.count
-        ]
+        return [given.span.context for given in self._given(delivery)]
 
     # by the request that leased it: whoever settles it names that
 
@@ -103,15 +129,11 @@ class HandedOut:
         if delivery.blob[0]:
             hop = trace_context.hop_of_request(request)
             sampled = hop.is_sampled(self._recorder.ratio)
-            self.received(delivery, client, [hop.context] if sampled else [])
-            if (delivery.queue.qid, delivery.lot, delivery.entry) in self._open:
-                self._pulls[request] = delivery
-                while len(self._pulls) > MOST_OPEN:
-                    del self._pulls[next(iter(self._pulls))]
+            self.received(delivery, client, [hop.context] if sampled else [], request)
 
     def ending_pull(self, request: bytes) -> Ending:
-        delivery = self._pulls.pop(request, None)
-        return [] if delivery is None else self.ending([delivery], "settle")
+        given = self._pulls.get(request)
+        return [] if given is None else [self._step(given, "settle")]
 
     def close(self) -> None:
         """What is still out ends here: nobody will hear of it any more."""
@@ -119,6 +141,7 @@ class HandedOut:
             self._forget(place)
 
     def _forget(self, place: Place) -> None:
-        for _, span in self._open.pop(place).values():
-            span.attributes["penstock.outcome"] = "unknown"
-            self._recorder.record(span.ended())
+        for given in list(self._open[place].values()):
+            self._take_out(given)
+            given.span.attributes["penstock.outcome"] = "unknown"
+            self._recorder.record(given.span.ended())

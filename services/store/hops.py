@@ -40,14 +40,23 @@ class Hops:
         stamped = trace_context.stamped_within(record, hop.context, queue.spec.max_bytes)
         return record if stamped is None else stamped
 
-    def copied(self, queue: Queue, record: bytes, hop: Hop) -> tuple[bytes, Callable[[], None]]:
-        """What is put in beside the pipe, which is traced in any case; and what is to be called once it is there."""
-        parent = hop.context
-        span = begun("send", Kind.PRODUCER, queue, parent, parent.child(), {})
-        stamped = trace_context.stamped_within(record, span.context, queue.spec.max_bytes)
+    def copied(
+        self, queue: Queue, record: bytes, parent: Context, context: Context
+    ) -> tuple[bytes, Callable[[str], None]] | None:
+        """What is put in beside the pipe; and who is told when it is there, '' or why it is among the dead letters.
+
+        None: the context would make it too large.
+        """
+        stamped = trace_context.stamped_within(record, context, queue.spec.max_bytes)
         if stamped is None:
-            return record, lambda: None
-        return stamped, lambda: self._recorder.record(span.ended())
+            return None
+        return stamped, partial(self._became, queue, parent, context, time.time_ns())
+
+    def _became(self, queue: Queue, parent: Context, context: Context, start_ns: int, reason: str) -> None:
+        more: dict[str, Value] = {"penstock.reason": reason} if reason else {}
+        span = begun("bury" if reason else "send", Kind.PRODUCER, queue, parent, context, more, "send")
+        span.start_ns = start_ns
+        self._recorder.record(span.ended())
 
     def numbers(self, first: int, last: int) -> range:
         """Which of these numbers in a row are traced, at both ends: where so many pass, none is looked at alone."""
@@ -74,10 +83,10 @@ class Hops:
         span = Span(f"{doing} {destination}", Kind.CLIENT, hop.context, None, _about(doing, destination))
         return partial(self._ended, span)
 
-    def passed(self, destination: str, hop: Hop, more: dict[str, Value], *, is_ours: bool) -> None:
-        """It has been sent on, and nobody will say more of it. is_ours: it began here, and so does its trace."""
-        first = hop.context
-        context, parent = (first, None) if is_ours else (first.child(), first)
+    def passed(
+        self, destination: str, context: Context, parent: Context | None, more: dict[str, Value]
+    ) -> None:
+        """It has been sent on, and nobody will say more of it. parent: by which it came here."""
         about = _about(FORWARD, destination) | more
         self._recorder.record(Span(f"{FORWARD} {destination}", Kind.PRODUCER, context, parent, about).ended())
 

@@ -61,6 +61,13 @@ def decode(record: bytes) -> Content:
     return Content(record[end:], attributes)
 
 
+def packed_attributes(record: bytes) -> bytes:
+    """Of a whole record, as they stand there; b'' if it has none, or is damaged."""
+    if not record[:1] or not record[0] & 1 or len(record) < 6:
+        return b""
+    return record[6 : 6 + ATTRIBUTES_HEAD.unpack_from(record, 4)[0]]
+
+
 def body_length(record: bytes) -> int:
     """Octets of a whole record's body, without its attributes."""
     head: int = HEAD.unpack_from(record)[0]

@@ -1,36 +1,22 @@
-"""Spans of dead letters that are brought back."""
+"""Spans of dead letters that were brought back."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING
-
 from services.store.queues import Queue
-from services.store.spans import Kind, Recorder, Span, Value, begun
-from services.store.trace_context import of_attributes
+from services.store.spans import Kind, Recorder, Value, begun
+from services.store.trace_context import of_packed
 
-if TYPE_CHECKING:
-    from services.store.letter import DeadLetter
+PER_LETTER = 3  # id, reason, attributes
 
 
-class RedriveSpans:
-    """Of one call. `letters` are those that it may bring back; without a recorder nothing is told."""
-
-    def __init__(self, recorder: Recorder | None, letters: Iterable[DeadLetter], goal: Queue) -> None:
-        self._recorder = recorder
-        self._spans: list[tuple[str, Span]] = []
-        if recorder is None:
-            return
-        for letter in letters:
-            parent = of_attributes(letter.attributes)
-            if parent is not None and parent.is_sampled and recorder.admit():
-                more: dict[str, Value] = {"penstock.letter": letter.id, "penstock.reason": letter.reason}
-                span = begun("redrive", Kind.PRODUCER, goal, parent, parent.child(), more, "send")
-                self._spans.append((letter.id, span))
-
-    def done(self, ids: Container[str]) -> None:
-        """These were brought back, but for any that somebody else had taken out."""
-        if self._recorder is not None:
-            for identifier, span in self._spans:
-                if identifier in ids:
-                    self._recorder.record(span.ended())
+def tell(recorder: Recorder, goal: Queue, told: list[bytes], start_ns: int) -> None:
+    """Of one call: exactly what it has moved, as the store tells it (lua/redrive.lua)."""
+    for at in range(0, len(told), PER_LETTER):
+        identifier, reason, attributes = told[at : at + PER_LETTER]
+        parent = of_packed(attributes)
+        if parent is None or not parent.is_sampled or not recorder.admit():
+            continue
+        more: dict[str, Value] = {"penstock.letter": identifier.decode(), "penstock.reason": reason.decode()}
+        span = begun("redrive", Kind.PRODUCER, goal, parent, parent.child(), more, "send")
+        span.start_ns = start_ns
+        recorder.record(span.ended())

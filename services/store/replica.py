@@ -7,6 +7,7 @@ often. Times in ms.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,9 @@ WAIT_MS = 2000  # for replicas
 
 Origin = tuple[bytes, bytes]  # store, incarnation
 Held = dict[Origin, Intervals]
+Told = Callable[
+    [str], None
+]  # what became of a copy: '' = the queue has it, else its reason among the dead letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,9 @@ class Arrived:
     bridged: bool
     block: bytes
     copies: list[tuple[int, Queue, bytes]] = field(default_factory=list)  # index of the line, queue, record
+    told: dict[int, Told] = field(
+        default_factory=dict
+    )  # by place among the copies: who is told of one that is made now, and has a context
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,15 @@ def parse_held(text: bytes) -> Held:
     return held
 
 
+def _tell(told: dict[int, Told], reply: list[Any]) -> None:
+    """Of those that are told of, what the last part of the reply says, which is taken off it."""
+    if told and isinstance(reply[-1], list):  # a library of before says nothing of it
+        became = iter(reply.pop())
+        for number, reason in zip(became, became, strict=True):
+            if number in told:  # others were sent with a context of their own
+                told[number](reason.decode())
+
+
 class Replica:
     """Verbs raise StoreError."""
 
@@ -118,6 +134,8 @@ class Replica:
         """
         queues: dict[str, tuple[int, Queue]] = {}
         args: list[Any] = []
+        told: dict[int, Told] = {}
+        number = 0  # of copies, through all items
         for item in items:
             if isinstance(item, Gap):
                 args += ("G", item.store, item.incarnation, item.first, item.last)
@@ -127,13 +145,18 @@ class Replica:
             for index, queue, record in item.copies:
                 at, _ = queues.setdefault(queue.qid, (len(queues), queue))
                 args += (index, at, record)
+            told |= {number + place: tell for place, tell in item.told.items()}
+            number += len(item.copies)
         keys = [*self._keys.log, *(key for _, queue in queues.values() for key in queue.keys)]
+        if told:
+            keys.append(self._domain.keys.epoch)  # the answer says what became of them, too (lua/links.lua)
         began = time.monotonic()
         reply = await self._domain.function(
             "log_accept", keys, known.version, self._keys.wake_channel, len(queues), *args
         )
         if isinstance(reply, bytes):
             raise refused_as(reply) or StoreError(reply.decode())
+        _tell(told, reply)
         replicas = max([self._log.replicas, *(queue.replicas for _, queue in queues.values())])
         await self._replicated(replicas)
         self._count(reply[2:], [queue for _, queue in queues.values()], time.monotonic() - began)

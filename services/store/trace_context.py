@@ -13,14 +13,19 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
+import msgpack
+
 from services.store import records
 
 KEY = "traceparent"
+STATE = "tracestate"  # of other vendors, who may put it beside: it is passed on, and says nothing to us
 # Version 00 has four fields; of later ones the first four are read (W3C Trace Context 3.2.2, 4).
 _HEADER = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 _SAMPLED = 1
+_KEY = KEY.encode()
 _DRAWN = 1 << 32
 _HOP = b"penstock hop\0"
+_PLACE = b"penstock place\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +66,31 @@ def parse(header: object) -> Context | None:
 
 def of_record(record: bytes) -> Context | None:
     """What a record carries. A damaged one carries none: whoever has to look at it will find that out."""
-    if not record[:1] or not record[0] & 1:
+    return of_packed(records.packed_attributes(record))
+
+
+def of_packed(attributes: bytes) -> Context | None:
+    """The same of attributes as they stand in records and dead letters. Most have none, and are not decoded."""
+    if _KEY not in attributes:
         return None
     try:
-        return parse(records.decode(record).attributes.get(KEY))
+        found = msgpack.unpackb(attributes)
     except ValueError:
         return None
+    return parse(found.get(KEY)) if isinstance(found, dict) else None
 
 
 def of_attributes(attributes: dict[str, Any]) -> Context | None:
     return parse(attributes.get(KEY))
+
+
+def without(record: bytes) -> bytes:
+    """The record as if nobody had ever traced it: what whoever repeats something in a trace of his own repeats."""
+    if not record[0]:
+        return record
+    content = records.decode(record)
+    kept = {key: value for key, value in content.attributes.items() if key not in (KEY, STATE)}
+    return record if len(kept) == len(content.attributes) else records.encode(content.body, kept)
 
 
 def stamped(record: bytes, context: Context) -> bytes:
@@ -105,6 +125,11 @@ class Hop:
         digest = hashlib.sha256(_HOP + self.seen).digest()
         trace_id = int.from_bytes(digest[:16]) or 1
         return Context(trace_id, int.from_bytes(digest[16:24]) or 1)
+
+    def at(self, *place: bytes) -> Context:
+        """Of another span of the same trace, by where it is: whoever makes it, and however often, it is the same."""
+        told = b"\0".join((_PLACE + self.seen, *place))
+        return Context(self.context.trace_id, int.from_bytes(hashlib.sha256(told).digest()[:8]) or 1)
 
 
 def hop(protocol: str, *seen: bytes) -> Hop:

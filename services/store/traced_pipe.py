@@ -9,7 +9,7 @@ import time
 from functools import partial
 
 from services.store.delivery import Delivery
-from services.store.errors import StoreError
+from services.store.errors import OutcomeUnknown, StoreError
 from services.store.handed_out import Ending
 from services.store.operations import Commit, Done, Once, Outcome, Published, Refusals, Send, Source, Taken
 from services.store.pipe import Pipe
@@ -134,7 +134,10 @@ class TracedPipe(Pipe):
             self.waiting.packs_traced()
 
     def _committed(self, begun: Begun, ending: Ending, done: Once, told: Outcome | StoreError) -> None:
-        self.tracing.handed_out.ended(ending, "settled", told if isinstance(told, StoreError) else None)
+        """What a refused one would have settled is still out, until whoever has it gives it back."""
+        error = told if isinstance(told, StoreError) else None
+        goes_on = error is not None and not isinstance(error, OutcomeUnknown)
+        self.tracing.handed_out.ended(ending, "settled", error, goes_on=goes_on)
         self._once([(0, span) for _, span in begun], done, told)
 
     def send(self, source: Source, send: Send, replicas: int) -> None:
@@ -237,8 +240,8 @@ class TracedPipe(Pipe):
             ending = self.tracing.handed_out.ending_pull(request)
             for step, _ in ending:
                 step.start_ns = start_ns
-            if isinstance(told, StoreError):
-                self.tracing.handed_out.ended(ending, "", told)
+            if isinstance(told, StoreError):  # whoever asked may repeat it
+                self.tracing.handed_out.ended(ending, "", told, goes_on=True)
             else:
                 self.tracing.handed_out.ended(ending, told.value, None)
         done(told)

@@ -57,12 +57,15 @@ class Verbs(RequestVerbs):
     ) -> None:
         """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
 
+        Behind the first that finds no room nothing of the run goes in, however small it is; nor of what others of the
+        same origin put into the queue by the same call, behind it.
+
         holder: who has the queue reserved (ReservationLost if not), or '?' and a name, for whom it is enough that
         nobody else has (QueueReserved if somebody has).
 
-        in_order: once something is refused, or its outcome is unknown, nothing behind it is put in: not of this run,
-        and of no other of this source that is in order (BehindRefused). All of them go to one domain, and `holder` is
-        this source's alone.
+        in_order: once something is refused for whatever reason, or its outcome is unknown, nothing behind it is put in:
+        not of this run, and of no other of this source that is in order (BehindRefused). All of them go to one domain,
+        and `holder` is this source's alone.
         """
         error = self.refuses() if self._may_refuse else None
         if in_order:

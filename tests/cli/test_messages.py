@@ -110,6 +110,23 @@ def test_another_batch_under_the_same_id_is_refused(
     assert shell.run("get", queue, "--all").out == b"1\n2\n"
 
 
+def test_a_batch_may_be_repeated_in_another_trace(shell: Shell, queue: str) -> None:
+    """docs/tracing.md: whoever repeats a command is in a trace of his own. All else that is said has to be the same."""
+
+    def put(*attributes: str, code: int = 0) -> str:
+        said = [part for each in attributes for part in ("--attr", each)]
+        return shell.run("put", queue, "a", "--batch-id", "monday", *said, code=code).err
+
+    first, second = [f"traceparent=00-{number:032x}-{number:016x}-01" for number in (1, 2)]
+    put(first, "colour=red")
+    put(second, "colour=red")
+    put(second, "tracestate=vendor=x", "colour=red")
+    put("colour=red")
+    assert put(first, "colour=blue", code=1).startswith("penstock: batch_differs")
+    (kept,) = shell.run("get", queue, "--all", "--json").objects
+    assert kept["attributes"] == {"traceparent": f"00-{1:032x}-{1:016x}-01", "colour": "red"}
+
+
 def test_a_batch_is_all_or_nothing(shell: Shell, new_queue: Callable[..., str]) -> None:
     small = new_queue("--max-length", "2")
     assert shell.fails("put", small, "--batch-id", "b", "--lines", code=1, stdin=b"1\n2\n3\n").startswith(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -22,33 +20,9 @@ from services.kit.tracing import tracing
 from tests.live import until
 from tests.servers import Server, free_port
 from tests.tracing.collector import Collector
+from tests.tracing.pretenders import listening
 from tests.tracing.programs import TmqProgram
 from tests.tracing.stores import traced_store
-
-Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-@asynccontextmanager
-async def listening(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Somebody who is no collector, at this URL."""
-
-    async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.append(asyncio.current_task())
-        try:
-            await answer(reader, writer)
-        finally:
-            writer.close()
-
-    tasks: list[asyncio.Task[None] | None] = []
-    server = await asyncio.start_server(met, "127.0.0.1", 0, ssl=tls)
-    try:
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-        for task in tasks:
-            if task is not None:
-                task.cancel()
-        await asyncio.gather(*filter(None, tasks), return_exceptions=True)
 
 
 async def test_it_is_away_and_comes_back(server: Server, tmp_path: Path) -> None:

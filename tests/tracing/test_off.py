@@ -66,12 +66,14 @@ def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of the environment as of all others; what is secret is shown to nobody."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PENSTOCK_TRACING__ENDPOINT", "https://me:secret@traces.example/otlp")
+    monkeypatch.setenv(
+        "PENSTOCK_TRACING__ENDPOINT", "https://me:secret@traces.example/otlp?key=s3cret&of=mine"
+    )
     monkeypatch.setenv("PENSTOCK_TRACING__HEADERS", '{"authorization": "Bearer of-news"}')
     settings = load(flags={"tracing": {"ratio": 0.25}})
     assert settings.tracing.headers["authorization"].reveal() == "Bearer of-news"
     shown = settings.masked()["tracing"]
-    assert shown["endpoint"] == "https://me:***@traces.example/otlp"
+    assert shown["endpoint"] == "https://me:***@traces.example/otlp?***"
     assert shown["headers"] == {"authorization": "***"}
     assert shown["ratio"] == 0.25
     assert "of-news" not in repr(settings)
@@ -81,6 +83,24 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ("said", "told"),
     [
         ({"endpoint": "collector:4318"}, "tracing.endpoint: must be a URL such as http://collector:4318"),
+        (
+            {"endpoint": "http://collector:431800"},
+            "tracing.endpoint: must be a URL .* its port from 1 to 65535",
+        ),
+        ({"endpoint": "http://collector:0"}, "tracing.endpoint: must be a URL .* its port from 1 to 65535"),
+        (
+            {"endpoint": "http://collector:otlp"},
+            "tracing.endpoint: must be a URL .* its port from 1 to 65535",
+        ),
+        ({"endpoint": "http://[::1:4318"}, "tracing.endpoint: must be a URL such as http://collector:4318"),
+        (
+            {"endpoint": "http://x/v1?key=s3 cret"},
+            "tracing.endpoint: must be a URL such as http://collector:4318",
+        ),
+        (
+            {"endpoint": "http://x:0/v1?key=s3cret"},
+            "tracing.endpoint: must be a URL such as http://collector:4318",
+        ),
         ({"ratio": 1.5}, "tracing.ratio: must be less than or equal to 1"),
         ({"batch": 10, "queue": 5}, "tracing: batch must be at most queue"),
         ({"headers": {"authorization": 5}}, "tracing.headers.authorization: must be a text"),

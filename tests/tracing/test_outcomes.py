@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from services.store import DeadLetters, Part, records
-from services.store.errors import QueueFull
+from services.store import DeadLetters, Part, Source, records
+from services.store.errors import BehindRefused, QueueFull, StoreError
 from tests.live import until
 from tests.servers import Server
 from tests.tracing.collector import Collector
@@ -74,6 +76,34 @@ async def test_what_is_refused_says_why(server: Server, collector: Collector) ->
     assert well.trace_id != badly.trace_id
 
 
+async def test_in_order_each_says_why(server: Server, collector: Collector) -> None:
+    """One finds no room, nor what came with it, in one call; what its source puts in later is refused for that."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        queue = await store.queue("q", maxLength=1)
+        pipe, source = store.domain(queue.domain).pipe, Source(store.client())
+        await pipe.ready()
+        told: list[Any] = []
+        for bodies in ((b"in", b"out"), (b"behind",)):
+            run = [records.encode(body) for body in bodies]
+            pipe.publish(source, queue, run, "test", told.append, in_order=True)
+        await until(lambda: len(told) == 2)
+        pipe.publish(source, queue, [records.encode(b"later")], "test", told.append, in_order=True)
+        await until(lambda: len(told) == 3)
+        assert [type(told[0][0][1]), *map(_why, told[1:])] == [QueueFull, QueueFull, BehindRefused]
+    sent = sorted(collector.of_name("send q"), key=lambda span: span.start_ns)
+    assert [span.attributes.get("error.type") for span in sent] == [
+        None,
+        QueueFull.reason,
+        QueueFull.reason,
+        BehindRefused.reason,
+    ]
+
+
+def _why(answer: Any) -> type[StoreError]:
+    """Of one that was refused whole: told as such, or of each of its messages."""
+    return type(answer if isinstance(answer, StoreError) else answer[0][1])
+
+
 async def test_a_commit_ends_and_begins(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal")
@@ -88,6 +118,38 @@ async def test_a_commit_ends_and_begins(server: Server, collector: Collector) ->
     assert received.attributes["penstock.outcome"] == "settled"
     assert settled.parent_id == received.span_id
     assert put.attributes["penstock.outcome"] == "stored"
+
+
+async def test_what_a_refused_commit_would_have_settled_is_still_out(
+    server: Server, collector: Collector
+) -> None:
+    """Until it is given back, as a transaction does that is refused (tmq.md 5.3), or settled after all."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        source, goal = await store.queue("source"), await store.queue("goal", maxLength=1)
+        await store.put(source, b"one", b"two")
+        asker = await store.asker(source)
+        one, two = [(await asker.take(source, 1))[0] for _ in range(2)]
+        out = Part(goal, [], [records.encode(body) for body in (b"a", b"b")], "test")
+        with pytest.raises(QueueFull):
+            await asker.commit("once", [Part(source, [one, two], [], ""), out])
+        await asker.release([one])
+        await asker.commit("again", [Part(source, [two], [], "")])
+    (returned, settled), (released,) = (
+        collector.of_name("receive source"),
+        collector.of_name("release source"),
+    )
+    of_one, of_two, well = collector.of_name("settle source")
+    assert returned.attributes["penstock.outcome"] == "returned"
+    assert settled.attributes["penstock.outcome"] == "settled"
+    assert {of_one.parent_id, of_two.parent_id} == {returned.span_id, settled.span_id}
+    assert of_one.attributes["error.type"] == of_two.attributes["error.type"] == QueueFull.reason
+    assert (released.parent_id, well.parent_id) == (returned.span_id, settled.span_id)
+    assert not any(span.is_error for span in (well, released, returned, settled))
+    assert returned.end_ns >= released.end_ns > of_one.end_ns
+    assert settled.end_ns >= well.end_ns > of_two.end_ns
+    assert [span.attributes["error.type"] for span in collector.of_name("send goal")] == 2 * [
+        QueueFull.reason
+    ]
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5])

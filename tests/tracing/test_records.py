@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgpack
 import pytest
 
 from services.store import Queue, records
@@ -109,6 +110,28 @@ async def test_contexts_that_are_brought_take_no_ones_turn(server: Server, colle
         (_, blob) = entries(server, queue)[-1]
         assert of_record(blob) is not None
         assert records.decode(blob).body == b"mine"
+
+
+@pytest.mark.parametrize("is_traced", [False, True])
+async def test_attributes_are_not_decoded_to_see_that_they_bring_no_context(
+    server: Server, collector: Collector, monkeypatch: pytest.MonkeyPatch, is_traced: bool
+) -> None:
+    """Most messages with attributes bring none. An edge that is not traced does not even look."""
+    endpoint = collector.endpoint if is_traced else None
+    async with traced_store(server.url, endpoint, ratio=0) as store:
+        queue = await store.queue("q")
+        asker = await store.asker(queue)
+        run = [records.encode(b"%d" % number, {"colour": "red"}) for number in range(50)]
+        with monkeypatch.context() as watched:
+            watched.setattr(msgpack, "unpackb", _decoded)
+            assert await asker.publish(queue, run, "test") == []
+            got = await asker.take(queue, 50)
+            await asker.settle(got)
+        assert [record for delivery in got for record in delivery.records()] == run
+
+
+def _decoded(_: bytes) -> None:
+    raise AssertionError("attributes are decoded")
 
 
 async def test_who_brings_a_context_is_followed(server: Server, collector: Collector) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from services.store import DeadLetters
 from services.store.asking import Asker
 from tests.live import until
 from tests.pubsub.live import LiveEdge
-from tests.pubsub.stores import hold_the_same, linked, send_all
+from tests.pubsub.stores import Neighbour, hold_the_same, linked, send_all
 from tests.stores import NewServer
 from tests.tracing.collector import Collector
 from tests.tracing.conftest import NewRecorder
@@ -18,21 +19,34 @@ from tests.tracing.conftest import NewRecorder
 ORDERS = {"bindings": {"text": {"subscribe": ["order.*"]}}}
 
 
+Begin = Callable[..., Awaitable[LiveEdge]]
+
+
 @pytest.fixture
-async def pair(new_server: NewServer, recorder: NewRecorder) -> AsyncIterator[tuple[LiveEdge, LiveEdge]]:
-    """Two stores, linked; both traced."""
-    one = LiveEdge((await new_server()).url)
-    one.recorder = recorder("pubsub")
-    await one.start()
-    two = LiveEdge((await new_server()).url, neighbours=[one.link_address])
-    two.recorder = recorder("pubsub")
-    await two.start()
+async def begin(new_server: NewServer, recorder: NewRecorder) -> AsyncIterator[Begin]:
+    """Starts edges that are traced, each at a store of its own, linked to others: `await begin(one, two)`."""
+    edges: list[LiveEdge] = []
+
+    async def start(*neighbours: LiveEdge) -> LiveEdge:
+        addresses = [neighbour.link_address for neighbour in neighbours]
+        edges.append(LiveEdge((await new_server()).url, neighbours=addresses))
+        edges[-1].recorder = recorder("pubsub")
+        return await edges[-1].start()
+
+    yield start
+    for edge in edges:
+        await edge.close()
+    for edge in edges:
+        edge.check_no_fault_of_ours()
+
+
+@pytest.fixture
+async def pair(begin: Begin) -> tuple[LiveEdge, LiveEdge]:
+    one = await begin()
+    two = await begin(one)
     await linked(one)
     await linked(two)
-    yield one, two
-    for edge in (one, two):
-        await edge.close()
-        edge.check_no_fault_of_ours()
+    return one, two
 
 
 async def test_a_copy_at_the_other_end(pair: tuple[LiveEdge, LiveEdge], collector: Collector) -> None:
@@ -64,3 +78,59 @@ async def test_a_copy_here(pair: tuple[LiveEdge, LiveEdge], collector: Collector
     assert sent.trace_id == copied.trace_id == got.trace_id
     assert (sent.parent_id, copied.parent_id) == ("", sent.span_id)
     assert sent.attributes["penstock.copies"] == 1
+
+
+async def test_each_neighbour_has_a_span_of_its_own(begin: Begin, collector: Collector) -> None:
+    """They begin the trace side by side; each copy goes on from the one by which it came."""
+    one = await begin()
+    others = [await begin(one), await begin(one)]
+    await linked(one, 2)
+    for other in others:
+        await linked(other)
+        await other.declare("orders", **ORDERS)
+    await send_all(await one.client(), b"order.new", [b"a pump"])
+    await hold_the_same(one, *others)
+    forwarded = await until(lambda: len(found := collector.of_name("forward log")) == 2 and found)
+    copied = await until(lambda: len(found := collector.of_name("send orders")) == 2 and found)
+    assert len({span.span_id for span in (*forwarded, *copied)}) == 4
+    assert len({span.trace_id for span in (*forwarded, *copied)}) == 1
+    assert {span.parent_id for span in forwarded} == {""}
+    assert {span.parent_id for span in copied} == {span.span_id for span in forwarded}
+    assert len({span.attributes["penstock.neighbour"] for span in forwarded}) == 2
+
+
+async def test_one_link_behind_the_other(begin: Begin, collector: Collector) -> None:
+    one = await begin()
+    two = await begin(one)
+    three = await begin(two)
+    for edge, number in ((one, 1), (two, 2), (three, 1)):
+        await linked(edge, number)
+    await three.declare("orders", **ORDERS)
+    await send_all(await one.client(), b"order.new", [b"a pump"])
+    await hold_the_same(one, two, three)
+    (copied,) = await collector.has("send orders")
+    first, second = sorted(
+        await until(lambda: len(found := collector.of_name("forward log")) == 2 and found),
+        key=lambda span: bool(span.parent_id),
+    )
+    assert (first.parent_id, second.parent_id) == ("", first.span_id)
+    assert copied.parent_id == second.span_id
+    assert first.trace_id == second.trace_id == copied.trace_id
+
+
+async def test_a_copy_is_told_as_what_became_of_it(begin: Begin, collector: Collector) -> None:
+    """One is put in, what the store has already is passed over, and one finds no room: it is among the dead."""
+    edge = await begin()
+    queue = await edge.declare("orders", maxLength=1, **ORDERS)
+    first = await Neighbour.meet(edge, b"first")
+    await first.entry(1, b"order.new", b"a pump")
+    await collector.has("send orders")
+    second = await Neighbour.meet(edge, b"second")
+    lines = [b"ENTRY first inc1 %d order.new %d" % (number, number) for number in (1, 2)]
+    await second.say(*lines)
+    (buried,) = await collector.has("bury orders")
+    assert buried.attributes["penstock.reason"] == "rejected_full"
+    assert len(collector.of_name("send orders")) == len(collector.of_name("bury orders")) == 1
+    letters = DeadLetters(edge.tools.look_at(queue.domain), queue)
+    (letter,) = [letter async for letter in letters.matching()]
+    assert letter.attributes["traceparent"] == f"00-{buried.trace_id}-{buried.span_id}-01"

@@ -44,7 +44,7 @@ class Taker:
         self._some = asyncio.Event()
         self._is_paused = False
         self._seen: bytes | None = None
-        self._incarnation = b""
+        self._ours = self._incarnation = b""  # store and incarnation, as they are once it follows
 
     async def run(self) -> None:
         """Until it is cancelled. Raises StoreError where the store changed under the link: it has to begin anew."""
@@ -88,7 +88,7 @@ class Taker:
         ours = theirs.get((state.store, state.incarnation))
         told = ours.spans[-1][1] if ours else 0
         state = await self._patiently(lambda: hub.replica.state(told))
-        self._incarnation = state.incarnation
+        self._ours, self._incarnation = state.store, state.incarnation
         position = await self._patiently(lambda: hub.replica.seen(peer.store, self._both()))
         self.is_following = True
         hub.following.inc()
@@ -156,15 +156,13 @@ class Taker:
 
     async def _accept(self, items: list[pubsub.Entries | pubsub.Gap]) -> None:
         hub = self._hub
-        copied: list[Callable[[], None]] = []  # told of the traced copies once they are stored
 
         async def accept() -> tuple[int, int]:
             bindings = hub.service.bridge.bindings
-            copied.clear()
             arrived = [
                 Gap(item.store, item.incarnation, item.first, item.last)
                 if isinstance(item, pubsub.Gap)
-                else self._arrived(item, copied)
+                else self._arrived(item)
                 for item in items
             ]
             try:
@@ -174,15 +172,13 @@ class Taker:
                 raise
 
         taken, missing = await self._patiently(accept)
-        for tell in copied:
-            tell()
         hub.taken.inc(taken)
         if missing:
             hub.missing.inc(missing)
             fields = {"action": "link_gap", "peer": str(self._wire.peer), "messages": missing}
             log.warning("%d messages are missing: the neighbour has them no more", missing, extra=fields)
 
-    def _arrived(self, item: pubsub.Entries, copied: list[Callable[[], None]]) -> Arrived:
+    def _arrived(self, item: pubsub.Entries) -> Arrived:
         copies: list[tuple[int, Queue, bytes]] = []
         bindings = self._hub.service.bridge.bindings
         if bindings and not item.bridged:  # what came over a bridge crosses no other (5.2)
@@ -192,8 +188,9 @@ class Taker:
                 for line in run.split(b"\n")[:-1]:
                     copies += [(index, queue, record_of(tag, line)) for queue in queues]
                     index += 1
-        copies = self._hub.traces.copies(item, copies, copied)
-        return Arrived(item.store, item.incarnation, item.first, item.count, item.bridged, item.block, copies)
+        copies, told = self._hub.traces.came(item, copies, self._peer.store, self._ours)
+        whose = (item.store, item.incarnation, item.first, item.count, item.bridged)
+        return Arrived(*whose, item.block, copies, told)
 
     async def _note(self, beat: pubsub.Beat) -> None:
         """All that the neighbour's log holds up to there has been sent, and by now it is stored here (4.5)."""

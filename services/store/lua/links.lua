@@ -21,18 +21,25 @@ local function bind(h, b, qid, document)
 end
 
 -- A copy for a queue that cannot take it goes to its dead letters: a link must not stand still for it (pubsub.md 5.1).
+-- Answers the reason it has there, '' if the queue has it, nil if there is no queue.
 local function copy_or_bury(Q, origin, record)
   if not Q then return end
   local reason = closed(Q, '') or is_too_large(Q, 1, #record - 4, record) and 'LARGE'
-  if not reason and copy_to(Q, origin, record) then return end
+  if not reason and copy_to(Q, origin, record) then return '' end
   local name = reason and 'refused' or 'rejected_full'
   bury(Q, record, num(Q.C.now), origin, '', name, nil, 'a copy of a message from a neighbour: ' .. (reason or 'FULL'))
+  return name
 end
 
--- A damaged queue stops neither the link nor the writing down of what was taken.
-local function copy_if_possible(L, queues, origin, c)
-  local ok = pcall(function() copy_or_bury(queues(c[1]), origin, c[2]) end)
-  if not ok then tally(L, 'copies_lost', 1) end
+-- A damaged queue stops neither the link nor the writing down of what was taken. c = {queue, record, number of the copy};
+-- C.told gets what became of each that may be traced.
+local function copy_if_possible(C, L, queues, origin, c)
+  local ok, became = pcall(function() return copy_or_bury(queues(c[1]), origin, c[2]) end)
+  if not ok then tally(L, 'copies_lost', 1) return end
+  if became and C.told and string.find(c[2], 'traceparent', 1, true) then
+    local n = #C.told
+    C.told[n + 1], C.told[n + 2] = c[3], became
+  end
 end
 
 -- The set of numbers of an origin that are here. What claims to be of our own incarnation and was never given out is
@@ -94,7 +101,7 @@ local function accept_lines(C, L, queues, e)
     include(held, e.first + from, e.first + from + n - 1)
     tally(L, 'gaps', -exclude(numbers_of(L, L.keys.gone, origin), e.first + from, e.first + from + n - 1))
     for index = from, from + n - 1 do
-      for _, c in ipairs(e.copies[index] or {}) do copy_if_possible(L, queues, 'text ' .. e.store, c) end
+      for _, c in ipairs(e.copies[index] or {}) do copy_if_possible(C, L, queues, 'text ' .. e.store, c) end
     end
     taken = taken + n
   end
@@ -140,15 +147,17 @@ local function accept_gap(C, L, store, inc, from, to)
   return missing
 end
 
--- KEYS epoch log:s log:h log:held log:gone, 8 a queue. ARGV epoch bindings wake-channel queues, then items:
+-- KEYS epoch log:s log:h log:held log:gone, 8 a queue, [epoch again]. ARGV epoch bindings wake-channel queues, then items:
 --   E store inc first n bridged block k (index queue record)*k    G store inc from to
--- Answers {accepted, missing, (queue copies octets)...}, or why nothing could be taken.
+-- Answers {accepted, missing, (queue copies octets)...}, or why nothing could be taken. With the last key one list more
+-- stands at the end, (copy became)...: of the copies that were made now and may be traced, which ones, counted through
+-- all items, and what copy_or_bury said. Older libraries look at no such key.
 local function log_accept(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
   local C = log_context(K, A)
-  C.wake = A[3]
+  C.wake, C.told = A[3], K[6 + 8 * A[4]] and {}
   local L, opened, list = open_log(C), {}, {}
   if L.bindings ~= A[2] then return 'BINDINGS' end
   local reason = log_closed(C, L)
@@ -161,7 +170,7 @@ local function log_accept(K, A)
     end
     return opened[q] or nil
   end
-  local accepted, missing, i = 0, 0, 5
+  local accepted, missing, copies, i = 0, 0, 0, 5
   while A[i] and not C.scattered do
     if A[i] == 'G' then
       missing = missing + accept_gap(C, L, A[i + 1], A[i + 2], tonumber(A[i + 3]), tonumber(A[i + 4]))
@@ -174,8 +183,8 @@ local function log_accept(K, A)
       for _ = 1, k do
         local index = tonumber(A[i])
         e.copies[index] = e.copies[index] or {}
-        table.insert(e.copies[index], { tonumber(A[i + 1]), A[i + 2] })
-        i = i + 3
+        table.insert(e.copies[index], { tonumber(A[i + 1]), A[i + 2], copies })
+        copies, i = copies + 1, i + 3
       end
       accepted = accepted + accept_lines(C, L, queues, e)
     end
@@ -190,6 +199,7 @@ local function log_accept(K, A)
       out[at + 1], out[at + 2], out[at + 3] = q, Q.counts.added, Q.counts.bytes_in
     end
   end
+  out[#out + 1] = C.told or nil
   return out
 end
 

@@ -95,7 +95,8 @@ local function put(Q, t, origin, n, bytes, blob)
   return done, done_bytes
 end
 
--- Puts in what the peers take, where some is too large; in order: what stands before the first that is refused. Reply:
+-- Puts in what the peers take, where some is too large; in order: what stands before the first of those. Nothing goes in
+-- behind the first that finds no room. Reply:
 -- {total, 'LARGE', {accepted of the others, index of each that is too large...} for each entry}.
 local function publish_smaller(Q, origin, A, i, k, in_order)
   local t, total, total_bytes, out, stopped = num(Q.C.now), 0, 0, { 0, 'LARGE' }, false
@@ -104,7 +105,7 @@ local function publish_smaller(Q, origin, A, i, k, in_order)
     local fit, fit_bytes, before = 0, 0, n
     if in_order and #large > 0 then before, bytes, blob = first_of(blob, large[1]) end
     if before > 0 and not stopped then fit, fit_bytes = put(Q, t, origin, before, bytes, blob) end
-    stopped = in_order and (stopped or #large > 0 or fit < n)
+    stopped = stopped or fit < before or in_order and #large > 0
     total, total_bytes = total + fit, total_bytes + fit_bytes
     out[2 + e] = { fit, unpack(large) }
     i = i + 3
@@ -116,7 +117,8 @@ local function publish_smaller(Q, origin, A, i, k, in_order)
   return out
 end
 
--- in_order: nothing goes in behind the first record that is refused.
+-- Nothing goes in behind the first record that finds no room: so it makes no difference how they were packed, which what is
+-- traced changes (tracing.py). in_order: nor behind the first that is refused for whatever else.
 local function publish(Q, origin, holder, A, i, k, in_order)
   local reason = closed(Q, holder)
   if reason then return { 0, reason } end
@@ -132,7 +134,7 @@ local function publish(Q, origin, holder, A, i, k, in_order)
     local n, bytes, blob = tonumber(A[i]), tonumber(A[i + 1]), A[i + 2]
     i = i + 3
     local fit, fit_bytes = 0, 0
-    if not (partial and in_order) then fit, fit_bytes = put(Q, t, origin, n, bytes, blob) end
+    if not partial then fit, fit_bytes = put(Q, t, origin, n, bytes, blob) end
     total, total_bytes = total + fit, total_bytes + fit_bytes
     if fit < n and not partial then
       partial = { 0, 'FULL' }

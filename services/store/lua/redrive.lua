@@ -75,10 +75,19 @@ local function encode_record(body, attributes)
   return head .. string.char(math.floor(#attributes / 256), #attributes % 256) .. attributes .. body
 end
 
--- KEYS epoch, 8 of the source, 8 of the target; ARGV epoch wake-channel [run] id ...
+-- Of a letter that has a context of W3C Trace Context among its attributes, what its span is made of.
+local function tell_traced(reply, id, e)
+  if not e.attributes or not string.find(e.attributes, 'traceparent', 1, true) then return end
+  local n = #reply
+  reply[n + 1], reply[n + 2], reply[n + 3] = id, e.reason, e.attributes
+end
+
+-- KEYS epoch, 8 of the source, 8 of the target, [epoch again]; ARGV epoch wake-channel [run] id ...
 -- Each dead letter is a message of the target in the same step, or stays. Answers {moved, missing, reason it stopped};
 -- without a reason it may stop, too, when it has moved READ_MOST octets. How many a named run has moved is counted in the
--- source, so that whoever goes on with it after a crash knows. Without ids: whether the target would take any.
+-- source, so that whoever goes on with it after a crash knows. Without ids: whether the target would take any. With the
+-- last key the answer goes on: id, reason and attributes of each that was moved and may be traced. Older libraries look at
+-- no such key.
 FUNCTIONS.redrive = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
@@ -88,7 +97,7 @@ FUNCTIONS.redrive = function(K, A)
   local target = source
   if K[3] ~= K[11] then target = open_queue(C, K, 10) end
   if not source or not target then return 'GONE' end
-  local moved, missing, reason, octets = 0, 0, closed(target, '') or '', 0
+  local moved, missing, reason, octets, traced = 0, 0, closed(target, '') or '', 0, { 0, 0, '' }
   local run = A[3] and not string.match(A[3], '^%d+%-%d+$') and A[3]  -- no id: older callers name none
   local first = run and 4 or 3
   if reason == '' and not A[first] and room(target, 1, 1, LEAST) < 1 then reason = 'FULL' end
@@ -111,11 +120,13 @@ FUNCTIONS.redrive = function(K, A)
       count(target, 'bytes_in', #record - 4)
       call('HINCRBY', source.q, 'redriven', 1)
       moved, octets = moved + 1, octets + #record
+      if K[18] then tell_traced(traced, A[i], e) end
     end
   end
   close_queue(target)
   if run and moved > 0 then call('HINCRBY', source.q, 'redrive:' .. run, moved) end
-  return { moved, missing, reason }
+  traced[1], traced[2], traced[3] = moved, missing, reason
+  return traced
 end
 
 -- KEYS epoch, q, d; ARGV epoch id ... Answers how many were removed for good.

@@ -3,8 +3,8 @@
 -- KEYS: epoch ses lane lots log:s log:h log:held, 8 a queue, then one a commit, journal, fate or request, and lots of other
 -- sessions.
 -- ARGV: epoch session sequence deadline(ms, 0 = none) wake-channel queues, then operations:
---   P queue origin holder k (n bytes records)*k    O the same, in order: nothing goes in behind what is refused, also of
---   what this holder asks for in order later in the call
+--   P queue origin holder k (n bytes records)*k, nothing behind the first that finds no room    O the same, in order:
+--   nothing goes in behind what is refused, also of what this holder asks for in order later in the call
 --   A queue k (lot entry n mask bytes)*k   T queue want max-bytes
 --   R queue k (lot entry index place failed error)*k   J queue k (lot entry index reason error)*k   C queue
 --   N queue k (lot entry index note)*k

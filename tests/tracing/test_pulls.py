@@ -1,0 +1,51 @@
+"""What the requests of a ring take out is settled by their ids, or given back (ring.md 5.4)."""
+
+from __future__ import annotations
+
+import gc
+import secrets
+
+from services.store import Delivery, Queue
+from services.store.operations import Source
+from services.store.requests import Pulled, Settlement
+from tests.live import until
+from tests.servers import Server
+from tests.tracing.collector import Collector
+from tests.tracing.stores import TracedStore, traced_store
+
+KEEP_MS = 60_000
+
+
+async def pulled(store: TracedStore, queue: Queue, request: bytes) -> Delivery:
+    told: list[object] = []
+    pipe = store.domain(queue.domain).pipe
+    await pipe.ready()
+    pipe.pull_once(Source(store.client()), request, queue, 1 << 20, KEEP_MS, told.append)
+    answer = (await until(lambda: told))[0]
+    assert isinstance(answer, Pulled), answer
+    return answer.delivery
+
+
+async def test_nothing_is_kept_of_what_has_ended(server: Server, collector: Collector) -> None:
+    """Given back without its request, as a node does that cannot bring it to whoever asked; or settled by it."""
+    requests = [secrets.token_bytes(16) for _ in range(3)]
+    async with traced_store(server.url, collector.endpoint) as store:
+        queue = await store.queue("orders")
+        await store.put(queue, b"one", b"two", b"three")
+        pipe = store.domain(queue.domain).pipe
+        out = [await pulled(store, queue, request) for request in requests]
+        await (await store.asker(queue)).release(out[:1])
+        told: list[object] = []
+        for request in requests[1:]:
+            pipe.settle_once(Source(store.client()), request, queue, told.append)
+        await until(lambda: len(told) == 2)
+        assert told == [Settlement.SETTLED, Settlement.SETTLED]
+        out.clear()
+        gc.collect()
+        assert [found for found in gc.get_objects() if isinstance(found, Delivery) and found.blob] == []
+        pipe.settle_once(Source(store.client()), requests[0], queue, told.append)
+        await until(lambda: len(told) == 3)
+        assert told[2] in (Settlement.EXPIRED, Settlement.UNKNOWN)
+    outcomes = [span.attributes["penstock.outcome"] for span in collector.of_name("receive orders")]
+    assert sorted(outcomes) == ["returned", "settled", "settled"]
+    assert len(collector.of_name("settle orders")) == 2

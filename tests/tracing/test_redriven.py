@@ -1,0 +1,46 @@
+"""Spans of dead letters that are brought back: of those that were, and of no others."""
+
+from __future__ import annotations
+
+from services.store import DeadLetters
+from services.store.errors import QueueFull
+from tests.servers import Server
+from tests.tracing.collector import Collector
+from tests.tracing.stores import TracedStore, traced_store
+
+BETWEEN = 250  # letters between two that are brought back; a page has 200
+
+
+async def dead(store: TracedStore, number: int) -> tuple[DeadLetters, list[str]]:
+    queue = await store.queue("orders")
+    await store.put(queue, *[b"%d" % index for index in range(number)])
+    asker = await store.asker(queue)
+    while got := await asker.take(queue, 1000):
+        await asker.reject(got, "refused")
+    letters = DeadLetters(store.look_at(queue.domain), queue)
+    return letters, [letter.id async for letter in letters.matching()]
+
+
+async def test_exactly_what_was_brought_back(server: Server, collector: Collector) -> None:
+    """One had been purged meanwhile, for another one there was no room, and they lay far apart."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        letters, ids = await dead(store, BETWEEN + 4)
+        first, gone, last, left = ids[0], ids[1], ids[-2], ids[-1]
+        assert await letters.purge([gone]) == 1
+        done = await letters.redrive([first, gone, last, left], await store.queue("later", maxLength=2))
+        assert (done.moved, done.missing, type(done.stopped)) == (2, 1, QueueFull)
+    told = collector.of_name("redrive later")
+    assert sorted(span.attributes["penstock.letter"] for span in told) == sorted([first, last])
+    sent = {span.trace_id: span.span_id for span in collector.of_name("send orders")}
+    assert [span.parent_id for span in told] == [sent[span.trace_id] for span in told]
+    assert {span.attributes["penstock.reason"] for span in told} == {"refused"}
+
+
+async def test_a_process_of_before_is_answered_as_ever(server: Server, collector: Collector) -> None:
+    """It names no further key, and takes three values apart."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        _, ids = await dead(store, 2)
+        queue = await store.find("orders")
+        domain = store.look_at(queue.domain)
+        keys = [*queue.keys, *queue.keys]
+        assert await domain.function("redrive", keys, domain.keys.wake_channel, *ids) == [2, 0, b""]
