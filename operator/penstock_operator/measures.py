@@ -116,3 +116,8 @@ REPORT_QUARANTINED = gauge(
 REPORT_LOST = gauge(
     "penstock_operator_report_lost_samples", "Samples that were trimmed before runs of that time read them"
 )
+REPORT_LOST_STREAMS = gauge(
+    "penstock_operator_report_lost_streams",
+    "Streams of which runs of that time missed something, nobody knows how much",
+    more="they vanished or went back, as after a restored backup",
+)

@@ -85,4 +85,5 @@ METRICS = (
     ReportGauge(measures.REPORT_CHANGES, lambda report: _one(report.changes.count)),
     ReportGauge(measures.REPORT_QUARANTINED, _quarantined),
     ReportGauge(measures.REPORT_LOST, lambda report: _one(report.missing.lost_samples)),
+    ReportGauge(measures.REPORT_LOST_STREAMS, lambda report: _one(report.missing.lost_streams)),
 )

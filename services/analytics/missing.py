@@ -24,6 +24,7 @@ def with_run(known: Missing, summary: Mapping[str, Any]) -> Missing:
         "lost_samples": samples["lost"],
         "quarantined_dead": dead["quarantined"],
         "quarantined_samples": samples["quarantined"],
+        "lost_streams": len(summary.get("lost_streams", ())),  # a run of before does not say
     }
     own = {name: number for name, number in counts.items() if number}
     if not own:

@@ -114,6 +114,7 @@ class Run:
             "run": self._plan.run,
             "now_ms": self._plan.now_ms,
             **{str(kind): counts(self._plan, kind, written[kind]) for kind in KINDS},
+            "lost_streams": self._plan.lost_streams,
             "hours": hours,
             "seconds": self._seconds,
         }

@@ -36,6 +36,12 @@ def test_runs_of_an_hour_are_summed_and_those_that_missed_nothing_leave_nothing(
     assert since(known, "") == since(known, "2025-11-24T16")
 
 
+def test_streams_of_which_nobody_knows_how_much_is_missing_are_counted() -> None:
+    told = {**summary(NOW_MS), "lost_streams": ["a", "b"]}
+    assert with_run({}, told) == {"2025-11-24T16": {"lost_streams": 2}}
+    assert with_run({}, summary(NOW_MS)) == {}  # of a run of before
+
+
 def test_no_more_is_remembered_than_a_state_has_room_for() -> None:
     known: Missing = {}
     for number in range(MOST_HOURS + 5):

@@ -46,6 +46,7 @@ def test_each_figure_is_that_of_the_report() -> None:
         ("sudden_changes",): 1,
         **{("quarantined", "dead"): 2, ("quarantined", "samples"): 3},
         ("lost_samples",): 15,
+        ("lost_streams",): 2,
     }
 
 

@@ -81,6 +81,7 @@ ANALYTICS = Board(
             "short",
             (told("quarantined", "kind"), "{{namespace}} {{kind}} not usable"),
             (told("lost_samples"), "{{namespace}} samples trimmed"),
+            (told("lost_streams"), "{{namespace}} streams vanished or gone back"),
             width=12,
         ),
     ),
