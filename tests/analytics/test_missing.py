@@ -8,6 +8,7 @@ from typing import Any
 from services.analytics.files import Files
 from services.analytics.missing import MOST_HOURS, Missing, of_runs, since, with_run
 from services.analytics.publish import done_file, plan_file
+from services.analytics.summaries import Summaries
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_764_000_000_000  # 2025-11-24T16:00
@@ -56,4 +57,7 @@ def test_an_output_of_before_says_it_run_by_run(tmp_path: Path) -> None:
     for name, told in (("b", summary(NOW_MS, lost=2)), ("a", summary(NOW_MS + HOUR_MS, lost=1))):
         files.write_json(done_file(name), told)
     files.write_json(plan_file("begun"), {})
-    assert of_runs(files) == {"2025-11-24T16": {"lost_samples": 2}, "2025-11-24T17": {"lost_samples": 1}}
+    assert of_runs(files, Summaries(files)) == {
+        "2025-11-24T16": {"lost_samples": 2},
+        "2025-11-24T17": {"lost_samples": 1},
+    }
