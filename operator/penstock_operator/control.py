@@ -26,7 +26,6 @@ from penstock_operator.peers import ALL, Peers
 from penstock_operator.queues import Queues
 from penstock_operator.redrives import Redrives
 from penstock_operator.removing import Farewell, Removing
-from penstock_operator.reports import Reports
 from penstock_operator.resources import Key, Kind, Resource, is_same
 from penstock_operator.rqprc import Rqprc
 from penstock_operator.settings import OperatorSettings
@@ -36,6 +35,7 @@ from penstock_operator.stranded import Stranded
 from penstock_operator.unheld import Unheld
 from penstock_operator.work import Work
 from services.store import Store
+from services.store.reports import keep_reading
 from services.store.standing import LOOK_S, keep_looking
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Control:
         self._retained = Retained(store, self.mirror, partial(self.knows, Kind.QUEUE), self.work.alone)
         self._stranded = Stranded(store, metrics, settings.sweep_s)
         self._looks = partial(keep_looking, store, metrics.queue_states.tell, min(LOOK_S, settings.sweep_s))
-        self._reports = Reports(store, metrics, settings.sweep_s)
+        self._reports = partial(keep_reading, store.registry, metrics.report.tell, settings.sweep_s)
         removing = Removing(store, settings.delete_timeout_s)
         self._farewells = Farewells(removing, self._recorder, self.statuses, self.mirror, metrics)
         self._redrives = Redrives(
@@ -107,7 +107,7 @@ class Control:
                 group.create_task(self.store_watch.run())
                 group.create_task(self.work.run())
                 group.create_task(self._stranded.run())
-                group.create_task(self._reports.run())
+                group.create_task(self._reports())
                 group.create_task(self._looks())
         finally:
             await self._redrives.close()

@@ -6,9 +6,9 @@ import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from penstock_operator import measures
-from penstock_operator.report_metrics import ReportMetrics
 from services.kit.measure import Measure
 from services.kit.queue_states import QueueStates
+from services.kit.report_metrics import ReportMetrics
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # as edges do: services/kit/metrics.py
 

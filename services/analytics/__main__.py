@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from services.analytics.clocks import ClockWrong
-from services.analytics.ending import INTERRUPTED, Ending
+from services.analytics.ending import INTERRUPTED, Ending, Starting
 from services.analytics.files import Files
 from services.analytics.lock import Locked
 from services.analytics.losses import DataLoss
@@ -148,11 +147,10 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
 
 
 def _started(settings: Settings) -> SparkSession:
-    """Raises KeyboardInterrupt for a Ctrl-C meanwhile, but not before Java can be told to end: else it would stay."""
-    begin, asked = time.monotonic(), list[int]()
-    signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
+    """Raises KeyboardInterrupt for a Ctrl-C meanwhile."""
+    begin, starting = time.monotonic(), Starting()
     spark = start(settings.master, settings.driver_memory, settings.conf)
-    if asked:
+    if starting.is_asked:
         spark.stop()
         raise KeyboardInterrupt
     seconds = round(time.monotonic() - begin, 3)

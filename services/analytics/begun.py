@@ -1,18 +1,22 @@
 """Which runs were begun, and which of them last: one file, so that a run need not ask every one before it.
 
 Written before a run's plan. So the one that was begun last is the only one that may not have ended, and may have left
-something of its work; and what `--retention-days` removes is found by name.
+something of its work; and what `--retention-days` removes is found by name. A program of before does not know the file:
+runs that it has begun are found by their folders, and asked.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from services.analytics.files import Files
+from services.analytics.places import OutputError
 from services.analytics.plan import Plan
-from services.analytics.publish import RUNS, done_file, folder, plan_file, runs
+from services.analytics.publish import RUNS, folder, plan_file
+from services.analytics.summaries import Summaries
 
 BEGUN = f"{RUNS}/begun.json"
 VERSION = 1
@@ -21,27 +25,38 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    planned: dict[str, int] = field(default_factory=dict)  # when, in ms by the store's clock, by the run
+    # when, in ms by the store's clock, by the run; 0: nobody knows
+    planned: dict[str, int] = field(default_factory=dict)
     last: str = ""  # '': nobody knows
+    others: tuple[str, ...] = ()  # those that the file does not tell of
 
     def in_hand(self) -> list[str]:
         """Those that may not have ended."""
-        return [self.last] if self.last else sorted(self.planned)
+        return sorted({self.last, *self.others} if self.last else self.planned)
 
     def before(self, limit_ms: int) -> list[str]:
-        return sorted(run for run, now_ms in self.planned.items() if now_ms < limit_ms)
+        """None of which nobody knows when it was planned."""
+        return sorted(run for run, now_ms in self.planned.items() if 0 < now_ms < limit_ms)
 
 
-def read_begun(files: Files) -> Begun:
-    """An output of before, or one whose file somebody spoilt, is looked through."""
-    if files.exists(BEGUN) and (told := _told(files.read_octets(BEGUN))):
-        return told
-    return Begun({run: _planned_ms(files, run) for run in runs(files)})
+def read_begun(files: Files, ended: Summaries) -> Begun:
+    """An output of before, or one whose file somebody spoilt, is looked through. Raises OutputError."""
+    name, listed = PurePosixPath(BEGUN).name, files.list(RUNS)
+    folders = [each.name for each in listed if each.is_folder]
+    if name in folders:
+        raise OutputError(
+            f"{files.uri(BEGUN)} is a folder, and a run writes a file there: remove it; the next run asks all runs"
+        )
+    told = _told(files.read_octets(BEGUN)) if name in {each.name for each in listed} else None
+    known = told or Begun()
+    others = [run for run in folders if run not in known.planned]
+    asked = {run: _planned_ms(files, ended, run) for run in others}
+    return Begun({**known.planned, **asked}, known.last, tuple(others))
 
 
-def begin(files: Files, plan: Plan) -> None:
-    """Writes down that it is, and then the plan."""
-    known, limit_ms = read_begun(files), limit_of(plan)
+def begin(files: Files, known: Begun, plan: Plan) -> None:
+    """Writes down that it is, and then the plan. known: what was read before."""
+    limit_ms = limit_of(plan)
     removed = {run for run in known.before(limit_ms) if not files.exists(folder(run))}
     planned = {run: now_ms for run, now_ms in known.planned.items() if run not in removed}
     told = {"version": VERSION, "last": plan.run, "planned": {**planned, plan.run: plan.now_ms}}
@@ -65,14 +80,14 @@ def _told(octets: bytes) -> Begun | None:
     return known if told.get("version") == VERSION and known.last in known.planned else None
 
 
-def _planned_ms(files: Files, run: str) -> int:
+def _planned_ms(files: Files, ended: Summaries, run: str) -> int:
     """0: it does not say, and whoever carries it out finds out why."""
-    for path in (done_file(run), plan_file(run)):
-        if files.exists(path):
-            try:
-                told: Any = json.loads(files.read_octets(path))
-            except ValueError:
-                return 0
-            now_ms = told.get("now_ms", 0) if isinstance(told, dict) else 0
-            return now_ms if isinstance(now_ms, int) else 0
-    return 0
+    octets = ended.octets(run)
+    if octets is None:
+        octets = files.octets_if_there(plan_file(run))
+    try:
+        told: Any = json.loads(octets) if octets is not None else None
+    except ValueError:
+        return 0
+    now_ms = told.get("now_ms", 0) if isinstance(told, dict) else 0
+    return now_ms if isinstance(now_ms, int) else 0

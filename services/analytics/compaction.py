@@ -21,6 +21,7 @@ from services.analytics.plan import Plan
 from services.analytics.publish import Move, done_file
 from services.analytics.records import archive_schema
 from services.analytics.schema import Kind
+from services.analytics.summaries import Summaries
 from services.analytics.tables import AGGREGATES
 from services.analytics.tasks import carried_out
 
@@ -132,7 +133,7 @@ class _Written:
         self._writer, self._rows = None, 0
 
 
-def expired(files: Files, plan: Plan) -> tuple[str, list[str]]:
+def expired(files: Files, ended: Summaries, plan: Plan) -> tuple[str, list[str]]:
     """The first hour that is kept, and all folders that are older."""
     if not plan.shape.retention_days:
         return "", []
@@ -149,7 +150,7 @@ def expired(files: Files, plan: Plan) -> tuple[str, list[str]]:
         if day <= first[:10]
         for path in _of_day_before(files, root, day, first)
     ]
-    return first, [*old, *_runs_before(files, limit_of(plan))]
+    return first, [*old, *_runs_before(files, ended, limit_of(plan))]
 
 
 def _of_day_before(files: Files, root: str, day: str, first: str) -> list[str]:
@@ -159,9 +160,9 @@ def _of_day_before(files: Files, root: str, day: str, first: str) -> list[str]:
     return [f"{root}/{hour_path(hour)}" for hour in sorted(hours_of_day(files, root, day)) if hour < first]
 
 
-def _runs_before(files: Files, limit_ms: int) -> list[str]:
+def _runs_before(files: Files, ended: Summaries, limit_ms: int) -> list[str]:
     """What is kept of runs: their plans and summaries, their quarantine, and their reports."""
-    old = [run for run in read_begun(files).before(limit_ms) if files.exists(done_file(run))]
+    old = [run for run in read_begun(files, ended).before(limit_ms) if files.exists(done_file(run))]
     kinds = (
         *("runs/{}", "quarantine/dead/run={}", "quarantine/samples/run={}", "quarantine/run={}"),
         *("reports/{}.html", "reports/{}.json"),

@@ -1,7 +1,8 @@
 """SIGTERM or Ctrl-C in the middle of a run: it is given up in order, and the next one need not wait for its lock.
 
 The main thread mostly waits for Spark. Once that is stopped, by another thread, it fails there and leaves everything
-as any failure does; what was begun is finished by the next run.
+as any failure does; what was begun is finished by the next run. While Spark starts there is nothing to be given up,
+but neither can it be stopped yet.
 """
 
 from __future__ import annotations
@@ -19,6 +20,25 @@ PATIENCE_S = 20.0  # less than the 30 s after which pods are killed
 TERMINATED = 128 + signal.SIGTERM  # as a shell says it of a process that SIGTERM has ended
 INTERRUPTED = 128 + signal.SIGINT
 log = logging.getLogger("services.analytics")
+
+
+class Starting:
+    """From now on the first SIGINT is remembered, until Spark can be told to end: else Java would stay for a while.
+
+    A second one ends the process there and then; Java ends when it finds that nobody holds its input any more.
+    """
+
+    def __init__(self) -> None:
+        self.is_asked = False
+        signal.signal(signal.SIGINT, self._asked)
+
+    def _asked(self, _number: int, _frame: object) -> None:
+        if self.is_asked:
+            log.warning("told to end once more: it ends at once", extra={"action": "terminated"})
+            os._exit(INTERRUPTED)
+        self.is_asked = True
+        text = "told to end: it does once Spark has started; told once more, it ends at once"
+        log.warning(text, extra={"action": "terminated"})
 
 
 class Ending:

@@ -11,7 +11,8 @@ from typing import Any
 
 from services.analytics.files import Files
 from services.analytics.hours import hour_at
-from services.analytics.publish import done_file, runs
+from services.analytics.publish import runs
+from services.analytics.summaries import Summaries
 
 MOST_HOURS = 1000  # that are remembered; a report is about 168 at most
 Missing = dict[str, dict[str, int]]  # by hour, 'YYYY-MM-DDTHH'; only what is more than 0
@@ -24,6 +25,7 @@ def with_run(known: Missing, summary: Mapping[str, Any]) -> Missing:
         "lost_samples": samples["lost"],
         "quarantined_dead": dead["quarantined"],
         "quarantined_samples": samples["quarantined"],
+        "lost_streams": len(summary.get("lost_streams", ())),  # a run of before does not say
     }
     own = {name: number for name, number in counts.items() if number}
     if not own:
@@ -33,12 +35,12 @@ def with_run(known: Missing, summary: Mapping[str, Any]) -> Missing:
     return {each: added[each] for each in sorted(added)[-MOST_HOURS:]}
 
 
-def of_runs(files: Files) -> Missing:
+def of_runs(files: Files, ended: Summaries) -> Missing:
     """What all runs that are done have said of themselves: of an output whose state does not tell."""
     found: Missing = {}
     for run in runs(files):
-        if files.exists(done_file(run)):
-            found = with_run(found, files.read_json(done_file(run)))
+        if (summary := ended.of(run)) is not None:
+            found = with_run(found, summary)
     return found
 
 

@@ -72,6 +72,8 @@ def check(output: str) -> None:
     try:
         is_file = files.get_file_info(root).type == FileType.File
         has_bucket = has_folders(files) or not _is_missing(files, root.partition("/")[0])
+    except PermissionError as error:  # of a folder; what a store of objects refuses is none
+        raise _closed(output, error) from None
     except (OSError, pa.ArrowException) as error:
         raise OutputError(f"output {shown(output)}: {in_one_line(error)}") from None
     if is_file:
@@ -81,8 +83,16 @@ def check(output: str) -> None:
     if isinstance(files, LocalFileSystem):
         try:
             _check_folder(output, Path(root or "/"))
+        except PermissionError as error:
+            raise _closed(output, error) from None
         except OSError as error:
             raise OutputError(f"output {shown(output)}: {in_one_line(error)}") from None
+
+
+def _closed(output: str, error: PermissionError) -> NoOutput:
+    return NoOutput(
+        f"output {shown(output)}: this user may not look into a folder above it: {in_one_line(error)}"
+    )
 
 
 def _is_missing(files: FileSystem, bucket: str) -> bool:

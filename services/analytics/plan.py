@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from services.analytics.documents import NOTHING_ELSE, Hour, HourOrNone, Id, parsed
@@ -37,9 +37,14 @@ class Plan:
     again: list[Hour]  # hours that are computed anew whether anything comes for them or not
     shape: Shape
     streams: dict[str, Planned]
+    # keys of those that vanished or went back since they were read: how much of them is missing nobody knows
+    lost_streams: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        return {"version": VERSION, **asdict(self), "shape": self.shape.to_json()}
+        told = {"version": VERSION, **asdict(self), "shape": self.shape.to_json()}
+        if not self.lost_streams:
+            del told["lost_streams"]  # so a program of before can carry it out
+        return told
 
     @classmethod
     def from_json(cls, told: Any) -> Plan:

@@ -38,10 +38,12 @@ def freeze(settings: Settings, files: Files, state: State) -> Plan:
         now_ms = reading.now_ms()
         if not settings.accept_clock:
             clocks.check(now_ms, int(time.time() * 1000), state.now_ms, settings.shape.retention_days)
-        streams = _Freezing(settings, files, state, reading, now_ms).streams()
+        freezing = _Freezing(settings, files, state, reading, now_ms)
+        streams = freezing.streams()
     newest = min(state.newest, hour_at(now_ms))
     closed = later(newest, -settings.shape.late_hours) if newest else ""
-    return Plan(settings.run, dataset, now_ms, closed, state.again(closed, now_ms), settings.shape, streams)
+    again = state.again(closed, now_ms)
+    return Plan(settings.run, dataset, now_ms, closed, again, settings.shape, streams, freezing.lost)
 
 
 def check_store(settings: Settings, files: Files, plan: Plan) -> None:
@@ -80,6 +82,7 @@ class _Freezing:
         self._state = state
         self._reading = reading
         self._now_ms = now_ms
+        self.lost: list[str] = []  # keys of streams of which something is missing, and nobody knows how much
 
     def streams(self) -> dict[str, Planned]:
         found: dict[str, Planned] = {}
@@ -107,12 +110,14 @@ class _Freezing:
         start, before = self._state.streams.get(key, BEGINNING), self._state.added.get(key, 0)
         if state is None:
             if kind is Kind.SAMPLES and start != BEGINNING:
-                self._lose(f"{key} is not there any more, and was read up to {start}")
+                self._lose(key, f"{key} is not there any more, and was read up to {start}")
             return None
         if parse_id(state.last) < parse_id(start):
-            self._lose(f"{key} ends at {state.last}, and was read up to {start}")
+            self._lose(key, f"{key} ends at {state.last}, and was read up to {start}")
             return self._gone_back(kind, key, state)
         if state.added < before:
+            had = f"{key} has had {state.added} entries, and had had {before} when it was read"
+            self._tell(key, f"{had}: it is another stream, or one that went back in time")
             return self._gone_back(kind, key, state)
         has_begun = start != BEGINNING or kind is Kind.DEAD
         expected = (
@@ -124,6 +129,11 @@ class _Freezing:
         start, number = Overlap(self._files, kind, key).end(self._reading, state.last)
         return Planned(kind, start, state.last, state.added, number)
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, key: str, why: str) -> None:
         if self._settings.shape.fail_on_loss:
             raise DataLoss(f"{why}: the store lost data; with --no-fail-on-data-loss the run goes on")
+        self._tell(key, why)
+
+    def _tell(self, key: str, why: str) -> None:
+        log.warning("entries are lost, nobody knows how many: %s", why, extra={"action": "lost"})
+        self.lost.append(key)

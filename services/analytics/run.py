@@ -32,6 +32,7 @@ from services.analytics.report.period import Gone
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings
 from services.analytics.state import State, read_state
+from services.analytics.summaries import Summaries
 from services.analytics.tables import AGGREGATES
 
 log = logging.getLogger(__name__)
@@ -40,11 +41,14 @@ log = logging.getLogger(__name__)
 class Run:
     """Carries out one plan."""
 
-    def __init__(self, spark: SparkSession, files: Files, settings: Settings, plan: Plan) -> None:
+    def __init__(
+        self, spark: SparkSession, files: Files, settings: Settings, plan: Plan, ended: Summaries
+    ) -> None:
         self._spark = spark
         self._files = files
         self._settings = settings
         self._plan = plan
+        self._ended = ended
         self._staging = publish.staging(plan.run)
         self._seconds: dict[str, float] = {}
 
@@ -69,7 +73,7 @@ class Run:
         moves += self._moves_of_aggregates()
         summary = self._summary(written, compute.hours)
         state = self._state(compute, summary)
-        first, expired_folders = expired(self._files, self._plan)
+        first, expired_folders = expired(self._files, self._ended, self._plan)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
         with self._step("report"):
             records = {str(kind): summary[str(kind)] for kind in KINDS}
@@ -97,7 +101,9 @@ class Run:
     def _state(self, compute: Compute, summary: dict[str, Any]) -> State:
         streams, newest = self._plan.streams, max(compute.new, default="")
         before = read_state(self._files)
-        missing = missing_of_runs(self._files) if before.missing is None else before.missing
+        missing = before.missing
+        if missing is None:
+            missing = missing_of_runs(self._files, self._ended)
         of_hours = before.hours_after(self._plan.now_ms, compute.hours, compute.skipped(), newest)
         return State(
             last_run=self._plan.run,
@@ -114,6 +120,7 @@ class Run:
             "run": self._plan.run,
             "now_ms": self._plan.now_ms,
             **{str(kind): counts(self._plan, kind, written[kind]) for kind in KINDS},
+            "lost_streams": self._plan.lost_streams,
             "hours": hours,
             "seconds": self._seconds,
         }
@@ -159,30 +166,34 @@ def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
     """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, DataLoss, StoreError."""
     files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
-        in_hand = read_begun(files).in_hand()
+        ended = Summaries(files)
+        begun = read_begun(files, ended)
+        in_hand = begun.in_hand()
         publish.tidy(files, in_hand)
         for left in publish.unfinished(files, in_hand):
             log.warning(
                 "a run was left unfinished: it is finished first", extra={"action": "resume", "run": left}
             )
-            finish(spark, files, settings, left, lock)
+            finish(spark, files, settings, left, lock, ended)
         if publish.is_done(files, settings.run):
             log.info("this run is done already", extra={"action": "nothing", "run": settings.run})
         else:
             plan = freeze(settings, files, read_state(files))
             lock.check()  # the store may have been away for long meanwhile
-            begin(files, plan)
+            begin(files, begun, plan)
             log.info("planned", extra={"action": "planned", "run": plan.run, "streams": len(plan.streams)})
-            finish(spark, files, settings, plan.run, lock)
+            finish(spark, files, settings, plan.run, lock, ended)
         found: dict[str, Any] = files.read_json(publish.done_file(settings.run))
     return found
 
 
-def finish(spark: SparkSession, files: Files, settings: Settings, name: str, lock: Lock) -> None:
+def finish(
+    spark: SparkSession, files: Files, settings: Settings, name: str, lock: Lock, ended: Summaries
+) -> None:
     """From wherever it stands to its end."""
     if files.exists(publish.ready_file(name)):
         publish.roll_forward(files, publish.read_ready(files, name), lock)
         return
     plan = publish.read_plan(files, name)
     check_store(settings, files, plan)
-    publish.publish(files, Run(spark, files, settings, plan).stage(), lock)
+    publish.publish(files, Run(spark, files, settings, plan, ended).stage(), lock)

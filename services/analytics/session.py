@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from services.analytics.settings import LOCAL
 from services.analytics.source import RedisStream
-
-LOCAL = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?")
 
 CONFIG = {
     "spark.app.name": "penstock-analytics",

@@ -13,9 +13,9 @@ from services.store.url import StoreUrl
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 FILES = (".json", ".writing")  # how names of files end that lie beside folders of runs
 LATEST = "latest"  # name of the newest report in the output
-MASTER = re.compile(
-    r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[[\d, ]+\]|(spark|k8s)://\S+|yarn", re.ASCII
-)
+# with a number of failures that a task may have, and white space where Spark lets it stand
+LOCAL = re.compile(r"local(\[([1-9]\d*|\*)(\s*,\s*[1-9]\d*)?\])?", re.ASCII)
+MASTER = re.compile(rf"{LOCAL.pattern}|local-cluster\[[\d, ]+\]|(spark|k8s)://\S+|yarn", re.ASCII)
 MEMORY = re.compile(r"([0-9]{1,15})([kmgt]?)")  # as Java's -Xmx has it
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 LEAST_MEMORY = 450 << 20  # Spark does not start with less

@@ -69,7 +69,12 @@ def _of_what(found: Report, old_ms: int) -> str:
 
 def _missed(found: Report) -> str:
     """By all runs of the period."""
-    counts = ((found.missing.lost_samples, "samples lost"), (found.missing.quarantined, "quarantined"))
+    missing = found.missing
+    counts = (
+        (missing.lost_samples, "samples lost"),
+        (missing.lost_streams, "streams vanished or gone back"),
+        (missing.quarantined, "quarantined"),
+    )
     return ", ".join(f"{words} {number(each)}" for each, words in counts if each)
 
 

@@ -26,10 +26,12 @@ from services.kit.edge import Edge, EdgeContext, EdgeSettings
 from services.kit.listener import ListenerSettings
 from services.kit.process import EdgeProcess, run_process
 from services.kit.queue_states import QueueStates
+from services.kit.report_metrics import ReportMetrics
 from services.kit.settings import GlobalSettings
 from services.kit.tls import TlsKeeper
 from services.store import StoreError
 from services.store.audit import AuditLog
+from services.store.reports import keep_reading
 from services.store.standing import LOOK_S, keep_looking
 
 log = logging.getLogger(__name__)
@@ -97,6 +99,8 @@ class Running:
         told = everything.metrics
         self._states = QueueStates(told.max_queues if told.queues else 0)
         context.metrics.registry.register(self._states)
+        self._report = ReportMetrics()
+        context.metrics.registry.register(self._report)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
@@ -116,9 +120,11 @@ class Running:
         log.info("console on %s port %d", host, port, extra=fields)
         self._console.live.start()
         looks = keep_looking(self._store, self._states.tell, LOOK_S)
+        reads = keep_reading(self._store.registry, self._report.tell, LOOK_S)
         self._tasks = [
             asyncio.create_task(self._ask_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),
+            asyncio.create_task(reads, name="console report"),
         ]
 
     async def _ask_store(self) -> None:

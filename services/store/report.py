@@ -200,6 +200,10 @@ class Missing(Part):
     """Of all runs that were planned in the period or behind it."""
 
     lost_samples: int = _is("samples that were trimmed before a run came", default=0)
+    lost_streams: int = _is(
+        "streams that vanished or went back after they were read: nobody knows how much of them is missing",
+        default=0,
+    )
     quarantined_dead: int = _is("dead letters that could not be used", default=0)
     quarantined_samples: int = _is("samples that could not be used", default=0)
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Callable
+
 from redis.exceptions import ResponseError
 
-from services.store.errors import StoreFault
+from services.store.errors import StoreError, StoreFault, StoreUnavailable
 from services.store.keys import RegistryKeys
 from services.store.line import Line
 from services.store.link import explain
 from services.store.registry import Registry
 from services.store.report import MOST_OCTETS, Report, decode
+from services.store.report_figures import Figures, figures
 
 FUNCTION = "ps1_put_report"
 TIME_OCTETS = 32  # before the report: when it was planned
+log = logging.getLogger(__name__)
 
 
 def write_report(
@@ -42,3 +48,25 @@ async def read_report(registry: Registry) -> Report | None:
     if len(found) > MOST_OCTETS + TIME_OCTETS:
         raise StoreFault(f"the report in the store has {len(found)} octets: none of ours has so many")
     return decode(found.partition(b" ")[2])
+
+
+async def keep_reading(registry: Registry, tell: Callable[[Figures | None], None], every_s: float) -> None:
+    """Until it is cancelled. tell: is given what the report says, None where there is none that can be read.
+
+    What was told holds while the store is away: it says of when it is.
+    """
+    known = ""  # what was wrong, and is said once
+    while True:
+        trouble = ""
+        try:
+            report = await read_report(registry)
+            tell(figures(report) if report is not None else None)
+        except StoreUnavailable:
+            trouble = known
+        except StoreError as error:
+            tell(None)
+            trouble = str(error)
+        if trouble not in ("", known):
+            log.warning("%s", trouble, extra={"action": "report_unreadable"})
+        known = trouble
+        await asyncio.sleep(every_s)

@@ -8,6 +8,7 @@ from typing import Any
 from services.analytics.files import Files
 from services.analytics.missing import MOST_HOURS, Missing, of_runs, since, with_run
 from services.analytics.publish import done_file, plan_file
+from services.analytics.summaries import Summaries
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_764_000_000_000  # 2025-11-24T16:00
@@ -36,6 +37,12 @@ def test_runs_of_an_hour_are_summed_and_those_that_missed_nothing_leave_nothing(
     assert since(known, "") == since(known, "2025-11-24T16")
 
 
+def test_streams_of_which_nobody_knows_how_much_is_missing_are_counted() -> None:
+    told = {**summary(NOW_MS), "lost_streams": ["a", "b"]}
+    assert with_run({}, told) == {"2025-11-24T16": {"lost_streams": 2}}
+    assert with_run({}, summary(NOW_MS)) == {}  # of a run of before
+
+
 def test_no_more_is_remembered_than_a_state_has_room_for() -> None:
     known: Missing = {}
     for number in range(MOST_HOURS + 5):
@@ -50,4 +57,7 @@ def test_an_output_of_before_says_it_run_by_run(tmp_path: Path) -> None:
     for name, told in (("b", summary(NOW_MS, lost=2)), ("a", summary(NOW_MS + HOUR_MS, lost=1))):
         files.write_json(done_file(name), told)
     files.write_json(plan_file("begun"), {})
-    assert of_runs(files) == {"2025-11-24T16": {"lost_samples": 2}, "2025-11-24T17": {"lost_samples": 1}}
+    assert of_runs(files, Summaries(files)) == {
+        "2025-11-24T16": {"lost_samples": 2},
+        "2025-11-24T17": {"lost_samples": 1},
+    }

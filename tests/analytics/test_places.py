@@ -42,19 +42,35 @@ def test_a_file_is_none_nor_is_what_is_below_it(tmp_path: Path) -> None:
             check(str(tmp_path / output))
 
 
+def looked_at_by_somebody_else(output: str) -> str:
+    """What is wrong with it. Root may write everywhere, so it is not root who looks."""
+    look = (
+        "import os, sys\nfrom services.analytics.places import NoOutput, check\n"
+        "os.getuid() or os.setuid(65534)\n"
+        "try:\n    check(sys.argv[1])\nexcept NoOutput as error:\n    print(error)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", look, output], capture_output=True, text=True, check=True
+    ).stdout
+
+
 def test_a_folder_of_others_is_none() -> None:
-    """Root may write everywhere, so somebody else looks."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
-        look = (
-            "import os, sys\nfrom services.analytics.places import NoOutput, check\n"
-            "os.getuid() or os.setuid(65534)\n"
-            "try:\n    check(sys.argv[1])\nexcept NoOutput as error:\n    print(error)"
-        )
-        told = subprocess.run(
-            [sys.executable, "-c", look, f"{folder}/out"], capture_output=True, text=True, check=True
-        ).stdout
+        told = looked_at_by_somebody_else(f"{folder}/out")
         assert told == f"output file://{folder}/out: nothing may be written into {folder} by this user\n"
+
+
+@pytest.mark.parametrize("below", ["out", "out/deep/er"])
+def test_nor_is_one_that_may_not_be_searched(below: str) -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o666)
+        told = looked_at_by_somebody_else(f"{folder}/{below}")
+        Path(folder).chmod(0o777)
+        assert told.startswith(
+            f"output file://{folder}/{below}: this user may not look into a folder above it"
+        )
+        assert told.count("\n") == 1
 
 
 def test_a_bucket_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

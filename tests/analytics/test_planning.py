@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from services.analytics.files import Files
+from services.analytics.losses import DataLoss
+from services.analytics.plan import Plan
 from services.analytics.planning import freeze
 from services.analytics.settings import Settings
 from services.analytics.state import State
@@ -29,3 +34,51 @@ def test_a_first_run_misses_nothing_of_what_was_trimmed_before_it(server: Server
     state = State(streams={KEY: ids[2]}, added={KEY: 3}, now_ms=store.now_ms())
     accepted = replace(settings, shape=replace(settings.shape, fail_on_loss=False))
     assert freeze(accepted, files, state).streams[KEY].expected == 7
+
+
+def test_a_loss_that_is_accepted_is_in_the_plan(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody knows how much a stream had that is not there any more, or that went back."""
+    store, files = Entries(server), Files(str(tmp_path))
+    store.letter("a", store.now_ms())
+    strict = Settings(server.url, str(tmp_path), "r1")
+    accepted = replace(strict, shape=replace(strict.shape, fail_on_loss=False))
+    letters = store.queue("a")
+    before: dict[str, State] = {
+        KEY: State(streams={KEY: "5-1"}, added={KEY: 3}),
+        letters: State(streams={letters: "9999999999999-0"}, added={letters: 1}),
+    }
+    for key, state in before.items():
+        with pytest.raises(DataLoss, match="with --no-fail-on-data-loss the run goes on"):
+            freeze(strict, files, state)
+        caplog.clear()
+        plan = freeze(accepted, files, state)
+        assert plan.lost_streams == [key]
+        assert key in caplog.text
+        assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_stream_that_was_made_anew_is_told_of(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its ids tell nothing, as time went on: but it has had fewer entries than were read of it."""
+    store, files = Entries(server), Files(str(tmp_path))
+    letter = store.letter("a", store.now_ms())
+    key = store.queue("a")
+    state = State(streams={key: letter}, added={key: 7})
+    plan = freeze(Settings(server.url, str(tmp_path), "r1"), files, state)
+    assert plan.lost_streams == [key]
+    assert "has had 1 entries, and had had 7" in caplog.text
+
+
+def test_a_plan_that_misses_nothing_can_be_carried_out_by_a_program_of_before(
+    server: Server, tmp_path: Path
+) -> None:
+    store = Entries(server)
+    store.letter("a", store.now_ms())
+    told: dict[str, Any] = freeze(
+        Settings(server.url, str(tmp_path), "r1"), Files(str(tmp_path)), State()
+    ).to_json()
+    assert "lost_streams" not in told
+    assert Plan.from_json(told).lost_streams == []

@@ -187,6 +187,7 @@ def test_an_output_that_cannot_be_is_refused_before_anything_is_begun(output: st
         "local",
         "local[2]",
         "local[*,3]",
+        "local[2, 4]",
         "local-cluster[2,1,1024]",
         "spark://h:7077",
         "k8s://https://h",
@@ -198,7 +199,18 @@ def test_masters_are_sparks(master: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "master", ["bogus", "local[", "local[0]", "local[x]", "local[²]", "spark://", "mesos://h:1"]
+    "master",
+    [
+        "bogus",
+        "local[",
+        "local[0]",
+        "local[2,]",
+        "local[ 2]",
+        "local[x]",
+        "local[²]",
+        "spark://",
+        "mesos://h:1",
+    ],
 )
 def test_others_are_refused_by_the_name_of_their_flag(master: str, tmp_path: Path) -> None:
     assert f"--master '{master}'" in json.loads(refused(tmp_path / "out", "--master", master))["message"]

@@ -264,6 +264,15 @@ def test_nobody_misses_an_operator_that_is_off() -> None:
     assert [name for name in alerts(groups) if "Operator" in name] == []
 
 
+def test_a_report_that_does_not_come_is_missed_by_whoever_tells_of_reports() -> None:
+    """Operator or console; without either nobody could see it."""
+    for operator, console in ((True, False), (False, True), (False, False)):
+        settings = (nested("analytics.enabled", True), nested("operator.enabled", operator))
+        rendered = render(ON, *settings, nested("console.enabled", console))
+        told = alerts(rendered[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+        assert ("PenstockAnalyticsStale" in told) == (operator or console)
+
+
 def _selects(selector: Any, labels: dict[str, str]) -> bool:
     (expression,) = selector["matchExpressions"]
     return (

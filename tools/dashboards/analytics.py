@@ -1,14 +1,14 @@
-"""What the analytics job found last, as the operator tells it."""
+"""What the analytics job found last, as the operator or the console tells it."""
 
 from __future__ import annotations
 
 from tools.dashboards.board import Board, Panel, Variable
 
-REPORT = "penstock_operator_report_"
-OF_OPERATOR = (
-    Variable("namespace", "Namespace", "label_values(penstock_operator_store_up, namespace)"),
-    Variable("job", "Job", 'label_values(penstock_operator_store_up{namespace=~"$namespace"}, job)'),
-    Variable("pod", "Pod", 'label_values(penstock_operator_store_up{namespace=~"$namespace"}, pod)'),
+REPORT = "penstock_report_"
+OF_REPORT = (
+    Variable("namespace", "Namespace", "label_values(penstock_report_time_seconds, namespace)"),
+    Variable("job", "Job", 'label_values(penstock_report_time_seconds{namespace=~"$namespace"}, job)'),
+    Variable("pod", "Pod", 'label_values(penstock_report_time_seconds{namespace=~"$namespace"}, pod)'),
 )
 
 
@@ -20,7 +20,7 @@ ANALYTICS = Board(
     "analytics",
     "Analytics",
     "The analytics job's last report, in numbers. Nothing is shown where there is none.",
-    OF_OPERATOR,
+    OF_REPORT,
     (
         Panel.of(
             "Age of the report",
@@ -81,6 +81,7 @@ ANALYTICS = Board(
             "short",
             (told("quarantined", "kind"), "{{namespace}} {{kind}} not usable"),
             (told("lost_samples"), "{{namespace}} samples trimmed"),
+            (told("lost_streams"), "{{namespace}} streams vanished or gone back"),
             width=12,
         ),
     ),

@@ -59,7 +59,7 @@ DEAD = Board(
             "Of the period of the analytics job's last report, the most frequent.",
             "short",
             (
-                "max by (namespace, reason) (penstock_operator_report_deaths{$OPERATOR})",
+                "max by (namespace, reason) (penstock_report_deaths{$OPERATOR})",
                 "{{namespace}} {{reason}}",
             ),
             kind="bargauge",

@@ -125,9 +125,10 @@ def test_numbers_are_those_of_the_report() -> None:
 
 
 def test_an_alarm_is_of_the_period_and_not_of_the_last_run() -> None:
-    missed = {"lost_samples": 0, "quarantined_dead": 0, "quarantined_samples": 0}
+    missed = {"lost_samples": 0, "lost_streams": 0, "quarantined_dead": 0, "quarantined_samples": 0}
     assert "Not all is known" not in page(report(missing=missed))  # though its own run has lost 5
     assert "read them: 7" in page(report(missing={**missed, "lost_samples": 7}))
+    assert "had read them: 3" in page(report(missing={**missed, "lost_streams": 3}))
     assert "with the reason: 9" in page(report(missing={**missed, "quarantined_dead": 9}))
     nothing = {"first": "", "last": "", "hours": 24, "known": 0}
     assert "with the reason: 9" in page(

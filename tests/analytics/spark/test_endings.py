@@ -16,11 +16,8 @@ from tests.analytics.spark.test_archive import named, rows
 from tests.analytics.spark.test_kills import PATIENCE_S, begin
 
 
-def last(log: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        [line for line in log.read_text().splitlines() if line.startswith("{")][-1]
-    )
-    return found
+def logged(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
 
 
 def has_begun_java(pid: int) -> bool:
@@ -38,7 +35,7 @@ def test_in_the_middle_of_a_run(store: Entries, tmp_path: Path, number: signal.S
         time.sleep(0.005)
     process.send_signal(number)
     assert process.wait(PATIENCE_S) == code, (tmp_path / "log").read_text()[-3000:]
-    assert last(tmp_path / "log")["action"] == "terminated"
+    assert logged(tmp_path / "log")[-1]["action"] == "terminated"
     assert not (output / "runs/lock.json").exists()
     assert begin(store, output).wait(PATIENCE_S) == 0, (tmp_path / "log").read_text()[-3000:]
     assert named(rows(output / "archive/dead")) == [("a", letter)]
@@ -60,8 +57,27 @@ def test_while_spark_starts(store: Entries, tmp_path: Path) -> None:
         time.sleep(0.005)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     assert process.wait(PATIENCE_S) == 130, (tmp_path / "log").read_text()[-3000:]
-    told = last(tmp_path / "log")
+    first, *_, told = logged(tmp_path / "log")
+    assert first["action"] == "terminated"
+    assert first["message"].startswith("told to end: it does once Spark has started")
     assert (told["code"], told["action"]) == (130, "failed")
     assert not (tmp_path / "out").exists()
     with pytest.raises(ProcessLookupError):  # nothing of its group is left, nor is Java
+        eventually_gone(process.pid)
+
+
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_twice_while_spark_starts(store: Entries, tmp_path: Path) -> None:
+    process = begin(store, tmp_path / "out")
+    while process.poll() is None and not has_begun_java(process.pid):
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)
+    while process.poll() is None and not logged(tmp_path / "log"):
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(PATIENCE_S) == 130, (tmp_path / "log").read_text()[-3000:]
+    first, second = logged(tmp_path / "log")  # nor does it wait for Spark
+    assert first["action"] == second["action"] == "terminated"
+    assert second["message"] == "told to end once more: it ends at once"
+    with pytest.raises(ProcessLookupError):
         eventually_gone(process.pid)

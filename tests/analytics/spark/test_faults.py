@@ -102,7 +102,9 @@ def test_samples_that_were_trimmed_unread_are_a_loss(
     assert done["samples"] == {"read": 4, "archived": 4, "quarantined": 0, "lost": 6}
     told = json.loads((tmp_path / "reports/latest.json").read_text())
     assert (told["run"], told["records"]["samples"]["lost"]) == ("r3", 0)
-    assert told["missing"] == {"lost_samples": 6, "quarantined_dead": 0, "quarantined_samples": 0}
+    assert told["missing"] == {
+        **{"lost_samples": 6, "lost_streams": 0, "quarantined_dead": 0, "quarantined_samples": 0}
+    }
     assert "Not all is known" in (tmp_path / "reports/latest.html").read_text()
     state = json.loads((tmp_path / "state.json").read_text())
     del state["missing"]  # as runs of before left it
@@ -122,6 +124,11 @@ def test_a_store_that_went_back_is_a_loss(spark: SparkSession, store: Entries, t
         run(spark, settings(store.server, tmp_path, "r2"))
     run(spark, settings(store.server, tmp_path, "r3", fail_on_loss=False))
     assert json.loads(path.read_text())["streams"][key] == state["streams"][key]
+    assert json.loads((tmp_path / "runs/r3/done.json").read_text())["lost_streams"] == [key]
+    assert run(spark, settings(store.server, tmp_path, "r4"))["lost_streams"] == []
+    told = json.loads((tmp_path / "reports/latest.json").read_text())
+    assert (told["run"], told["missing"]["lost_streams"]) == ("r4", 1)
+    assert "Not all is known" in (tmp_path / "reports/latest.html").read_text()
 
 
 def test_letters_brought_back_before_they_were_read_are_gone(

@@ -19,6 +19,7 @@ from tests.analytics.spark.test_archive import settings
 
 YOUNG, OLD = range(1, 20), range(20, 365)  # days
 RUNS_A_DAY = 4
+MANY = 100
 
 
 def age(output: Path, days: range) -> None:
@@ -59,3 +60,20 @@ def test_an_old_output_is_asked_no_more_than_a_young_one(
     young, old = (sum(each.values()) for each in asked)
     assert old <= young + 20, asked  # an hour may turn between the two
     assert old < 600, asked
+
+
+def test_a_first_run_on_an_output_of_before_reads_what_each_run_said_once(
+    spark: SparkSession, store: Entries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.letter("a", store.now_ms())
+    run(spark, settings(store.server, tmp_path, "first"))
+    for number in range(MANY):
+        shutil.copytree(tmp_path / "runs/first", tmp_path / f"runs/old-{number}")
+    (tmp_path / "runs/begun.json").unlink()
+    state = json.loads((tmp_path / "state.json").read_text())
+    del state["missing"]
+    (tmp_path / "state.json").write_text(json.dumps({**state, "version": 2}))
+    with counted(monkeypatch) as found:
+        run(spark, settings(store.server, tmp_path, "second", retention_days=1000))
+    assert MANY < found["read_octets"] < MANY + 30, found
+    assert len(json.loads((tmp_path / "runs/begun.json").read_text())["planned"]) == MANY + 2

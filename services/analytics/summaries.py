@@ -1,0 +1,35 @@
+"""What runs that have ended said of themselves. An old output has thousands, so none is read twice."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from services.analytics.files import Files
+from services.analytics.places import OutputError
+from services.analytics.publish import done_file
+
+
+class Summaries:
+    """Raises OutputError from every method."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._known: dict[str, bytes] = {}  # by the run; one that is not there yet may come
+
+    def octets(self, run: str) -> bytes | None:
+        """None: it has not ended."""
+        if run not in self._known:
+            found = self._files.octets_if_there(done_file(run))
+            if found is None:
+                return None
+            self._known[run] = found
+        return self._known[run]
+
+    def of(self, run: str) -> Any:
+        """None: it has not ended."""
+        octets = self.octets(run)
+        try:
+            return None if octets is None else json.loads(octets)
+        except ValueError as error:
+            raise OutputError(f"{self._files.uri(done_file(run))} is no JSON: {error}") from None
