@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.chart.chart import CHART
+from tests.monitoring.boards import FILES, VARIABLE, WHOSE, asks, every_board, everything, filled, load, named
 from tests.monitoring.conftest import NewPrometheus
 from tests.monitoring.prometheus import Prometheus, Target
 from tests.monitoring.world import NAMESPACE, World
@@ -17,24 +17,14 @@ from tests.servers import eventually
 from tools.dashboards.__main__ import BOARDS, text
 from tools.dashboards.board import Board
 
-FILES = sorted((CHART / "files" / "dashboards").glob("*.json"))
 UNITS = {"short", "reqps", "s", "Bps", "bytes", "percentunit", "cps", "mps"}
-RATE_INTERVAL = "10s"  # what Grafana makes of scrapes each second, some more
-VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
-LEGEND = re.compile(r"\{\{(\w+)\}\}")
+SUMS = re.compile(r"\b(?:sum|max|min) ?(?:by)?\s?\(")  # what makes one series of several
 
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem)
 def board(request: pytest.FixtureRequest) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(request.param.read_text())
     return found
-
-
-def targets(board: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Title, query and legend."""
-    for panel in board["panels"]:
-        for target in panel["targets"]:
-            yield panel["title"], target["expr"], target["legendFormat"]
 
 
 @pytest.mark.parametrize("one", BOARDS, ids=lambda one: one.name)
@@ -67,24 +57,29 @@ def test_panels_stand_beside_each_other(board: dict[str, Any]) -> None:
 
 
 def test_whoever_looks_may_choose(board: dict[str, Any]) -> None:
-    """Data source, namespace, job and pod, and each choice is used; each is chosen among what was chosen before it."""
+    """Each choice is used, and is one among what was chosen before it."""
     variables = [each["name"] for each in board["templating"]["list"]]
-    assert variables[:4] == ["datasource", "namespace", "job", "pod"]
-    used = {name for _, expr, _ in targets(board) for name, _ in VARIABLE.findall(expr)}
+    assert variables[:5] == ["datasource", "namespace", "release", "job", "pod"]
+    used = {name for ask in asks(board) for name, _ in VARIABLE.findall(ask.expr)}
     assert used - {"__rate_interval"} == set(variables) - {"datasource"}
     for each in board["templating"]["list"][1:]:
         assert each["allValue"] == ".*"  # also where nobody gives series a namespace, as on a laptop
         known = {name for name, _ in VARIABLE.findall(each["definition"])}
-        assert known <= set(variables[: variables.index(each["name"])])
-    for _, expr, _ in targets(board):
-        assert 'namespace=~"$namespace",pod=~"$pod"' in expr
-        assert set(re.findall(r"\[([^\]]*)\]", expr)) <= {"$__rate_interval", "1h"}
+        assert known == set(variables[1 : min(variables.index(each["name"]), 3)])
+    for ask in asks(board):
+        assert set(re.findall(r"\[([^\]]*)\]", ask.expr)) <= {"$__rate_interval", "1h"}
 
 
-def filled(text: str, chosen: dict[str, str]) -> str:
-    """As Grafana does."""
-    values = {**chosen, "__rate_interval": RATE_INTERVAL}
-    return VARIABLE.sub(lambda found: values[found[1] or found[2]], text)
+def test_every_query_is_of_a_release_and_tells_which(board: dict[str, Any]) -> None:
+    """Each selector, each `by`, each legend."""
+    whose = "by (namespace, app_kubernetes_io_instance"
+    for ask in asks(board):
+        asked = re.findall(r"\{([^}]*)\}", ask.expr)
+        assert asked
+        for selector in asked:
+            assert 'namespace=~"$namespace",app_kubernetes_io_instance=~"$release"' in selector, ask
+        assert len(SUMS.findall(ask.expr)) == ask.expr.count(whose) > 0, ask
+        assert ask.legend.startswith(WHOSE), ask
 
 
 def choices(prometheus: Prometheus, board: dict[str, Any], **chosen: str) -> dict[str, set[str]]:
@@ -98,26 +93,17 @@ def choices(prometheus: Prometheus, board: dict[str, Any], **chosen: str) -> dic
     return found
 
 
-def named(legend: str, labels: dict[str, str]) -> str:
-    return LEGEND.sub(lambda name: labels.get(name[1], ""), legend).strip()
-
-
 def empty(prometheus: Prometheus, board: dict[str, Any], **chosen: str) -> list[str]:
     """Panels without data, or whose legends do not say which series is which."""
-    everything = {each["name"]: each["allValue"] for each in board["templating"]["list"][1:]}
     found = []
-    for title, expr, legend in targets(board):
-        series = prometheus.query(filled(expr, {**everything, **chosen}))
+    for ask in asks(board):
+        series = prometheus.query(filled(ask.expr, {**everything(board), **chosen}))
         if not series:
-            found.append(f"{board['title']}: {title}: {expr}")
-        shown = [named(legend, labels) for labels, _ in series]
+            found.append(f"{ask.called}: {ask.expr}")
+        shown = [named(ask.legend, labels) for labels, _ in series]
         if len(set(shown)) != len(shown) or not all(shown):
-            found.append(f"{board['title']}: {title}: legends {shown}")
+            found.append(f"{ask.called}: legends {shown}")
     return found
-
-
-def every_board() -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in FILES]
 
 
 def test_every_panel_shows_something(world: World, new_prometheus: NewPrometheus) -> None:
@@ -140,10 +126,9 @@ def test_every_panel_shows_something(world: World, new_prometheus: NewPrometheus
 
 def check_numbers(prometheus: Prometheus) -> None:
     """Some that are known."""
-    board = json.loads((CHART / "files/dashboards/dead-letters.json").read_text())
-    found = {title: expr for title, expr, _ in targets(board)}
-    everything = {each["name"]: each["allValue"] for each in board["templating"]["list"][1:]}
-    chosen = {**everything, "namespace": NAMESPACE}
+    board = load("dead-letters")
+    found = {ask.title: ask.expr for ask in asks(board)}
+    chosen = {**everything(board), "namespace": NAMESPACE}
     ((_, dead),) = prometheus.query(filled(found["Dead letters"], chosen))
     assert dead == 2
     by_queue = prometheus.query(filled(found["By queue"], chosen))
@@ -154,5 +139,4 @@ def test_without_kubernetes_series_have_no_namespace(world: World, new_prometheu
     """On a laptop: an overview, and what one edge does."""
     places = {name: Target(target.host, target.port) for name, target in world.targets().items()}
     prometheus = new_prometheus({"penstock": places.values()})
-    overview = json.loads((CHART / "files/dashboards/overview.json").read_text())
-    eventually(lambda: not [line for line in empty(prometheus, overview) if "legends" not in line])
+    eventually(lambda: not [line for line in empty(prometheus, load("overview")) if "legends" not in line])

@@ -11,11 +11,19 @@ ALL = ".*"  # of a label: also series without it, as where somebody scrapes with
 COLUMNS = 24
 HEIGHT = 8
 
-# What every query asks for: `$EDGES` of edges, `$OPERATOR` of the operator, which is another job.
-SELECTORS = {
-    "$EDGES": 'job=~"$job",namespace=~"$namespace",pod=~"$pod"',
-    "$OPERATOR": 'namespace=~"$namespace",pod=~"$pod"',
+# Two releases of a namespace may have stores of their own, so every query asks for a release and tells which it found.
+# A release is what the chart's monitors say of a pod: its label app.kubernetes.io/instance.
+RELEASE = "app_kubernetes_io_instance"
+OF_RELEASE = f'namespace=~"$namespace",{RELEASE}=~"$release"'
+
+# What queries are written with: `$EDGES` asks for edges, `$CONTROL` for the operator and the console, which are other
+# jobs; `$WHOSE` is the beginning of every `by`.
+WORDS = {
+    "$EDGES": f'{OF_RELEASE},job=~"$job",pod=~"$pod"',
+    "$CONTROL": f'{OF_RELEASE},pod=~"$pod"',
+    "$WHOSE": f"namespace, {RELEASE}",
 }
+WHOSE = f"{{{{namespace}}}} {{{{{RELEASE}}}}}"  # the beginning of every legend
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`asks`: queries and their legends."""
+    """`asks`: queries and their legends, which need not say whose a series is."""
 
     title: str
     text: str
@@ -52,14 +60,12 @@ class Board:
     panels: Sequence[Panel]
 
 
-NAMESPACE = Variable("namespace", "Namespace", "label_values(penstock_ready, namespace)")
-JOB = Variable("job", "Job", 'label_values(penstock_ready{namespace=~"$namespace"}, job)')
-POD = Variable(
-    "pod",
-    "Pod",
-    'label_values({__name__=~"penstock_ready|penstock_operator_store_up",namespace=~"$namespace"}, pod)',
-)
-USUAL = (NAMESPACE, JOB, POD)
+ALIVE = '__name__=~"penstock_ready|penstock_operator_store_up"'
+NAMESPACE = Variable("namespace", "Namespace", f"label_values({{{ALIVE}}}, namespace)")
+WHICH = Variable("release", "Release", f'label_values({{{ALIVE},namespace=~"$namespace"}}, {RELEASE})')
+JOB = Variable("job", "Job", f"label_values(penstock_ready{{{OF_RELEASE}}}, job)")
+POD = Variable("pod", "Pod", f"label_values({{{ALIVE},{OF_RELEASE}}}, pod)")
+USUAL = (NAMESPACE, WHICH, JOB, POD)
 
 
 def document(board: Board) -> dict[str, Any]:
@@ -138,13 +144,18 @@ def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
         "gridPos": place,
         "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
         "targets": [
-            {"expr": _filled(ask), "legendFormat": legend, "datasource": PROMETHEUS, "refId": chr(65 + at)}
+            {
+                "expr": _filled(ask),
+                "legendFormat": f"{WHOSE} {legend}",
+                "datasource": PROMETHEUS,
+                "refId": chr(65 + at),
+            }
             for at, (ask, legend) in enumerate(panel.asks)
         ],
     }
 
 
 def _filled(ask: str) -> str:
-    for name, selector in SELECTORS.items():
-        ask = ask.replace(name, selector)
+    for word, meaning in WORDS.items():
+        ask = ask.replace(word, meaning)
     return ask
