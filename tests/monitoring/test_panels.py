@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.chart.chart import CHART
+from tests.chart.chart import CHART, NAME
 from tests.monitoring.boards import FILES, VARIABLE, WHOSE, asks, every_board, everything, filled, load, named
 from tests.monitoring.conftest import NewPrometheus
 from tests.monitoring.prometheus import Prometheus, Target
@@ -16,8 +16,10 @@ from tests.monitoring.world import NAMESPACE, World
 from tests.servers import eventually
 from tools.dashboards.__main__ import BOARDS, text
 from tools.dashboards.board import Board
+from tools.metrics_docs import rows
 
 UNITS = {"short", "reqps", "s", "Bps", "bytes", "percentunit", "cps", "mps"}
+OF_CONTROL = ("the operator", "the console", "the operator, the console")  # as the table has it
 SUMS = re.compile(r"\b(?:sum|max|min) ?(?:by)?\s?\(")  # what makes one series of several
 
 
@@ -59,13 +61,20 @@ def test_panels_stand_beside_each_other(board: dict[str, Any]) -> None:
 def test_whoever_looks_may_choose(board: dict[str, Any]) -> None:
     """Each choice is used, and is one among what was chosen before it."""
     variables = [each["name"] for each in board["templating"]["list"]]
-    assert variables[:5] == ["datasource", "namespace", "release", "job", "pod"]
+    of_edges = (
+        [] if board["title"].endswith("Analytics") else ["job", "pod"]
+    )  # the operator is in none of these
+    assert variables[: 3 + len(of_edges)] == ["datasource", "namespace", "release", *of_edges]
     used = {name for ask in asks(board) for name, _ in VARIABLE.findall(ask.expr)}
     assert used - {"__rate_interval"} == set(variables) - {"datasource"}
     for each in board["templating"]["list"][1:]:
         assert each["allValue"] == ".*"  # also where nobody gives series a namespace, as on a laptop
         known = {name for name, _ in VARIABLE.findall(each["definition"])}
-        assert known == set(variables[1 : min(variables.index(each["name"]), 3)])
+        assert known == {
+            "namespace": set(),
+            "release": {"namespace"},
+            "pod": {"namespace", "release", "job"},
+        }.get(each["name"], {"namespace", "release"})
     for ask in asks(board):
         assert set(re.findall(r"\[([^\]]*)\]", ask.expr)) <= {"$__rate_interval", "1h"}
 
@@ -122,6 +131,7 @@ def test_every_panel_shows_something(world: World, new_prometheus: NewPrometheus
         offered = choices(prometheus, board, namespace=NAMESPACE, job="shop/penstock")
         assert all(offered.values()), (board["title"], offered)
     check_numbers(prometheus)
+    check_one_pod(prometheus)
 
 
 def check_numbers(prometheus: Prometheus) -> None:
@@ -133,6 +143,17 @@ def check_numbers(prometheus: Prometheus) -> None:
     assert dead == 2
     by_queue = prometheus.query(filled(found["By queue"], chosen))
     assert {labels["queue"]: value for labels, value in by_queue}["dying"] == 2
+
+
+def check_one_pod(prometheus: Prometheus) -> None:
+    """Who chooses a pod or a job of an edge sees what operator and console tell all the same, and no other pod."""
+    of_edges = {"pod": f"{NAME}-tmq-0", "job": "shop/penstock"}
+    hidden = re.compile("|".join(sorted(row.measure.name for row in rows() if row.who in OF_CONTROL)))
+    for board in every_board():
+        assert [line for line in empty(prometheus, board, **of_edges) if hidden.search(line)] == []
+    ready = next(ask for ask in asks(load("overview")) if ask.title == "Pods that take requests")
+    ((labels, pods),) = prometheus.query(filled(ready.expr, everything(load("overview")) | of_edges))
+    assert (labels["edge"], pods) == ("tmq", 1)
 
 
 def test_without_kubernetes_series_have_no_namespace(world: World, new_prometheus: NewPrometheus) -> None:

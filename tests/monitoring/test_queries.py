@@ -68,3 +68,26 @@ def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:
             Known(one, {f'{EAST},queue="orders"': 100.0}, {"release": "east"}),
         ],
     )
+
+
+def test_a_chosen_pod_of_an_edge_hides_no_other_kind_of_pod(tmp_path: Path) -> None:
+    """Queues stand as they stand, whichever edge somebody looks at; and the links of boards carry the choice on."""
+    series = {
+        f'penstock_ready{{{EAST},job="edges",edge="tmq",pod="east-tmq-0"}}': "1x60",
+        f'penstock_ready{{{EAST},job="edges",edge="tmq",pod="east-tmq-1"}}': "1x60",
+        f'penstock_queue_dead_messages{{{EAST},job="operator",pod="east-operator-0",queue="orders"}}': "3x60",
+        f'penstock_operator_resources{{{EAST},job="operator",pod="east-operator-0",kind="Queue",reason="Ok"}}': "4x60",
+        f'penstock_operator_report_sudden_changes{{{EAST},job="operator",pod="east-operator-0"}}': "5x60",
+    }
+    one = {"pod": "east-tmq-1", "job": "edges"}
+    check(
+        tmp_path,
+        series,
+        [
+            Known("overview: Pods that take requests: {{edge}}", {f'{EAST},edge="tmq"': 1.0}, one),
+            Known("overview: Dead letters: dead", {EAST: 3.0}, one),
+            Known("overview: Resources: {{kind}} {{reason}}", {f'{EAST},kind="Queue",reason="Ok"': 4.0}, one),
+            Known("dead-letters: By queue: {{queue}}", {f'{EAST},queue="orders"': 3.0}, one),
+            Known("analytics: Sudden changes: report", {EAST: 5.0}, one),
+        ],
+    )

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import NAMESPACE, OF_RELEASE, WHICH, Board, Panel, Variable
+from tools.dashboards.board import WHERE, Board, Panel
 
 REPORT = "penstock_operator_report_"
-OF_OPERATOR = (
-    NAMESPACE,
-    WHICH,
-    Variable("job", "Job", f"label_values(penstock_operator_store_up{{{OF_RELEASE}}}, job)"),
-    Variable("pod", "Pod", f"label_values(penstock_operator_store_up{{{OF_RELEASE}}}, pod)"),
-)
 
 
 def told(metric: str, *labels: str) -> str:
-    return f"max by ({', '.join(('$WHOSE', *labels))}) ({REPORT}{metric}{{$EDGES}})"
+    return f"max by ({', '.join(('$WHOSE', *labels))}) ({REPORT}{metric}{{$CONTROL}})"
 
 
 ANALYTICS = Board(
     "analytics",
     "Analytics",
     "The analytics job's last report, in numbers. Nothing is shown where there is none.",
-    OF_OPERATOR,
+    WHERE,
     (
         Panel.of(
             "Age of the report",

@@ -16,11 +16,11 @@ HEIGHT = 8
 RELEASE = "app_kubernetes_io_instance"
 OF_RELEASE = f'namespace=~"$namespace",{RELEASE}=~"$release"'
 
-# What queries are written with: `$EDGES` asks for edges, `$CONTROL` for the operator and the console, which are other
-# jobs; `$WHOSE` is the beginning of every `by`.
+# What queries are written with: `$EDGES` asks for edges, `$CONTROL` for the operator and the console: they are in no
+# job or pod of an edge, so what is chosen of these must not hide them. `$WHOSE` is the beginning of every `by`.
 WORDS = {
     "$EDGES": f'{OF_RELEASE},job=~"$job",pod=~"$pod"',
-    "$CONTROL": f'{OF_RELEASE},pod=~"$pod"',
+    "$CONTROL": OF_RELEASE,
     "$WHOSE": f"namespace, {RELEASE}",
 }
 WHOSE = f"{{{{namespace}}}} {{{{{RELEASE}}}}}"  # the beginning of every legend
@@ -60,12 +60,13 @@ class Board:
     panels: Sequence[Panel]
 
 
-ALIVE = '__name__=~"penstock_ready|penstock_operator_store_up"'
+ALIVE = '__name__=~"penstock_ready|penstock_operator_store_up"'  # edges, or an operator alone
 NAMESPACE = Variable("namespace", "Namespace", f"label_values({{{ALIVE}}}, namespace)")
 WHICH = Variable("release", "Release", f'label_values({{{ALIVE},namespace=~"$namespace"}}, {RELEASE})')
-JOB = Variable("job", "Job", f"label_values(penstock_ready{{{OF_RELEASE}}}, job)")
-POD = Variable("pod", "Pod", f"label_values({{{ALIVE},{OF_RELEASE}}}, pod)")
-USUAL = (NAMESPACE, WHICH, JOB, POD)
+JOB = Variable("job", "Job of edges", f"label_values(penstock_ready{{{OF_RELEASE}}}, job)")
+POD = Variable("pod", "Pod of edges", f'label_values(penstock_ready{{{OF_RELEASE},job=~"$job"}}, pod)')
+WHERE = (NAMESPACE, WHICH)
+USUAL = (*WHERE, JOB, POD)
 
 
 def document(board: Board) -> dict[str, Any]:
