@@ -44,9 +44,14 @@ def every_board() -> list[Document]:
     return [load(path.stem) for path in FILES]
 
 
+def panels(board: Document) -> list[Document]:
+    """Without the titles of rows."""
+    return [each for each in board["panels"] if each["type"] != "row"]
+
+
 def asks(board: Document) -> Iterator[Ask]:
     name = board["uid"].removeprefix("penstock-")
-    for panel in board["panels"]:
+    for panel in panels(board):
         for target in panel["targets"]:
             yield Ask(name, panel["title"], target["expr"], target["legendFormat"])
 

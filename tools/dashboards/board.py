@@ -9,7 +9,8 @@ from typing import Any
 PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 ALL = ".*"  # of a label: also series without it, as where somebody scrapes without Kubernetes
 COLUMNS = 24
-HEIGHT = 8
+HEIGHT = 8  # of a panel; a row's title is 1 high
+RATE = "[$__rate_interval]"
 
 # Two releases of a namespace may have stores of their own, so every query asks for a release and tells which it found.
 # A release is what the chart's monitors say of a pod: its label app.kubernetes.io/instance.
@@ -23,6 +24,7 @@ WORDS = {
     "$CONTROL": OF_RELEASE,
     "$WHOSE": f"namespace, {RELEASE}",
 }
+ITS = '$EDGES,edge=~"$edge"'  # of the board where one edge is chosen
 WHOSE = f"{{{{namespace}}}} {{{{{RELEASE}}}}}"  # the beginning of every legend
 
 
@@ -52,12 +54,19 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """The title of the panels that follow, up to the next."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     name: str
     title: str
     text: str
     variables: Sequence[Variable]
-    panels: Sequence[Panel]
+    panels: Sequence[Panel | Row]
 
 
 ALIVE = '__name__=~"penstock_ready|penstock_operator_store_up"'  # edges, or an operator alone
@@ -67,6 +76,16 @@ JOB = Variable("job", "Job of edges", f"label_values(penstock_ready{{{OF_RELEASE
 POD = Variable("pod", "Pod of edges", f'label_values(penstock_ready{{{OF_RELEASE},job=~"$job"}}, pod)')
 WHERE = (NAMESPACE, WHICH)
 USUAL = (*WHERE, JOB, POD)
+
+
+def each_second(metric: str, *labels: str, of: str = ITS) -> str:
+    """How a counter rises, by these labels."""
+    return f"sum by ({', '.join(('$WHOSE', *labels))}) (rate(penstock_{metric}{{{of}}}{RATE}))"
+
+
+def in_an_hour(metric: str, *labels: str, of: str = ITS) -> str:
+    """By how much it rose, by these labels."""
+    return f"sum by ({', '.join(('$WHOSE', *labels))}) (increase(penstock_{metric}{{{of}}}[1h]))"
 
 
 def document(board: Board) -> dict[str, Any]:
@@ -124,15 +143,32 @@ def _variable(one: Variable) -> dict[str, Any]:
     }
 
 
-def _panels(panels: Sequence[Panel]) -> list[dict[str, Any]]:
-    """From left to right, as many in a row as there is room for."""
+def _panels(panels: Sequence[Panel | Row]) -> list[dict[str, Any]]:
+    """From left to right, as many beside each other as there is room for; a row's title ends a line."""
     found, x, y = [], 0, 0
     for number, panel in enumerate(panels, 1):
+        if isinstance(panel, Row):
+            y = y + HEIGHT if x else y
+            found.append(_row(panel, number, y))
+            x, y = 0, y + 1
+            continue
         if x + panel.width > COLUMNS:
             x, y = 0, y + HEIGHT
         found.append(_panel(panel, number, {"h": HEIGHT, "w": panel.width, "x": x, "y": y}))
         x += panel.width
     return found
+
+
+def _row(row: Row, number: int, y: int) -> dict[str, Any]:
+    place = {"h": 1, "w": COLUMNS, "x": 0, "y": y}
+    return {
+        "id": number,
+        "type": "row",
+        "title": row.title,
+        "collapsed": False,
+        "gridPos": place,
+        "panels": [],
+    }
 
 
 def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:

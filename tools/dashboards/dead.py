@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import USUAL, Board, Panel
+from tools.dashboards.board import RATE, USUAL, Board, Panel
 from tools.dashboards.queue import CHOSEN, DONE, ON, STANDS
 
-RATE = "[$__rate_interval]"
 DEAD_NOW = f"max by ($WHOSE, queue) (penstock_queue_dead_messages{{{STANDS}}})"
 
 DEAD = Board(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import OF_RELEASE, USUAL, Board, Panel, Variable
+from tools.dashboards.board import ITS, OF_RELEASE, RATE, USUAL, Board, Panel, Row, Variable, each_second
+from tools.dashboards.ring import RING
+from tools.dashboards.rqp import RQP
 
-RATE = "[$__rate_interval]"
-ITS = '$EDGES,edge=~"$edge"'
 CHOSEN = Variable("edge", "Edge", f"label_values(penstock_ready{{{OF_RELEASE}}}, edge)")
 
 
@@ -144,6 +144,13 @@ EDGE = Board(
             ),
         ),
         Panel.of(
+            "Traces",
+            "Spans by what became of them, where `tracing.endpoint` is set: who may not lose any looks for `dropped`.",
+            "cps",
+            (each_second("trace_spans_total", "edge", "result"), "{{edge}} {{result}}"),
+        ),
+        Row("Text service"),
+        Panel.of(
             "Text service: lines written",
             "MESSAGE lines to subscribers, and messages that came from neighbours.",
             "mps",
@@ -162,44 +169,27 @@ EDGE = Board(
             (f"sum by ($WHOSE, pod) (penstock_links_following{{{ITS}}})", "{{pod}} neighbours followed"),
             (f"sum by ($WHOSE, pod) (penstock_links_serving{{{ITS}}})", "{{pod}} followers"),
         ),
+        *RQP,
+        *RING,
+        Row("System V bridge"),
         Panel.of(
-            "RQP: messages sent and failed attempts",
-            "Of transmission queues, to other systems.",
-            "mps",
-            (
-                f"sum by ($WHOSE, protocol) (rate(penstock_rqp_sent_messages_total{{{ITS}}}{RATE}))",
-                "{{protocol}} sent",
-            ),
-            (
-                f"sum by ($WHOSE, protocol, reason) (rate(penstock_rqp_send_failures_total{{{ITS}}}{RATE}))",
-                "{{protocol}} {{reason}}",
-            ),
-        ),
-        Panel.of(
-            "Ring: what became of messages",
-            "USER messages at the nodes, by what was done with them.",
-            "mps",
-            (f"sum by ($WHOSE, what) (rate(penstock_ring_users_total{{{ITS}}}{RATE}))", "{{what}}"),
-            (
-                f"sum by ($WHOSE, why) (rate(penstock_ring_users_dropped_total{{{ITS}}}{RATE}))",
-                "dropped: {{why}}",
-            ),
-        ),
-        Panel.of(
-            "Ring: neighbours",
-            "Each node has two, and knows who leads.",
-            "short",
-            (f"min by ($WHOSE, pod) (penstock_ring_predecessor{{{ITS}}})", "{{pod}} has a predecessor"),
-            (f"min by ($WHOSE, pod) (penstock_ring_successor{{{ITS}}})", "{{pod}} has a successor"),
-            (f"min by ($WHOSE, pod) (penstock_ring_led{{{ITS}}})", "{{pod}} is led"),
-            (f"min by ($WHOSE, pod) (penstock_ring_members{{{ITS}}})", "{{pod}} heard of"),
-        ),
-        Panel.of(
-            "System V bridge",
+            "System V: messages",
             "Messages carried by mapping; a mapping that cannot go on waits.",
             "mps",
             (f"sum by ($WHOSE, mapping) (rate(penstock_sysv_messages_total{{{ITS}}}{RATE}))", "{{mapping}}"),
             (f"max by ($WHOSE, mapping) (penstock_sysv_waiting{{{ITS}}})", "{{mapping}} waits"),
+        ),
+        Panel.of(
+            "System V: dead letters",
+            "Messages that could not be carried, by mapping and reason.",
+            "mps",
+            (each_second("sysv_dead_total", "mapping", "reason"), "{{mapping}} {{reason}}"),
+        ),
+        Panel.of(
+            "System V: waits",
+            "How often a mapping could not go on, and why.",
+            "cps",
+            (each_second("sysv_waits_total", "mapping", "reason"), "{{mapping}} {{reason}}"),
         ),
     ),
 )

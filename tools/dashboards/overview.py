@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import USUAL, Board, Panel
-
-RATE = "[$__rate_interval]"
+from tools.dashboards.board import RATE, USUAL, Board, Panel
+from tools.dashboards.control import CONSOLE, OPERATOR
 
 OVERVIEW = Board(
     "overview",
@@ -123,5 +122,7 @@ OVERVIEW = Board(
             "short",
             ("sum by ($WHOSE, kind, reason) (penstock_operator_resources{$CONTROL})", "{{kind}} {{reason}}"),
         ),
+        *OPERATOR,
+        *CONSOLE,
     ),
 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import OF_RELEASE, USUAL, Board, Panel, Variable
+from tools.dashboards.board import OF_RELEASE, RATE, USUAL, Board, Panel, Variable
 
-RATE = "[$__rate_interval]"
 DONE = '$EDGES,queue=~"$queue"'
 STANDS = '$CONTROL,queue=~"$queue"'
 CHOSEN = Variable(
