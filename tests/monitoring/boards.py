@@ -62,8 +62,8 @@ def everything(board: Document) -> dict[str, str]:
 
 
 def filled(text: str, chosen: dict[str, str]) -> str:
-    """As Grafana does."""
-    values = {**chosen, "__rate_interval": RATE_INTERVAL}
+    """As Grafana does, which sets the interval of rates by itself."""
+    values = {"__rate_interval": RATE_INTERVAL, **chosen}
     return VARIABLE.sub(lambda found: values[found[1] or found[2]], text)
 
 
