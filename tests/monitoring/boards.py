@@ -14,6 +14,7 @@ from tools.dashboards.board import RELEASE
 FILES = sorted((CHART / "files" / "dashboards").glob("*.json"))
 RATE_INTERVAL = "10s"  # what Grafana makes of scrapes each second, some more
 VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
+METRIC = re.compile(r"\b(?:penstock|process|python)_[a-z_]+\b(?=\{)")
 LEGEND = re.compile(r"\{\{(\w+)\}\}")
 WHOSE = f"{{{{namespace}}}} {{{{{RELEASE}}}}} "  # every legend begins so
 

@@ -101,7 +101,9 @@ def _labels(names: Iterable[str], pod: str = "") -> str:
 def told(row: Row, number: int) -> Iterator[tuple[str, str]]:
     """By two pods."""
     for pod, more in PODS.items():
-        own = ["exported_namespace" if name == "namespace" else name for name in row.labels]  # as a scrape does
+        own = [
+            "exported_namespace" if name == "namespace" else name for name in row.labels
+        ]  # as a scrape does
         labels = _labels([*own, "job", "pod", "instance"], pod)
         name = row.measure.name
         if row.measure.kind is Kind.HISTOGRAM:
