@@ -128,6 +128,7 @@ def test_parts_and_ages_are_reckoned(tmp_path: Path) -> None:
     requests = f'penstock_requests_total{{{EAST},edge="tmq",job="edges",pod="a",operation="ENQ"'
     its = f'{{{EAST},job="edges",pod="a",instance="a:1"}}'
     series = {
+        f'penstock_ready{{{EAST},edge="tmq",job="edges",pod="a",instance="a:1"}}': stays(1),
         f'{requests},result="failed"}}': rises(1),
         f'{requests},result="ok"}}': rises(3),
         f"process_open_fds{its}": stays(128),
@@ -135,6 +136,32 @@ def test_parts_and_ages_are_reckoned(tmp_path: Path) -> None:
         f"penstock_operator_report_time_seconds{its}": stays(5000),
     }
     check(tmp_path, series, OF_SEVERAL)
+
+
+def test_processes_of_others_are_not_shown(tmp_path: Path) -> None:
+    """Whatever Prometheus scrapes tells metrics of these names; and the operator is no edge."""
+    memory, cpu = "process_resident_memory_bytes", "process_cpu_seconds_total"
+    its = {pod: f'{EAST},job="{pod}",pod="{pod}",instance="{pod}:1"' for pod in ("tmq", "rqp", "operator")}
+    foreign = 'namespace="yard",job="node",pod="node",instance="node:1"'
+    series = {
+        **{f"{memory}{{{labels}}}": stays(100) for labels in (*its.values(), foreign)},
+        **{f"{cpu}{{{labels}}}": rises(2) for labels in (*its.values(), foreign)},
+        **{f'penstock_ready{{{its[edge]},edge="{edge}"}}': stays(1) for edge in ("tmq", "rqp")},
+        f"penstock_operator_store_up{{{its['operator']}}}": stays(0),
+    }
+    tmq, rqp, operator = (f'{EAST},pod="{pod}",instance="{pod}:1"' for pod in its)
+    legend = "{{pod}} {{instance}}"
+    check(
+        tmp_path,
+        series,
+        [
+            Known(f"edge: Memory: {legend}", {tmq: 100.0, rqp: 100.0}),
+            Known(f"edge: Memory: {legend}", {rqp: 100.0}, {"edge": "rqp"}),
+            Known(f"edge: Processor time: {legend}", {tmq: 2.0, rqp: 2.0}),
+            Known(f"overview: The operator's memory: {legend}", {operator: 100.0}),
+            Known(f"overview: The operator's processor time: {legend}", {operator: 2.0}),
+        ],
+    )
 
 
 def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:

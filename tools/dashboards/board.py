@@ -88,6 +88,11 @@ def in_an_hour(metric: str, *labels: str, of: str = ITS) -> str:
     return f"sum by ({', '.join(('$WHOSE', *labels))}) (increase(penstock_{metric}{{{of}}}[1h]))"
 
 
+def ours(process: str, told_by: str) -> str:
+    """What processes tell that also tell this: Prometheus knows those of others by the same names."""
+    return f"{process} and on ($WHOSE, pod, instance) penstock_{told_by}"
+
+
 def document(board: Board) -> dict[str, Any]:
     return {
         "title": f"Penstock / {board.title}",

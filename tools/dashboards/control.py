@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import Panel, Row, each_second, in_an_hour
+from tools.dashboards.board import RATE, Panel, Row, each_second, in_an_hour, ours
 
 CONTROL = "$CONTROL"
+ALIVE = "operator_store_up{$CONTROL}"
 
 
 def slowest(metric: str, label: str) -> str:
@@ -75,6 +76,24 @@ OPERATOR = (
         "Messages that nobody sends: their node is gone, or has another name now.",
         "short",
         ("max by ($WHOSE, queue) (penstock_operator_ring_stranded_messages{$CONTROL})", "{{queue}}"),
+    ),
+    Panel.of(
+        "The operator's processor time",
+        "Cores that it uses.",
+        "short",
+        (
+            f"sum by ($WHOSE, pod, instance) ({ours(f'rate(process_cpu_seconds_total{{$CONTROL}}{RATE})', ALIVE)})",
+            "{{pod}} {{instance}}",
+        ),
+    ),
+    Panel.of(
+        "The operator's memory",
+        "Resident.",
+        "bytes",
+        (
+            f"sum by ($WHOSE, pod, instance) ({ours('process_resident_memory_bytes{$CONTROL}', ALIVE)})",
+            "{{pod}} {{instance}}",
+        ),
     ),
 )
 

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import ITS, OF_RELEASE, RATE, USUAL, Board, Panel, Row, Variable, each_second
+from tools.dashboards.board import (
+    ITS,
+    OF_RELEASE,
+    RATE,
+    USUAL,
+    Board,
+    Panel,
+    Row,
+    Variable,
+    each_second,
+    ours,
+)
 from tools.dashboards.ring import RING
 from tools.dashboards.rqp import RQP
 
+ALIVE = f"ready{{{ITS}}}"
 CHOSEN = Variable("edge", "Edge", f"label_values(penstock_ready{{{OF_RELEASE}}}, edge)")
 
 
@@ -121,7 +133,7 @@ EDGE = Board(
             "Cores that a process uses; edges with several workers do not tell it.",
             "short",
             (
-                f"sum by ($WHOSE, pod, instance) (rate(process_cpu_seconds_total{{$EDGES}}{RATE}))",
+                f"sum by ($WHOSE, pod, instance) ({ours(f'rate(process_cpu_seconds_total{{$EDGES}}{RATE})', ALIVE)})",
                 "{{pod}} {{instance}}",
             ),
         ),
@@ -130,7 +142,7 @@ EDGE = Board(
             "Resident; edges with several workers do not tell it.",
             "bytes",
             (
-                "sum by ($WHOSE, pod, instance) (process_resident_memory_bytes{$EDGES})",
+                f"sum by ($WHOSE, pod, instance) ({ours('process_resident_memory_bytes{$EDGES}', ALIVE)})",
                 "{{pod}} {{instance}}",
             ),
         ),
@@ -139,7 +151,8 @@ EDGE = Board(
             "Part of those that the process may have: each connection is one.",
             "percentunit",
             (
-                "max by ($WHOSE, pod, instance) (process_open_fds{$EDGES} / process_max_fds{$EDGES})",
+                "max by ($WHOSE, pod, instance) "
+                f"({ours('process_open_fds{$EDGES} / process_max_fds{$EDGES}', ALIVE)})",
                 "{{pod}} {{instance}}",
             ),
         ),
