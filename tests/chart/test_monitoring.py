@@ -14,7 +14,7 @@ import pytest
 import yaml
 from penstock_operator.metrics import Metrics
 
-from tests.chart.chart import CHART, NAME, Values, nested, render
+from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, render
 from tests.chart.console import CONSOLE
 from tests.cli.shell import Up
 from tools.kubernetes.programs import find
@@ -28,6 +28,7 @@ RUNBOOKS = ROOT / "docs" / "runbooks"
 METRIC = re.compile(r"\bpenstock_[a-z_]+\b(?!=)")
 RULE = nested("monitoring.prometheusRule.enabled", True)
 ON = {**RULE, "analytics": {"enabled": True}, **CONSOLE}
+INSTANCE = "app.kubernetes.io/instance"  # dashboards ask for it
 OF_THE_RELEASE = f'namespace="shop",pod=~"{NAME}-(pubsub|ring|rqp|tmq|operator|console)-.+"'
 
 
@@ -158,11 +159,13 @@ def test_prometheus_finds_every_pod_with_a_health_port_once() -> None:
     )
     monitor = rendered[f"PodMonitor/{NAME}"]
     assert monitor["metadata"]["labels"]["release"] == "p"
+    assert INSTANCE in monitor["spec"]["podTargetLabels"]
     wanted = monitor["spec"]["selector"]
     for place, pod in rendered.pods():
         labels = (pod.get("metadata") or {}).get("labels", {})
         ports = [port["name"] for each in pod["spec"]["containers"] for port in each.get("ports", ())]
         assert _selects(wanted, labels) == ("health" in ports), place
+        assert not _selects(wanted, labels) or labels[INSTANCE] == RELEASE
     (expression,) = wanted["matchExpressions"]
     assert expression["values"] == ["pubsub", "ring", "rqp", "tmq", "operator", "console"]
 
@@ -240,7 +243,9 @@ def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
         nested("edgeDefaults.service.type", kind),
         nested("console.service.type", kind),
     )
-    wanted = rendered[f"ServiceMonitor/{NAME}"]["spec"]["selector"]
+    monitor = rendered[f"ServiceMonitor/{NAME}"]["spec"]
+    assert INSTANCE in monitor["targetLabels"]
+    wanted = monitor["selector"]  # by the label of that name, too
     led = [
         each["spec"]["selector"]["app.kubernetes.io/component"]
         for each in rendered.of("Service")

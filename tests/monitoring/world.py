@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.chart.chart import NAME
+from tests.chart.chart import NAME, RELEASE
 from tests.cli.shell import Shell, Up, running
 from tests.kubernetes.cluster import Cluster
 from tests.monitoring.prometheus import Target
@@ -72,7 +72,8 @@ class World:
 
 def _labels(name: str) -> Mapping[str, str]:
     pod = f"{NAME}-{name}-0" if name != "sysv" else "till-0"
-    return {"namespace": NAMESPACE, "pod": pod, "container": name}
+    release = {"app_kubernetes_io_component": name, "app_kubernetes_io_instance": RELEASE}
+    return {"namespace": NAMESPACE, "pod": pod, "container": name, **release}
 
 
 @contextmanager

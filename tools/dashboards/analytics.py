@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import Board, Panel, Variable
+from tools.dashboards.board import WHERE, Board, Panel
 
 REPORT = "penstock_report_"
-OF_REPORT = (
-    Variable("namespace", "Namespace", "label_values(penstock_report_time_seconds, namespace)"),
-    Variable("job", "Job", 'label_values(penstock_report_time_seconds{namespace=~"$namespace"}, job)'),
-    Variable("pod", "Pod", 'label_values(penstock_report_time_seconds{namespace=~"$namespace"}, pod)'),
-)
 
 
 def told(metric: str, *labels: str) -> str:
-    return f"max by ({', '.join(('namespace', *labels))}) ({REPORT}{metric}{{$EDGES}})"
+    return f"max by ({', '.join(('$WHOSE', *labels))}) ({REPORT}{metric}{{$CONTROL}})"
 
 
 ANALYTICS = Board(
     "analytics",
     "Analytics",
     "The analytics job's last report, in numbers. Nothing is shown where there is none.",
-    OF_REPORT,
+    WHERE,
     (
         Panel.of(
             "Age of the report",
             "Since its run was planned: the job runs every hour, unless `analytics.schedule` says otherwise.",
             "s",
-            (f"time() - {told('time_seconds')}", "report of {{namespace}}"),
+            (f"time() - {told('time_seconds')}", "report"),
             kind="stat",
             width=6,
         ),
@@ -34,7 +29,7 @@ ANALYTICS = Board(
             "Period",
             "How long the time is that it is about.",
             "s",
-            (told("period_seconds"), "report of {{namespace}}"),
+            (told("period_seconds"), "report"),
             kind="stat",
             width=6,
         ),
@@ -42,7 +37,7 @@ ANALYTICS = Board(
             "Error budget used",
             "Of all queues; above 100 % it is spent.",
             "percentunit",
-            (told("error_budget_used_ratio"), "report of {{namespace}}"),
+            (told("error_budget_used_ratio"), "report"),
             kind="stat",
             width=6,
         ),
@@ -50,7 +45,7 @@ ANALYTICS = Board(
             "Sudden changes",
             "Against the week before.",
             "short",
-            (told("sudden_changes"), "report of {{namespace}}"),
+            (told("sudden_changes"), "report"),
             kind="stat",
             width=6,
         ),
@@ -58,30 +53,30 @@ ANALYTICS = Board(
             "Messages",
             "Of the period, by what became of them.",
             "short",
-            (told("messages", "what"), "{{namespace}} {{what}}"),
+            (told("messages", "what"), "{{what}}"),
             width=12,
         ),
         Panel.of(
             "Dead letters",
             "Of the period, by reason.",
             "short",
-            (told("deaths", "reason"), "{{namespace}} {{reason}}"),
+            (told("deaths", "reason"), "{{reason}}"),
             width=12,
         ),
         Panel.of(
             "Error budget used, by queue",
             "Of the queues that have used most; above 100 % it is spent.",
             "percentunit",
-            (told("queue_error_budget_used_ratio", "domain", "queue"), "{{namespace}} {{domain}}/{{queue}}"),
+            (told("queue_error_budget_used_ratio", "domain", "queue"), "{{domain}}/{{queue}}"),
             width=12,
         ),
         Panel.of(
             "Left out",
             "Records that the run could not use, and samples that were trimmed before: then it runs too rarely.",
             "short",
-            (told("quarantined", "kind"), "{{namespace}} {{kind}} not usable"),
-            (told("lost_samples"), "{{namespace}} samples trimmed"),
-            (told("lost_streams"), "{{namespace}} streams vanished or gone back"),
+            (told("quarantined", "kind"), "{{kind}} not usable"),
+            (told("lost_samples"), "samples trimmed"),
+            (told("lost_streams"), "streams vanished or gone back"),
             width=12,
         ),
     ),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import USUAL, Board, Panel
+from tools.dashboards.board import RATE, USUAL, Board, Panel
 from tools.dashboards.queue import CHOSEN, DONE, ON, STANDS
 
-RATE = "[$__rate_interval]"
-DEAD_NOW = f"max by (namespace, queue) (penstock_queue_dead_messages{{{STANDS}}})"
+DEAD_NOW = f"max by ($WHOSE, queue) (penstock_queue_dead_messages{{{STANDS}}})"
 
 DEAD = Board(
     "dead-letters",
@@ -14,20 +13,25 @@ DEAD = Board(
     "Messages that nobody got. `penstock dead list QUEUE` shows them, `penstock dead redrive QUEUE` brings them back.",
     (*USUAL, CHOSEN),
     (
-        Panel.of("Dead letters", "That there are, of all queues.", "short", (f"sum({DEAD_NOW})", "dead")),
+        Panel.of(
+            "Dead letters",
+            "That there are, of all queues.",
+            "short",
+            (f"sum by ($WHOSE) ({DEAD_NOW})", "dead"),
+        ),
         Panel.of(
             "By queue",
             "The ten queues that have most.",
             "short",
-            (f"topk(10, {DEAD_NOW})", "{{namespace}} {{queue}}"),
+            (f"topk(10, {DEAD_NOW})", "{{queue}}"),
         ),
         Panel.of(
             "Died",
             "Messages that became dead letters, by queue, as the operator sees them.",
             "mps",
             (
-                f"max by (namespace, queue) (rate(penstock_queue_died_messages_total{{{STANDS}}}{RATE}))",
-                "{{namespace}} {{queue}}",
+                f"max by ($WHOSE, queue) (rate(penstock_queue_died_messages_total{{{STANDS}}}{RATE}))",
+                "{{queue}}",
             ),
         ),
         Panel.of(
@@ -35,8 +39,8 @@ DEAD = Board(
             f"Of them, those that an edge sent there at once, and did not only fail too often. {ON}",
             "mps",
             (
-                f"sum by (namespace, queue) (rate(penstock_queue_rejected_messages_total{{{DONE}}}{RATE}))",
-                "{{namespace}} {{queue}}",
+                f"sum by ($WHOSE, queue) (rate(penstock_queue_rejected_messages_total{{{DONE}}}{RATE}))",
+                "{{queue}}",
             ),
         ),
         Panel.of(
@@ -44,23 +48,23 @@ DEAD = Board(
             f"Messages that went back into their queue: who fails too often dies. {ON}",
             "mps",
             (
-                f"sum by (namespace, queue) (rate(penstock_queue_returned_messages_total{{{DONE}}}{RATE}))",
-                "{{namespace}} {{queue}}",
+                f"sum by ($WHOSE, queue) (rate(penstock_queue_returned_messages_total{{{DONE}}}{RATE}))",
+                "{{queue}}",
             ),
         ),
         Panel.of(
             "Brought back",
             "Dead letters that Redrive resources have brought back.",
             "mps",
-            (f"sum(rate(penstock_operator_redriven_total{{$OPERATOR}}{RATE}))", "redriven"),
+            (f"sum by ($WHOSE) (rate(penstock_operator_redriven_total{{$CONTROL}}{RATE}))", "redriven"),
         ),
         Panel.of(
             "Reasons",
             "Of the period of the analytics job's last report, the most frequent.",
             "short",
             (
-                "max by (namespace, reason) (penstock_report_deaths{$OPERATOR})",
-                "{{namespace}} {{reason}}",
+                "max by ($WHOSE, reason) (penstock_report_deaths{$CONTROL})",
+                "{{reason}}",
             ),
             kind="bargauge",
         ),
@@ -68,18 +72,18 @@ DEAD = Board(
             "RQP/cast: held, and ids that came again",
             "In the last hour. Held: nobody can say whether they arrived. An id with other content is an alarm.",
             "short",
-            ("sum(increase(penstock_rqp_cast_held_messages_total{$EDGES}[1h]))", "held"),
-            ("sum(increase(penstock_rqp_cast_id_clashes_total{$EDGES}[1h]))", "id clashes"),
+            ("sum by ($WHOSE) (increase(penstock_rqp_cast_held_messages_total{$EDGES}[1h]))", "held"),
+            ("sum by ($WHOSE) (increase(penstock_rqp_cast_id_clashes_total{$EDGES}[1h]))", "id clashes"),
         ),
         Panel.of(
             "Neither delivered nor dead",
             "In the last hour: UNRELIABLE messages over RQP that no queue took, and what neighbours had trimmed.",
             "short",
             (
-                "sum by (protocol) (increase(penstock_rqp_lost_messages_total{$EDGES}[1h]))",
+                "sum by ($WHOSE, protocol) (increase(penstock_rqp_lost_messages_total{$EDGES}[1h]))",
                 "lost: {{protocol}}",
             ),
-            ("sum(increase(penstock_link_gaps_total{$EDGES}[1h]))", "gaps of links"),
+            ("sum by ($WHOSE) (increase(penstock_link_gaps_total{$EDGES}[1h]))", "gaps of links"),
         ),
     ),
 )

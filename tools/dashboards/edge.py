@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import USUAL, Board, Panel, Variable
+from tools.dashboards.board import (
+    ITS,
+    OF_RELEASE,
+    RATE,
+    USUAL,
+    Board,
+    Panel,
+    Row,
+    Variable,
+    each_second,
+    ours,
+)
+from tools.dashboards.ring import RING
+from tools.dashboards.rqp import RQP
 
-RATE = "[$__rate_interval]"
-ITS = '$EDGES,edge=~"$edge"'
-CHOSEN = Variable("edge", "Edge", 'label_values(penstock_ready{namespace=~"$namespace"}, edge)')
+ALIVE = f"ready{{{ITS}}}"
+CHOSEN = Variable("edge", "Edge", f"label_values(penstock_ready{{{OF_RELEASE}}}, edge)")
 
 
 def quantile(part: float) -> str:
     rate = f"rate(penstock_request_seconds_bucket{{{ITS}}}{RATE})"
-    return f"histogram_quantile({part}, sum by (edge, operation, le) ({rate}))"
+    return f"histogram_quantile({part}, sum by ($WHOSE, edge, operation, le) ({rate}))"
 
 
 EDGE = Board(
@@ -24,14 +36,14 @@ EDGE = Board(
             "Takes requests",
             "1 while the pod takes requests; 0: it cannot use the store, or drains.",
             "short",
-            (f"min by (edge, pod) (penstock_ready{{{ITS}}})", "{{edge}} {{pod}}"),
+            (f"min by ($WHOSE, edge, pod) (penstock_ready{{{ITS}}})", "{{edge}} {{pod}}"),
         ),
         Panel.of(
             "Requests",
             "Answered, by what was asked.",
             "reqps",
             (
-                f"sum by (edge, operation) (rate(penstock_requests_total{{{ITS}}}{RATE}))",
+                f"sum by ($WHOSE, edge, operation) (rate(penstock_requests_total{{{ITS}}}{RATE}))",
                 "{{edge}} {{operation}}",
             ),
         ),
@@ -40,8 +52,8 @@ EDGE = Board(
             "Part of those answered; also questions that found nothing, as of an empty queue.",
             "percentunit",
             (
-                f'sum by (edge) (rate(penstock_requests_total{{{ITS},result="failed"}}{RATE})) / '
-                f"sum by (edge) (rate(penstock_requests_total{{{ITS}}}{RATE}))",
+                f'sum by ($WHOSE, edge) (rate(penstock_requests_total{{{ITS},result="failed"}}{RATE})) / '
+                f"sum by ($WHOSE, edge) (rate(penstock_requests_total{{{ITS}}}{RATE}))",
                 "{{edge}}",
             ),
         ),
@@ -61,14 +73,14 @@ EDGE = Board(
             "Connections",
             "Open now, by listener; those that the edge opens itself have names of their own.",
             "short",
-            (f"sum by (edge, listener) (penstock_connections{{{ITS}}})", "{{edge}} {{listener}}"),
+            (f"sum by ($WHOSE, edge, listener) (penstock_connections{{{ITS}}})", "{{edge}} {{listener}}"),
         ),
         Panel.of(
             "New connections",
             "Accepted and let in, or dialled.",
             "cps",
             (
-                f"sum by (edge, listener) (rate(penstock_connections_opened_total{{{ITS}}}{RATE}))",
+                f"sum by ($WHOSE, edge, listener) (rate(penstock_connections_opened_total{{{ITS}}}{RATE}))",
                 "{{edge}} {{listener}}",
             ),
         ),
@@ -77,11 +89,11 @@ EDGE = Board(
             "Octets on connections, by listener.",
             "Bps",
             (
-                f"sum by (edge, listener) (rate(penstock_received_bytes_total{{{ITS}}}{RATE}))",
+                f"sum by ($WHOSE, edge, listener) (rate(penstock_received_bytes_total{{{ITS}}}{RATE}))",
                 "{{edge}} {{listener}} in",
             ),
             (
-                f"sum by (edge, listener) (rate(penstock_sent_bytes_total{{{ITS}}}{RATE}))",
+                f"sum by ($WHOSE, edge, listener) (rate(penstock_sent_bytes_total{{{ITS}}}{RATE}))",
                 "{{edge}} {{listener}} out",
             ),
         ),
@@ -90,7 +102,7 @@ EDGE = Board(
             "Connections and requests, by reason: the pages of the edges list them.",
             "reqps",
             (
-                f"sum by (edge, reason) (rate(penstock_refusals_total{{{ITS}}}{RATE}))",
+                f"sum by ($WHOSE, edge, reason) (rate(penstock_refusals_total{{{ITS}}}{RATE}))",
                 "{{edge}} {{reason}}",
             ),
         ),
@@ -99,7 +111,7 @@ EDGE = Board(
             "Refusals and alarms of the store, by reason.",
             "reqps",
             (
-                f"sum by (edge, reason) (rate(penstock_store_events_total{{{ITS}}}{RATE}))",
+                f"sum by ($WHOSE, edge, reason) (rate(penstock_store_events_total{{{ITS}}}{RATE}))",
                 "{{edge}} {{reason}}",
             ),
         ),
@@ -107,21 +119,21 @@ EDGE = Board(
             "Held for clients",
             "Unfinished input and replies that nobody reads, bounded by limits.",
             "bytes",
-            (f"sum by (edge, pod) (penstock_input_held_bytes{{{ITS}}})", "{{edge}} {{pod}} input"),
-            (f"sum by (edge, pod) (penstock_output_held_bytes{{{ITS}}})", "{{edge}} {{pod}} replies"),
+            (f"sum by ($WHOSE, edge, pod) (penstock_input_held_bytes{{{ITS}}})", "{{edge}} {{pod}} input"),
+            (f"sum by ($WHOSE, edge, pod) (penstock_output_held_bytes{{{ITS}}})", "{{edge}} {{pod}} replies"),
         ),
         Panel.of(
             "Faults of our own",
             "In the last hour; should be 0: see the log.",
             "short",
-            (f"sum by (edge) (increase(penstock_local_errors_total{{{ITS}}}[1h]))", "{{edge}}"),
+            (f"sum by ($WHOSE, edge) (increase(penstock_local_errors_total{{{ITS}}}[1h]))", "{{edge}}"),
         ),
         Panel.of(
             "Processor time",
             "Cores that a process uses; edges with several workers do not tell it.",
             "short",
             (
-                f"sum by (pod, instance) (rate(process_cpu_seconds_total{{$EDGES}}{RATE}))",
+                f"sum by ($WHOSE, pod, instance) ({ours(f'rate(process_cpu_seconds_total{{$EDGES}}{RATE})', ALIVE)})",
                 "{{pod}} {{instance}}",
             ),
         ),
@@ -129,68 +141,68 @@ EDGE = Board(
             "Memory",
             "Resident; edges with several workers do not tell it.",
             "bytes",
-            ("sum by (pod, instance) (process_resident_memory_bytes{$EDGES})", "{{pod}} {{instance}}"),
+            (
+                f"sum by ($WHOSE, pod, instance) ({ours('process_resident_memory_bytes{$EDGES}', ALIVE)})",
+                "{{pod}} {{instance}}",
+            ),
         ),
         Panel.of(
             "Open files",
             "Part of those that the process may have: each connection is one.",
             "percentunit",
             (
-                "max by (pod, instance) (process_open_fds{$EDGES} / process_max_fds{$EDGES})",
+                "max by ($WHOSE, pod, instance) "
+                f"({ours('process_open_fds{$EDGES} / process_max_fds{$EDGES}', ALIVE)})",
                 "{{pod}} {{instance}}",
             ),
         ),
         Panel.of(
+            "Traces",
+            "Spans by what became of them, where `tracing.endpoint` is set: who may not lose any looks for `dropped`.",
+            "cps",
+            (each_second("trace_spans_total", "edge", "result"), "{{edge}} {{result}}"),
+        ),
+        Row("Text service"),
+        Panel.of(
             "Text service: lines written",
             "MESSAGE lines to subscribers, and messages that came from neighbours.",
             "mps",
-            (f"sum by (pod) (rate(penstock_deliveries_total{{{ITS}}}{RATE}))", "{{pod}} delivered"),
-            (f"sum by (pod) (rate(penstock_link_messages_total{{{ITS}}}{RATE}))", "{{pod}} of neighbours"),
+            (f"sum by ($WHOSE, pod) (rate(penstock_deliveries_total{{{ITS}}}{RATE}))", "{{pod}} delivered"),
+            (
+                f"sum by ($WHOSE, pod) (rate(penstock_link_messages_total{{{ITS}}}{RATE}))",
+                "{{pod}} of neighbours",
+            ),
         ),
         Panel.of(
             "Text service: subscribers and links",
             "Slow ones are served from the log. A neighbour that is not followed by any pod is down.",
             "short",
-            (f"sum by (pod) (penstock_subscriptions{{{ITS}}})", "{{pod}} subscriptions"),
-            (f"sum by (pod) (penstock_slow_subscribers{{{ITS}}})", "{{pod}} slow subscribers"),
-            (f"sum by (pod) (penstock_links_following{{{ITS}}})", "{{pod}} neighbours followed"),
-            (f"sum by (pod) (penstock_links_serving{{{ITS}}})", "{{pod}} followers"),
+            (f"sum by ($WHOSE, pod) (penstock_subscriptions{{{ITS}}})", "{{pod}} subscriptions"),
+            (f"sum by ($WHOSE, pod) (penstock_slow_subscribers{{{ITS}}})", "{{pod}} slow subscribers"),
+            (f"sum by ($WHOSE, pod) (penstock_links_following{{{ITS}}})", "{{pod}} neighbours followed"),
+            (f"sum by ($WHOSE, pod) (penstock_links_serving{{{ITS}}})", "{{pod}} followers"),
         ),
+        *RQP,
+        *RING,
+        Row("System V bridge"),
         Panel.of(
-            "RQP: messages sent and failed attempts",
-            "Of transmission queues, to other systems.",
-            "mps",
-            (
-                f"sum by (protocol) (rate(penstock_rqp_sent_messages_total{{{ITS}}}{RATE}))",
-                "{{protocol}} sent",
-            ),
-            (
-                f"sum by (protocol, reason) (rate(penstock_rqp_send_failures_total{{{ITS}}}{RATE}))",
-                "{{protocol}} {{reason}}",
-            ),
-        ),
-        Panel.of(
-            "Ring: what became of messages",
-            "USER messages at the nodes, by what was done with them.",
-            "mps",
-            (f"sum by (what) (rate(penstock_ring_users_total{{{ITS}}}{RATE}))", "{{what}}"),
-            (f"sum by (why) (rate(penstock_ring_users_dropped_total{{{ITS}}}{RATE}))", "dropped: {{why}}"),
-        ),
-        Panel.of(
-            "Ring: neighbours",
-            "Each node has two, and knows who leads.",
-            "short",
-            (f"min by (pod) (penstock_ring_predecessor{{{ITS}}})", "{{pod}} has a predecessor"),
-            (f"min by (pod) (penstock_ring_successor{{{ITS}}})", "{{pod}} has a successor"),
-            (f"min by (pod) (penstock_ring_led{{{ITS}}})", "{{pod}} is led"),
-            (f"min by (pod) (penstock_ring_members{{{ITS}}})", "{{pod}} heard of"),
-        ),
-        Panel.of(
-            "System V bridge",
+            "System V: messages",
             "Messages carried by mapping; a mapping that cannot go on waits.",
             "mps",
-            (f"sum by (mapping) (rate(penstock_sysv_messages_total{{{ITS}}}{RATE}))", "{{mapping}}"),
-            (f"max by (mapping) (penstock_sysv_waiting{{{ITS}}})", "{{mapping}} waits"),
+            (f"sum by ($WHOSE, mapping) (rate(penstock_sysv_messages_total{{{ITS}}}{RATE}))", "{{mapping}}"),
+            (f"max by ($WHOSE, mapping) (penstock_sysv_waiting{{{ITS}}})", "{{mapping}} waits"),
+        ),
+        Panel.of(
+            "System V: dead letters",
+            "Messages that could not be carried, by mapping and reason.",
+            "mps",
+            (each_second("sysv_dead_total", "mapping", "reason"), "{{mapping}} {{reason}}"),
+        ),
+        Panel.of(
+            "System V: waits",
+            "How often a mapping could not go on, and why.",
+            "cps",
+            (each_second("sysv_waits_total", "mapping", "reason"), "{{mapping}} {{reason}}"),
         ),
     ),
 )

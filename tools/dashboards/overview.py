@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import USUAL, Board, Panel
-
-RATE = "[$__rate_interval]"
+from tools.dashboards.board import RATE, USUAL, Board, Panel
+from tools.dashboards.control import CONSOLE, OPERATOR
 
 OVERVIEW = Board(
     "overview",
@@ -16,26 +15,29 @@ OVERVIEW = Board(
             "Pods that take requests",
             "By edge; fewer than there are pods: some cannot use the store, or drain.",
             "short",
-            ("sum by (edge) (penstock_ready{$EDGES})", "{{edge}}"),
+            ("sum by ($WHOSE, edge) (penstock_ready{$EDGES})", "{{edge}}"),
         ),
         Panel.of(
             "Connections",
             "Open now, of clients and peers.",
             "short",
-            ("sum by (edge) (penstock_connections{$EDGES})", "{{edge}}"),
+            ("sum by ($WHOSE, edge) (penstock_connections{$EDGES})", "{{edge}}"),
         ),
         Panel.of(
             "Requests",
             "Answered; failed are also questions that found nothing.",
             "reqps",
-            (f"sum by (edge, result) (rate(penstock_requests_total{{$EDGES}}{RATE}))", "{{edge}} {{result}}"),
+            (
+                f"sum by ($WHOSE, edge, result) (rate(penstock_requests_total{{$EDGES}}{RATE}))",
+                "{{edge}} {{result}}",
+            ),
         ),
         Panel.of(
             "Time to answer, 99 of 100",
             "From a request to its answer.",
             "s",
             (
-                "histogram_quantile(0.99, sum by (edge, le) "
+                "histogram_quantile(0.99, sum by ($WHOSE, edge, le) "
                 f"(rate(penstock_request_seconds_bucket{{$EDGES}}{RATE})))",
                 "{{edge}}",
             ),
@@ -44,75 +46,83 @@ OVERVIEW = Board(
             "Refusals",
             "Connections and requests, by reason.",
             "reqps",
-            (f"sum by (edge, reason) (rate(penstock_refusals_total{{$EDGES}}{RATE}))", "{{edge}} {{reason}}"),
+            (
+                f"sum by ($WHOSE, edge, reason) (rate(penstock_refusals_total{{$EDGES}}{RATE}))",
+                "{{edge}} {{reason}}",
+            ),
         ),
         Panel.of(
             "Traffic",
             "Octets on connections.",
             "Bps",
-            (f"sum by (edge) (rate(penstock_received_bytes_total{{$EDGES}}{RATE}))", "{{edge}} in"),
-            (f"sum by (edge) (rate(penstock_sent_bytes_total{{$EDGES}}{RATE}))", "{{edge}} out"),
+            (f"sum by ($WHOSE, edge) (rate(penstock_received_bytes_total{{$EDGES}}{RATE}))", "{{edge}} in"),
+            (f"sum by ($WHOSE, edge) (rate(penstock_sent_bytes_total{{$EDGES}}{RATE}))", "{{edge}} out"),
         ),
         Panel.of(
             "Messages in queues",
             "Of all queues of the store, as the operator finds them.",
             "short",
-            ("sum(max by (namespace, queue) (penstock_queue_ready_messages{$OPERATOR}))", "ready"),
-            ("sum(max by (namespace, queue) (penstock_queue_in_flight_messages{$OPERATOR}))", "in flight"),
+            ("sum by ($WHOSE) (max by ($WHOSE, queue) (penstock_queue_ready_messages{$CONTROL}))", "ready"),
+            (
+                "sum by ($WHOSE) (max by ($WHOSE, queue) (penstock_queue_in_flight_messages{$CONTROL}))",
+                "in flight",
+            ),
         ),
         Panel.of(
             "Dead letters",
             "That there are, in all queues of the store.",
             "short",
-            ("sum(max by (namespace, queue) (penstock_queue_dead_messages{$OPERATOR}))", "dead"),
+            ("sum by ($WHOSE) (max by ($WHOSE, queue) (penstock_queue_dead_messages{$CONTROL}))", "dead"),
         ),
         Panel.of(
             "Oldest message",
             "The age of the oldest that is not settled, of all queues.",
             "s",
-            ("max(penstock_queue_oldest_age_seconds{$OPERATOR})", "oldest"),
+            ("max by ($WHOSE) (penstock_queue_oldest_age_seconds{$CONTROL})", "oldest"),
         ),
         Panel.of(
             "Held for clients",
             "Bounded by limits.",
             "bytes",
-            ("sum by (edge) (penstock_input_held_bytes{$EDGES})", "{{edge}} unfinished input"),
-            ("sum by (edge) (penstock_output_held_bytes{$EDGES})", "{{edge}} unread replies"),
+            ("sum by ($WHOSE, edge) (penstock_input_held_bytes{$EDGES})", "{{edge}} unfinished input"),
+            ("sum by ($WHOSE, edge) (penstock_output_held_bytes{$EDGES})", "{{edge}} unread replies"),
         ),
         Panel.of(
             "What the store refused",
             "Refusals and alarms of the store.",
             "reqps",
-            (f"sum by (reason) (rate(penstock_store_events_total{{$EDGES}}{RATE}))", "{{reason}}"),
+            (f"sum by ($WHOSE, reason) (rate(penstock_store_events_total{{$EDGES}}{RATE}))", "{{reason}}"),
         ),
         Panel.of(
             "Transmission queues",
             "Queues whose messages go to other systems, and those that get nothing through.",
             "short",
-            ("sum by (protocol) (penstock_rqp_owned_queues{$EDGES})", "{{protocol}}"),
-            ("sum by (protocol) (penstock_rqp_stuck_queues{$EDGES})", "{{protocol}} stuck"),
+            ("sum by ($WHOSE, protocol) (penstock_rqp_owned_queues{$EDGES})", "{{protocol}}"),
+            ("sum by ($WHOSE, protocol) (penstock_rqp_stuck_queues{$EDGES})", "{{protocol}} stuck"),
         ),
         Panel.of(
             "The ring",
             "Leaders of a group sum up to 1.",
             "short",
-            ("sum(penstock_ring_leader{$EDGES})", "leaders"),
-            ("sum(penstock_ring_predecessor{$EDGES})", "with a predecessor"),
-            ("sum(penstock_ring_successor{$EDGES})", "with a successor"),
+            ("sum by ($WHOSE) (penstock_ring_leader{$EDGES})", "leaders"),
+            ("sum by ($WHOSE) (penstock_ring_predecessor{$EDGES})", "with a predecessor"),
+            ("sum by ($WHOSE) (penstock_ring_successor{$EDGES})", "with a successor"),
         ),
         Panel.of(
             "Text service",
             "Subscribers and links.",
             "short",
-            ("sum(penstock_subscriptions{$EDGES})", "subscriptions"),
-            ("sum(penstock_slow_subscribers{$EDGES})", "slow subscribers"),
-            ("sum(penstock_links_following{$EDGES})", "neighbours followed"),
+            ("sum by ($WHOSE) (penstock_subscriptions{$EDGES})", "subscriptions"),
+            ("sum by ($WHOSE) (penstock_slow_subscribers{$EDGES})", "slow subscribers"),
+            ("sum by ($WHOSE) (penstock_links_following{$EDGES})", "neighbours followed"),
         ),
         Panel.of(
             "Resources",
             "Queues, Peers and Redrives by the reason of Ready.",
             "short",
-            ("sum by (kind, reason) (penstock_operator_resources{$OPERATOR})", "{{kind}} {{reason}}"),
+            ("sum by ($WHOSE, kind, reason) (penstock_operator_resources{$CONTROL})", "{{kind}} {{reason}}"),
         ),
+        *OPERATOR,
+        *CONSOLE,
     ),
 )
