@@ -119,6 +119,7 @@ class Running:
         self._tasks = [
             asyncio.create_task(self._ask_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),
+            asyncio.create_task(self._console.jobs.lost.look_for_ever(), name="console lost jobs"),
         ]
 
     async def _ask_store(self) -> None:
