@@ -40,6 +40,7 @@ class DeadLetters:
         self._domain = domain
         self._queue = queue
         self._key = queue.keys[6]
+        self._looked_in = (self._key, queue.keys[1])
         self._recorder = None if domain.tracing is None else domain.tracing.recorder
 
     async def count(self) -> int:
@@ -108,7 +109,7 @@ class DeadLetters:
         self, start: str, end: str, wanted: Filter, now_ms: int, count: int, octets: int
     ) -> Looked:
         bounds = (start, end, count, octets, PAGE if wanted == Filter() else LOOK)
-        told = await self._domain.link.function("dead", [self._key], *bounds, *wanted.arguments(now_ms))
+        told = await self._domain.link.function("dead", self._looked_in, *bounds, *wanted.arguments(now_ms))
         more, last, *found = told
         letters = [
             _read(*found[at : at + 3]) for at in range(0, len(found), 3) if wanted.fits(_body(found[at + 2]))
