@@ -74,11 +74,11 @@ export function Jobs() {
   const asked = useAsked(jobs.value ? null : "jobs");
   const known = jobs.value ?? asked.data?.items;
   return html`
-    <${Head} title="Jobs"><p class="soft">Redrives and purges that this console was asked for. One that is ended in the middle leaves every letter whole, where it was or where it went.</p><//>
+    <${Head} title="Jobs"><p class="soft">Redrives and purges that consoles of this store were asked for. One that is ended in the middle leaves every letter whole, where it was or where it went.</p><//>
     ${!jobs.value && html`<${ProblemBox} problem=${asked.problem} again=${asked.again} />`}
     ${
       known
-        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="Nothing has been redriven or purged here." />`} />`
+        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="Nothing has been redriven or purged lately." />`} />`
         : !asked.problem && html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
     ${(known ?? [])
