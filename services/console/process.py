@@ -50,10 +50,13 @@ class PeersFaults(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, HttpProcessingError | ConnectionError):
-            self._refused("bad_http" if isinstance(error, HttpProcessingError) else "connection_lost")
-            return False
-        return True
+        if isinstance(error, ConnectionError):
+            self._refused("connection_lost")
+        elif isinstance(error, HttpProcessingError | web.RequestPayloadError):
+            self._refused("bad_http")
+        else:
+            return True
+        return False
 
 
 class Hosted(EdgeSettings):
