@@ -9,7 +9,18 @@ from tests.console.page.looking import DASH, VIEWS, axe, settled, show
 from tests.console.page.scene import DEAD, Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-TABLES = ("queues", "queues/returns/dead", "dead", "edges", "connections", "ring", "peers", "audit", "config")
+TABLES = (
+    "queues",
+    "queues/returns/dead",
+    "dead",
+    "jobs",
+    "edges",
+    "connections",
+    "ring",
+    "peers",
+    "audit",
+    "config",
+)
 
 
 async def test_every_view_is_reached_by_its_link(place: Scene, page: Page) -> None:
@@ -45,7 +56,9 @@ async def test_a_view_fits_400_pixels(place: Scene, page: Page, route: str) -> N
 
 
 async def test_no_column_is_too_narrow_to_be_read(place: Scene, page: Page) -> None:
-    await page.request.post(f"{place.address}api/v1/queues/invoices/messages", data={"body": "audited"})
+    api = f"{place.address}api/v1/queues"
+    await page.request.post(f"{api}/invoices/messages", data={"body": "audited"})
+    await page.request.post(f"{api}/returns/dead/redrive", data={"ids": ["1-1"], "target": "orders"})
     columns = "[...document.querySelectorAll('table.rows thead th')].filter((each) => each.offsetParent)"
     narrow = f"{columns}.filter((each) => each.textContent && each.offsetWidth < 48).map((each) => each.textContent)"
     found = {}
@@ -55,6 +68,7 @@ async def test_no_column_is_too_narrow_to_be_read(place: Scene, page: Page) -> N
         for width in (400, 1280, 1500):
             await page.set_viewport_size({"width": width, "height": 800})
             found[route, width] = await page.evaluate(narrow)
+            assert await page.evaluate("document.documentElement.scrollWidth") == width, route
     assert {where: each for where, each in found.items() if each} == {}
 
 

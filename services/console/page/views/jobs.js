@@ -22,18 +22,18 @@ const COLUMNS = [
     cell: (job, tab) =>
       html`<a href=${href(["queues", job.queue, "dead"])} tabindex=${tab}>${job.queue}</a>${job.target && job.target !== job.queue ? html` → <a href=${href(["queues", job.target])} tabindex="-1">${job.target}</a>` : ""}`,
   },
-  { key: "kind", title: "What", width: "5.5rem", cell: ({ kind }) => kind },
+  { key: "kind", title: "What", width: "min(5.5rem, 14vw)", cell: ({ kind }) => kind },
   {
     key: "state",
     title: "State",
-    width: "6.5rem",
+    width: "min(6.5rem, 19vw)",
     cell: (job) => html`<${Badge} tone=${TONES[job.state]} title=${job.error}>${job.state}<//>`,
   },
   {
     key: "moved",
     title: "Done",
     isNumber: true,
-    width: "9rem",
+    width: "min(9rem, 19vw)",
     cell: (job) => html`<${Progress} job=${job} />`,
   },
   {
@@ -64,7 +64,7 @@ const COLUMNS = [
   {
     key: "end",
     title: html`<span class="unseen">Action</span>`,
-    width: "5rem",
+    width: "min(5rem, 18vw)",
     cell: (job, tab) =>
       job.state === "running" && may("operate") && html`<${Cancel} job=${job} tab=${tab} />`,
   },
