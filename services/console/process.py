@@ -148,8 +148,8 @@ class Running:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._console.jobs.close()
         await self._runner.cleanup()
+        await self._console.jobs.close()  # none begins any more
         await self._console.live.close()
         logging.getLogger(SERVER_LOG).removeFilter(self._filter)
         await self._store.close()
