@@ -27,10 +27,13 @@ async def read_body(request: web.Request, longest: int) -> bytes:
     if request.content_length is not None and request.content_length > longest:
         raise too_large(longest)
     body = bytearray()
-    async for chunk in request.content.iter_any():
-        body += chunk
-        if len(body) > longest:
-            raise too_large(longest)
+    try:
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > longest:
+                raise too_large(longest)
+    except web.RequestPayloadError:
+        raise bad_request("the body is not what Content-Encoding or Transfer-Encoding say") from None
     return bytes(body)
 
 

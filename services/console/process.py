@@ -52,10 +52,13 @@ class PeersFaults(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, HttpProcessingError | ConnectionError):
-            self._refused("bad_http" if isinstance(error, HttpProcessingError) else "connection_lost")
-            return False
-        return True
+        if isinstance(error, ConnectionError):
+            self._refused("connection_lost")
+        elif isinstance(error, HttpProcessingError | web.RequestPayloadError):
+            self._refused("bad_http")
+        else:
+            return True
+        return False
 
 
 class Hosted(EdgeSettings):
@@ -125,6 +128,7 @@ class Running:
             asyncio.create_task(self._ask_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),
             asyncio.create_task(reads, name="console report"),
+            asyncio.create_task(self._console.jobs.lost.look_for_ever(), name="console lost jobs"),
         ]
 
     async def _ask_store(self) -> None:
@@ -150,8 +154,8 @@ class Running:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._console.jobs.close()
         await self._runner.cleanup()
+        await self._console.jobs.close()  # none begins any more
         await self._console.live.close()
         logging.getLogger(SERVER_LOG).removeFilter(self._filter)
         await self._store.close()

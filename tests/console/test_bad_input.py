@@ -139,3 +139,21 @@ async def test_a_bomb_of_zeros(console: LiveConsole) -> None:
     assert len(data) < 1 << 20
     reply = await console.ask("PUT", "/queues/orders", data=data, headers={"Content-Encoding": "gzip"})
     assert reply.status == 413
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize("path", ["/queues/orders", "/jobs/x"], ids=["read", "not read"])
+async def test_a_body_that_is_not_encoded_as_it_says(console: LiveConsole, encoding: str, path: str) -> None:
+    method = "PUT" if path == "/queues/orders" else "DELETE"
+    reply = await console.ask(method, path, data=b"garbage", headers={"Content-Encoding": encoding})
+    assert (reply.status, reply.label) == (400, "bad_request")
+    assert "Content-Encoding" in reply.document["detail"]
+    assert console.log.events("console_fault") == []
+
+
+async def test_a_body_in_chunks_that_are_none(console: LiveConsole) -> None:
+    head = _head("PUT", "/api/v1/queues/orders", Transfer_Encoding="chunked")
+    reply = await _raw(console, head + b"zz\r\n\r\n")
+    assert reply.split(b" ")[1] == b"400"
+    assert console.log.events("console_fault") == []
+    assert (await console.get("/me")).status == 200
