@@ -71,7 +71,7 @@ ROWS = (
     Row("README.md", "On Kubernetes", HELM_OF_README, "make images"),
     Row("README.md", "On Kubernetes", Taken("e2e/test_release.py::test_what_the_readme_shows_of_a_queue"), "kubectl"),
     Row("charts/penstock/README.md", "Chart penstock", HELM_OF_README),
-    Row(ANALYTICS, "The job", Taken("analytics/spark/test_commands.py::test_the_job")),
+    Row(ANALYTICS, "The job", Taken("analytics/spark/test_kills.py::command")),
     Row(ANALYTICS, "By spark-submit", Taken("analytics/spark/test_commands.py::test_the_job_submitted")),
     Row(ANALYTICS, "In a bucket", Elsewhere(
         "analytics/spark/test_s3.py::bucket", "two variables, with the secret of a store that the test starts")),

@@ -81,7 +81,7 @@ def test_up_and_what_it_keeps_others_from(new: New) -> None:
             home.must_show(command)
         os.kill(json.loads((home.folder / "penstock-data/up.lock").read_text())["store_pid"], signal.SIGKILL)
         for action in ACTION.findall(after):
-            eventually(lambda action=action: terminal.sees(f"action={action}"))  # type: ignore[misc]
+            eventually(lambda action=action: terminal.sees(f"action={action}"))
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.end() == 0
         assert said(terminal).endswith("\nstopped\n")

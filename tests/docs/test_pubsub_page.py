@@ -35,7 +35,7 @@ def linked(session: Session, **followers: int) -> None:
         eventually(
             lambda line=line: session.terminal(line),
             until=lambda said, n=number: len(FOLLOWED.findall(said)) == n,
-        )  # type: ignore[misc]
+        )
 
 
 def test_alone(session: Session) -> None:
