@@ -12,6 +12,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from services.store import Store
+from services.store.keys import DomainKeys
 from tests.analytics.spark.conftest import ROOT
 from tests.analytics.spark.test_kills import PATIENCE_S, environment
 from tests.cli.shell import Shell, running
@@ -58,7 +60,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         eventually(lambda: shell.stats("orders")["oldest_age_ms"] > TTL_MS)
         shell.run("get", "orders", code=4)  # who asks for one finds them too old before the next sweep does
         eventually(lambda: shell.stats("orders")["dead"] == 3000)
+        eventually(lambda: {b"orders", b"invoices"} <= sampled(shell))
         yield Home(shell, f"redis://127.0.0.1:{port}")
+
+
+def sampled(shell: Shell) -> set[bytes]:
+    """Whatever stands in samples, names of queues too."""
+
+    async def read(store: Store) -> set[bytes]:
+        entries = await store.registry.link.call("XRANGE", DomainKeys("main").samples, "-", "+")
+        return {value for _, fields in entries for value in fields}
+
+    return shell.with_store(read)
 
 
 def shown(page: str, section: str) -> tuple[str, str]:
