@@ -57,7 +57,7 @@ def forked(
         if not child:
             status = 99
             try:
-                status = _be_a_command(
+                status = be_a_command(
                     arguments, folder, environment, [given.fileno(), out.fileno(), err.fileno()]
                 )
             finally:
@@ -68,9 +68,10 @@ def forked(
         return Result(status, out.read(), err.read().decode("utf-8", "replace"))
 
 
-def _be_a_command(
+def be_a_command(
     arguments: Sequence[str | bytes], folder: Path, environment: Mapping[str, str], streams: list[int]
 ) -> int:
+    """In a child, which is nothing else any more; the status."""
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")

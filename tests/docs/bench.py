@@ -15,15 +15,17 @@ from pathlib import Path
 
 from services.kit.parent import die_with_parent
 from tests.cli.shell import PATIENCE_S, PROGRAM
+from tests.docs.forking import Forking
 from tests.servers import eventually
 from tests.tmq.process import ROOT
 
 BLOCK = re.compile(r"^```\n(\$ .*?)^```", re.M | re.S)
-SOMEBODY = re.compile(r"\bcli \S+@\S+")
+SOMEBODY = re.compile(r"\bcli [^\s@\"]+@[\w.-]+")
+READY = "ready; Ctrl-C"
 AGE = re.compile(r"\b\d+[sm]\b")
 BREAK = re.compile(r"(none|(inbound|outbound|both), \?s ago: .*?) +(?=\?s ago$)", re.M)  # of `ring status`
 LOOKS = re.compile(
-    r"penstock (peek|queue list|ring status) "
+    r"penstock (doctor|peek|log show|queue list|ring status)\b|/readyz$"
 )  # may be repeated until it shows what is expected
 
 
@@ -40,8 +42,16 @@ def commands(page: str, section: str) -> Iterator[Command]:
     (own, *_) = re.split(rf"^#{{2,{depth}}} ", text, flags=re.M)
     for block in BLOCK.findall(own):
         for command in block.removeprefix("$ ").split("\n$ "):
-            line, _, shown = command.partition("\n")
-            yield Command(line, shown)
+            yield told(command)
+
+
+def told(text: str) -> Command:
+    """A line, or several of one command, and what is shown of it."""
+    line, _, shown = text.partition("\n")
+    while line.endswith("\\") or len(re.findall(r"\bdo\b", line)) > len(re.findall(r"\bdone\b", line)):
+        more, _, shown = shown.partition("\n")
+        line += "\n" + more
+    return Command(line, shown)
 
 
 def words(text: str) -> list[list[str]]:
@@ -53,14 +63,22 @@ def words(text: str) -> list[list[str]]:
 class Bench:
     """A folder with the examples, and a `penstock` in the path."""
 
-    def __init__(self, folder: Path, examples: str, said: Callable[[str], str] = str) -> None:
-        """examples: a folder of docs/examples; said: what is said of each line instead of it."""
-        self.folder = shutil.copytree(ROOT / "docs" / "examples" / examples, folder / "examples")
-        self._said = said
+    def __init__(
+        self, folder: Path, examples: str, said: Callable[[str], str] = str, *, is_forking: bool = True
+    ) -> None:
+        """examples: a folder of docs/examples; said: what is said of each line instead of it.
+
+        is_forking: all commands run in the namespaces in which the bench was made.
+        """
+        self.examples = shutil.copytree(ROOT / "docs" / "examples" / examples, folder / "examples")
+        self.folder = self.examples
+        self.said = said
         self._ups: list[subprocess.Popen[bytes]] = []
         path = folder / "bin" / "penstock"
         path.parent.mkdir()
-        path.write_text(f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n')
+        self._forking = Forking(folder).start() if is_forking else None
+        own = f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n'
+        path.write_text(self._forking.script if self._forking else own)
         path.chmod(0o755)
         foreign = ("PENSTOCK_", "REDIS_URL", "COLUMNS")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
@@ -71,9 +89,9 @@ class Bench:
         }
 
     def follow(self, command: Command) -> None:
-        line = self._said(command.line)
+        line = self.said(command.line)
         if "penstock up " in line:
-            self._start_up(line)
+            self.start_up(line, command.shown)
         elif LOOKS.search(line):
             self._look(line, words(command.shown))
         else:
@@ -100,17 +118,23 @@ class Bench:
         assert done.returncode == 0 or not is_certain, (line, done.stderr)
         return done.stdout
 
-    def _start_up(self, line: str) -> None:
-        """In a terminal of its own, as far as anybody can tell; returns when it says that it is ready."""
+    def start_up(self, line: str, shown: str = "", ready: str = READY) -> None:
+        """In a terminal of its own, as far as anybody can tell; returns when it says that it is ready.
+
+        shown: must be among what it says by then, in this order.
+        """
         log = self.folder / f"up-{len(self._ups)}"
         with log.open("wb") as out:
             up = subprocess.Popen(
-                f"exec {line}", shell=True, cwd=self.folder, env=self.environment, stdout=out, stderr=out,
+                f"exec env {line}", shell=True, cwd=self.folder, env=self.environment, stdout=out, stderr=out,
                 start_new_session=True, preexec_fn=partial(die_with_parent, os.getpid()),
             )  # fmt: skip
         self._ups.append(up)
-        eventually(lambda: "ready; Ctrl-C" in log.read_text() or up.poll() is not None, PATIENCE_S)
+        eventually(lambda: ready in log.read_text() or up.poll() is not None, PATIENCE_S)
         assert up.poll() is None, log.read_text()
+        said = iter(log.read_text().splitlines())
+        for each in shown.splitlines():
+            assert each in ("", "...") or each in said, (line, each, log.read_text())
 
     def press_ctrl_c(self) -> None:
         """In all terminals in which something runs."""
@@ -128,3 +152,5 @@ class Bench:
         for up in self._ups:
             up.kill()
             up.wait()
+        if self._forking:
+            self._forking.end()

@@ -70,6 +70,18 @@ def test_its_commands_were_run(queues: Cluster, names: tuple[str, ...], tmp_path
         run(queues, command, authority)
 
 
+def test_what_a_tenant_installs_and_what_is_watched(queues: Cluster, tmp_path: Path) -> None:
+    """ "Namespaces and rights", where the definitions are somebody else's, and "Watching it"."""
+    queues.kubectl("create", "namespace", NAMESPACE)
+    (tenant,) = commands(sections()["Namespaces and rights"])
+    run(queues, tenant, tmp_path)
+    assert queues.get("deployment", "penstock-operator", NAMESPACE)
+    (watching,) = commands(sections()["Watching it"])
+    program, *words = watching
+    kinds = {each["kind"] for each in yaml.safe_load_all({"helm": queues.helm}[program](*words)) if each}
+    assert {"PodMonitor", "PrometheusRule"} <= kinds
+
+
 def test_what_is_applied_without_helm_runs_no_hooks(queues: Cluster, tmp_path: Path) -> None:
     """Section "GitOps": the Job before an uninstall would stop the operator at once, with the flag and without it."""
     told = commands(sections()["GitOps"])
@@ -90,13 +102,18 @@ def test_what_is_applied_without_helm_runs_no_hooks(queues: Cluster, tmp_path: P
 
 
 def test_the_commands_of_the_readme_were_run(queues: Cluster, tmp_path: Path) -> None:
-    """But for that which builds the images: tests/images/test_push.py; and those of a Queue, which want an operator:
-    tests/e2e/test_release.py."""
+    """And so those of charts/penstock/README.md, which are the same.
+
+    But for that which builds the images: tests/images/test_push.py; and those of a Queue, which want an operator:
+    tests/e2e/test_release.py.
+    """
     section = (ROOT / "README.md").read_text().partition("\n## On Kubernetes\n")[2].partition("\n## ")[0]
     (_, block), (kind, document), _ = FENCE.findall(section)
     name, _, text = document.partition("\n")
     assert (kind, (ROOT / name.removeprefix("# ")).read_text()) == ("yaml", text)
     first, *lines = block.replace("\\\n", "").splitlines()
+    (own,) = FENCE.findall((CHART / "README.md").read_text())
+    assert own[1].replace("\\\n", "").splitlines() == lines[:2]
     assert first.startswith("make images ")
     assert [line.split()[1] for line in lines] == ["install", "test", "upgrade", "uninstall"]
     for line in lines:

@@ -42,3 +42,10 @@ def test_metrics_that_are_told_are_there() -> None:
     made = {row.measure.name for row in rows()}
     for page in PAGES:
         assert set(METRIC.findall(page.read_text())) <= made, page.name
+
+
+def test_each_picture_is_shown() -> None:
+    shown = {(page.parent / target).resolve() for page in PAGES for target in LINK.findall(page.read_text())}
+    there = set((ROOT / "docs" / "pictures").rglob("*.png"))
+    assert there
+    assert there <= shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,8 @@ def machines(bench: Bench) -> set[str]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path, "rqp", lambda line: MACHINE.sub(lambda found: NAMES[found[0]], line))
+    said = partial(MACHINE.sub, lambda found: NAMES[found[0]])
+    bench = Bench(tmp_path, "rqp", said, is_forking=False)
     yield bench
     bench.clear()
     for name in machines(bench):

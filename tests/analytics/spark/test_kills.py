@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,14 +18,22 @@ import pytest
 
 from services.store.keys import RegistryKeys
 from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
+from tests.docs.blocks import blocks
 
+PAGE = "docs/analytics.md"
+USUAL_STORE, USUAL_OUTPUT = "redis://127.0.0.1:6379", "/var/lib/penstock/analytics"
 PATIENCE_S = 900.0
 KILLS = 3  # in one test: each costs a start of Spark
 
 
 def command(store: Entries, output: Path, *more: str) -> list[str]:
-    words = [sys.executable, "-P", "-m", "services.analytics", "--store", store.server.url, "--run-id", "r1"]
-    return [*words, "--output", str(output), "--master", "local[2]", "--driver-memory", "512m", *more]
+    """That of the page, with less memory."""
+    (job,) = [each for each in blocks(PAGE) if each.section == "The job" and each.is_command]
+    line = job.text.replace(USUAL_STORE, store.server.url).replace(USUAL_OUTPUT, str(output))
+    python, *words = shlex.split(line)
+    assert (python, {store.server.url, str(output)} <= set(words)) == ("python", True)
+    own = ("--run-id", "r1", "--master", "local[2]", "--driver-memory", "512m")
+    return [sys.executable, "-P", *words, *own, *more]
 
 
 def environment() -> dict[str, str]:

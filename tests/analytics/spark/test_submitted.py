@@ -1,4 +1,4 @@
-"""The job's own file submitted by Spark's own program, which says where it runs."""
+"""The job's own file submitted by Spark's own program, which says where it runs. Another one is in test_commands.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ FILE = ROOT / "services/analytics/__main__.py"
 @pytest.mark.parametrize(
     ("of_spark", "of_job", "master"),
     [
-        (["--master", "local[1]"], [], "local[1]"),
         (["--master", "local[1]"], ["--master", "local[2]"], "local[2]"),
         (["--conf", "spark.master=local[3]", "--driver-memory", "600m"], [], "local[3]"),
         ([], [], "local[*]"),

@@ -1,0 +1,155 @@
+"""Which test runs which commands of the pages: the one list. tests/docs/test_inventory.py holds it against the pages.
+
+A new block of commands is best run by a test that takes it from its page; then its row says which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The test takes the commands from the page and runs them. FILE::FUNCTION, below tests/."""
+
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The same is run by a test which has commands of its own, for the reason that is told."""
+
+    test: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nowhere:
+    """No test can."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Blocks of a page: all of them, or those of a section, or those whose first command begins like that."""
+
+    page: str
+    section: str
+    by: Taken | Elsewhere | Nowhere
+    begins: str = ""
+
+
+CLI, RQP, RING, PUBSUB = "docs/cli.md", "docs/rqp.md", "docs/ring.md", "docs/pubsub.md"
+CHART, ANALYTICS, KUBERNETES = "docs/chart.md", "docs/analytics.md", "docs/kubernetes.md"
+IMAGES, OPERATIONS, TUTORIALS = "docs/images.md", "docs/operations.md", "docs/tutorials/"
+
+ENVIRONMENT = Nowhere("it makes the virtual environment that tests run in")
+WITHOUT_STORE = Taken("docs/test_cli_page.py::test_without_a_store")
+UP = Taken("docs/test_cli_page.py::test_up_and_what_it_keeps_others_from")
+QUEUES = Taken("docs/test_cli_page.py::test_queues_and_messages")
+README = Taken("docs/test_readme.py::test_try_it")
+TUTORIAL = Taken("docs/test_tutorials.py::test_the_page")
+ALONE = Taken("docs/test_pubsub_page.py::test_alone")
+BRIDGES = Taken("docs/test_pubsub_page.py::test_two_servers_on_one_store_and_bridges_to_queues")
+RING_SYSTEMS = Taken("docs/test_ring_page.py::test_two_systems")
+RQP_SYSTEMS = Taken("docs/test_rqp_page.py::test_two_systems_on_one_machine")
+INSTALLED = Taken("docs/test_chart_page.py::test_its_commands_were_run")
+WATCHED = Taken("docs/test_chart_page.py::test_what_a_tenant_installs_and_what_is_watched")
+IN_PODS = Taken("docs/test_chart_commands.py::test_its_commands_run_in_the_pods_that_they_name")
+HELM_OF_README = Taken("docs/test_chart_page.py::test_the_commands_of_the_readme_were_run")
+TRACES = Taken("docs/test_tracing_page.py::test_the_commands")
+
+ROWS = (
+    Row("CONTRIBUTING.md", "Contributing", Nowhere("what begins all tests is run by no test")),
+    Row("CONTRIBUTING.md", "End to end", Elsewhere(
+        "e2e/test_leftovers.py::cluster_with_a_pod", "up, run and down, with a pod of its own, within `make e2e`")),
+    Row("README.md", "Try it", ENVIRONMENT, "make up"),
+    Row("README.md", "Try it", README, "bash -c"),
+    Row("README.md", "Try it", README, ".venv/bin/penstock"),
+    Row("README.md", "Try it", README, "nc "),
+    Row("README.md", "On Kubernetes", HELM_OF_README, "make images"),
+    Row("README.md", "On Kubernetes", Taken("e2e/test_release.py::test_what_the_readme_shows_of_a_queue"), "kubectl"),
+    Row("charts/penstock/README.md", "Chart penstock", HELM_OF_README),
+    Row(ANALYTICS, "The job", Taken("analytics/spark/test_kills.py::command")),
+    Row(ANALYTICS, "By spark-submit", Taken("analytics/spark/test_commands.py::test_the_job_submitted")),
+    Row(ANALYTICS, "In a bucket", Elsewhere(
+        "analytics/spark/test_s3.py::bucket", "two variables, with the secret of a store that the test starts")),
+    Row(ANALYTICS, "In a cluster", Elsewhere(
+        "e2e/test_analytics.py::test_the_job_runs_alone_and_its_report_is_read_back",
+        "the node of tests has its images without a registry, and needs values for little memory"), "helm"),
+    Row(ANALYTICS, "In a cluster", Elsewhere(
+        "e2e/test_analytics.py::run_job", "the same Job, looked at while it runs"), "kubectl"),
+    Row(CHART, "Install", INSTALLED),
+    Row(CHART, "GitOps", Taken("docs/test_chart_page.py::test_what_is_applied_without_helm_runs_no_hooks")),
+    Row(CHART, "Upgrade", INSTALLED),
+    Row(CHART, "Uninstall", INSTALLED),
+    Row(CHART, "The store", INSTALLED),
+    Row(CHART, "TLS", INSTALLED),
+    Row(CHART, "Namespaces and rights", WATCHED),
+    Row(CHART, "Watching it", WATCHED),
+    Row(CHART, "Commands in a cluster", IN_PODS),
+    Row(CHART, "Console", INSTALLED),
+    Row(CLI, "Which store", WITHOUT_STORE),
+    Row(CLI, "For programs", WITHOUT_STORE),
+    Row(CLI, "up", UP),
+    Row(CLI, "serve", UP),
+    Row(CLI, "Flags of edges", UP),
+    Row(CLI, "store init", UP),
+    Row(CLI, "store rights", WITHOUT_STORE),
+    Row(CLI, "doctor", QUEUES),
+    Row(CLI, "config", WITHOUT_STORE),
+    Row(CLI, "queue", QUEUES),
+    Row(CLI, "queues.yaml", QUEUES),
+    Row(CLI, "put", QUEUES),
+    Row(CLI, "peek", QUEUES),
+    Row(CLI, "get", QUEUES),
+    Row(CLI, "dead", QUEUES),
+    Row(CLI, "export, import", QUEUES),
+    Row(CLI, "peer", QUEUES),
+    Row(CLI, "rqp send", Taken("docs/test_cli_page.py::test_rqp_send")),
+    Row(CLI, "log", Taken("docs/test_pubsub_page.py::test_three_stores_in_a_ring")),
+    Row(CLI, "ring status", Taken("docs/test_cli_page.py::test_ring_status")),
+    Row(CLI, "report", Taken("analytics/spark/test_commands.py::test_the_report")),
+    Row(CLI, "sysv", QUEUES),
+    Row(CLI, "console", WITHOUT_STORE),
+    Row("docs/reference/cli.md", "", Taken("cli/test_reference.py::test_the_page_is_not_stale")),
+    Row("docs/console.md", "Use it", Taken("console/test_page_of_docs.py::test_its_commands")),
+    Row(IMAGES, "Images", Taken("images/test_page.py::test_what_is_built")),
+    Row(IMAGES, "What they promise", Taken("images/test_page.py::test_how_a_container_is_best_run")),
+    Row(KUBERNETES, "Penstock on Kubernetes: Queues, Peers, Redrives", Taken(
+        "operator/test_page.py::test_a_queue_is_declared")),
+    Row(KUBERNETES, "Deletion", Taken("operator/test_page.py::test_a_finalizer_is_taken_off")),
+    Row(KUBERNETES, "Several operators on one store", Taken(
+        "operator/test_page.py::test_what_nobody_sees_to_any_more_is_let_go")),
+    Row(KUBERNETES, "Redrive", Taken("operator/test_page.py::test_letters_are_redriven")),
+    Row(OPERATIONS, "A store of your own", Taken("docs/test_operations_page.py::test_a_store_of_your_own")),
+    Row(PUBSUB, "Text pub/sub: using it", ENVIRONMENT),
+    Row(PUBSUB, "Alone", ALONE),
+    Row(PUBSUB, "Two servers on one store", BRIDGES),
+    Row(PUBSUB, "Three stores in a chain", Taken("docs/test_pubsub_page.py::test_three_stores_in_a_chain")),
+    Row(PUBSUB, "Three stores in a ring", Taken("docs/test_pubsub_page.py::test_three_stores_in_a_ring")),
+    Row(PUBSUB, "Links with TLS", Taken("docs/test_pubsub_page.py::test_links_with_tls")),
+    Row(PUBSUB, "Bridges to queues", BRIDGES),
+    Row(PUBSUB, "How it works", Elsewhere(
+        "pubsub/test_slow_subscribers.py::test_overtaken_by_retention_it_is_told_how_much_it_lost",
+        "how many are lost differs from run to run, and it takes 100 MB"), "(echo"),
+    Row(PUBSUB, "How it works", ALONE, "timeout"),
+    Row(RING, "Try it", Taken("docs/test_ring_page.py::test_the_examples")),
+    Row(RING, "Both there", RING_SYSTEMS),
+    Row(RING, "The shop alone", RING_SYSTEMS),
+    Row(RING, "Both again", RING_SYSTEMS),
+    Row(RQP, "Two systems on one machine", RQP_SYSTEMS),
+    Row(RQP, "Two machines, with a cable", Taken("docs/test_rqp_machines.py::test_the_page")),
+    Row(RQP, "Passing on", Elsewhere("rqp/test_chain.py::PassOn", "the same program, between systems of that test")),
+    Row(RQP, "Peers", Taken("docs/test_rqp_peers.py::test_the_page")),
+    Row(RQP, "When nothing gets through", RQP_SYSTEMS),
+    Row(RQP, "Two machines", Taken("docs/test_rqp_page.py::test_two_machines")),
+    Row(RQP, "When it does not get through", Taken("docs/test_cast_examples.py::test_what_is_held_is_looked_into")),
+    Row("docs/start.md", "Try it", ENVIRONMENT, "make up"),
+    Row("docs/start.md", "Try it", TUTORIAL, "make .venv/.ready"),
+    Row("docs/start.md", "One queue, three ways in", TUTORIAL),
+    Row("docs/sysv.md", "5 Running it", Taken("docs/test_sysv_examples.py::test_the_page")),
+    Row("docs/tracing.md", "Try it", TRACES),
+    *(Row(f"{TUTORIALS}{name}.md", "", TUTORIAL) for name in ("index", "pubsub", "ring", "rqp-cast", "rqp-mca", "tmq")),
+)  # fmt: skip

@@ -1,0 +1,119 @@
+"""docs/cli.md: every command is run, in the order of the page, and shows what the page shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.cli.shell import ANY_PORT, Shell, Terminal
+from tests.docs.bench import READY, commands
+from tests.docs.session import Session
+from tests.docs.talk import Talk
+from tests.servers import eventually
+from tests.sysv.namespace import own_machine
+from tests.tmq.process import ROOT
+
+PAGE = "docs/cli.md"
+TEXT = (ROOT / PAGE).read_text()
+QUEUES, PEERS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.M | re.S)
+LOGGED = re.compile(r"^\d{4}-\S+Z [A-Z]+ .*\n", re.M)  # some machines are warned of before they begin
+ACTION = re.compile(r"\baction=(\w+)")
+New = Callable[[str], Session]
+
+
+@pytest.fixture
+def new() -> Iterator[New]:
+    """A terminal in a folder with the page's files; on a network where nobody has the page's ports."""
+    made: list[Session] = []
+    with own_machine(), TemporaryDirectory(prefix="p") as place:
+
+        def session(name: str) -> Session:
+            (Path(place) / name).mkdir()
+            made.append(Session(Path(place) / name, "."))
+            made[-1].folder = Path(place) / name
+            (made[-1].folder / "queues.yaml").write_text(QUEUES)
+            (made[-1].folder / "peers.yaml").write_text(PEERS)
+            return made[-1]
+
+        yield session
+        for each in made:
+            each.clear()
+
+
+def follow(session: Session, *headings: str) -> None:
+    assert list(session.section(PAGE, *headings))
+
+
+def test_without_a_store(new: New) -> None:
+    headings = ("Which store", "For programs", "store rights", "config", "console")
+    follow(new("alone"), *(f"## {heading}" for heading in headings))
+
+
+def plain_shell(session: Session) -> Shell:
+    """In its folder, at the ports of the page."""
+    shell = Shell(session.folder)
+    for name in ANY_PORT:
+        del shell.environment[name]
+    return shell
+
+
+def test_up_and_what_it_keeps_others_from(new: New) -> None:
+    """Killed in between, as the page says."""
+    home, other = new("home"), new("other")
+    first, again, lost, taker, taken = commands(PAGE, "## up")
+    with Talk(taker, other, other.folder / "taker"):
+        eventually(lambda: "LISTEN" in other.terminal("ss -ltn 'sport = :6161'"))
+        other.must_show(taken)
+    head, _, after = first.shown.partition(READY)
+    with plain_shell(home).terminal("up") as terminal:
+        eventually(lambda: terminal.sees(READY))
+        assert LOGGED.sub("", said(terminal)).startswith(head)
+        home.must_show(again)
+        for command in commands(PAGE, "## serve"):
+            home.must_show(command)
+        os.kill(json.loads((home.folder / "penstock-data/up.lock").read_text())["store_pid"], signal.SIGKILL)
+        for action in ACTION.findall(after):
+            eventually(lambda action=action: terminal.sees(f"action={action}"))
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.end() == 0
+        assert said(terminal).endswith("\nstopped\n")
+    home.must_show(lost)
+    follow(home, "## store init")
+
+
+def said(terminal: Terminal) -> str:
+    return terminal.screen.decode().replace("\r\n", "\n")
+
+
+def test_queues_and_messages(new: New) -> None:
+    home = new("home")
+    home.start_up("penstock up --store-port 6399")
+    headings = ("doctor", "queue", "put", "peek", "get", "dead", "peer", "sysv")
+    follow(home, *(f"## {heading}" for heading in headings))
+    home.press_ctrl_c()
+
+
+def test_rqp_send(new: New) -> None:
+    """The two systems of docs/rqp.md, on one machine."""
+    home = new("home")
+    for path in (home.examples / "rqp").glob("*.yaml"):
+        shutil.copy(path, home.folder)
+    follow(home, "## rqp send")
+    home.press_ctrl_c()
+
+
+def test_ring_status(new: New) -> None:
+    """Three nodes that find each other sooner than by default."""
+    home = new("home")
+    times = {"OWN_RING_S": "3", "SELF_S": "6", "OPEN_S": "2", "FIND_S": "3"}
+    home.environment |= {f"PENSTOCK_EDGES__RING__NODE__TIMES__{name}": value for name, value in times.items()}
+    follow(home, "## ring status")
+    home.press_ctrl_c()
