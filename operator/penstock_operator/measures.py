@@ -44,7 +44,11 @@ STORE_UP = gauge(
     "Whether the store can be used: 1, or 0",
     more="all domains of it, and it refuses no writes as it is out of memory or read-only",
 )
-RESTORED = counter("penstock_operator_store_restored_total", "Times an empty store was set up anew")
+RESTORED = counter(
+    "penstock_operator_store_restored_total",
+    "Times the store held another data set than before",
+    more="an empty one that was set up anew, as a rule; an operator that was started anew knows none before",
+)
 SWEEPS = counter(
     "penstock_operator_sweeps_total", "Passes over all resources", RESULT, more="`done`, `failed`"
 )
