@@ -22,7 +22,6 @@ class Watched:
         self.store = Store(server.url, "operator")
         self.watch = StoreWatch(self.store, lambda: None, self.metrics, accept_loss=False)
 
-    @property
     def is_up(self) -> bool:
         return self._value("penstock_operator_store_up") == 1
 
@@ -40,7 +39,7 @@ class Watched:
 async def watched(store: Server) -> AsyncIterator[Watched]:
     made = Watched(store)
     await made.watch.look()
-    assert made.is_up
+    assert made.is_up()
     yield made
     await made.store.close()
 
@@ -53,10 +52,10 @@ async def test_a_new_store_is_no_loss(watched: Watched) -> None:
 async def test_a_store_that_comes_back_as_it_was_is_none(watched: Watched, store: Server) -> None:
     store.kill9()
     await watched.watch.look()
-    assert not watched.is_up
+    assert not watched.is_up()
     store.restart()
     await watched.watch.look()
-    assert watched.is_up
+    assert watched.is_up()
     assert watched.restored == 0
 
 
@@ -64,7 +63,7 @@ async def test_one_that_is_emptied_under_its_eyes_counts(watched: Watched, store
     store.clear()
     await watched.watch.look()
     await watched.watch.look()
-    assert watched.is_up
+    assert watched.is_up()
     assert watched.restored == 1
 
 
@@ -73,13 +72,13 @@ async def test_one_that_comes_back_empty_after_an_outage_counts(
 ) -> None:
     store.kill9()
     await watched.watch.look()
-    assert not watched.is_up
+    assert not watched.is_up()
     shutil.rmtree(store.directory)
     store.restart()
     with caplog.at_level(logging.ERROR):
         await watched.watch.look()
     await watched.watch.look()
-    assert watched.is_up
+    assert watched.is_up()
     assert watched.restored == 1
     (told,) = [record for record in caplog.records if record.__dict__.get("action") == "store_restored"]
     assert told.__dict__["old"] != told.__dict__["new"]
