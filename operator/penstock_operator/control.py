@@ -138,7 +138,7 @@ class Control:
         self.store_watch.forget(key)
         if key.kind is Kind.QUEUE:
             self._add(self._claiming.gone(key))
-            self.metrics.depth.remove_by_labels({"namespace": key.namespace, "name": key.name})
+            self.metrics.depth.forget(key.namespace, key.name)
             self.work.add(RETAINED)
         if key.kind in (Kind.PEER, Kind.SLICE):
             self.work.add(ALL)
@@ -220,7 +220,7 @@ class Control:
         newest = self.mirror.get(resource.key)
         if newest is not None and is_same(newest, resource):
             if "depth" in verdict.counts:
-                self.metrics.depth.labels(*resource.key[1:]).set(verdict.counts["depth"])
+                self.metrics.depth.set(*resource.key[1:], verdict.counts["depth"])
             await self.statuses.settle(newest, verdict)  # else it is looked at again, as another one
         return verdict.message if away is None and verdict.ready is Ready.UNKNOWN else ""
 

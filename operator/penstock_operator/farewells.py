@@ -49,7 +49,7 @@ class Farewells:
         was_there = condition(newest.status).get("status") == Ready.YES
         if not others or not was_there:
             return
-        self._metrics.depth.remove_by_labels({"namespace": newest.key.namespace, "name": newest.key.name})
+        self._metrics.depth.forget(newest.key.namespace, newest.key.name)
         is_gone = is_removed_with_its_resource(dict(newest.spec))
         what = "the queue is gone" if is_gone else "the queue stays in the store, as deletionPolicy says"
         text = f"{what}; the resource is held by {', '.join(others)}"

@@ -9,7 +9,7 @@ LOOK_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 KIND = Label("kind", "kinds, 5")
 RESULT = Label("result", "2")
-OF_QUEUE = (Label("namespace", "Queue resources"), Label("name", "1"))
+OF_QUEUE = (Label("namespace", "namespaces"), Label("name", "1, and 1 of each that is named"))
 EXPORTED = "Prometheus shows the label `namespace` as `exported_namespace` where the scrape gives one, as monitors do"
 
 LOOKS = counter(
@@ -24,10 +24,10 @@ LOOK_SECONDS = histogram(
 )
 DEPTH = gauge(
     "penstock_operator_queue_depth",
-    "Messages that wait or are out, of a Queue, at the last look",
+    "Messages that wait or are out, of the Queues of a namespace, at the last look",
     *OF_QUEUE,
     unit="messages",
-    more=EXPORTED,
+    more=f"`name` is `_other`, the rest of the namespace, but for Queues that are named; {EXPORTED}",
 )
 STATUS_PATCHES = counter("penstock_operator_status_patches_total", "Statuses written", KIND)
 EVENTS = counter(
@@ -44,7 +44,11 @@ STORE_UP = gauge(
     "Whether the store can be used: 1, or 0",
     more="all domains of it, and it refuses no writes as it is out of memory or read-only",
 )
-RESTORED = counter("penstock_operator_store_restored_total", "Times an empty store was set up anew")
+RESTORED = counter(
+    "penstock_operator_store_restored_total",
+    "Times the store held another data set than before",
+    more="an empty one that was set up anew, as a rule; an operator that was started anew knows none before",
+)
 SWEEPS = counter(
     "penstock_operator_sweeps_total", "Passes over all resources", RESULT, more="`done`, `failed`"
 )

@@ -6,6 +6,7 @@ import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from penstock_operator import measures
+from penstock_operator.depths import Depths
 from services.kit.measure import Measure
 from services.kit.queue_states import QueueStates
 from services.kit.report_metrics import ReportMetrics
@@ -15,14 +16,13 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # 
 
 class Metrics:
     def __init__(self, named_queues: int = 0) -> None:
-        """named_queues: of so many it tells by name how they stand, of the others together."""
+        """named_queues: of so many queues, and Queues, it tells by name how they stand, of the others together."""
         self.registry = CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.PlatformCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
         self.looks = self._counter(measures.LOOKS)
         self.look_s = self._histogram(measures.LOOK_SECONDS)
-        self.depth = self._gauge(measures.DEPTH)
         self.statuses = self._counter(measures.STATUS_PATCHES)
         self.events = self._counter(measures.EVENTS)
         self.resources = self._gauge(measures.RESOURCES)
@@ -37,6 +37,8 @@ class Metrics:
         self.removed = self._counter(measures.REMOVED)
         self.report = ReportMetrics()
         self.registry.register(self.report)
+        self.depth = Depths(named_queues)
+        self.registry.register(self.depth)
         self.queue_states = QueueStates(named_queues)
         self.registry.register(self.queue_states)
 

@@ -100,11 +100,6 @@ class StoreWatch:
         try:
             return await self._store.registry.epoch()
         except NotInitialised:
-            if self._epoch:
-                self._metrics.restored.inc()
-                log.warning(
-                    "the store came back empty: it is set up anew", extra={"action": "store_restored"}
-                )
             await self._set_up()
             return await self._store.registry.epoch()
 
@@ -131,6 +126,12 @@ class StoreWatch:
             self._on_change()
 
     def _is_up(self, epoch: str, lost: frozenset[str]) -> None:
+        if self._epoch and _dataset(self._epoch) != _dataset(epoch):
+            self._metrics.restored.inc()
+            log.error(
+                "the store holds another data set than before: it came back empty, or somebody set it up anew",
+                extra={"action": "store_restored", "old": self._epoch, "new": epoch},
+            )
         self._down, self._epoch, self._lost = None, epoch, lost
         self._metrics.store_up.set(0 if lost else 1)
         for name in sorted(lost):
@@ -138,6 +139,11 @@ class StoreWatch:
         if not lost:
             log.info("the store can be used", extra={"action": "store_up", "epoch": epoch})
         self._on_change()
+
+
+def _dataset(epoch: str) -> str:
+    """It stays when the data goes on in a new generation."""
+    return epoch.partition(".")[0]
 
 
 def _empty(domain: str) -> str:

@@ -44,8 +44,8 @@ STORE_EVENTS = counter(
     "penstock_store_events_total",
     "Refusals and alarms of the store",
     REASON,
-    more="the alarms `store_rolled_back`, `new_generation` and `counter_mismatch` deserve a look, and are there as 0 "
-    "from the start",
+    more="the alarms `dataset_changed`, `store_rolled_back`, `new_generation` and `counter_mismatch` deserve a look, "
+    "and are there as 0 from the start",
 )
 READY = gauge("penstock_ready", "1 if the edge takes requests", merge="livemin")
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
+from services.store.alarms import DATASET_CHANGED
 from services.store.client import OURSELVES
 from services.store.connect import REPLY_TIMEOUT_S, Connector, ask, drop
 from services.store.delivery import Delivery
@@ -256,6 +257,7 @@ class Pipe(Verbs):
                 "the store holds another dataset",
                 extra={"action": "dataset_changed", "old": old, "new": epoch},
             )
+            self._observe(DATASET_CHANGED, 1)
             self._session.is_open = False
             self._flight.dataset_lost()
         self._dataset_changed(epoch)

@@ -49,6 +49,7 @@ WITHOUT_STORE = Taken("docs/test_cli_page.py::test_without_a_store")
 UP = Taken("docs/test_cli_page.py::test_up_and_what_it_keeps_others_from")
 QUEUES = Taken("docs/test_cli_page.py::test_queues_and_messages")
 README = Taken("docs/test_readme.py::test_try_it")
+COPIED = Taken("docs/test_backup_page.py::test_a_copy_of_penstock_up_is_restored")
 TUTORIAL = Taken("docs/test_tutorials.py::test_the_page")
 ALONE = Taken("docs/test_pubsub_page.py::test_alone")
 BRIDGES = Taken("docs/test_pubsub_page.py::test_two_servers_on_one_store_and_bridges_to_queues")
@@ -124,6 +125,13 @@ ROWS = (
         "operator/test_page.py::test_what_nobody_sees_to_any_more_is_let_go")),
     Row(KUBERNETES, "Redrive", Taken("operator/test_page.py::test_letters_are_redriven")),
     Row(OPERATIONS, "A store of your own", Taken("docs/test_operations_page.py::test_a_store_of_your_own")),
+    Row(OPERATIONS, "Copy while it runs", COPIED),
+    Row(OPERATIONS, "Restore to penstock up", COPIED),
+    Row(
+        OPERATIONS,
+        "Restore to a server of your own",
+        Taken("docs/test_backup_page.py::test_a_copy_of_a_server_is_restored"),
+    ),
     Row(PUBSUB, "Text pub/sub: using it", ENVIRONMENT),
     Row(PUBSUB, "Alone", ALONE),
     Row(PUBSUB, "Two servers on one store", BRIDGES),

@@ -6,6 +6,7 @@ Their times are cut short, in a copy of the rules of a release: minutes become s
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
 from typing import Any
 
@@ -105,6 +106,17 @@ def test_a_store_that_is_away_is_told_by_all_who_need_it(world: World, prometheu
     }
     world.store.restart()
     ends(prometheus, OF_THE_STORE)
+
+
+def test_data_that_is_gone_is_told(world: World, prometheus: Prometheus) -> None:
+    """The operator sets the empty store up before anybody has looked."""
+    world.traffic.is_calm = False
+    world.store.kill9()
+    shutil.rmtree(world.store.directory)
+    world.store.restart()
+    (labels,) = sounds(prometheus, "PenstockStoreDataLost")
+    assert labels == {"namespace": "shop", "severity": "critical"}
+    ends(prometheus, ["PenstockStoreDataLost"])
 
 
 def test_who_is_gone_is_missed(world: World, prometheus: Prometheus) -> None:

@@ -137,7 +137,7 @@ def test_what_is_in_a_queue_without_its_number_is_counted(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     """Scaling goes by it. One that never had a queue has none."""
-    operator = new_operator(sweep_s=1).ready()
+    operator = new_operator(sweep_s=1, queue_metrics="true").ready()
     two_with_numbers(seen)
     seen.apply(mca("new", 17), mca("third", 17))
     for name in ("new", "third"):

@@ -168,8 +168,9 @@ def test_nothing_is_made_that_nobody_would_remove(
 
 
 def test_one_that_somebody_else_holds_says_that_its_queue_is_gone(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
+    new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
+    operator = new_operator(queue_metrics="true").ready()
     document = queue("orders", deletionPolicy="Delete")
     seen.apply({**document, "metadata": {"name": "orders", "finalizers": ["example.org/hold"]}})
     seen.becomes("queue", "orders", "True", "Declared")

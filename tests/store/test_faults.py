@@ -228,6 +228,18 @@ async def test_data_that_vanish_under_an_idle_process_are_missed(own_server: Ser
         assert desk.store.trouble is desk.pipe.trouble
 
 
+async def test_other_data_raises_an_alarm(own_server: Server) -> None:
+    """docs/store.md, "When the store has lost data": somebody set the empty store up, and edges serve it."""
+    async with Desk(own_server, pipe=HASTY) as desk:
+        own_server.call("FLUSHALL")
+        await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))
+        assert desk.refusals["dataset_changed"] == 0
+        await desk.store.initialise()
+        await until(lambda: desk.pipe.trouble is None)
+        assert desk.refusals["dataset_changed"] == 1
+        assert desk.refusals["new_generation"] == 0
+
+
 async def test_functions_that_are_gone_are_missed(own_server: Server) -> None:
     async with Desk(own_server, pipe=HASTY) as desk:
         queue = await desk.queue()

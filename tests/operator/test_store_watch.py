@@ -1,0 +1,104 @@
+"""What the watch of the store tells of data that is gone: docs/kubernetes.md, "When something is away"."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import AsyncIterator
+
+import pytest
+from penstock_operator.metrics import Metrics
+from penstock_operator.store_watch import StoreWatch
+
+from services.store import Store
+from tests.servers import Server
+
+
+class Watched:
+    """The watch, and what it counted."""
+
+    def __init__(self, server: Server) -> None:
+        self.metrics = Metrics()
+        self.store = Store(server.url, "operator")
+        self.watch = StoreWatch(self.store, lambda: None, self.metrics, accept_loss=False)
+
+    def is_up(self) -> bool:
+        return self._value("penstock_operator_store_up") == 1
+
+    @property
+    def restored(self) -> float:
+        return self._value("penstock_operator_store_restored_total")
+
+    def _value(self, name: str) -> float:
+        found = self.metrics.registry.get_sample_value(name)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+async def watched(store: Server) -> AsyncIterator[Watched]:
+    made = Watched(store)
+    await made.watch.look()
+    assert made.is_up()
+    yield made
+    await made.store.close()
+
+
+async def test_a_new_store_is_no_loss(watched: Watched) -> None:
+    await watched.watch.look()
+    assert watched.restored == 0
+
+
+async def test_a_store_that_comes_back_as_it_was_is_none(watched: Watched, store: Server) -> None:
+    store.kill9()
+    await watched.watch.look()
+    assert not watched.is_up()
+    store.restart()
+    await watched.watch.look()
+    assert watched.is_up()
+    assert watched.restored == 0
+
+
+async def test_one_that_is_emptied_under_its_eyes_counts(watched: Watched, store: Server) -> None:
+    store.clear()
+    await watched.watch.look()
+    await watched.watch.look()
+    assert watched.is_up()
+    assert watched.restored == 1
+
+
+async def test_one_that_comes_back_empty_after_an_outage_counts(
+    watched: Watched, store: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.kill9()
+    await watched.watch.look()
+    assert not watched.is_up()
+    shutil.rmtree(store.directory)
+    store.restart()
+    with caplog.at_level(logging.ERROR):
+        await watched.watch.look()
+    await watched.watch.look()
+    assert watched.is_up()
+    assert watched.restored == 1
+    (told,) = [record for record in caplog.records if record.__dict__.get("action") == "store_restored"]
+    assert told.__dict__["old"] != told.__dict__["new"]
+
+
+async def test_one_that_somebody_else_set_up_anew_counts(watched: Watched, store: Server) -> None:
+    store.kill9()
+    await watched.watch.look()
+    shutil.rmtree(store.directory)
+    store.restart()
+    other = Store(store.url, "test")
+    await other.initialise()
+    await other.close()
+    await watched.watch.look()
+    assert watched.restored == 1
+
+
+async def test_a_new_generation_of_the_same_data_is_none(watched: Watched, store: Server) -> None:
+    """As a failover begins one."""
+    dataset, _, generation = (await watched.store.registry.epoch()).partition(".")
+    store.call("SET", watched.store.registry.keys.epoch, f"{dataset}.{int(generation) + 1}")
+    await watched.watch.look()
+    assert watched.restored == 0

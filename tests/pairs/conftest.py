@@ -1,0 +1,4 @@
+from tests.stores import pytest_asyncio_loop_factories, running
+from tests.sysv.conftest import keys
+
+__all__ = ["keys", "pytest_asyncio_loop_factories", "running"]
