@@ -231,6 +231,19 @@ def test_a_console_is_missed_where_there_is_one() -> None:
     assert [name for name in off if "Console" in name] == []
 
 
+def test_how_queues_stand_is_told_by_the_operator_or_the_console() -> None:
+    """Alerts about it are there where either is."""
+
+    def is_there(*values: Values) -> bool:
+        groups = render(RULE, *values)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+        return "PenstockDeadLetters" in alerts(groups)
+
+    off = nested("operator.enabled", False)
+    assert is_there()
+    assert is_there(off, CONSOLE)
+    assert not is_there(off)
+
+
 @pytest.mark.parametrize("kind", ["ClusterIP", "NodePort", "LoadBalancer"])
 def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
     """Edges', the operator's and the console's, for a ServiceMonitor; never from outside."""

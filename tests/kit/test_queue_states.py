@@ -88,6 +88,20 @@ def test_a_sum_of_deaths_never_falls() -> None:
     assert shown(states, "queue_died_messages_total") == {OTHER: 15}
 
 
+def test_a_series_is_told_as_0_before_it_rises() -> None:
+    """Else its first deaths were nobody's increase: they are told of the others until somebody has read it."""
+    states = QueueStates(5)
+    states.tell({})
+    states.tell({"new": State(dead=3, died=3)})
+    states.tell({"new": State(dead=4, died=4)})
+    assert shown(states, "queue_died_messages_total") == {"new": 0, OTHER: 4}
+    states.tell({"new": State(dead=9, died=9)})
+    assert shown(states, "queue_died_messages_total") == {"new": 5, OTHER: 4}
+    states.tell({})
+    states.tell({"new": State(dead=1, died=1)})
+    assert shown(states, "queue_died_messages_total") == {"new": 0, OTHER: 5}
+
+
 def test_names_that_look_the_same_are_summed_up() -> None:
     states = QueueStates(5)
     states.tell({chr(0xDCFF): State(1), chr(0xDCFE): State(2)})

@@ -37,8 +37,9 @@ def hurried() -> dict[str, Any]:
     groups = render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
     for rule in (rule for group in groups for rule in group["rules"]):
         rule["expr"] = re.sub(
-            r"\[\d+[mh](:)?(?:1m)?\]", lambda at: f"[{WINDOW}{':1s' if at[1] else ''}]", rule["expr"]
+            r"\[\d+[smhd](:\d+m)?\]", lambda at: f"[{WINDOW}{':1s' if at[1] else ''}]", rule["expr"]
         )
+        rule["expr"] = re.sub(r"offset \d+[smhd]", f"offset {WINDOW}", rule["expr"])
         rule["for"] = "0s" if rule["for"] == "0m" else "2s"
     return {"groups": groups}
 
@@ -69,7 +70,7 @@ def test_they_sound_and_end(world: World, prometheus: Prometheus) -> None:
 
     world.keeper.kill("dying", 1)
     (labels,) = sounds(prometheus, "PenstockDeadLetters")
-    assert labels == {"namespace": "shop", "severity": "warning"}
+    assert labels == {"namespace": "shop", "queue": "dying", "severity": "warning"}
     ends(prometheus, ["PenstockDeadLetters"])
 
     world.traffic.lose()
