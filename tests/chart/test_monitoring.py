@@ -244,6 +244,32 @@ def test_how_queues_stand_is_told_by_the_operator_or_the_console() -> None:
     assert not is_there(off)
 
 
+def test_a_report_has_as_long_as_the_schedule_needs(tmp_path: Path, own: dict[str, Any]) -> None:
+    """The first one, too: a job of each day is not missed in the first hours of a release."""
+    seconds = 90_000
+    values = nested("monitoring.prometheusRule.analyticsStaleSeconds", seconds)
+    rule = render(ON, values)[f"PrometheusRule/{NAME}"]["spec"]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rule))
+    up = f'penstock_operator_store_up{{namespace="shop",pod="{NAME}-operator-0"}}'
+    told = {
+        "exp_labels": {"namespace": "shop", "severity": "warning"},
+        "exp_annotations": own["PenstockAnalyticsNoReport"]["annotations"],
+    }
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": up, "values": "1x1600"}],
+        "alert_rule_test": [
+            {"eval_time": "1499m", "alertname": "PenstockAnalyticsNoReport", "exp_alerts": []},
+            {"eval_time": "1499m", "alertname": "PenstockAnalyticsStale", "exp_alerts": []},
+            {"eval_time": "1501m", "alertname": "PenstockAnalyticsNoReport", "exp_alerts": [told]},
+        ],
+    }
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [test]}))
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
+    stale = alerts(rule["groups"])["PenstockAnalyticsStale"]["expr"]
+    assert stale.endswith(f"> {seconds}")
+
+
 @pytest.mark.parametrize("kind", ["ClusterIP", "NodePort", "LoadBalancer"])
 def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
     """Edges', the operator's and the console's, for a ServiceMonitor; never from outside."""
