@@ -22,7 +22,7 @@ SHOWN = {
     "octets": state_measures.BYTES,
     "oldest_age_s": state_measures.OLDEST,
 }
-COUNTED = {"died": state_measures.DIED}
+COUNTED = {"died": state_measures.DIED, "dead_overflowed": state_measures.DEAD_TRIMMED}
 
 
 class QueueState(Protocol):
@@ -37,6 +37,10 @@ class QueueState(Protocol):
     @property
     def died(self) -> int:
         """Since it was made."""
+
+    @property
+    def dead_overflowed(self) -> int:
+        """Dead letters that were dropped as there were too many, since it was made."""
 
     @property
     def octets(self) -> int: ...

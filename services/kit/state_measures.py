@@ -26,3 +26,9 @@ DIED = counter(
     QUEUE,
     more="since the process began to look",
 )
+DEAD_TRIMMED = counter(
+    "penstock_queue_dead_trimmed_messages_total",
+    "Dead letters that were dropped, as their queue had more than it keeps",
+    QUEUE,
+    more="the oldest, beyond `deadLetter.maxLength`, not those that were too old; since the process began to look",
+)

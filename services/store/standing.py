@@ -23,6 +23,7 @@ class Standing:
     in_flight: int
     dead: int  # dead letters that there are
     died: int  # that there ever were, since the queue was made
+    dead_overflowed: int  # dead letters that were dropped as there were too many
     octets: int
     oldest_age_s: float  # of the oldest message that is not settled; 0: there is none
 
@@ -42,6 +43,7 @@ def _standing(figures: dict[str, Any]) -> Standing:
         figures["in_flight"],
         figures["dead_letters"],
         figures["dead"],
+        figures["dead_overflowed"],
         figures["bytes"],
         figures["oldest_age_ms"] / 1000,
     )

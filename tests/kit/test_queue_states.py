@@ -19,6 +19,7 @@ class State:
     died: int = 0
     octets: int = 0
     oldest_age_s: float = 0.0
+    dead_overflowed: int = 0
 
 
 def shown(states: QueueStates, what: str) -> dict[str, float]:
@@ -86,6 +87,13 @@ def test_a_sum_of_deaths_never_falls() -> None:
     states.tell(None)
     states.tell({"a": State(died=2), "b": State(died=1)})
     assert shown(states, "queue_died_messages_total") == {OTHER: 15}
+
+
+def test_dead_letters_that_were_dropped_are_counted() -> None:
+    states = QueueStates(0)
+    states.tell({"a": State(dead_overflowed=7)})
+    states.tell({"a": State(dead_overflowed=9), "b": State(dead_overflowed=1)})
+    assert shown(states, "queue_dead_trimmed_messages_total") == {OTHER: 3}
 
 
 def test_a_series_is_told_as_0_before_it_rises() -> None:
