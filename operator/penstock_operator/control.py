@@ -36,7 +36,8 @@ from penstock_operator.stranded import Stranded
 from penstock_operator.unheld import Unheld
 from penstock_operator.work import Work
 from services.store import Store
-from services.store.standing import LOOK_S, keep_looking
+from services.store.memory import memory_of
+from services.store.standing import LOOK_S, keep_looking, standings
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,11 @@ class Control:
         )
         self._retained = Retained(store, self.mirror, partial(self.knows, Kind.QUEUE), self.work.alone)
         self._stranded = Stranded(store, metrics, settings.sweep_s)
-        self._looks = partial(keep_looking, store, metrics.queue_states.tell, min(LOOK_S, settings.sweep_s))
+        often = min(LOOK_S, settings.sweep_s)
+        self._looks = partial(keep_looking, partial(standings, store), metrics.queue_states.tell, often)
+        self._memory = partial(
+            keep_looking, partial(memory_of, store.connector), metrics.store_memory.tell, often
+        )
         self._reports = Reports(store, metrics, settings.sweep_s)
         removing = Removing(store, settings.delete_timeout_s)
         self._farewells = Farewells(removing, self._recorder, self.statuses, self.mirror, metrics)
@@ -109,6 +114,7 @@ class Control:
                 group.create_task(self._stranded.run())
                 group.create_task(self._reports.run())
                 group.create_task(self._looks())
+                group.create_task(self._memory())
         finally:
             await self._redrives.close()
 

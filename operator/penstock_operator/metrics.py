@@ -9,6 +9,7 @@ from penstock_operator import measures
 from penstock_operator.report_metrics import ReportMetrics
 from services.kit.measure import Measure
 from services.kit.queue_states import QueueStates
+from services.kit.store_memory import StoreMemory
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # as edges do: services/kit/metrics.py
 
@@ -39,6 +40,8 @@ class Metrics:
         self.registry.register(self.report)
         self.queue_states = QueueStates(named_queues)
         self.registry.register(self.queue_states)
+        self.store_memory = StoreMemory()
+        self.registry.register(self.store_memory)
 
     def _counter(self, one: Measure) -> Counter:
         return Counter(one.name, one.text, one.label_names, registry=self.registry)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable
+from functools import partial
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -27,10 +28,12 @@ from services.kit.listener import ListenerSettings
 from services.kit.process import EdgeProcess, run_process
 from services.kit.queue_states import QueueStates
 from services.kit.settings import GlobalSettings
+from services.kit.store_memory import StoreMemory
 from services.kit.tls import TlsKeeper
 from services.store import StoreError
 from services.store.audit import AuditLog
-from services.store.standing import LOOK_S, keep_looking
+from services.store.memory import memory_of
+from services.store.standing import LOOK_S, keep_looking, standings
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +99,9 @@ class Running:
         self._unready: str | None = "the store was not asked yet"
         told = everything.metrics
         self._states = QueueStates(told.max_queues if told.queues else 0)
+        self._memory = StoreMemory()
         context.metrics.registry.register(self._states)
+        context.metrics.registry.register(self._memory)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
@@ -115,10 +120,12 @@ class Running:
         }
         log.info("console on %s port %d", host, port, extra=fields)
         self._console.live.start()
-        looks = keep_looking(self._store, self._states.tell, LOOK_S)
+        looks = keep_looking(partial(standings, self._store), self._states.tell, LOOK_S)
+        memory = keep_looking(partial(memory_of, self._store.connector), self._memory.tell, LOOK_S)
         self._tasks = [
             asyncio.create_task(self._ask_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),
+            asyncio.create_task(memory, name="console memory of the store"),
         ]
 
     async def _ask_store(self) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.store.errors import StoreError
 
 if TYPE_CHECKING:
     from services.store.store import Store
+
+FoundT = TypeVar("FoundT")
 
 LOOK_S = 15.0  # between two looks: scrapes are rarer than that, as a rule
 
@@ -49,11 +51,13 @@ def _standing(figures: dict[str, Any]) -> Standing:
     )
 
 
-async def keep_looking(store: Store, tell: Callable[[Standings | None], None], every_s: float) -> None:
+async def keep_looking(
+    look: Callable[[], Awaitable[FoundT]], tell: Callable[[FoundT | None], None], every_s: float
+) -> None:
     """Until it is cancelled. tell: is given what was found, None where the store cannot be asked."""
     while True:
         try:
-            tell(await standings(store))
+            tell(await look())
         except StoreError:
             tell(None)
         await asyncio.sleep(every_s)

@@ -86,6 +86,13 @@ OVERVIEW = Board(
             (f"sum by (reason) (rate(penstock_store_events_total{{$EDGES}}{RATE}))", "{{reason}}"),
         ),
         Panel.of(
+            "Memory of the store",
+            "Of all its servers. From 75 % of what each may use, it takes no more messages.",
+            "bytes",
+            ("max by (namespace) (penstock_store_used_bytes{$OPERATOR})", "{{namespace}} used"),
+            ("max by (namespace) (penstock_store_limit_bytes{$OPERATOR})", "{{namespace}} limit"),
+        ),
+        Panel.of(
             "Transmission queues",
             "Queues whose messages go to other systems, and those that get nothing through.",
             "short",
