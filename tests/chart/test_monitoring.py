@@ -74,7 +74,7 @@ def test_the_rules_of_a_release_are_about_its_pods(tmp_path: Path, own: dict[str
     assert rendered.keys() == own.keys()
     for name, rule in rendered.items():
         expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)
-        edges = ("pubsub", "ring", "rqp", "tmq", "console") if 'edge!=""' in expr else ("",)
+        edges = ("pubsub", "ring", "rqp", "tmq") if 'edge!=""' in expr else ("",)
         assert rule["expr"] == " or ".join(expr.replace('edge!=""', f'edge="{edge}"') for edge in edges)
         assert rule["expr"].count("{") == rule["expr"].count("{" + OF_THE_RELEASE)
         assert rule["annotations"] == own[name]["annotations"]
@@ -220,15 +220,37 @@ def test_without_an_edge_nobody_misses_one() -> None:
 
 
 def test_a_console_is_missed_where_there_is_one() -> None:
-    def gone(*values: Values) -> str:
-        groups = render(RULE, *values)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
-        return str(alerts(groups)["PenstockEdgesGone"]["expr"])
+    """Nobody is woken for it."""
 
-    assert 'edge="console"' in gone(CONSOLE)
-    assert 'edge="console"' not in gone(CONSOLE, nested("console.replicas", 0))
-    assert 'edge="console"' not in gone()
-    off = alerts(render(RULE)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
-    assert [name for name in off if "Console" in name] == []
+    def found(*values: Values) -> dict[str, Any]:
+        return alerts(render(RULE, *values)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+
+    there = found(CONSOLE)
+    assert "PenstockConsoleGone" in there
+    assert {rule["labels"]["severity"] for name, rule in there.items() if "Console" in name} == {"warning"}
+    assert 'edge="console"' not in there["PenstockEdgesGone"]["expr"]
+    assert [name for name in found(CONSOLE, nested("console.replicas", 0)) if "Console" in name] == []
+    assert [name for name in found() if "Console" in name] == []
+
+
+def test_one_alert_silences_those_whose_cause_it_is(own: dict[str, Any]) -> None:
+    """As chart.md gives it to Alertmanager: names that there are, and each source sounds no later than its targets."""
+    (found,) = re.findall(
+        r"```yml\n(inhibit_rules:.*?)```", (ROOT / "docs" / "chart.md").read_text(), re.DOTALL
+    )
+    rules = yaml.safe_load(found)["inhibit_rules"]
+    for rule in rules:
+        (source,) = re.findall(r'alertname="(\w+)"', *rule["source_matchers"])
+        (targets,) = re.findall(r'alertname=~"([\w|]+)"', *rule["target_matchers"])
+        assert rule["equal"] == ["namespace"]
+        for target in targets.split("|"):
+            assert _minutes(own[source]) <= _minutes(own[target]), (source, target)
+        assert own[source]["labels"]["severity"] == "critical"
+    assert len(rules) == 2
+
+
+def _minutes(rule: dict[str, Any]) -> int:
+    return int(rule["for"].removesuffix("m"))
 
 
 def test_how_queues_stand_is_told_by_the_operator_or_the_console() -> None:
