@@ -73,7 +73,7 @@ def test_the_rules_of_a_release_are_about_its_pods(tmp_path: Path, own: dict[str
     rendered = alerts(groups)
     assert rendered.keys() == own.keys()
     for name, rule in rendered.items():
-        expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)
+        expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)  # 2 pods each: the chart's default
         edges = ("pubsub", "ring", "rqp", "tmq") if 'edge!=""' in expr else ("",)
         assert rule["expr"] == " or ".join(expr.replace('edge!=""', f'edge="{edge}"') for edge in edges)
         assert rule["expr"].count("{") == rule["expr"].count("{" + OF_THE_RELEASE)
@@ -212,6 +212,15 @@ def test_an_operator_is_missed_though_another_release_of_the_namespace_has_one(t
     }
     (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [test]}))
     assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
+
+
+def test_each_edge_is_missed_by_the_number_of_its_own_pods() -> None:
+    hpa = {"type": "hpa", "minReplicas": 4, "maxReplicas": 8}
+    edges = {"tmq": {"replicas": 5}, "rqp": {"autoscaling": hpa}, "ring": {"replicas": 0}}
+    groups = render(RULE, {"edges": edges})[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+    expr = alerts(groups)["PenstockPodsMissing"]["expr"]
+    found = re.findall(r'edge="(\w+)"}\) < (\d+)', expr)
+    assert found == [("pubsub", "2"), ("rqp", "4"), ("tmq", "5")]
 
 
 def test_without_an_edge_nobody_misses_one() -> None:

@@ -22,6 +22,7 @@ from tests.servers import eventually
 ON = {
     **nested("monitoring.prometheusRule.enabled", True),
     "analytics": {"enabled": True},
+    **nested("edgeDefaults.replicas", 1),
 }
 WINDOW = "10s"  # in place of all times that a rule looks back
 ALWAYS = {  # of a node that is alone, until it closes a ring with itself; and of a peer that nobody is at
@@ -111,7 +112,8 @@ def test_a_store_that_is_away_is_told_by_all_who_need_it(world: World, prometheu
 def test_who_is_gone_is_missed(world: World, prometheus: Prometheus) -> None:
     world.traffic.is_calm = False
     world.operator.kill()
-    sounds(prometheus, "PenstockOperatorGone")
+    (labels,) = sounds(prometheus, "PenstockOperatorGone", "PenstockPodDown")
+    assert labels["pod"] == f"{NAME}-operator-0"
     world.up.kill()
     missed = eventually(
         lambda: prometheus.firing().get("PenstockEdgesGone", []), until=lambda found: len(found) == 4
