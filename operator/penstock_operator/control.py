@@ -37,7 +37,7 @@ from penstock_operator.unheld import Unheld
 from penstock_operator.work import Work
 from services.store import Store
 from services.store.memory import memory_of
-from services.store.standing import LOOK_S, keep_looking, standings
+from services.store.standing import LOOK_S, copies_lost, keep_looking, standings
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,7 @@ class Control:
         self._stranded = Stranded(store, metrics, settings.sweep_s)
         often = min(LOOK_S, settings.sweep_s)
         self._looks = partial(keep_looking, partial(standings, store), metrics.queue_states.tell, often)
+        self._losses = partial(keep_looking, partial(copies_lost, store), metrics.log_losses.tell, often)
         self._memory = partial(
             keep_looking, partial(memory_of, store.connector), metrics.store_memory.tell, often
         )
@@ -114,6 +115,7 @@ class Control:
                 group.create_task(self._stranded.run())
                 group.create_task(self._reports.run())
                 group.create_task(self._looks())
+                group.create_task(self._losses())
                 group.create_task(self._memory())
         finally:
             await self._redrives.close()

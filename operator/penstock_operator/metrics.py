@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from penstock_operator import measures
 from penstock_operator.report_metrics import ReportMetrics
+from services.kit.log_losses import LogLosses
 from services.kit.measure import Measure
 from services.kit.queue_states import QueueStates
 from services.kit.store_memory import StoreMemory
@@ -40,6 +41,8 @@ class Metrics:
         self.registry.register(self.report)
         self.queue_states = QueueStates(named_queues)
         self.registry.register(self.queue_states)
+        self.log_losses = LogLosses()
+        self.registry.register(self.log_losses)
         self.store_memory = StoreMemory()
         self.registry.register(self.store_memory)
 

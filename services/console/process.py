@@ -25,6 +25,7 @@ from services.kit import logs
 from services.kit.acceptor import bind
 from services.kit.edge import Edge, EdgeContext, EdgeSettings
 from services.kit.listener import ListenerSettings
+from services.kit.log_losses import LogLosses
 from services.kit.process import EdgeProcess, run_process
 from services.kit.queue_states import QueueStates
 from services.kit.settings import GlobalSettings
@@ -33,7 +34,7 @@ from services.kit.tls import TlsKeeper
 from services.store import StoreError
 from services.store.audit import AuditLog
 from services.store.memory import memory_of
-from services.store.standing import LOOK_S, keep_looking, standings
+from services.store.standing import LOOK_S, copies_lost, keep_looking, standings
 
 log = logging.getLogger(__name__)
 
@@ -100,8 +101,9 @@ class Running:
         told = everything.metrics
         self._states = QueueStates(told.max_queues if told.queues else 0)
         self._memory = StoreMemory()
-        context.metrics.registry.register(self._states)
-        context.metrics.registry.register(self._memory)
+        self._losses = LogLosses()
+        for collector in (self._states, self._memory, self._losses):
+            context.metrics.registry.register(collector)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
@@ -121,10 +123,12 @@ class Running:
         log.info("console on %s port %d", host, port, extra=fields)
         self._console.live.start()
         looks = keep_looking(partial(standings, self._store), self._states.tell, LOOK_S)
+        losses = keep_looking(partial(copies_lost, self._store), self._losses.tell, LOOK_S)
         memory = keep_looking(partial(memory_of, self._store.connector), self._memory.tell, LOOK_S)
         self._tasks = [
             asyncio.create_task(self._ask_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),
+            asyncio.create_task(losses, name="console losses of the log"),
             asyncio.create_task(memory, name="console memory of the store"),
         ]
 

@@ -46,3 +46,9 @@ STORE_FULLEST = gauge(
     "Part of its limit that is used, of the server that has used most of it",
     more="from 0.75 on it takes no more messages",
 )
+
+COPIES_LOST = counter(
+    "penstock_link_copies_lost_total",
+    "Copies of neighbours' messages that a damaged queue could not take",
+    more="`copies_lost` of `penstock log show`; since the process began to look",
+)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.store.errors import StoreError
+from services.store.log import Log, LogSpec
+from services.store.spec import LOG_DOMAIN
 
 if TYPE_CHECKING:
     from services.store.store import Store
@@ -49,6 +51,12 @@ def _standing(figures: dict[str, Any]) -> Standing:
         figures["bytes"],
         figures["oldest_age_ms"] / 1000,
     )
+
+
+async def copies_lost(store: Store) -> int:
+    """By links, since the text service's log began; 0 where there is none. Raises StoreError."""
+    figures = await Log(store.look_at(LOG_DOMAIN), LogSpec()).figures()
+    return int(figures.get("copies_lost", 0))
 
 
 async def keep_looking(
