@@ -28,7 +28,8 @@ RULES_TEST = Path(__file__).with_name("alerts_test.yaml")
 RUNBOOKS = ROOT / "docs" / "runbooks"
 METRIC = re.compile(r"\bpenstock_[a-z_]+\b(?!=)")
 RULE = nested("monitoring.prometheusRule.enabled", True)
-ON = {**RULE, "analytics": {"enabled": True}, **CONSOLE}
+BACKLOG = nested("monitoring.prometheusRule", {"enabled": True, "oldestMessageSeconds": 3600})
+ON = {**BACKLOG, "analytics": {"enabled": True}, **CONSOLE}
 OF_THE_RELEASE = f'namespace="shop",pod=~"{NAME}-(pubsub|ring|rqp|tmq|operator|console)-.+"'
 
 
@@ -86,7 +87,8 @@ def test_the_rules_of_a_release_are_about_its_pods(tmp_path: Path, own: dict[str
 def test_each_alert_has_a_runbook_and_each_runbook_an_alert(own: dict[str, Any]) -> None:
     assert {path.stem for path in RUNBOOKS.glob("*.md")} == {*own, "index"}
     where = "https://example.org/runbooks/"
-    values = {**ON, **nested("monitoring.prometheusRule", {"enabled": True, "runbookUrl": where})}
+    rule = {"enabled": True, "runbookUrl": where, "oldestMessageSeconds": 3600}
+    values = {**ON, **nested("monitoring.prometheusRule", rule)}
     for name, rule in alerts(render(values)[f"PrometheusRule/{NAME}"]["spec"]["groups"]).items():
         assert rule["annotations"]["runbook_url"] == f"{where}{name}.md"
         page = (RUNBOOKS / f"{name}.md").read_text()
@@ -284,6 +286,14 @@ def test_one_alert_silences_those_whose_cause_it_is(own: dict[str, Any]) -> None
 
 def _minutes(rule: dict[str, Any]) -> int:
     return int(rule["for"].removesuffix("m"))
+
+
+def test_a_message_is_too_old_where_somebody_says_so() -> None:
+    off = alerts(render(RULE)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+    assert "PenstockBacklog" not in off
+    values = nested("monitoring.prometheusRule.oldestMessageSeconds", 90)
+    found = alerts(render(RULE, values)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+    assert found["PenstockBacklog"]["expr"].endswith(" > 90")
 
 
 def test_how_queues_stand_is_told_by_the_operator_or_the_console() -> None:
