@@ -170,6 +170,33 @@ def test_what_alerts_see_rise_is_there_before_it_does(own: dict[str, Any], told:
             )
 
 
+def test_a_bridge_that_stands_still_is_seen_by_the_rule_of_its_page(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```yml\n(.*?)```", (ROOT / "docs" / "sysv.md").read_text(), re.DOTALL)
+    (tmp_path / "rules.yaml").write_text(block)
+    (rule,) = alerts(yaml.safe_load(block)["groups"]).values()
+    assert METRIC.findall(rule["expr"]) == ["penstock_sysv_waiting"]
+    assert "penstock_sysv_waiting" in {row.measure.name for row in rows()}
+    summary = "Mapping 0x2a:orders on till:9161 carries nothing"
+    told = {
+        "exp_labels": {"instance": "till:9161", "mapping": "0x2a:orders", "severity": "warning"},
+        "exp_annotations": {**rule["annotations"], "summary": summary},
+    }
+    series = [
+        {
+            "series": f'penstock_sysv_waiting{{edge="sysv",instance="till:9161",mapping="{name}"}}',
+            "values": values,
+        }
+        for name, values in (("0x2a:orders", "1x60"), ("0x2b:bills", "1x10 0x5 1x10 0x35"))
+    ]
+    asked = [
+        {"eval_time": "20m", "alertname": rule["alert"], "exp_alerts": [told]},
+        {"eval_time": "14m", "alertname": rule["alert"], "exp_alerts": []},
+    ]
+    test = {"interval": "1m", "input_series": series, "alert_rule_test": asked}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [test]}))
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
+
+
 def test_grafanas_sidecar_finds_the_dashboards() -> None:
     found = render(nested("monitoring.dashboards.enabled", True))[f"ConfigMap/{NAME}-dashboards"]
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
