@@ -25,10 +25,11 @@ ON = {
     **nested("edgeDefaults.replicas", 1),
 }
 WINDOW = "10s"  # in place of all times that a rule looks back
-ALWAYS = {  # of a node that is alone, until it closes a ring with itself; and of a peer that nobody is at
+ALWAYS = {  # of a node that is alone, until it closes a ring with itself; of a peer and a collector that are not there
     "PenstockRingNeighbourMissing",
     "PenstockRingWithoutLeader",
     "PenstockQueueStuck",
+    "PenstockTracesLost",
 }
 OF_THE_STORE = {"PenstockEdgeNotReady", "PenstockStoreRefuses", "PenstockOperatorStoreDown"}
 
