@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(TAG),--tag $(TAG)) $(if $(SOURCE),--source $(SOURCE))
 
-.PHONY: help up test unit lint faults bench lock vendor clean crds chart-docs metrics-docs docs cli-reference system
+.PHONY: help up test unit lint faults bench lock vendor clean crds chart-docs metrics-docs runbooks docs cli-reference system
 .PHONY: objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
@@ -49,6 +49,9 @@ crds: $(READY)   ## write the chart's CustomResourceDefinitions and their tables
 
 metrics-docs: $(READY)  ## write the table in docs/metrics.md anew, after a metric was changed
 	PYTHONPATH=operator $(PYTHON) -m tools.metrics_docs docs/metrics.md
+
+runbooks: $(READY)  ## write what runbooks have of their alerts anew, and their index, after a rule was changed
+	$(PYTHON) -m tools.runbooks charts/penstock/files/rules/alerts.yaml docs/runbooks
 
 chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README's table of values, what edges may do in Redis; and its dashboards
 	$(PYTHON) -m tools.chart_docs charts/penstock

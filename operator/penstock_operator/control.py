@@ -35,8 +35,9 @@ from penstock_operator.stranded import Stranded
 from penstock_operator.unheld import Unheld
 from penstock_operator.work import Work
 from services.store import Store
+from services.store.memory import memory_of
 from services.store.reports import keep_reading
-from services.store.standing import LOOK_S, keep_looking
+from services.store.standing import LOOK_S, copies_lost, keep_looking, standings
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,12 @@ class Control:
         )
         self._retained = Retained(store, self.mirror, partial(self.mirror.knows, Kind.QUEUE), self.work.alone)
         self._stranded = Stranded(store, metrics, settings.sweep_s)
-        self._looks = partial(keep_looking, store, metrics.queue_states.tell, min(LOOK_S, settings.sweep_s))
+        often = min(LOOK_S, settings.sweep_s)
+        self._looks = partial(keep_looking, partial(standings, store), metrics.queue_states.tell, often)
+        self._losses = partial(keep_looking, partial(copies_lost, store), metrics.log_losses.tell, often)
+        self._memory = partial(
+            keep_looking, partial(memory_of, store.connector), metrics.store_memory.tell, often
+        )
         self._reports = partial(keep_reading, store.registry, metrics.report.tell, settings.sweep_s)
         removing = Removing(store, settings.delete_timeout_s)
         self._farewells = Farewells(removing, self._recorder, self.statuses, self.mirror, metrics)
@@ -97,6 +103,8 @@ class Control:
                 group.create_task(self._stranded.run())
                 group.create_task(self._reports())
                 group.create_task(self._looks())
+                group.create_task(self._losses())
+                group.create_task(self._memory())
         finally:
             await self._redrives.close()
 

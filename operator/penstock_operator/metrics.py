@@ -7,9 +7,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from penstock_operator import measures
 from penstock_operator.depths import Depths
+from services.kit.log_losses import LogLosses
 from services.kit.measure import Measure
 from services.kit.queue_states import QueueStates
 from services.kit.report_metrics import ReportMetrics
+from services.kit.store_memory import StoreMemory
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # as edges do: services/kit/metrics.py
 
@@ -41,6 +43,10 @@ class Metrics:
         self.registry.register(self.depth)
         self.queue_states = QueueStates(named_queues)
         self.registry.register(self.queue_states)
+        self.log_losses = LogLosses()
+        self.registry.register(self.log_losses)
+        self.store_memory = StoreMemory()
+        self.registry.register(self.store_memory)
 
     def _counter(self, one: Measure) -> Counter:
         return Counter(one.name, one.text, one.label_names, registry=self.registry)

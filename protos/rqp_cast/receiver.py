@@ -25,6 +25,9 @@ _LOST_WITHOUT = {
     Insertion.FULL: "rejected_full",
     Insertion.REFUSED: "refused",
 }
+BURIED_AS = frozenset(
+    {*(reason.label for reason in Reason), *_LOST_WITHOUT.values()}
+)  # reasons of BuryReceived
 
 
 @dataclass(frozen=True, slots=True)

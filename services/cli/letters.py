@@ -135,7 +135,7 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
     finally:
         if fd != sys.stdin.fileno():
             os.close(fd)
-    dropped = _dropped_since(before, await store.stats(found), found)
+    dropped = (await store.stats(found))["dead_overflowed"] - before["dead_overflowed"]
     kept = incoming.imported - max(0, dropped - before["dead_letters"])  # those that were there are older
     output.line(f"imported {count(incoming.imported, 'dead letter')} into those of {found.name}")
     if output.as_json:
@@ -143,12 +143,6 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
         output.record({"queue": found.name, **told})
     if dropped:
         raise _letters_dropped(found, incoming.imported, kept, dropped)
-
-
-def _dropped_since(before: dict[str, Any], now: dict[str, Any], queue: Queue) -> int:
-    """Dead letters that the queue's bound has pushed out; those that were too old are counted together with them."""
-    is_full = 0 < queue.spec.dead_letter.max_length <= now["dead_letters"]
-    return int(now["dead_trimmed"] - before["dead_trimmed"]) if is_full else 0
 
 
 def _letters_dropped(queue: Queue, imported: int, kept: int, dropped: int) -> Failure:

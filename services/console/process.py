@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable
+from functools import partial
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -24,15 +25,18 @@ from services.kit import logs
 from services.kit.acceptor import bind
 from services.kit.edge import Edge, EdgeContext, EdgeSettings
 from services.kit.listener import ListenerSettings
+from services.kit.log_losses import LogLosses
 from services.kit.process import EdgeProcess, run_process
 from services.kit.queue_states import QueueStates
 from services.kit.report_metrics import ReportMetrics
 from services.kit.settings import GlobalSettings
+from services.kit.store_memory import StoreMemory
 from services.kit.tls import TlsKeeper
 from services.store import StoreError
 from services.store.audit import AuditLog
+from services.store.memory import memory_of
 from services.store.reports import keep_reading
-from services.store.standing import LOOK_S, keep_looking
+from services.store.standing import LOOK_S, copies_lost, keep_looking, standings
 
 log = logging.getLogger(__name__)
 
@@ -101,9 +105,11 @@ class Running:
         self._unready: str | None = "the store was not asked yet"
         told = everything.metrics
         self._states = QueueStates(told.max_queues if told.queues else 0)
-        context.metrics.registry.register(self._states)
+        self._memory = StoreMemory()
+        self._losses = LogLosses()
         self._report = ReportMetrics()
-        context.metrics.registry.register(self._report)
+        for collector in (self._states, self._memory, self._losses, self._report):
+            context.metrics.registry.register(collector)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
@@ -122,11 +128,15 @@ class Running:
         }
         log.info("console on %s port %d", host, port, extra=fields)
         self._console.live.start()
-        looks = keep_looking(self._store, self._states.tell, LOOK_S)
+        looks = keep_looking(partial(standings, self._store), self._states.tell, LOOK_S)
+        losses = keep_looking(partial(copies_lost, self._store), self._losses.tell, LOOK_S)
+        memory = keep_looking(partial(memory_of, self._store.connector), self._memory.tell, LOOK_S)
         reads = keep_reading(self._store.registry, self._report.tell, LOOK_S)
         self._tasks = [
             asyncio.create_task(self._ask_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),
+            asyncio.create_task(losses, name="console losses of the log"),
+            asyncio.create_task(memory, name="console memory of the store"),
             asyncio.create_task(reads, name="console report"),
             asyncio.create_task(self._console.jobs.lost.look_for_ever(), name="console lost jobs"),
         ]

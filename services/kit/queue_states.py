@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from services.kit import state_measures
 from services.kit.queue_names import OTHER, label_of
+from services.kit.queue_rises import QueueRises
 
 Family = GaugeMetricFamily | CounterMetricFamily
 
@@ -21,6 +22,7 @@ SHOWN = {
     "octets": state_measures.BYTES,
     "oldest_age_s": state_measures.OLDEST,
 }
+COUNTED = {"died": state_measures.DIED, "dead_overflowed": state_measures.DEAD_TRIMMED}
 
 
 class QueueState(Protocol):
@@ -35,6 +37,10 @@ class QueueState(Protocol):
     @property
     def died(self) -> int:
         """Since it was made."""
+
+    @property
+    def dead_overflowed(self) -> int:
+        """Dead letters that were dropped as there were too many, since it was made."""
 
     @property
     def octets(self) -> int: ...
@@ -69,8 +75,7 @@ class QueueStates(Collector):
         self._most = most
         self._named: set[str] = set()  # queues
         self._states: States | None = None
-        self._known: dict[str, int] | None = None  # of each queue, how many had died at the last look
-        self._died: dict[str, int] = {OTHER: 0}  # by label, since we began to look
+        self._rises = {field: QueueRises(one) for field, one in COUNTED.items()}
 
     def tell(self, states: States | None) -> None:
         """None: nobody can look."""
@@ -81,16 +86,8 @@ class QueueStates(Collector):
         if room := self._most - len(self._named):
             rest = states.keys() - self._named
             self._named.update(sorted(rest, key=lambda name: (-_size(states[name]), name))[:room])
-        self._count_deaths(states)
-
-    def _count_deaths(self, states: States) -> None:
-        """Never less than before, whatever is deleted: a counter that falls has begun anew, Prometheus takes it."""
-        died = {self._label(name): 0 for name in states} | {OTHER: 0}
-        if self._known is not None:
-            for name, state in states.items():
-                died[self._label(name)] += max(0, state.died - self._known.get(name, 0))
-        self._died = {label: self._died.get(label, 0) + number for label, number in died.items()}
-        self._known = {name: state.died for name, state in states.items()}
+        for field, rises in self._rises.items():
+            rises.count({name: getattr(state, field) for name, state in states.items()}, self._label)
 
     def _label(self, name: str) -> str:
         return label_of(name) if name in self._named else OTHER
@@ -108,11 +105,8 @@ class QueueStates(Collector):
             for label, told in sums.items():
                 family.add_metric([label], getattr(told, field))
             yield family
-        one = state_measures.DIED
-        deaths = CounterMetricFamily(one.name, one.text, labels=one.label_names)
-        for label, number in self._died.items():
-            deaths.add_metric([label], number)
-        yield deaths
+        for rises in self._rises.values():
+            yield rises.family()
 
 
 def _size(state: QueueState) -> int:

@@ -1,4 +1,4 @@
-"""How the queues of a store stand (docs/metrics.md)."""
+"""How the queues of a store stand, and the store itself (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -25,4 +25,30 @@ DIED = counter(
     "Messages that became dead letters",
     QUEUE,
     more="since the process began to look",
+)
+DEAD_TRIMMED = counter(
+    "penstock_queue_dead_trimmed_messages_total",
+    "Dead letters that were dropped, as their queue had more than it keeps",
+    QUEUE,
+    more="the oldest, beyond `deadLetter.maxLength`, not those that were too old; since the process began to look",
+)
+
+STORE_USED = gauge(
+    "penstock_store_used_bytes",
+    "Memory that the store uses",
+    more="of all its servers (primaries) together; not there where they do not say",
+)
+STORE_LIMIT = gauge(
+    "penstock_store_limit_bytes", "Memory that the store may use", more="`maxmemory`; not there without one"
+)
+STORE_FULLEST = gauge(
+    "penstock_store_fullest_ratio",
+    "Part of its limit that is used, of the server that has used most of it",
+    more="from 0.75 on it takes no more messages",
+)
+
+COPIES_LOST = counter(
+    "penstock_link_copies_lost_total",
+    "Copies of neighbours' messages that a damaged queue could not take",
+    more="`copies_lost` of `penstock log show`; since the process began to look",
 )

@@ -16,7 +16,8 @@ COUNTERS = (
     "duplicates",
     "redriven",
     "purged",
-    "dead_trimmed",
+    "dead_trimmed",  # for age or number
+    "dead_overflowed",  # of them, for number: nobody need have asked for that
     "send_errors",
     "bytes_in",
     "bytes_out",

@@ -17,6 +17,9 @@ class Memory:
 
     used: int | None
     limit: int | None
+    fullest: float | None = (
+        None  # of its own limit, the server that has used most of it: it is the first to refuse
+    )
 
 
 async def memory_of(connector: Connector) -> Memory:
@@ -36,4 +39,5 @@ async def memory_of(connector: Connector) -> Memory:
         return Memory(None, None)
     except (RedisError, OSError, TimeoutError) as error:
         raise explain(error) from error
-    return Memory(sum(used), sum(limits) if all(limits) else None)
+    shares = [one / limit for one, limit in zip(used, limits, strict=True) if limit]
+    return Memory(sum(used), sum(limits) if all(limits) else None, max(shares, default=None))

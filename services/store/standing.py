@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.store.errors import StoreError
+from services.store.log import Log, LogSpec
+from services.store.spec import LOG_DOMAIN
 
 if TYPE_CHECKING:
     from services.store.store import Store
+
+FoundT = TypeVar("FoundT")
 
 LOOK_S = 15.0  # between two looks: scrapes are rarer than that, as a rule
 
@@ -23,6 +27,7 @@ class Standing:
     in_flight: int
     dead: int  # dead letters that there are
     died: int  # that there ever were, since the queue was made
+    dead_overflowed: int  # dead letters that were dropped as there were too many
     octets: int
     oldest_age_s: float  # of the oldest message that is not settled; 0: there is none
 
@@ -42,16 +47,25 @@ def _standing(figures: dict[str, Any]) -> Standing:
         figures["in_flight"],
         figures["dead_letters"],
         figures["dead"],
+        figures["dead_overflowed"],
         figures["bytes"],
         figures["oldest_age_ms"] / 1000,
     )
 
 
-async def keep_looking(store: Store, tell: Callable[[Standings | None], None], every_s: float) -> None:
+async def copies_lost(store: Store) -> int:
+    """By links, since the text service's log began; 0 where there is none. Raises StoreError."""
+    figures = await Log(store.look_at(LOG_DOMAIN), LogSpec()).figures()
+    return int(figures.get("copies_lost", 0))
+
+
+async def keep_looking(
+    look: Callable[[], Awaitable[FoundT]], tell: Callable[[FoundT | None], None], every_s: float
+) -> None:
     """Until it is cancelled. tell: is given what was found, None where the store cannot be asked."""
     while True:
         try:
-            tell(await standings(store))
+            tell(await look())
         except StoreError:
             tell(None)
         await asyncio.sleep(every_s)

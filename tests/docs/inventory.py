@@ -43,6 +43,7 @@ class Row:
 CLI, RQP, RING, PUBSUB = "docs/cli.md", "docs/rqp.md", "docs/ring.md", "docs/pubsub.md"
 CHART, ANALYTICS, KUBERNETES = "docs/chart.md", "docs/analytics.md", "docs/kubernetes.md"
 IMAGES, OPERATIONS, TUTORIALS = "docs/images.md", "docs/operations.md", "docs/tutorials/"
+RUNBOOKS = "docs/runbooks/index.md"
 
 ENVIRONMENT = Nowhere("it makes the virtual environment that tests run in")
 WITHOUT_STORE = Taken("docs/test_cli_page.py::test_without_a_store")
@@ -143,6 +144,12 @@ ROWS = (
         "pubsub/test_slow_subscribers.py::test_overtaken_by_retention_it_is_told_how_much_it_lost",
         "how many are lost differs from run to run, and it takes 100 MB"), "(echo"),
     Row(PUBSUB, "How it works", ALONE, "timeout"),
+    Row(RUNBOOKS, "Before anything else", Elsewhere(
+        "e2e/release.py::penstock", "what runs in pods is run so by `make e2e`, where there are some")),
+    Row(RUNBOOKS, "More memory for the store", Taken(
+        "docs/test_runbooks_page.py::test_a_server_of_your_own_gets_more_memory"), "redis-cli"),
+    Row(RUNBOOKS, "More memory for the store", Taken(
+        "docs/test_runbooks_page.py::test_the_store_of_a_release_gets_more_memory"), "helm"),
     Row(RING, "Try it", Taken("docs/test_ring_page.py::test_the_examples")),
     Row(RING, "Both there", RING_SYSTEMS),
     Row(RING, "The shop alone", RING_SYSTEMS),

@@ -30,7 +30,7 @@ AUTH = nested("redis.auth", {"adminPassword": ADMIN, "edgePassword": EDGE})
 RENAMED = {"fullnameOverride": "penstock"}
 OUTSIDE = {"redis": {"enabled": False}, "externalRedis": {"url": "redis://edge:e@penstock-redis:6379/0"}}
 RUNBOOKS = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
-COMMAND = re.compile(r"penstock (?:dead|queue|log|ring|doctor|store)\b|redis-cli")
+COMMAND = re.compile(r"penstock (?:dead|queue|log|ring|doctor|store|report)\b|redis-cli")
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ class State:
     died: int = 0
     octets: int = 0
     oldest_age_s: float = 0.0
+    dead_overflowed: int = 0
 
 
 def shown(states: QueueStates, what: str) -> dict[str, float]:
@@ -86,6 +87,27 @@ def test_a_sum_of_deaths_never_falls() -> None:
     states.tell(None)
     states.tell({"a": State(died=2), "b": State(died=1)})
     assert shown(states, "queue_died_messages_total") == {OTHER: 15}
+
+
+def test_dead_letters_that_were_dropped_are_counted() -> None:
+    states = QueueStates(0)
+    states.tell({"a": State(dead_overflowed=7)})
+    states.tell({"a": State(dead_overflowed=9), "b": State(dead_overflowed=1)})
+    assert shown(states, "queue_dead_trimmed_messages_total") == {OTHER: 3}
+
+
+def test_a_series_is_told_as_0_before_it_rises() -> None:
+    """Else its first deaths were nobody's increase: they are told of the others until somebody has read it."""
+    states = QueueStates(5)
+    states.tell({})
+    states.tell({"new": State(dead=3, died=3)})
+    states.tell({"new": State(dead=4, died=4)})
+    assert shown(states, "queue_died_messages_total") == {"new": 0, OTHER: 4}
+    states.tell({"new": State(dead=9, died=9)})
+    assert shown(states, "queue_died_messages_total") == {"new": 5, OTHER: 4}
+    states.tell({})
+    states.tell({"new": State(dead=1, died=1)})
+    assert shown(states, "queue_died_messages_total") == {"new": 0, OTHER: 5}
 
 
 def test_names_that_look_the_same_are_summed_up() -> None:

@@ -23,12 +23,14 @@ from tests.servers import eventually
 ON = {
     **nested("monitoring.prometheusRule.enabled", True),
     "analytics": {"enabled": True},
+    **nested("edgeDefaults.replicas", 1),
 }
 WINDOW = "10s"  # in place of all times that a rule looks back
-ALWAYS = {  # of a node that is alone, until it closes a ring with itself; and of a peer that nobody is at
+ALWAYS = {  # of a node that is alone, until it closes a ring with itself; of a peer and a collector that are not there
     "PenstockRingNeighbourMissing",
     "PenstockRingWithoutLeader",
     "PenstockQueueStuck",
+    "PenstockTracesLost",
 }
 OF_THE_STORE = {"PenstockEdgeNotReady", "PenstockStoreRefuses", "PenstockOperatorStoreDown"}
 
@@ -38,8 +40,9 @@ def hurried() -> dict[str, Any]:
     groups = render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
     for rule in (rule for group in groups for rule in group["rules"]):
         rule["expr"] = re.sub(
-            r"\[\d+[mh](:)?(?:1m)?\]", lambda at: f"[{WINDOW}{':1s' if at[1] else ''}]", rule["expr"]
+            r"\[\d+[smhd](:\d+m)?\]", lambda at: f"[{WINDOW}{':1s' if at[1] else ''}]", rule["expr"]
         )
+        rule["expr"] = re.sub(r"offset \d+[smhd]", f"offset {WINDOW}", rule["expr"])
         rule["for"] = "0s" if rule["for"] == "0m" else "2s"
     return {"groups": groups}
 
@@ -70,7 +73,7 @@ def test_they_sound_and_end(world: World, prometheus: Prometheus) -> None:
 
     world.keeper.kill("dying", 1)
     (labels,) = sounds(prometheus, "PenstockDeadLetters")
-    assert labels == {"namespace": "shop", "severity": "warning"}
+    assert labels == {"namespace": "shop", "queue": "dying", "severity": "warning"}
     ends(prometheus, ["PenstockDeadLetters"])
 
     world.traffic.lose()
@@ -122,7 +125,8 @@ def test_data_that_is_gone_is_told(world: World, prometheus: Prometheus) -> None
 def test_who_is_gone_is_missed(world: World, prometheus: Prometheus) -> None:
     world.traffic.is_calm = False
     world.operator.kill()
-    sounds(prometheus, "PenstockOperatorGone")
+    (labels,) = sounds(prometheus, "PenstockOperatorGone", "PenstockPodDown")
+    assert labels["pod"] == f"{NAME}-operator-0"
     world.up.kill()
     missed = eventually(
         lambda: prometheus.firing().get("PenstockEdgesGone", []), until=lambda found: len(found) == 4

@@ -34,6 +34,7 @@ QUIET = BORN_LATER | {  # 0 in the world of these tests; test_queries.py has the
     "penstock_console_audit_failures_total",
     "penstock_local_errors_total",
     "penstock_operator_store_restored_total",
+    "penstock_queue_dead_trimmed_messages_total",
     "penstock_ring_beacons_unsent_total",
     "penstock_rqp_cast_confirmations_lost_total",
     "penstock_rqp_cast_excess_bytes_total",

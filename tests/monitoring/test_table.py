@@ -31,7 +31,6 @@ BORN_LATER = {  # series that begin with what needs other machines, or a fault; 
     "penstock_rqp_cast_faults_total",
     "penstock_rqp_cast_sessions_total",
     "penstock_rqp_cast_unanswered_total",
-    "penstock_rqp_cast_unburied_total",
     "penstock_rqp_cast_unheard_total",
     "penstock_rqp_unconfirmed_messages_total",
     "penstock_sysv_dead_total",

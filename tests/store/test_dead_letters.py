@@ -9,6 +9,7 @@ from services.store import Filter, QueueSpec, records
 from services.store.dead import PAGE
 from services.store.errors import DomainMismatch, QueueFull, QueuePaused, QueueUnknown
 from services.store.link import Link
+from services.store.standing import standings
 from tests.store.desk import Desk, bodies, numbered, until
 
 
@@ -31,6 +32,8 @@ async def test_the_oldest_go_when_there_are_too_many(desk: Desk) -> None:
     assert [d.body async for d in desk.dead(queue).matching()] == numbered(5, 3)
     stats = await desk.stats(queue)
     assert (stats["dead"], stats["dead_trimmed"], stats["dead_letters"]) == (8, 3, 5)
+    assert stats["dead_overflowed"] == 3
+    assert (await standings(desk.store))[queue.name].dead_overflowed == 3
 
 
 async def test_they_are_kept_for_as_long_as_the_document_says(desk: Desk) -> None:
@@ -43,7 +46,8 @@ async def test_they_are_kept_for_as_long_as_the_document_says(desk: Desk) -> Non
         return await desk.dead(queue).count() == 0
 
     await until(gone)
-    assert (await desk.stats(queue))["dead_trimmed"] == 3
+    stats = await desk.stats(queue)
+    assert (stats["dead_trimmed"], stats["dead_overflowed"]) == (3, 0)
 
 
 async def test_a_retention_longer_than_the_clock_keeps_everything(desk: Desk) -> None:

@@ -7,6 +7,7 @@ import pytest
 from services.store import Queue, records
 from services.store.errors import BindingsChanged
 from services.store.replica import Gap, Origin
+from services.store.standing import copies_lost
 from tests.servers import Server
 from tests.store.desk import Desk
 from tests.store.logbook import Logbook, arrived, logbook
@@ -138,3 +139,4 @@ async def test_a_damaged_queue_stops_no_link_and_harms_no_other(
     assert await book.lines() == [*lines(4), b"t 5"]
     assert await desk.drain(good) == [b"0", b"1", b"2"]
     assert await book.counter("copies_lost") == 3
+    assert await copies_lost(desk.store) == 3

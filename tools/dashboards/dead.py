@@ -35,6 +35,16 @@ DEAD = Board(
             ),
         ),
         Panel.of(
+            "Dropped",
+            "Dead letters that nobody has any more, in the last hour: their queue had more than it keeps.",
+            "short",
+            (
+                "max by ($WHOSE, queue) "
+                f"(increase(penstock_queue_dead_trimmed_messages_total{{{STANDS}}}[1h]))",
+                "{{queue}}",
+            ),
+        ),
+        Panel.of(
             "Rejected",
             f"Of them, those that an edge sent there at once, and did not only fail too often. {ON}",
             "mps",

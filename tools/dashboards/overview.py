@@ -94,6 +94,13 @@ OVERVIEW = Board(
             (f"sum by ($WHOSE, reason) (rate(penstock_store_events_total{{$EDGES}}{RATE}))", "{{reason}}"),
         ),
         Panel.of(
+            "Memory of the store",
+            "Of all its servers. From 75 % of what each may use, it takes no more messages.",
+            "bytes",
+            ("max by ($WHOSE) (penstock_store_used_bytes{$CONTROL})", "used"),
+            ("max by ($WHOSE) (penstock_store_limit_bytes{$CONTROL})", "limit"),
+        ),
+        Panel.of(
             "Transmission queues",
             "Queues whose messages go to other systems, and those that get nothing through.",
             "short",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from protos.rqp_cast.receiver import BURIED_AS
 from services.kit.metrics import Metrics
 from services.rqp import measures
 
@@ -16,6 +17,8 @@ class Counts:
         self._unheard = metrics.counter(measures.CAST_UNHEARD)
         self._faults = metrics.counter(measures.CAST_FAULTS)
         self._unburied = metrics.counter(measures.CAST_UNBURIED)
+        for reason in BURIED_AS:  # each is a loss: its first one must be seen to rise from 0
+            self._unburied.labels(self._edge, reason)
         self.excess = metrics.counter(measures.CAST_EXCESS).labels(self._edge)
         self.clashes = metrics.counter(measures.CAST_CLASHES).labels(self._edge)
         self.held = metrics.counter(measures.CAST_HELD).labels(self._edge)

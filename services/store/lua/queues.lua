@@ -187,5 +187,9 @@ local function bury(Q, record, t, origin, entry, reason, h, err, redriven)
   if entry ~= '' then fates.tell(Q, entry, 'dead ' .. id .. ' ' .. reason) end
   count(Q, 'dead', 1)
   local most = Q.limits.dead
-  if most > 0 then count(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MAXLEN', '=', num(most))) end
+  if most > 0 then
+    local dropped = call('XTRIM', Q.d, 'MAXLEN', '=', num(most))
+    count(Q, 'dead_trimmed', dropped)
+    count(Q, 'dead_overflowed', dropped)
+  end
 end

@@ -150,6 +150,7 @@ const WORDS = {
   duplicates: "duplicates",
   redriven: "brought back",
   deadTrimmed: "dead, trimmed",
+  deadOverflowed: "of these, too many",
   purged: "purged",
   send_errors: "errors of sending",
   sendErrors: "errors of sending",

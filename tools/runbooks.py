@@ -1,0 +1,87 @@
+"""What alerts say, where people read it: python -m tools.runbooks charts/penstock/files/rules/alerts.yaml docs/runbooks
+
+A runbook has its alert's expression, severity and wait; the index has a line of each. All else people write.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MARK = "<!-- what follows is written by `make runbooks` -->\n"
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+WHEN = re.compile(r"everity `\w+`, (at once|after \w+)")
+AFFECTS = re.compile(r"^\*\*Affects\.\*\* (.*?)\n\n", re.M | re.S)
+WIDTH = 120
+ANY_EDGE = 'edge="<each edge of the release>"'
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    name: str
+    severity: str
+    when: str
+    expr: str  # as people ask it: of all releases
+    meaning: str
+
+    @classmethod
+    def of(cls, rule: dict[str, Any]) -> Alert:
+        expr = re.sub(r'namespace!="",?', "", rule["expr"]).replace("{}", "").replace('edge!=""', ANY_EDGE)
+        when = "at once" if rule["for"] == "0m" else f"after {rule['for']}"
+        meaning = rule["annotations"]["description"]
+        return cls(rule["alert"], rule["labels"]["severity"], when, " ".join(expr.split()), meaning)
+
+
+def alerts(text: str) -> Iterator[Alert]:
+    """Of a file of rules, in its order."""
+    for group in yaml.safe_load(text)["groups"]:
+        yield from map(Alert.of, group["rules"])
+
+
+def page(alert: Alert, text: str) -> str:
+    """A runbook as it should be. Raises ValueError where it lacks what is to be written."""
+    if not WHEN.search(text) or not any(kind == "" for kind, _ in FENCE.findall(text)):
+        raise ValueError(f"{alert.name}: no severity, or no block for its expression")
+    told = f"```\n{textwrap.fill(alert.expr, WIDTH, break_long_words=False, break_on_hyphens=False)}\n```"
+    text = WHEN.sub(f"everity `{alert.severity}`, {alert.when}", text, count=1)
+    first = next(found for found in FENCE.finditer(text) if found[1] == "")
+    return text[: first.start()] + told + text[first.end() :]
+
+
+def affects(text: str) -> str:
+    """Who feels it, and how soon somebody should look, in a runbook's words."""
+    found = AFFECTS.search(text)
+    return " ".join(found[1].split()) if found else ""
+
+
+def index(text: str, rows: list[tuple[Alert, str]]) -> str:
+    """The index as it should be: what people wrote, the mark, the table. rows: and whom each affects."""
+    written, _, _ = text.partition(MARK)
+    lines = ["| alert | severity | affects | means |", "|---|---|---|---|"]
+    for alert, who in rows:
+        cells = (f"[{alert.name}]({alert.name}.md)", f"{alert.severity}, {alert.when}", who, alert.meaning)
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return written + MARK + "\n" + "\n".join(lines) + "\n"
+
+
+def pages(rules: Path, folder: Path) -> Iterator[tuple[Path, str]]:
+    """Every page of the folder as it should be."""
+    rows = []
+    for alert in alerts(rules.read_text("utf-8")):
+        file = folder / f"{alert.name}.md"
+        text = page(alert, file.read_text("utf-8"))
+        rows.append((alert, affects(text)))
+        yield file, text
+    yield folder / "index.md", index((folder / "index.md").read_text("utf-8"), rows)
+
+
+if __name__ == "__main__":
+    for at, should in pages(Path(sys.argv[1]), Path(sys.argv[2])):
+        at.write_text(should, "utf-8")
