@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.console.problems import Problem
+from services.console.problems import Problem, bad_request
 from services.console.roles import RANKS, Role
 from services.console.settings import ConsoleSettings, Proxy, Token
 from services.kit.layers import SettingsError
@@ -42,7 +42,7 @@ class Identities:
         self._tokens = [_Known(token) for token in settings.tokens]
 
     def of(self, headers: Mapping[str, str], address: str) -> Caller:
-        """address: of the connection. Raises Problem 401."""
+        """address: of the connection. Raises Problem 400, 401, 403."""
         if self._is_open:
             return Caller("local", Role.ADMIN, "off", address)
         if self._proxy is not None and (found := _proxied(self._proxy, headers, address)):
@@ -112,7 +112,7 @@ def _read(file: Path) -> bytes:
 
 
 def _proxied(proxy: Proxy, headers: Mapping[str, str], address: str) -> Caller | None:
-    """None: it did not come through the proxy, or the proxy does not say who it is."""
+    """None: it did not come through the proxy, or the proxy does not say who it is. Raises Problem 400, 403."""
     try:
         place = ipaddress.ip_address(address)
     except ValueError:
@@ -120,6 +120,8 @@ def _proxied(proxy: Proxy, headers: Mapping[str, str], address: str) -> Caller |
     user = headers.get(proxy.user_header, "").strip()
     if not user or not any(place in network for network in proxy.networks):
         return None
+    if not user.isprintable():  # nor is half a character: it would stand in logs and beside messages
+        raise bad_request(f"{proxy.user_header} must be a name of printable UTF-8")
     groups = (group.strip() for group in headers.get(proxy.role_header, "").split(","))
     roles = [proxy.roles[group] for group in groups if group in proxy.roles]
     if not roles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from services.console.roles import Role
 from services.console.settings import ConsoleSettings
 from services.console.table import ROUTES
-from tests.console.live_console import LiveConsole
+from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.servers import Server
 
 TOKENS = [
@@ -122,11 +123,37 @@ class TestProxy:
         reply = await self._ask(server, headers, user_header="Remote-User", role_header="Remote-Groups")
         assert reply.document["role"] == "admin"
 
+    @pytest.mark.parametrize("user", [b"\xff", b"a\xc2\x85b", b"ann\xe2\x80\xae", b"\xed\xa0\x80"])
+    async def test_a_name_that_cannot_be_written_down(self, server: Server, user: bytes) -> None:
+        """It would stand in logs, in the audit log and beside every message; others go on."""
+        async with LiveConsole(server.url, proxy=PROXY) as console:
+            await console.declare("orders")
+            assert (await _put_as(console, user)).startswith(b"HTTP/1.1 400")
+            assert (await _put_as(console, "J\u00f6rg M.".encode())).startswith(b"HTTP/1.1 201")
+            assert (await console.stats("orders"))["ready"] == 1
+
     async def test_beside_tokens(self, server: Server) -> None:
         async with LiveConsole(server.url, proxy=PROXY, tokens=TOKENS) as console:
             assert (await console.found("/me", token="see"))["auth"] == "token"
             headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"}
             assert (await console.found("/me", headers=headers))["auth"] == "proxy"
+
+
+async def _put_as(console: LiveConsole, user: bytes) -> bytes:
+    """The head of what is answered to a message of this user, octet for octet."""
+    body = b'{"body": "a"}'
+    head = b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    said = b"X-Forwarded-User: %s\r\nX-Forwarded-Groups: root\r\nContent-Length: %d\r\n\r\n" % (
+        user,
+        len(body),
+    )
+    reader, writer = await asyncio.open_connection(*console.place)
+    try:
+        writer.write(head + said + body)
+        async with asyncio.timeout(PATIENCE_S):
+            return await reader.readuntil(b"\r\n\r\n")
+    finally:
+        writer.close()
 
 
 class TestSettings:
