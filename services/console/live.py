@@ -67,15 +67,15 @@ class Live:
     # for who asks once
 
     async def look(self) -> Look:
-        """No older than two refreshes, and with everything that we changed. Raises StoreError."""
+        """No older than two refreshes, and with everything that we had changed when it was asked. Raises StoreError."""
         self._want()
         if self._is_fresh() and not self._touched and not self._settling:
             return self._look  # also while the next one is being taken
+        asked_for = set(self._touched)  # jobs go on touching: the rest is for the next question
         async with self._lock:
             if not self._is_fresh():
                 await self._renew()
-            while self._touched:
-                await self._renew_one(self._touched.pop())
+            await self._renew_each(self._touched & asked_for)
         return self._look
 
     def _is_fresh(self) -> bool:
@@ -186,6 +186,20 @@ class Live:
         for name in before.rows.keys() - look.rows.keys():
             self._remember_gone(look.version, name)
         self.trouble = None
+
+    async def _renew_each(self, names: set[str]) -> None:
+        """Raises StoreError; then what was not looked at is still to be."""
+        self._touched -= names
+        self._settling = names
+        try:
+            for name in sorted(names):
+                await self._renew_one(name)
+                names.discard(name)
+        except BaseException:
+            self._touched |= names
+            raise
+        finally:
+            self._settling = set()
 
     async def _renew_one(self, name: str) -> None:
         look, old = self._look, self._look.rows.get(name)
