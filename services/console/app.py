@@ -19,6 +19,7 @@ from services.console.identity import Caller, Identities
 from services.console.openapi import PREFIX, document
 from services.console.operations import Answer, Call, Route, encode
 from services.console.problems import CONTENT_TYPE, Problem, problem_of
+from services.console.room import Share, send
 from services.console.static import Page, Part
 from services.console.table import ROUTES
 from services.kit.gate import plain_address
@@ -101,13 +102,15 @@ class App:
             except Problem as problem:
                 self._log_stranger(request, route, problem)
                 raise
-            try:
-                _check_role(who, route)
-                call = await self._call(request, route, who)
-            except (Problem, StoreError) as error:
-                await self._write_down(who, route, _target(request, route), error, {})
-                raise
-            return await self._done(call, route)
+            with self._console.room.share() as share:
+                try:
+                    _check_role(who, route)
+                    call = await self._call(request, route, who, share)
+                except (Problem, StoreError) as error:
+                    await self._write_down(who, route, _target(request, route), error, {})
+                    raise
+                response = await self._done(call, route)
+                return await send(request, response, self._console.settings.stream_timeout_s)
 
         return handle
 
@@ -115,14 +118,14 @@ class App:
         self._guard.check(request.headers, is_change=route.is_change)
         return self._identities.of(request.headers, plain_address(request.remote or ""))
 
-    async def _call(self, request: web.Request, route: Route, who: Caller) -> Call:
+    async def _call(self, request: web.Request, route: Route, who: Caller, share: Share) -> Call:
         query = read_query(request.rel_url.query, route.query)
         body: Any = None
         if route.body is not None:
-            body = await read_document(request, route.body, route.longest)
+            body = await read_document(request, route.body, route.longest, share)
         elif request.can_read_body:
-            await read_body(request, route.longest)
-        return Call(self._console, request, who, path_of(request, route), query, body)
+            await read_body(request, route.longest, share)
+        return Call(self._console, request, who, path_of(request, route), query, body, share)
 
     async def _done(self, call: Call, route: Route) -> web.StreamResponse:
         target = "/".join(call.path.values())

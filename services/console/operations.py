@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from services.console.identity import Caller
 from services.console.roles import Role
+from services.console.room import Share
 
 if TYPE_CHECKING:
     from services.console.console import Console
@@ -53,6 +54,7 @@ class Call:
     path: Mapping[str, str]  # surrogateescape: any octets
     query: Any
     body: Any
+    share: Share  # of the memory for what comes and goes
     detail: dict[str, Any] = field(default_factory=dict)  # what the audit log is to say beside the target
 
     @property

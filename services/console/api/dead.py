@@ -90,7 +90,10 @@ async def body(call: Call) -> Answer:
 
 async def _find(call: Call) -> DeadLetter:
     queue, letters = await call.console.letters(call.path["name"])
-    letter = await letters.find(call.path["id"])
+    async with call.console.room.finding:
+        letter = await letters.find(call.path["id"])
+        if letter is not None:
+            call.share.take(letter.size)
     if letter is None:
         text = f"queue {queue.name!r} has no dead letter {call.path['id']!r}"
         raise Problem(404, "letter_unknown", text)
