@@ -57,7 +57,10 @@ class Identities:
         said = headers.get("Authorization", "")
         if not said.lower().startswith(BEARER) or len(said) > LONGEST_TOKEN:
             return None
-        given = digest(said[len(BEARER) :].strip().encode("utf-8", "surrogateescape"))
+        token = said[len(BEARER) :].strip(" \t")  # what a header may have around it, and nothing else
+        if not token:
+            return None
+        given = digest(token.encode("utf-8", "surrogateescape"))
         found = None
         for known in self._tokens:
             if hmac.compare_digest(known.digest(), given):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from pathlib import Path
 from typing import Annotated, Self
@@ -20,6 +21,7 @@ OFF_REFUSED = (
     "without tokens or a proxy everybody who reaches the console may do everything, so it binds only the loopback "
     "address: say console.tokens or console.proxy, or host 127.0.0.1"
 )
+KNOWN_TO_ALL = frozenset(hashlib.sha256(token).hexdigest() for token in (b"", b"test"))
 
 
 def _header_name(name: str) -> str:
@@ -31,6 +33,10 @@ def _header_name(name: str) -> str:
 def _digest(text: str) -> str:
     if len(text) != 64 or not set(text.lower()) <= set("0123456789abcdef"):
         raise ValueError("write a SHA-256 digest as 64 hexadecimal digits, as `sha256sum` does")
+    if text.lower() in KNOWN_TO_ALL:
+        raise ValueError(
+            "this is the digest of no token at all, or of one out of a sample: make one of your own"
+        )
     return text.lower()
 
 

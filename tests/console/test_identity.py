@@ -48,7 +48,17 @@ class TestTokens:
 
     @pytest.mark.parametrize(
         "authorization",
-        ["", "Bearer", "Bearer ", "Bearer nonsense", "Basic c2Vl", "see", "Bearer " + "x" * 5000],
+        [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer nonsense",
+            "Basic c2Vl",
+            "see",
+            "Bearer \u00a0",
+            "Bearer \u00a0see",
+            "Bearer " + "x" * 5000,
+        ],
     )
     async def test_nobody(self, guarded: LiveConsole, authorization: str) -> None:
         reply = await guarded.get("/me", headers={"Authorization": authorization} if authorization else {})
@@ -172,6 +182,8 @@ class TestSettings:
         [
             {"name": "a", "role": "view"},
             {"name": "a", "role": "view", "sha256": "12"},
+            {"name": "a", "role": "view", "sha256": hashlib.sha256(b"").hexdigest()},
+            {"name": "a", "role": "view", "sha256": hashlib.sha256(b"test").hexdigest().upper()},
             {"name": "a", "role": "view", "sha256": "a" * 64, "file": "x"},
             {"name": "", "role": "view", "sha256": "a" * 64},
             {"name": "a", "role": "king", "sha256": "a" * 64},
