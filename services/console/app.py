@@ -11,14 +11,14 @@ from urllib.parse import unquote_to_bytes
 from aiohttp import web
 
 from services.console.audit import DONE
-from services.console.bodies import read_body, read_document, read_query, too_large
+from services.console.bodies import must_be_plain, read_body, read_document, read_query, too_large
 from services.console.console import Console
 from services.console.figures import Figures
 from services.console.guard import Guard
 from services.console.identity import Caller, Identities
 from services.console.openapi import PREFIX, document
 from services.console.operations import Answer, Call, Route, encode
-from services.console.problems import CONTENT_TYPE, Problem, problem_of
+from services.console.problems import CONTENT_TYPE, Problem, bad_request, problem_of
 from services.console.room import Share, send
 from services.console.static import Page, Part
 from services.console.table import ROUTES
@@ -76,6 +76,7 @@ class App:
         """Whatever goes wrong is a problem; only a fault of ours is one that nobody foresaw."""
         began = time.monotonic()
         try:
+            must_be_plain(request)
             response = await handler(request)
         except Problem as problem:
             response = _refused(request, problem)
@@ -83,6 +84,9 @@ class App:
             response = _refused(request, problem_of(error))
         except web.HTTPException as error:
             response = _refused(request, _of_http(error, request))
+        except web.RequestPayloadError as error:
+            response = _refused(request, bad_request(f"the body is not what its headers say: {error}"))
+            response.force_close()  # where the next request would begin nobody knows
         except ConnectionError as error:  # nobody hears this
             response = _refused(request, Problem(400, "connection_lost", f"the connection was lost: {error}"))
         except Exception as error:
@@ -220,7 +224,7 @@ def _expecting(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResp
 def _refused(request: web.Request, problem: Problem) -> web.Response:
     headers = {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store", **problem.headers}
     response = web.Response(body=problem.body(request.path), status=problem.status, headers=headers)
-    if problem.status in (413, 417):
+    if problem.status in (413, 415, 417):
         response.force_close()  # what else is on its way is not read
     return response
 

@@ -26,6 +26,14 @@ def too_large(longest: int) -> Problem:
     )
 
 
+def must_be_plain(request: web.Request) -> None:
+    """Raises Problem 415 for a body that is packed: what is small on its way may be huge when it has come."""
+    coding = request.headers.get("Content-Encoding", "identity")
+    if coding.lower() != "identity":
+        text = f"send it as it is, without Content-Encoding: {coding!r} is not taken"
+        raise Problem(415, "unsupported_media_type", text, headers={"Accept-Encoding": "identity"})
+
+
 async def read_body(request: web.Request, longest: int, share: Share) -> bytes:
     """Raises Problem: one that says how long it is and is too long is not read at all; 503 where memory is short."""
     if request.content_length is not None and request.content_length > longest:

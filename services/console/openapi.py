@@ -31,7 +31,7 @@ UNREAD = (
     "Bad Request. What is no HTTP, or has a line or a header field of more than 8190 octets, is refused before it is "
     "read, in one line of text/plain."
 )
-EVERYWHERE = (400, 403, 413, 417, 500, 503)  # statuses of problems that each route may have
+EVERYWHERE = (400, 403, 413, 415, 417, 500, 503)  # statuses of problems that each route may have
 OF_STORE = (409, 504)
 
 
@@ -144,7 +144,7 @@ def statuses(route: Route) -> list[int]:
     if route.is_change:
         found |= {*OF_STORE}
     if route.body is not None:
-        found |= {415, 422}
+        found |= {422}
     if route.condition is not Condition.NONE:
         found |= {412, 428}
     return sorted(found)

@@ -50,8 +50,8 @@ class PeersFaults(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, HttpProcessingError | ConnectionError):
-            self._refused("bad_http" if isinstance(error, HttpProcessingError) else "connection_lost")
+        if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
+            self._refused("connection_lost" if isinstance(error, ConnectionError) else "bad_http")
             return False
         return True
 
@@ -88,7 +88,11 @@ class Running:
         figures.streams.set_function(lambda: self._console.streams)
         app = App(self._console, Identities(settings), figures, self.ready).application()
         self._runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=LAST_ANSWERS_S,
+            auto_decompress=False,  # a body comes as it is, or not at all (bodies.must_be_plain)
         )
         self._filter = PeersFaults(context.metrics.count_refusal)
         logging.getLogger(SERVER_LOG).addFilter(self._filter)

@@ -66,13 +66,18 @@ class AuditLog:
         """The newest, or those before this id. Raises ValueError for what is none, or a limit beyond 1,000."""
         if not 0 < limit <= MOST_PAGE:
             raise ValueError(f"a page has 1 to {MOST_PAGE} lines")
-        if before and PLACE.fullmatch(before) is None:
+        if before and not is_place(before):
             raise ValueError(f"{before!r} is the id of no line")
         end = f"({before}" if before else "+"
         key = self._registry.keys.audit
         found = await self._registry.link.call("XREVRANGE", key, end, "-", "COUNT", limit + 1)
         lines = [_line(*one) for one in found[:limit]]
         return AuditPage(lines, lines[-1].id if len(found) > limit else None)
+
+
+def is_place(text: str) -> bool:
+    """Whether it may be the id of a line: the server knows nothing before 0-0."""
+    return PLACE.fullmatch(text) is not None and text.strip("0-") != ""
 
 
 def _cut(text: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from services.console.cursor import encode_cursor
 from tests.console.live_console import LiveConsole
 from tests.live import until
 from tests.stores import NewServer
@@ -44,7 +45,8 @@ async def test_pages(console: LiveConsole) -> None:
         seen += [line["target"] for line in page["items"]]
         cursor = page["next"]
     assert seen == ["q4", "q3", "q2", "q1", "q0"]
-    assert (await console.get("/audit?cursor=x")).label == "bad_cursor"
+    for made_up in ("x", encode_cursor("audit", "0-0"), encode_cursor("audit", "+")):
+        assert (await console.get(f"/audit?cursor={made_up}")).label == "bad_cursor"
 
 
 async def test_names_of_any_octets(console: LiveConsole) -> None:

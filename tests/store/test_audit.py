@@ -53,7 +53,7 @@ async def test_a_page_has_a_bound(desk: Desk, limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "before", ["x", "1", "1-", "-1", "1-x", "1-2-3", "+", "( 1-1", "1-1\n", "9" * 20 + "-1"]
+    "before", ["x", "1", "1-", "-1", "1-x", "1-2-3", "+", "( 1-1", "1-1\n", "9" * 20 + "-1", "0-0", "00-000"]
 )
 async def test_a_place_that_is_none_is_refused(desk: Desk, before: str) -> None:
     with pytest.raises(ValueError, match="the id of no line"):
