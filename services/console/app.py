@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
 
-from services.console.audit import DONE
+from services.console.audit import DONE, FAULT, UNKNOWN
 from services.console.bodies import must_be_plain, read_body, read_document, read_query, too_large
 from services.console.console import Console
 from services.console.figures import Figures
@@ -135,7 +135,7 @@ class App:
         target = "/".join(call.path.values())
         try:
             answer = await route.handler(call)
-        except (Problem, StoreError) as error:
+        except BaseException as error:  # whatever ended it, and however far it had come
             await self._write_down(call.who, route, target, error, call.detail)
             raise
         if not isinstance(answer, Answer):
@@ -151,15 +151,13 @@ class App:
         who: Caller,
         route: Route,
         target: str,
-        error: Problem | StoreError | None,
+        error: BaseException | None,
         detail: dict[str, Any],
     ) -> None:
         """Every change, whatever became of it; and who was not allowed to see what he asked for."""
         problem = problem_of(error) if isinstance(error, StoreError) else error
-        if not route.is_change and (problem is None or problem.status != 403):
-            return
-        outcome = DONE if problem is None else problem.label
-        await self._console.audit.write(who, route.action, target, outcome, detail)
+        if route.is_change or (isinstance(problem, Problem) and problem.status == 403):
+            await self._console.audit.write(who, route.action, target, _outcome(problem), detail)
 
     def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
         """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
@@ -182,6 +180,19 @@ class App:
 
 async def _healthz(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
+
+
+def _outcome(error: BaseException | None) -> str:
+    """For the audit log: of a fault or a request that was cut off nobody knows how far it had come."""
+    match error:
+        case None:
+            return DONE
+        case Problem():
+            return error.label
+        case Exception():
+            return FAULT
+        case _:
+            return UNKNOWN
 
 
 def _check_role(who: Caller, route: Route) -> None:

@@ -15,6 +15,8 @@ from services.store.audit import AuditLog, Entry
 log = logging.getLogger(__name__)
 
 DONE = "done"
+FAULT = "fault"  # of ours: how far it had come the log may say
+UNKNOWN = "unknown"  # it was cut off, as this process ended
 WRITE_S = 2.0  # a store that is away keeps no answer waiting for longer
 
 

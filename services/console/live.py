@@ -78,6 +78,11 @@ class Live:
             await self._renew_each(self._touched & asked_for)
         return self._look
 
+    def row(self, name: str) -> Row | None:
+        """As it was seen last, if that is not long ago; the next look will be soon."""
+        self._want()
+        return self._look.rows.get(name) if self._is_fresh() else None
+
     def _is_fresh(self) -> bool:
         return bool(self._look.version) and time.monotonic() - self._look.taken <= 2 * self.refresh_s
 

@@ -13,7 +13,8 @@ from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request
 from services.console.rows import RATES, Row, detail_of, rates_of
 from services.store import Queue
-from services.store.errors import QueueChanged, QueueExists
+from services.store.decided import decided
+from services.store.errors import QueueChanged, QueueExists, QueueUnknown
 from services.store.spec import check_name
 
 OWNER = "console"
@@ -47,7 +48,7 @@ async def show(call: Call) -> Answer:
 
 async def _told(call: Call, queue: Queue, status: int) -> Answer:
     figures = await call.console.store.stats(queue)
-    row = (await call.console.live.look()).rows.get(queue.name)
+    row = call.console.live.row(queue.name)
     rates = row.rates if row is not None and row.queue.qid == queue.qid else rates_of(RATES, figures, None, 0)
     return Answer(detail_of(queue, figures, rates), status, {"ETag": queue_etag(queue)})
 
@@ -67,7 +68,13 @@ async def put(call: Call) -> Answer:
         await call.console.store.declare(name, call.body, OWNER, replace=True, seen=document)
     except QueueChanged:  # between our look and the change
         raise differs(None) from None
-    return await _told(call, await call.console.store.find(name), 200)
+    return await _told_of_change(call, name, 200)
+
+
+async def _told_of_change(call: Call, name: str, status: int) -> Answer:
+    """Raises OutcomeUnknown: it was made, whatever keeps us from telling of it."""
+    with decided(QueueUnknown):
+        return await _told(call, await call.console.store.find(name), status)
 
 
 async def _make(call: Call, name: str) -> Answer:
@@ -75,7 +82,7 @@ async def _make(call: Call, name: str) -> Answer:
         await call.console.store.declare(name, call.body, OWNER)
     except QueueExists:  # somebody else was faster
         raise Problem(412, "precondition_failed", "there is one already") from None
-    answer = await _told(call, await call.console.store.find(name), 201)
+    answer = await _told_of_change(call, name, 201)
     return Answer(answer.document, 201, {**answer.headers, "Location": call.request.rel_url.raw_path})
 
 
