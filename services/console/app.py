@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -157,7 +157,8 @@ class App:
         """Every change, whatever became of it; and who was not allowed to see what he asked for."""
         problem = problem_of(error) if isinstance(error, StoreError) else error
         if route.is_change or (isinstance(problem, Problem) and problem.status == 403):
-            await self._console.audit.write(who, route.action, target, _outcome(problem), detail)
+            minor = _is_minor(route, problem, detail)
+            await self._console.audit.write(who, route.action, target, _outcome(problem), detail, minor=minor)
 
     def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
         """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
@@ -193,6 +194,12 @@ def _outcome(error: BaseException | None) -> str:
             return FAULT
         case _:
             return UNKNOWN
+
+
+def _is_minor(route: Route, error: BaseException | None, detail: Mapping[str, Any]) -> bool:
+    """Nothing was changed, or what everybody changes all the time."""
+    is_refused = isinstance(error, Problem) and error.status not in (500, 504)
+    return is_refused or route.is_frequent or bool(detail.get("dryRun"))
 
 
 def _check_role(who: Caller, route: Route) -> None:

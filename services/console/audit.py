@@ -27,15 +27,25 @@ class Audit:
         self._failed = failed
 
     async def write(
-        self, who: Caller, action: str, target: str, outcome: str, detail: Mapping[str, Any] | None = None
+        self,
+        who: Caller,
+        action: str,
+        target: str,
+        outcome: str,
+        detail: Mapping[str, Any] | None = None,
+        *,
+        minor: bool = False,
     ) -> None:
-        """outcome: `done`, or the label of the refusal. A store that cannot be reached takes nothing from the log."""
+        """outcome: `done`, or the label of the refusal. A store that cannot be reached takes nothing from the log.
+
+        minor: refused, or done all the time (services.store.audit).
+        """
         self.log(who, action, target, outcome, detail)
         text = json.dumps(detail, default=str) if detail else ""
         entry = Entry(who.who, who.role or "", who.address, action, target, outcome, text)
         try:
             async with asyncio.timeout(WRITE_S):
-                await self.kept.append(entry)
+                await self.kept.append(entry, minor=minor)
         except (StoreError, TimeoutError) as error:
             self._failed()
             fields = {"action": "audit_not_kept", "what": action, "target": target}

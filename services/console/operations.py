@@ -102,6 +102,9 @@ class Route:
     media: str = JSON
     longest: int = USUAL_BODY  # octets of its body
     tag: str = "store"
+    is_frequent: bool = (
+        False  # a change that is made all the time: its lines push no others out of the audit log
+    )
 
     @property
     def is_change(self) -> bool:

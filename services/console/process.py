@@ -78,7 +78,7 @@ class Running:
         figures = Figures(context.metrics)
         live = Live(store, settings.refresh_s)
         everything = context.settings.everything
-        audit = Audit(AuditLog(store.registry), figures.audit_failures.inc)
+        audit = Audit(AuditLog(store.registry, settings.audit_lines), figures.audit_failures.inc)
         jobs = Jobs(store, audit, live.touch)
         live.along(jobs.look)
         figures.jobs.set_function(lambda: len(jobs.running()))

@@ -116,6 +116,12 @@ class ConsoleSettings(Part):
     request_timeout_s: float = Field(
         default=30.0, gt=0, le=MAX_SECONDS, description="after this the outcome of a request is unknown"
     )
+    audit_lines: int = Field(
+        default=10_000,
+        ge=100,
+        le=1_000_000,
+        description="of the audit log that the store keeps: of changes, and as many of refusals and messages put in",
+    )
     store: StoreWaits = StoreWaits()
 
     @model_validator(mode="after")

@@ -89,7 +89,7 @@ ROUTES: tuple[Route, ...] = (
         "Put one message in. It is durable at the queue's ack level when this is answered. The header `traceparent` is "
         "kept with it, if the console is traced.",
         {201: shapes.Stored}, body=messages.NewMessage, longest=messages.LONGEST_REQUEST, statuses=(429, 507),
-        tag="messages",
+        tag="messages", is_frequent=True,
     ),
     Route(
         "GET", f"{QUEUE}/messages", VIEW, "message.peek", messages.peek,
