@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from services.console.detail import written
 from services.console.identity import Caller
 from services.store import StoreError
-from services.store.audit import AuditLog, Entry
+from services.store.audit import MOST_OCTETS, AuditLog, Entry
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ class Audit:
         minor: refused, or done all the time (services.store.audit).
         """
         self.log(who, action, target, outcome, detail)
-        text = json.dumps(detail, default=str) if detail else ""
-        entry = Entry(who.who, who.role or "", who.address, action, target, outcome, text)
+        text = written(detail, MOST_OCTETS) if detail else ""
+        entry = Entry(who.who, who.role or "", who.address, action, target, outcome, text, who.auth)
         try:
             async with asyncio.timeout(WRITE_S):
                 await self.kept.append(entry, minor=minor)
@@ -59,12 +59,13 @@ class Audit:
             "what": action,
             "who": who.who,
             "role": who.role,
+            "auth": who.auth,
             "address": who.address,
             "target": target,
             "outcome": outcome,
             "detail": dict(detail or {}),
         }
-        written = target.encode(
+        name = target.encode(
             "utf-8", "backslashreplace"
-        ).decode()  # a name has any octets, a line only letters
-        log.info("%s %s %s: %s", who.who or "somebody", action, written, outcome, extra=fields)
+        ).decode()  # of any octets, and a line has only letters
+        log.info("%s %s %s: %s", who.who or "somebody", action, name, outcome, extra=fields)

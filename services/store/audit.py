@@ -32,6 +32,7 @@ class Entry:
     target: str  # of what
     outcome: str  # 'done', or the label of what stood against it
     detail: str = ""
+    auth: str = ""  # how we know who he is: the same name may be a token's and a proxy's
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class AuditLog:
         told = [part for name in NAMES for part in (name, _cut(getattr(entry, name)))]
         key = self._registry.keys.audit_minor if minor else self._registry.keys.audit
         written = await self._registry.link.call("XADD", key, "MAXLEN", "~", self._kept, "*", *told)
-        return written.decode() + (MINOR if minor else "")
+        return str(written.decode()) + (MINOR if minor else "")
 
     async def page(self, before: str = "", limit: int = 100) -> AuditPage:
         """The newest, or those before this id. Raises ValueError for what is none, or a limit beyond 1,000."""
@@ -88,7 +89,7 @@ class AuditLog:
 
     async def _read(self, key: str, end: str, count: int, mark: str) -> list[Line]:
         found = await self._registry.link.call("XREVRANGE", key, end, "-", "COUNT", count)
-        return [_line(*one, mark) for one in found]
+        return [_line(identifier, told, mark) for identifier, told in found]
 
 
 def is_place(text: str) -> bool:

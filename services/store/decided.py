@@ -14,11 +14,12 @@ def decided(*others: type[Exception]) -> Iterator[None]:
 
     others: what else says only that the answer cannot be told.
     """
+    caught: tuple[type[Exception], ...] = (StoreUnavailable, *others)
     try:
         yield
     except (DatasetLost, NotInitialised):  # there is other data, of which this says more
         raise
-    except (StoreUnavailable, *others) as error:
+    except caught as error:
         raise OutcomeUnknown(
             f"all of it was done, or the first part, and then: {error}; look at it, or do the same again"
         ) from error

@@ -181,7 +181,6 @@ def _pack(command: tuple[Any, ...]) -> bytes:
     try:
         packed: bytes = hiredis.pack_command(command)
     except UnicodeEncodeError:
-        packed = hiredis.pack_command(
-            tuple(encode_name(part) if isinstance(part, str) else part for part in command)
-        )
+        octets: list[Any] = [encode_name(part) if isinstance(part, str) else part for part in command]
+        packed = hiredis.pack_command(tuple(octets))
     return packed

@@ -31,6 +31,7 @@ def _told(line: Line) -> dict[str, Any]:
         "at": moment(line.at_ms),
         "who": entry.who,
         "role": entry.role,
+        "auth": entry.auth,
         "address": entry.address,
         "action": entry.action,
         "target": entry.target,

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from services.console.api.messages import OCTETS, Octets
 from services.console.cursor import decode_cursor, encode_cursor
+from services.console.detail import chosen
 from services.console.etags import must_match, queue_etag
 from services.console.job import Job, Kind
 from services.console.moments import moment, moment_or_none
@@ -160,5 +161,6 @@ async def _begin(
     began_ms = await call.console.store.now_ms()
     job = await call.console.jobs.start(Job(kind, queue, goal, call.who, wanted, rate, began_ms))
     call.detail.update(job=job.id, selection=call.body.model_dump(mode="json", exclude_defaults=True))
-    call.detail["selection"].pop("ids", None)
+    if call.body.ids:
+        call.detail["selection"]["ids"] = chosen(call.body.ids)
     return Answer(job.told(), 202, {"Location": f"/api/v1/jobs/{job.id}"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.console.api.queues import OWNER
+from services.console.detail import changed
 from services.console.etags import etag_of, must_be_new, must_match, peer_etag
 from services.console.operations import Answer, Call
 from services.console.paging import page_of
@@ -35,6 +36,7 @@ async def put(call: Call) -> Answer:
     must_be_new(call.headers, there is not None)
     if there is not None or "If-Match" in call.headers:
         must_match(call.headers, _etag(there) if there is not None else None)
+    call.detail.update(changed(there.spec if isinstance(there, Peer) else None, call.body))
     with decided():
         is_new = await call.console.store.peers.apply(name, call.body, OWNER)
     peer = Peer(name, call.body, OWNER)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from services.console.detail import changed
 from services.console.etags import differs, must_be_new, must_match, queue_etag
 from services.console.history import MOST_MINUTES
 from services.console.operations import JSON, Answer, Call, Shape, encode
@@ -63,7 +64,11 @@ async def put(call: Call) -> Answer:
         if "If-Match" in call.headers:
             must_match(call.headers, None)
         return await _make(call, name)
-    must_match(call.headers, queue_etag(registry.parse(name, document)))
+    old = registry.parse(name, document)
+    must_match(call.headers, queue_etag(old))
+    call.detail.update(changed(old.spec, call.body))
+    if old.owner != OWNER:
+        call.detail["owner"] = [old.owner, OWNER]
     try:
         await call.console.store.declare(name, call.body, OWNER, replace=True, seen=document)
     except QueueChanged:  # between our look and the change
@@ -78,6 +83,7 @@ async def _told_of_change(call: Call, name: str, status: int) -> Answer:
 
 
 async def _make(call: Call, name: str) -> Answer:
+    call.detail.update(changed(None, call.body))
     try:
         await call.console.store.declare(name, call.body, OWNER)
     except QueueExists:  # somebody else was faster
