@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -129,7 +130,8 @@ class App:
             body = await read_document(request, route.body, route.longest, share)
         elif request.can_read_body:
             await read_body(request, route.longest, share)
-        return Call(self._console, request, who, path_of(request, route), query, body, share)
+        again = partial(self._let_in, request, route)
+        return Call(self._console, request, who, path_of(request, route), query, body, share, again)
 
     async def _done(self, call: Call, route: Route) -> web.StreamResponse:
         target = "/".join(call.path.values())

@@ -55,6 +55,7 @@ class Call:
     query: Any
     body: Any
     share: Share  # of the memory for what comes and goes
+    again: Callable[[], Caller]  # who asks, as of now: raises Problem where he may not come any more
     detail: dict[str, Any] = field(default_factory=dict)  # what the audit log is to say beside the target
 
     @property
