@@ -128,7 +128,7 @@ class Live:
             "edges": len(self.processes),
         }
         return {
-            "store": self.state.told(),
+            "store": self.state.told(self._roll.unreadable),
             "totals": {"queues": len(look.rows), **look.totals, **edges},
             "rates": look.rates,
             "at": moment(look.at_ms),
@@ -187,7 +187,7 @@ class Live:
         for other in self._along:
             await other()
         before, look = self._look, Look(self._look.version + 1, began, at_ms=await self._store.now_ms())
-        self._look = await look.compared(before, queues, found)
+        self._look = await look.compared(before, queues, found, self._roll.unreadable)
         for name in before.rows.keys() - look.rows.keys():
             self._remember_gone(look.version, name)
         self.trouble = None
@@ -210,7 +210,7 @@ class Live:
         look, old = self._look, self._look.rows.get(name)
         look.version += 1
         try:
-            queue = await self._store.find(name)
+            queue, unreadable = await self._store.find_leniently(name)
             figures = await self._store.stats(queue)
         except QueueUnknown:
             if old is not None:
@@ -220,7 +220,7 @@ class Live:
         is_same = old is not None and old.queue.qid == queue.qid
         rates = old.rates if old is not None and is_same else rates_of(RATES, figures, None, 0)
         base = old.base if old is not None and is_same else figures
-        summary = summary_of(queue, figures, rates)
+        summary = summary_of(queue, figures, rates, unreadable)
         look.rows[name] = Row(queue, base, rates, summary, look.version, summary["oldestAgeMs"])
         if old is None:
             look.rows = dict(sorted(look.rows.items()))

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from services.console.detail import changed
-from services.console.etags import differs, must_be_new, must_match, queue_etag
+from services.console.etags import differs, must_be_new, must_match, queue_etag, unreadable_etag
 from services.console.history import MOST_MINUTES
 from services.console.operations import JSON, Answer, Call, Shape, encode
 from services.console.paging import Paged, page_of
@@ -43,15 +43,26 @@ async def list_(call: Call) -> Answer:
 
 
 async def show(call: Call) -> Answer:
-    queue = await call.console.store.find(call.path["name"])
-    return await _told(call, queue, 200)
+    queue, unreadable = await call.console.store.find_leniently(call.path["name"])
+    return await _told(call, queue, 200, unreadable)
 
 
-async def _told(call: Call, queue: Queue, status: int) -> Answer:
+async def _etag(call: Call, queue: Queue, unreadable: str) -> str:
+    """Raises QueueUnknown."""
+    if not unreadable:
+        return queue_etag(queue)
+    document = await call.console.store.registry.document(queue.name)
+    if document is None:
+        raise QueueUnknown
+    return unreadable_etag(queue, document)
+
+
+async def _told(call: Call, queue: Queue, status: int, unreadable: str = "") -> Answer:
     figures = await call.console.store.stats(queue)
     row = call.console.live.row(queue.name)
     rates = row.rates if row is not None and row.queue.qid == queue.qid else rates_of(RATES, figures, None, 0)
-    return Answer(detail_of(queue, figures, rates), status, {"ETag": queue_etag(queue)})
+    etag = await _etag(call, queue, unreadable)
+    return Answer(detail_of(queue, figures, rates, unreadable), status, {"ETag": etag})
 
 
 async def put(call: Call) -> Answer:
@@ -64,9 +75,9 @@ async def put(call: Call) -> Answer:
         if "If-Match" in call.headers:
             must_match(call.headers, None)
         return await _make(call, name)
-    old = registry.parse(name, document)
-    must_match(call.headers, queue_etag(old))
-    call.detail.update(changed(old.spec, call.body))
+    old, unreadable = registry.parse_leniently(name, document)
+    must_match(call.headers, unreadable_etag(old, document) if unreadable else queue_etag(old))
+    call.detail.update(changed(None if unreadable else old.spec, call.body))
     if old.owner != OWNER:
         call.detail["owner"] = [old.owner, OWNER]
     try:
@@ -93,8 +104,8 @@ async def _make(call: Call, name: str) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    queue = await call.console.store.find(call.path["name"])
-    must_match(call.headers, queue_etag(queue))
+    queue, unreadable = await call.console.store.find_leniently(call.path["name"])
+    must_match(call.headers, await _etag(call, queue, unreadable))
     messages = await call.console.store.delete(queue, if_empty=call.query.if_empty)
     call.detail["messages"] = messages
     return Answer({"messages": messages})
