@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from services.kit.tally import Tally
 from services.store import Queue
 from services.store.domain import Domain
-from services.store.errors import QueueUnknown
+from services.store.errors import QueueExists, QueueUnknown
 from tests.live import Live, SettingsT, until
 from tests.plain_client import PATIENCE_S, PlainClient
 
@@ -41,9 +41,18 @@ class LiveQueues(Live[SettingsT]):
         """The count is complete, and right; a DELETE that was still under way may have removed the queue."""
         wrong = await domain.tidy(queue)
         if wrong is None:
+            await self.finish(queue)
             return not [True async for each in self.tools.queues() if each.qid == queue.qid]
         assert not any(wrong.values()), f"{queue.name!r}: counters are wrong by {wrong}"
         return True
+
+    async def finish(self, queue: Queue) -> None:
+        """A CREATE or DELETE that was given up between its two steps stays there until somebody asks for the name."""
+        try:
+            await self.tools.stats(queue)
+        except QueueUnknown:
+            with suppress(QueueExists):
+                await self.tools.declare(queue.name, queue.spec, queue.owner)
 
     async def is_free(self, queue: Queue) -> bool:
         try:

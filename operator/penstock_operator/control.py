@@ -50,7 +50,6 @@ class Control:
         self.metrics = metrics
         self.watched = settings.watched
         self.work = Work(self._look, self._failed, first=ALL)
-        self._listed: set[tuple[Kind, str]] = set()  # at least once
         self._claiming = Claiming()
         self._recorder = Recorder(api, metrics)
         self.statuses = Statuses(api, self._recorder, self.mirror, metrics)
@@ -63,8 +62,8 @@ class Control:
             Rqprc(api, settings.own_namespace, settings.rqprc_configmap),
             metrics,
             own=settings.release,
-            knows=self.knows,
-            knows_slices=partial(self._knows_all, Kind.SLICE),
+            knows=self.mirror.knows,
+            knows_slices=partial(self.mirror.knows_all, Kind.SLICE, self.watched),
             on_change=self._peers_changed,
             tell=self._add,
         )
@@ -72,10 +71,10 @@ class Control:
             store,
             self._claiming.claimants,
             self._peers.lacking,
-            partial(self.knows, Kind.QUEUE),
+            partial(self.mirror.knows, Kind.QUEUE),
             self.work.add,
         )
-        self._retained = Retained(store, self.mirror, partial(self.knows, Kind.QUEUE), self.work.alone)
+        self._retained = Retained(store, self.mirror, partial(self.mirror.knows, Kind.QUEUE), self.work.alone)
         self._stranded = Stranded(store, metrics, settings.sweep_s)
         self._looks = partial(keep_looking, store, metrics.queue_states.tell, min(LOOK_S, settings.sweep_s))
         self._reports = Reports(store, metrics, settings.sweep_s)
@@ -84,17 +83,6 @@ class Control:
         self._redrives = Redrives(
             store, self.statuses, self.mirror, metrics, lambda key: self.work.add_after(key, AGAIN_S)
         )
-
-    def knows(self, kind: Kind, namespace: str) -> bool:
-        """Whether all of that kind there are known: before that, nobody's absence means anything."""
-        return (kind, namespace) in self._listed or (kind, "") in self._listed
-
-    @property
-    def knows_something(self) -> bool:
-        return bool(self._listed)
-
-    def _knows_all(self, kind: Kind) -> bool:
-        return all(self.knows(kind, namespace) for namespace in self.watched or ("",))
 
     async def run(self) -> None:
         """Until it is cancelled. `first` list must be there: a Queue that is not known yet may be the oldest.
@@ -123,10 +111,6 @@ class Control:
         if resource.key.kind is Kind.QUEUE:
             self._claiming.hear(known)
         self.work.add(_work_of(resource.key))
-
-    def is_known(self, resource: Resource) -> bool:
-        known = self.mirror.get(resource.key)
-        return known is not None and known.uid == resource.uid
 
     def seen(self, resource: Resource) -> None:
         """Something of it is another: the document itself, its status, or it is held by a finalizer now.
@@ -163,7 +147,6 @@ class Control:
 
     def listed(self, kind: Kind, namespace: str, found: list[Resource], since: float) -> None:
         """These are all there are in the namespace, '' = in all of them."""
-        self._listed.add((kind, namespace))
         for lost in self.mirror.is_all(kind, namespace, found, since):
             self.gone(lost)
         for resource in found:

@@ -134,7 +134,7 @@ def _watch(control: Control, kind: Kind, registry: kopf.OperatorRegistry) -> Non
         resource = Resource.read(kind, event["object"])
         if event["type"] == "DELETED":
             control.gone(resource)
-        elif control.is_known(resource):
+        elif control.mirror.has(resource):
             control.seen(resource)
         else:
             control.heard(

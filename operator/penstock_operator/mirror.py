@@ -7,7 +7,7 @@ cluster here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from penstock_operator.resources import Key, Kind, Resource
 
@@ -20,15 +20,37 @@ class Mirror:
         self._known: dict[Key, Resource] = {}
         self._told: dict[Key, float] = {}  # when something was last heard of it
         self._gone: dict[str, float] = {}  # uid -> when it was heard to be gone
+        self._listed: set[tuple[Kind, str]] = set()  # at least once
+
+    # what is known
+
+    def knows(self, kind: Kind, namespace: str) -> bool:
+        """Whether all of that kind there are known: before that, nobody's absence means anything."""
+        return (kind, namespace) in self._listed or (kind, "") in self._listed
+
+    def knows_all(self, kind: Kind, namespaces: Collection[str]) -> bool:
+        """Of each of the namespaces, none = of all there are."""
+        return all(self.knows(kind, namespace) for namespace in namespaces or ("",))
+
+    @property
+    def knows_something(self) -> bool:
+        return bool(self._listed)
 
     def get(self, key: Key) -> Resource | None:
         return self._known.get(key)
+
+    def has(self, resource: Resource) -> bool:
+        """It, and not another one of its name; perhaps as it was before."""
+        known = self._known.get(resource.key)
+        return known is not None and known.uid == resource.uid
 
     def of(self, kind: Kind) -> list[Resource]:
         return [resource for resource in self._known.values() if resource.key.kind is kind]
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(tuple(self._known.values()))
+
+    # what is told
 
     def is_there(self, resource: Resource) -> None:
         """A watch, or an answer to a change of ours, tells this."""
@@ -49,6 +71,7 @@ class Mirror:
 
         Returns what it shows to be gone.
         """
+        self._listed.add((kind, namespace))
         listed = {resource.key: resource for resource in found}
         for resource in listed.values():
             self._forget_what_is_later(resource, since)

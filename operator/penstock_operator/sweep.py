@@ -47,9 +47,9 @@ class Sweep:
             await self._pass()
 
     async def first(self) -> None:
-        """Returns when something is known. What is not is touched by nobody (`Control.knows`)."""
+        """Returns when something is known. What is not is touched by nobody (`Mirror.knows`)."""
         await self._pass()
-        while not self._control.knows_something:
+        while not self._control.mirror.knows_something:
             await asyncio.sleep(AGAIN_S)
             await self._pass()
 

@@ -35,7 +35,15 @@ class Guard:
             raise Problem(403, "foreign_origin", "a page of another site may change nothing here")
 
     def _is_ours(self, origin: str, host: str) -> bool:
-        return origin.lower() in self._origins or urlsplit(origin).netloc.lower() == host.lower() != ""
+        return origin.lower() in self._origins or _place(origin).lower() == host.lower() != ""
+
+
+def _place(origin: str) -> str:
+    """The host and port; '' of what is none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def is_local(host: str) -> bool:

@@ -7,9 +7,10 @@ import hmac
 import ipaddress
 import logging
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from multidict import MultiMapping
 
 from services.console.problems import Problem, bad_request
 from services.console.roles import RANKS, Role
@@ -41,7 +42,7 @@ class Identities:
         self._proxy = settings.proxy
         self._tokens = [_Known(token) for token in settings.tokens]
 
-    def of(self, headers: Mapping[str, str], address: str) -> Caller:
+    def of(self, headers: MultiMapping[str], address: str) -> Caller:
         """address: of the connection. Raises Problem 400, 401, 403."""
         if self._is_open:
             return Caller("local", Role.ADMIN, "off", address)
@@ -52,7 +53,7 @@ class Identities:
         text = "say who you are: Authorization: Bearer with a token of console.tokens"
         raise Problem(401, "unauthorized", text, headers={"WWW-Authenticate": 'Bearer realm="penstock"'})
 
-    def _token(self, headers: Mapping[str, str]) -> Token | None:
+    def _token(self, headers: MultiMapping[str]) -> Token | None:
         """All are compared, each in the same time: how long it takes tells nothing."""
         said = headers.get("Authorization", "")
         if not said.lower().startswith(BEARER) or len(said) > LONGEST_TOKEN:
@@ -114,20 +115,31 @@ def _read(file: Path) -> bytes:
     return digest(token)
 
 
-def _proxied(proxy: Proxy, headers: Mapping[str, str], address: str) -> Caller | None:
+def _proxied(proxy: Proxy, headers: MultiMapping[str], address: str) -> Caller | None:
     """None: it did not come through the proxy, or the proxy does not say who it is. Raises Problem 400, 403."""
     try:
         place = ipaddress.ip_address(address)
     except ValueError:
         return None
-    user = headers.get(proxy.user_header, "").strip()
-    if not user or not any(place in network for network in proxy.networks):
+    if not any(place in network for network in proxy.networks):
+        return None
+    user = _said_once(headers, proxy.user_header)
+    if not user:
         return None
     if not user.isprintable():  # nor is half a character: it would stand in logs and beside messages
         raise bad_request(f"{proxy.user_header} must be a name of printable UTF-8")
-    groups = (group.strip() for group in headers.get(proxy.role_header, "").split(","))
+    groups = (group.strip() for group in _said_once(headers, proxy.role_header).split(","))
     roles = [proxy.roles[group] for group in groups if group in proxy.roles]
     if not roles:
         text = f"none of the groups of {user[:LONGEST_NAME]!r} may come in: see console.proxy.roles"
         raise Problem(403, "forbidden", text)
     return Caller(user[:LONGEST_NAME], max(roles, key=lambda role: RANKS[role]), "proxy", address)
+
+
+def _said_once(headers: MultiMapping[str], name: str) -> str:
+    """Twice is by the proxy and by its client, and nobody knows which is whose. Raises Problem."""
+    found = headers.getall(name, [])
+    if len(found) > 1:
+        text = f"{name} was said {len(found)} times: the proxy has to take away what its clients send"
+        raise Problem(401, "unauthorized", text)
+    return found[0].strip() if found else ""

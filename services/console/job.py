@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -13,6 +14,16 @@ from services.console.moments import moment, moment_or_none
 from services.store import Filter, Queue
 
 Told = dict[str, Any]  # a job as the API tells of it
+PLACE = ("startedAt", "id")  # by which jobs are listed
+
+
+def place_of(told: Told) -> tuple[str, ...]:
+    return tuple(told[part] for part in PLACE)
+
+
+def run_of(identifier: str) -> str:
+    """Under which the store counts what this job moves, whatever becomes of its answers."""
+    return f"console.{identifier}"
 
 
 class Kind(StrEnum):
@@ -46,12 +57,18 @@ class Job:
     ended_ms: int = 0
     error: str = ""
     is_ending: bool = False  # its work is over, and it says its last words
+    ended: asyncio.Event = field(default_factory=asyncio.Event)  # they were said, or cannot be said now
     task: asyncio.Task[None] | None = None
+    _since: float = field(default_factory=time.monotonic)
 
     @property
     def run(self) -> str:
-        """Under which the store counts what is moved, whatever becomes of its answers."""
-        return f"console.{self.id}"
+        return run_of(self.id)
+
+    def end(self, state: State) -> None:
+        """The store, which may be away, need not be asked for the time."""
+        self.ended_ms = self.began_ms + round(1000 * (time.monotonic() - self._since))
+        self.state = state
 
     def told(self) -> Told:
         return {

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
-from services.console.audit import DONE, Audit
-from services.console.job import Job, Kind, State, Told
-from services.console.posting import KEPT, POST_S, Posting
+from services.console.audit import Audit
+from services.console.ending import Ending
+from services.console.job import Job, Kind, State, Told, place_of
+from services.console.lost import LostJobs
+from services.console.posting import KEPT, LOST, POST_S, Posting
 from services.console.problems import Problem
 from services.store import DeadLetters, Filter, Store, StoreError, StoreUnavailable
 from services.store.dead import PAGE, Redriven
@@ -25,17 +28,19 @@ log = logging.getLogger(__name__)
 
 MOST_RUNNING = 20
 AGAIN_S = 1.0  # before a store that was away is asked again
-AT_THE_END_S = 2.0  # for the last questions when a job is cancelled
+LAST_S = 2.0  # for jobs that could not say yet how they ended, when the process ends
 ELSEWHERE_S = 10.0  # another console's job that was to end has ended by then
+REVIVES_S = 3.0  # a console that could not reach the store, and can again, has written of its jobs by then
 
 
 class Jobs:
     def __init__(self, store: Store, audit: Audit, touched: Callable[[str], None]) -> None:
         """touched: is told the names of queues in which something changed."""
         self._store = store
-        self._audit = audit
         self._touched = touched
         self._posting = Posting(JobBoard(store.registry))
+        self._ending = Ending(self._posting, audit)
+        self.lost = LostJobs(store, self._posting)
         self._jobs: dict[str, Job] = {}
 
     # for who asks
@@ -67,7 +72,7 @@ class Jobs:
     def told(self) -> list[Told]:
         """The same as of the last look, but of our own as they are."""
         found = {**self._posting.seen, **{job.id: job.told() for job in self._jobs.values()}}
-        return sorted(found.values(), key=lambda told: (told["startedAt"], told["id"]), reverse=True)
+        return sorted(found.values(), key=place_of, reverse=True)
 
     async def find(self, identifier: str) -> Told:
         """Raises Problem 404, StoreError."""
@@ -91,15 +96,18 @@ class Jobs:
         if job.task is not None and job.state is State.RUNNING:
             if not job.is_ending:
                 job.task.cancel()
-            await asyncio.gather(job.task, return_exceptions=True)
+            await job.ended.wait()
 
     async def _cancel_elsewhere(self, told: Told) -> Told:
-        identifier = told["id"]
-        if told["state"] == State.RUNNING:
+        """One that is lost may be found again: who could not reach the store for long heeds the wish, too."""
+        identifier, revives = told["id"], time.monotonic() + REVIVES_S
+        if told["state"] == State.RUNNING or told["error"] == LOST:
             await self._posting.ask_end(identifier)
         try:
             async with asyncio.timeout(ELSEWHERE_S):
-                while told["state"] == State.RUNNING:
+                while told["state"] == State.RUNNING or (
+                    told["error"] == LOST and time.monotonic() < revives
+                ):
                     await asyncio.sleep(POST_S / 4)
                     told = await self.find(identifier)
         except TimeoutError:
@@ -115,9 +123,18 @@ class Jobs:
         for job in self.running():
             job.error = "the console was ended: the same again goes on with what is left"
         await asyncio.gather(*(self._cancel(job) for job in self.running()))
+        tasks = [job.task for job in self._jobs.values() if job.task is not None and not job.task.done()]
+        if tasks:
+            _, unsaid = await asyncio.wait(tasks, timeout=LAST_S)
+            for task in unsaid:
+                log.warning(
+                    "nobody else knows how it ended: %s", task.get_name(), extra={"action": "job_unsaid"}
+                )
+                task.cancel()
+            await asyncio.gather(*unsaid, return_exceptions=True)
 
     def _forget_old(self) -> None:
-        ended = [job.id for job in self._jobs.values() if job.state is not State.RUNNING]
+        ended = [job.id for job in self._jobs.values() if job.task is not None and job.task.done()]
         for identifier in ended[: max(0, len(ended) - KEPT)]:
             del self._jobs[identifier]
 
@@ -133,7 +150,10 @@ class Jobs:
         (fault,) = await asyncio.gather(following, return_exceptions=True)
         if isinstance(fault, Exception):
             log.critical("a job is not told of: %r", fault, exc_info=fault, extra={"action": "job_fault"})
-        await self._end(job, letters, state)
+        try:
+            await self._ending.end(job, letters, state)
+        finally:
+            job.ended.set()
 
     async def _outcome(self, job: Job, work: Callable[[], Awaitable[None]], letters: DeadLetters) -> State:
         try:
@@ -179,7 +199,7 @@ class Jobs:
 
     async def _redrive(self, job: Job, letters: DeadLetters) -> None:
         steps: AsyncIterator[Redriven] = redrive_steps(letters, job.wanted, job.goal, Pace(job.rate), job.run)
-        before = job.moved = await letters.moved_by(job.run)
+        before = job.moved = max(job.moved, await letters.moved_by(job.run))
         async with aclosing(steps):  # type: ignore[type-var]
             async for step in steps:
                 before += step.moved
@@ -194,20 +214,3 @@ class Jobs:
             gone = await letters.purge(page)
             job.moved, job.missing = job.moved + gone, job.missing + len(page) - gone
             self._touched(job.queue.name)
-
-    async def _end(self, job: Job, letters: DeadLetters, state: State) -> None:
-        """What a step did whose answer nobody heard, the store knows."""
-        ended_ms = job.began_ms
-        with suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(AT_THE_END_S):
-                if job.kind is Kind.REDRIVE:
-                    job.moved = max(job.moved, await letters.moved_by(job.run))
-                    await letters.forget_run(job.run)
-                ended_ms = await self._store.now_ms()
-        job.state, job.ended_ms = state, ended_ms
-        with suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(AT_THE_END_S):
-                await self._posting.end(job)
-        detail = {"job": job.id, "moved": job.moved, "missing": job.missing, "matched": job.matched}
-        outcome = DONE if state is State.DONE else state.value
-        await self._audit.write(job.by, f"dead.{job.kind}.ended", job.queue.name, outcome, detail)

@@ -25,12 +25,14 @@ class Posting:
     def __init__(self, board: JobBoard) -> None:
         self._board = board
         self.seen: dict[str, Told] = {}  # by id, as of the last look
+        self.silent: dict[str, int] = {}  # of them: ms, when those were written that nobody seems to run
 
     async def look(self) -> dict[str, Told]:
         """All that stands there. Raises StoreError."""
         posts = await self._board.look()
-        read = (one for one in posts.jobs if _is_ours(one))
+        read = [one for one in posts.jobs if _is_ours(one)]
         self.seen = {one.id: _told(one, posts.now_ms) for one in read}
+        self.silent = {one.id: one.written_ms for one in read if _is_silent(one, posts.now_ms)}
         return self.seen
 
     async def begin(self, job: Job) -> None:
@@ -52,14 +54,22 @@ class Posting:
 
     async def end(self, job: Job) -> None:
         """Its last words; and the oldest that ended are forgotten. Raises StoreError."""
-        await self._board.put(job.id, job.told())
-        ended = [told for told in (await self.look()).values() if told["state"] != State.RUNNING]
+        words, seen = job.told(), None
+        while seen is None or seen.get(job.id, words) != words:
+            # else words of before, on their way while the store was away, came behind the last ones
+            await self._board.put(job.id, words)
+            seen = await self.look()
+        ended = [told for told in seen.values() if told["state"] != State.RUNNING]
         ended.sort(key=lambda told: str(told["startedAt"]), reverse=True)
         await self._board.remove(str(told["id"]) for told in ended[KEPT:])
 
     async def ask_end(self, identifier: str) -> None:
         """Raises StoreError."""
         await self._board.ask_end(identifier)
+
+    async def give_up(self, told: Told, moved: int) -> None:
+        """The last words on a job whose console is gone. Raises StoreError."""
+        await self._board.put(told["id"], {**told, "moved": moved})
 
 
 def _is_ours(posted: Posted) -> bool:
@@ -70,9 +80,13 @@ def _is_ours(posted: Posted) -> bool:
         return False
 
 
+def _is_silent(posted: Posted, now_ms: int) -> bool:
+    return posted.document["state"] == State.RUNNING and now_ms - posted.written_ms >= SILENT_MS
+
+
 def _told(posted: Posted, now_ms: int) -> Told:
     """One whose process was killed says nothing of its end."""
     told = posted.document
-    if told["state"] != State.RUNNING or now_ms - posted.written_ms < SILENT_MS:
+    if not _is_silent(posted, now_ms):
         return told
     return {**told, "state": State.FAILED.value, "endedAt": moment(posted.written_ms), "error": LOST}

@@ -50,10 +50,13 @@ class PeersFaults(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, HttpProcessingError | web.RequestPayloadError | ConnectionError):
-            self._refused("connection_lost" if isinstance(error, ConnectionError) else "bad_http")
-            return False
-        return True
+        if isinstance(error, ConnectionError):
+            self._refused("connection_lost")
+        elif isinstance(error, HttpProcessingError | web.RequestPayloadError):
+            self._refused("bad_http")
+        else:
+            return True
+        return False
 
 
 class Hosted(EdgeSettings):
@@ -123,6 +126,7 @@ class Running:
         self._tasks = [
             asyncio.create_task(self._ask_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),
+            asyncio.create_task(self._console.jobs.lost.look_for_ever(), name="console lost jobs"),
         ]
 
     async def _ask_store(self) -> None:
@@ -148,8 +152,8 @@ class Running:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._console.jobs.close()
         await self._runner.cleanup()
+        await self._console.jobs.close()  # none begins any more
         await self._console.live.close()
         logging.getLogger(SERVER_LOG).removeFilter(self._filter)
         await self._store.close()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from services.store.domain import Domain
-from services.store.errors import DomainMismatch, QueueUnknown, StoreError, refusal
+from services.store.errors import DomainMismatch, QueueUnknown, StoreError, StoreFault, refusal
 from services.store.letter import DeadLetter, Filter, age_of, is_id, is_last_id
 from services.store.queues import Queue
 from services.store.redrive_spans import RedriveSpans
@@ -40,6 +40,7 @@ class DeadLetters:
         self._domain = domain
         self._queue = queue
         self._key = queue.keys[6]
+        self._looked_in = (self._key, queue.keys[1])
         self._recorder = None if domain.tracing is None else domain.tracing.recorder
 
     async def count(self) -> int:
@@ -108,12 +109,10 @@ class DeadLetters:
         self, start: str, end: str, wanted: Filter, now_ms: int, count: int, octets: int
     ) -> Looked:
         bounds = (start, end, count, octets, PAGE if wanted == Filter() else LOOK)
-        told = await self._domain.link.function("dead", [self._key], *bounds, *wanted.arguments(now_ms))
+        told = await self._domain.link.function("dead", self._looked_in, *bounds, *wanted.arguments(now_ms))
         more, last, *found = told
         letters = [
-            DeadLetter.parse(*found[at : at + 3])
-            for at in range(0, len(found), 3)
-            if wanted.fits(_body(found[at + 2]))
+            _read(*found[at : at + 3]) for at in range(0, len(found), 3) if wanted.fits(_body(found[at + 2]))
         ]
         return Looked([each for each in letters if wanted.matches(each, now_ms)], last.decode(), not more)
 
@@ -172,6 +171,15 @@ class DeadLetters:
         """Removes up to PAGE dead letters for good; answers how many there were."""
         keys = [self._queue.keys[1], self._key]
         return int(await self._domain.function("purge", keys, *ids[:PAGE]))
+
+
+def _read(identifier: bytes, size: int, flat: list[bytes]) -> DeadLetter:
+    """Raises StoreFault for one that no program of ours has written."""
+    try:
+        return DeadLetter.parse(identifier, size, flat)
+    except (ValueError, KeyError, TypeError) as error:
+        text = f"the dead letter {identifier.decode()} in the store cannot be read: {error!r}"
+        raise StoreFault(text) from error
 
 
 def _body(flat: list[bytes]) -> bytes:

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import aiohttp
 import yarl
+from multidict import CIMultiDict
 from pydantic import BaseModel
 
 from services.console.openapi import PREFIX, statuses
@@ -131,7 +132,7 @@ class LiveConsole:
         token: str = "",
     ) -> Reply:
         """path: below /api/v1, as it stands on the wire. The answer is what the document says of this route."""
-        sent = dict(headers or {})
+        sent = CIMultiDict(headers or {})
         if token:
             sent["Authorization"] = f"Bearer {token}"
         if body is not None:

@@ -159,3 +159,4 @@ async def test_chunks_that_are_none(server: Server, method: str, tokens: list[An
         reply = await _raw(console, head, b"5\r\n{}   \r\n", b"zz\r\n\r\n")
         assert int(reply.split(b" ")[1]) in (400, 401)
         assert (await console.get("/me")).status == (401 if tokens else 200)
+        assert console.log.events("console_fault") == []

@@ -6,6 +6,7 @@ import base64
 
 import pytest
 
+from services.console.cursor import encode_cursor
 from tests.console.live_console import LiveConsole
 
 DEAD = "/queues/orders/dead"
@@ -105,6 +106,25 @@ class TestFilters:
         reply = await console.get(f"{DEAD}?{query}")
         assert (reply.status, reply.label) == (400, "bad_request")
         assert reply.document["errors"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("attributes", b"\xc1"), ("attributes", b"\x01\x02"), ("died", b"x"), ("reason", b"\xff")],
+)
+async def test_one_that_cannot_be_read_is_named(console: LiveConsole, field: str, value: bytes) -> None:
+    """Nobody's cursor is at fault, nor anything else that was asked."""
+    queue = await console.declare("orders")
+    (identifier,) = await console.bury(queue, b"1")
+    link, key = console.tools.registry.link, queue.keys[6]
+    ((_, fields),) = await link.call("XRANGE", key, identifier, identifier)
+    told = {**dict(zip(fields[::2], fields[1::2], strict=True)), field.encode(): value}
+    spoilt = (await link.call("XADD", key, "*", *(part for pair in told.items() for part in pair))).decode()
+    for path in (DEAD, f"{DEAD}?cursor={encode_cursor('dead', queue.qid, identifier)}", f"{DEAD}/{spoilt}"):
+        reply = await console.get(path)
+        assert (reply.status, reply.label) == (500, "store_fault")
+        assert spoilt in reply.document["detail"]
+    assert (await console.get(f"{DEAD}?limit=1")).items[0]["id"] == identifier
 
 
 class TestPages:

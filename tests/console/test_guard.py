@@ -68,6 +68,7 @@ async def test_with_tokens_any_name_leads_here(server: Server) -> None:
         ({"Origin": "null"}, True),
         ({"Origin": "http://127.0.0.1:1"}, True),
         ({"Origin": "[", "Sec-Fetch-Site": "none"}, True),
+        ({"Origin": "http://["}, True),
         ({"Sec-Fetch-Site": "cross-site"}, True),
         ({"Sec-Fetch-Site": "same-site"}, True),
         ({"Sec-Fetch-Site": "same-origin"}, False),

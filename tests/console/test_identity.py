@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict
 
 from services.console.roles import Role
 from services.console.settings import ConsoleSettings
@@ -107,7 +108,7 @@ async def test_a_refusal_is_in_the_audit_log(guarded: LiveConsole) -> None:
 
 
 class TestProxy:
-    async def _ask(self, server: Server, headers: dict[str, str], **proxy: Any) -> Any:
+    async def _ask(self, server: Server, headers: Mapping[str, str], **proxy: Any) -> Any:
         async with LiveConsole(server.url, proxy={**PROXY, **proxy}) as console:
             return await console.get("/me", headers=headers)
 
@@ -123,6 +124,14 @@ class TestProxy:
 
     async def test_no_user(self, server: Server) -> None:
         assert (await self._ask(server, {"X-Forwarded-Groups": "root"})).status == 401
+
+    @pytest.mark.parametrize("twice", ["X-Forwarded-User", "X-Forwarded-Groups"])
+    async def test_what_its_client_said_as_well(self, server: Server, twice: str) -> None:
+        headers = CIMultiDict({"X-Forwarded-User": "ann", "X-Forwarded-Groups": "staff"})
+        headers.add(twice, "root")
+        reply = await self._ask(server, headers)
+        assert (reply.status, reply.label) == (401, "unauthorized")
+        assert twice in reply.document["detail"]
 
     async def test_from_elsewhere_its_headers_say_nothing(self, server: Server) -> None:
         headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"}

@@ -10,6 +10,7 @@ import pytest
 
 from services.console import jobs as jobs_
 from services.console.posting import LOST, SILENT_MS
+from services.store.job_board import JobBoard
 from services.store.keys import RegistryKeys
 from tests.console.live_console import Events, LiveConsole
 from tests.live import until
@@ -123,3 +124,22 @@ async def test_what_cannot_be_read_is_left_out(console: LiveConsole) -> None:
         await link.call("HSET", RegistryKeys().jobs, member, text)
     assert (await console.get("/jobs")).items == []
     assert (await console.get("/jobs/a")).label == "job_unknown"
+
+
+async def test_a_page_goes_on_where_its_last_job_is_forgotten_meanwhile(
+    console: LiveConsole, other: LiveConsole
+) -> None:
+    ids = [(await _begun(console, {"all": True}, 1))["id"]]
+    for _ in range(3):
+        ids.insert(0, (await console.job(await console.ask("POST", REDRIVE, {"all": True})))["id"])
+    await until(lambda: _ended(other, ids))
+    page = await other.found("/jobs?limit=2")
+    assert [job["id"] for job in page["items"]] == ids[:2]
+    await JobBoard(other.tools.registry).remove([ids[1]])
+    rest = await other.found(f"/jobs?cursor={page['next']}")
+    assert [job["id"] for job in rest["items"]] == ids[2:]
+
+
+async def _ended(console: LiveConsole, ids: list[str]) -> bool:
+    told = (await console.get("/jobs")).items
+    return [job["id"] for job in told if job["state"] == "done"] == ids

@@ -97,3 +97,30 @@ def test_one_that_a_restored_cluster_has_again() -> None:
     mirror.is_all(Kind.QUEUE, "shop", [at(3)], clock())
     (known,) = mirror
     assert known.version == 3
+
+
+def test_what_was_listed_is_known() -> None:
+    mirror = Mirror(clock := Clock())
+    assert not mirror.knows_something
+    mirror.is_there(at(5))
+    assert not mirror.knows(Kind.QUEUE, "shop")
+    mirror.is_all(Kind.QUEUE, "shop", [at(5)], since=clock())
+    assert mirror.knows_something
+    assert mirror.knows(Kind.QUEUE, "shop")
+    assert not mirror.knows(Kind.QUEUE, "another")
+    assert not mirror.knows(Kind.PEER, "shop")
+    assert mirror.knows_all(Kind.QUEUE, ["shop"])
+    assert not mirror.knows_all(Kind.QUEUE, ["shop", "another"])
+    assert not mirror.knows_all(Kind.QUEUE, [])
+    mirror.is_all(Kind.QUEUE, "", [at(5)], since=clock())
+    assert mirror.knows(Kind.QUEUE, "another")
+    assert mirror.knows_all(Kind.QUEUE, [])
+
+
+def test_another_of_the_same_name_is_another() -> None:
+    mirror = Mirror(Clock())
+    mirror.is_there(at(5))
+    assert mirror.has(at(4, status={"depth": 1}))
+    assert not mirror.has(at(6, uid="another"))
+    mirror.is_gone(at(5))
+    assert not mirror.has(at(5))

@@ -114,6 +114,18 @@ async def test_a_page_is_bounded_by_octets_too(desk: Desk) -> None:
     assert sizes == [3 << 20]
 
 
+async def test_large_ones_behind_small_ones_are_not_read_together(desk: Desk) -> None:
+    """Any of them may have 16 MiB, and nobody else is served meanwhile."""
+    queue = await desk.queue()
+    large = [bytes([number]) * (3 << 20) for number in range(5)]
+    bodies = [*numbered(7), *large, *numbered(9)]
+    for body in bodies:
+        await desk.bury(queue, records.encode(body), "injured")
+    steps = [step async for step in desk.dead(queue).steps(Filter())]
+    assert [letter.body for step in steps for letter in step] == bodies
+    assert max(sum(letter.size for letter in step) for step in steps) < 7 << 20
+
+
 async def test_attributes_are_octets_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are read and sent whole, however little of the bodies is looked at."""
     queue = await desk.queue()

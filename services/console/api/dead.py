@@ -22,6 +22,7 @@ from services.console.selection import MOST_REASONS, Conditions, Reason, count
 from services.store import DeadLetter, DeadLetters, Filter, Queue, StoreError, StoreUnavailable
 from services.store.dead import PAGE, WHOLE, Looked
 from services.store.errors import OutcomeUnknown, QueueUnknown
+from services.store.letter import is_id
 
 LIST = "dead"
 LOOK_S = 0.015  # a page that takes longer is answered as far as it got; `next` goes on
@@ -42,17 +43,21 @@ async def list_(call: Call) -> Answer:
     """Oldest first."""
     queue, letters = await call.console.letters(call.path["name"])
     wanted = call.query.wanted()
-    after = ""
-    if call.query.cursor:
-        qid, after = decode_cursor(call.query.cursor, LIST, 2)
-        if qid != queue.qid:
-            raise Problem(
-                400, "bad_cursor", "this cursor is of a queue that was deleted: begin anew without it"
-            )
+    after = _place(call.query.cursor, queue) if call.query.cursor else ""
     now_ms = await call.console.store.now_ms()
     found = await _page(letters, wanted, after, call.query, now_ms)
     more = None if found.is_last else encode_cursor(LIST, queue.qid, found.last)
     return Answer({"items": [_told(letter, call.query.octets) for letter in found.letters], "next": more})
+
+
+def _place(cursor: str, queue: Queue) -> str:
+    """The id behind which it goes on. Raises Problem."""
+    qid, after = decode_cursor(cursor, LIST, 2)
+    if qid != queue.qid:
+        raise Problem(400, "bad_cursor", "this cursor is of a queue that was deleted: begin anew without it")
+    if after and not is_id(after):
+        raise Problem(400, "bad_cursor", "this is no cursor of this list")
+    return after
 
 
 async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQuery, now_ms: int) -> Looked:
@@ -60,12 +65,7 @@ async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQue
     page: list[DeadLetter] = []
     end = time.monotonic() + LOOK_S
     while True:
-        try:
-            looked = await letters.look(
-                after, wanted, now_ms, min(query.limit - len(page), PAGE), query.octets
-            )
-        except ValueError:
-            raise Problem(400, "bad_cursor", "this is no cursor of this list") from None
+        looked = await letters.look(after, wanted, now_ms, min(query.limit - len(page), PAGE), query.octets)
         page += looked.letters
         after = looked.last or after
         if looked.is_last or len(page) == query.limit or time.monotonic() > end:

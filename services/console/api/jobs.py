@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.console.cursor import decode_cursor, encode_cursor
+from services.console.job import PLACE, place_of
 from services.console.operations import Answer, Call
 
 LIST = "jobs"
@@ -12,11 +13,10 @@ async def list_(call: Call) -> Answer:
     """The newest first."""
     jobs = await call.console.jobs.look()
     if call.query.cursor:
-        (last,) = decode_cursor(call.query.cursor, LIST, 1)
-        ids = [job["id"] for job in jobs]
-        jobs = jobs[ids.index(last) + 1 :] if last in ids else []
+        last = decode_cursor(call.query.cursor, LIST, len(PLACE))
+        jobs = [job for job in jobs if place_of(job) < last]  # also where that one is forgotten by now
     page = jobs[: call.query.limit]
-    more = encode_cursor(LIST, page[-1]["id"]) if len(jobs) > len(page) else None
+    more = encode_cursor(LIST, *place_of(page[-1])) if len(jobs) > len(page) else None
     return Answer({"items": page, "next": more})
 
 

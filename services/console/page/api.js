@@ -1,5 +1,6 @@
 // Questions to the console. What it refuses comes as a Problem, in words that say what to do.
 
+import { encodeName } from "./names.js";
 import { forget, me, token } from "./session.js";
 
 const ROOT = "api/v1/"; // relative, so that it also works below a path of a proxy
@@ -33,12 +34,12 @@ export class Problem extends Error {
     this.label = told.label ?? "";
     this.instance = this.status >= 500 ? (told.instance ?? "") : "";
     this.errors = told.errors ?? []; // [{at, message}]
-    this.advice = ADVICE[this.status] ?? "";
+    this.advice = told.advice ?? ADVICE[this.status] ?? "";
   }
 }
 
 /** An address below the API: at`queues/${name}/dead`, each part encoded. */
-export const at = (texts, ...parts) => String.raw({ raw: texts }, ...parts.map(encodeURIComponent));
+export const at = (texts, ...parts) => String.raw({ raw: texts }, ...parts.map(encodeName));
 
 export function headers(more = {}) {
   return token.peek() ? { ...more, Authorization: `Bearer ${token.peek()}` } : more;
@@ -52,6 +53,7 @@ function address(path, query = {}) {
 
 /** The answer itself. Throws Problem; AbortError if `signal` says so. */
 export async function request(method, path, { query, body, etag, create, signal } = {}) {
+  refuseSteps(path);
   const sent = { Accept: "application/json" };
   if (body !== undefined) sent["Content-Type"] = "application/json";
   if (etag) sent["If-Match"] = etag;
@@ -65,6 +67,17 @@ export async function request(method, path, { query, body, etag, create, signal 
   });
   if (!answer.ok) throw await refusal(answer);
   return answer;
+}
+
+/** Browsers take a queue's name `..` for a step on the way, however it is written, and would ask for something else. */
+function refuseSteps(path) {
+  if (!path.split("/").some((part) => part === "." || part === "..")) return;
+  throw new Problem({
+    status: 400,
+    title: "No browser can ask for this name",
+    detail: "it would be taken for a step in an address",
+    advice: "The command line knows it by the same name.",
+  });
 }
 
 async function reached(url, how) {

@@ -1,11 +1,18 @@
 // Bodies of messages: octets that anybody may have sent. They are looked at as text, JSON or hex, and become text
 // nodes and nothing else.
 
+import { unturned } from "./html.js";
+
 const SHOWN = 64 * 1024; // octets; a browser takes long over more, and there is a download
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 
-export const decode = (base64) => Uint8Array.from(atob(base64 ?? ""), (one) => one.charCodeAt(0));
+export function decode(base64) {
+  const letters = atob(base64 ?? "");
+  const octets = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) octets[i] = letters.charCodeAt(i);
+  return octets;
+}
 
 export function encode(octets) {
   let text = "";
@@ -47,13 +54,11 @@ export function isJson(text) {
   }
 }
 
-/** Text with its control characters to be seen: ␀ ␛; lines and tabs stay what they are. */
+/** Text with its control characters to be seen: ␀ ␛ ⟨202E⟩; lines and tabs stay what they are. */
 export const visible = (octets) =>
-  lenient
-    .decode(octets)
-    .replace(/[\0-\x08\x0b-\x1f\x7f]/g, (one) =>
-      one === "\x7f" ? "␡" : String.fromCharCode(0x2400 + one.charCodeAt(0)),
-    );
+  unturned(lenient.decode(octets)).replace(/[\0-\x08\x0b-\x1f\x7f]/g, (one) =>
+    one === "\x7f" ? "␡" : String.fromCharCode(0x2400 + one.charCodeAt(0)),
+  );
 
 /** One line for tables: the beginning, without line ends. */
 export function preview(octets, length = 120) {

@@ -35,11 +35,20 @@ function focusFilter() {
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (isTyping(event.target)) {
-    if (event.key === "Escape" && event.target.matches("[data-filter]")) event.target.blur();
+    if (event.target.matches("[data-filter]") && left(event)) event.preventDefault();
     return;
   }
   if (document.querySelector("dialog[open]")) return;
   if (acted(event)) event.preventDefault();
+}
+
+/** Out of the filter: to what it lets through, past all that stands between. */
+function left({ key, target }) {
+  if (key === "Escape") target.blur();
+  const row = document.querySelector("main table.rows tbody tr:not(.spacer)");
+  const place = key === "ArrowDown" && (row?.querySelector("a") ?? row?.querySelector("button, input"));
+  if (place) place.focus();
+  return Boolean(place);
 }
 
 function acted({ key, timeStamp }) {

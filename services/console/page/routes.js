@@ -2,29 +2,22 @@
 // person would like to come back to is in it, so that it can be bookmarked and sent to others.
 
 import { signal } from "./html.js";
+import { decodeName, encodeName } from "./names.js";
 
 const START = "#/overview";
 
 /** '#/queues/a%2Fb?sort=-ready' → {parts: ['queues', 'a/b'], query: {sort: '-ready'}}. */
 export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
-  const parts = path.split("/").filter(Boolean).map(decoded);
+  const parts = path.split("/").filter(Boolean).map(decodeName);
   return { parts, query: Object.fromEntries(new URLSearchParams(query)) };
-}
-
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part; // somebody typed a percent sign
-  }
 }
 
 /** The other way round; what is empty is left out. */
 export function href(parts, query = {}) {
   const said = Object.entries(query).filter(([, value]) => value !== "" && value != null && value !== false);
   const text = new URLSearchParams(said).toString();
-  return `#/${parts.map(encodeURIComponent).join("/")}${text && "?"}${text}`;
+  return `#/${parts.map(encodeName).join("/")}${text && "?"}${text}`;
 }
 
 export const route = signal(parse(location.hash || START));

@@ -163,6 +163,8 @@ end
 
 -- Dead letters
 
+local LIGHT = 16 * 1024  -- octets of a record up to which its dead letter is read together with others (redrive.lua)
+
 local function attributes_and_body(record)
   local flags = string.byte(record, 1)
   if band(flags, 1) == 0 then return nil, string.sub(record, 5) end
@@ -181,6 +183,7 @@ local function bury(Q, record, t, origin, entry, reason, h, err, redriven)
   if h and h.note then args[#args + 1] = 'note' args[#args + 1] = h.note end
   if redriven then args[#args + 1] = 'redriven' args[#args + 1] = redriven end
   local id = call('XADD', Q.d, unpack(args))
+  if #record > LIGHT then call('HSET', Q.q, 'heavy_dead', id) end
   if entry ~= '' then fates.tell(Q, entry, 'dead ' .. id .. ' ' .. reason) end
   count(Q, 'dead', 1)
   local most = Q.limits.dead

@@ -3,8 +3,7 @@
 local READ_MOST = 4 * 1024 * 1024  -- octets that one call handles; a larger letter is handled alone
 
 local LEAST = '\0\0\0\1\0'         -- the record of a message of one octet
-local LIGHT = 16 * 1024            -- octets of a letter, on average, so that some are read at once
-local AT_ONCE = 4                  -- of them: with more it is hardly faster, and any of them may be a large one
+local AT_ONCE = 4                  -- light letters that are read together: with more it is hardly faster
 
 -- What A says of the letters that are meant: died at the latest, a part of the origin, reasons.
 local function wanted_of(A)
@@ -34,17 +33,29 @@ local function look_at(fields, wanted, shown)
   return read, true, #e.body
 end
 
--- KEYS d; ARGV start end count octets-of-a-body [look latest origin reason ...]. Answers {whether there may be more, id
+-- Whether all letters from a place on are light: the last heavy one of the queue is not among them.
+local function are_light(place, heavy)
+  if not heavy or place == '-' then return heavy == '0-0' end
+  local ms, seq = string.match(place, '^%(?(%d+)-(%d+)$')
+  local heavy_ms, heavy_seq = string.match(heavy, '^(%d+)-(%d+)$')
+  ms, seq, heavy_ms, heavy_seq = tonumber(ms), tonumber(seq), tonumber(heavy_ms), tonumber(heavy_seq)
+  return ms > heavy_ms or ms == heavy_ms and seq >= heavy_seq
+end
+
+-- KEYS d q; ARGV start end count octets-of-a-body [look latest origin reason ...]. Answers {whether there may be more, id
 -- of the last that was looked at, then of each that is meant: id, octets of the whole body, fields}: at most `count`,
--- with the bodies' first octets (-1 = all), of at most `look` letters and some READ_MOST octets from `start` on.
+-- with the bodies' first octets (-1 = all), of at most `look` letters, and of READ_MOST octets and one letter more: of
+-- heavy ones, each of which may have 16 MiB, no two are read at once.
 -- latest: ms, when it died, 0 = whenever; origin: a part of it; reasons: none = any. Older callers have four arguments
--- and no second part of the answer.
+-- and no second part of the answer, and name no q.
 FUNCTIONS.dead = function(K, A)
   begin()
   local most, shown, look, wanted = tonumber(A[3]), tonumber(A[4]), tonumber(A[5] or A[3]), wanted_of(A)
-  local start, out, read, found, at_once = A[1], { 1, '' }, 0, 0, 1
+  local start, out, read, found = A[1], { 1, '' }, 0, 0
+  local heavy, light = K[2] and (call('HGET', K[2], 'heavy_dead') or '0-0'), false
   while found < most and look > 0 and read < READ_MOST do
-    local asked, octets = math.min(at_once, most - found, look), 0
+    light = light or are_light(start, heavy)
+    local asked, octets = math.min(light and AT_ONCE or 1, most - found, look), 0
     local letters = call('XRANGE', K[1], start, A[2], 'COUNT', asked)
     for i = 1, #letters do
       local id, fields = letters[i][1], letters[i][2]
@@ -61,7 +72,6 @@ FUNCTIONS.dead = function(K, A)
       break
     end
     read, look = read + octets, look - asked
-    at_once = octets <= LIGHT * asked and math.min(AT_ONCE, 2 * at_once) or 1
   end
   if not A[5] then table.remove(out, 2) end
   return out

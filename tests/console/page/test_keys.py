@@ -30,6 +30,20 @@ async def test_g_and_a_letter_go_to_a_view(place: Scene, page: Page) -> None:
     await settled(page)
 
 
+async def test_down_leads_from_the_filter_to_what_it_lets_through(place: Scene, page: Page) -> None:
+    await show(page, place.address, "queues")
+    await page.keyboard.press("/")
+    await page.keyboard.type("orders")
+    await page.keyboard.press("ArrowDown")
+    await at(page, "orders")
+    await page.keyboard.press("ArrowDown")
+    await at(page, "orders/eu")
+    await page.keyboard.press("/")
+    await page.keyboard.type("nothing has this name")
+    await page.keyboard.press("ArrowDown")
+    await expect(page.get_by_label("Filter by name")).to_be_focused()
+
+
 async def test_letters_are_letters_where_somebody_types(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     await page.keyboard.press("/")

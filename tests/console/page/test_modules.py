@@ -50,6 +50,38 @@ async def test_events_do_not_depend_on_how_they_are_cut(ready: Page) -> None:
     assert await call(ready, "live.js", crlf, STREAM) == TOLD
 
 
+NAMES = {  # a name as JSON has it → as an address has it
+    "orders": "orders",
+    "a/b c": "a%2Fb%20c",
+    "100%": "100%25",
+    "gr\u00fcn\u2028\U0001f600": "gr%C3%BCn%E2%80%A8%F0%9F%98%80",
+    "\udcff": "%FF",
+    "a\udce2\udc82b\u20ac": "a%E2%82b%E2%82%AC",
+}
+
+
+@pytest.mark.parametrize(("name", "part"), NAMES.items(), ids=ascii)
+async def test_names_of_any_octets_stand_in_addresses(ready: Page, name: str, part: str) -> None:
+    given = json.dumps(name)  # a lone surrogate comes into the page only so
+    assert await call(ready, "names.js", "m.encodeName(JSON.parse(given))", given) == part
+    assert await call(ready, "names.js", "m.decodeName(given[0]) === JSON.parse(given[1])", [part, given])
+
+
+async def test_what_somebody_typed_is_no_error(ready: Page) -> None:
+    assert await call(ready, "names.js", "m.decodeName('50%')") == "50%"
+    assert await call(ready, "names.js", "m.decodeName('%zz%41')") == "%zzA"
+    assert await call(ready, "names.js", "m.encodeName('a\\ud800')") == "a%EF%BF%BD"
+
+
+async def test_any_octets_come_back_as_they_were(ready: Page, chance: random.Random) -> None:
+    names = [
+        chance.choice([chance.randbytes(n), "ä€😀".encode()[n % 9 :]]).decode("utf-8", "surrogateescape")
+        for n in range(1, 200)
+    ]
+    same = "JSON.parse(given).every((name) => m.decodeName(m.encodeName(name)) === name)"
+    assert await call(ready, "names.js", same, json.dumps(names))
+
+
 @pytest.mark.parametrize(
     ("octets", "kind"),
     [

@@ -38,6 +38,11 @@ async def test_a_thousand_queues(place: Scene, page: Page) -> None:
     await expect(page.get_by_role("link", name="archive")).to_be_focused()
     await page.mouse.wheel(0, 16_000)
     await expect(page.get_by_role("link", name="z0480")).to_be_attached()
+    await page.set_viewport_size({"width": 400, "height": 800})
+    widths = "[...document.querySelectorAll('table.rows thead th')].map((each) => each.offsetWidth)"
+    assert sum(await page.evaluate(widths)) == await page.evaluate(
+        "document.querySelector('table.rows').offsetWidth"
+    )
     await page.keyboard.press("/")
     await page.keyboard.type("z012")
     await expect(rows).to_have_count(10)

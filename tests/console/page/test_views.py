@@ -9,6 +9,18 @@ from tests.console.page.looking import DASH, VIEWS, axe, settled, show
 from tests.console.page.scene import DEAD, Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+TABLES = (
+    "queues",
+    "queues/returns/dead",
+    "dead",
+    "jobs",
+    "edges",
+    "connections",
+    "ring",
+    "peers",
+    "audit",
+    "config",
+)
 
 
 async def test_every_view_is_reached_by_its_link(place: Scene, page: Page) -> None:
@@ -41,6 +53,23 @@ async def test_a_view_fits_400_pixels(place: Scene, page: Page, route: str) -> N
     await page.set_viewport_size({"width": 400, "height": 800})
     await show(page, place.address, route)
     assert await page.evaluate("document.documentElement.scrollWidth") == 400
+
+
+async def test_no_column_is_too_narrow_to_be_read(place: Scene, page: Page) -> None:
+    api = f"{place.address}api/v1/queues"
+    await page.request.post(f"{api}/invoices/messages", data={"body": "audited"})
+    await page.request.post(f"{api}/returns/dead/redrive", data={"ids": ["1-1"], "target": "orders"})
+    columns = "[...document.querySelectorAll('table.rows thead th')].filter((each) => each.offsetParent)"
+    narrow = f"{columns}.filter((each) => each.textContent && each.offsetWidth < 48).map((each) => each.textContent)"
+    found = {}
+    for route in TABLES:
+        await show(page, place.address, route)
+        await expect(page.locator("table.rows").first).to_be_visible()
+        for width in (400, 1280, 1500):
+            await page.set_viewport_size({"width": width, "height": 800})
+            found[route, width] = await page.evaluate(narrow)
+            assert await page.evaluate("document.documentElement.scrollWidth") == width, route
+    assert {where: each for where, each in found.items() if each} == {}
 
 
 async def test_axe_finds_nothing_on_a_telephone(place: Scene, page: Page) -> None:

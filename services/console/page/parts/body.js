@@ -11,13 +11,17 @@ const VIEWS = [
   ["hex", "Hex"],
 ];
 
-/** size: of the whole body, octets. more: what else can be done with it. */
+/** size: of the whole body, octets. more: what else can be done with it. Nothing is looked at again because figures
+ * beside it moved: it may have 16 MiB. */
 export function BodyView({ base64, size, more }) {
   const octets = useMemo(() => decode(base64), [base64]);
   const isCut = octets.length < size;
+  const part = useMemo(() => shown(octets), [octets]);
+  const text = useMemo(() => utf8(octets, isCut), [octets, isCut]);
+  const best = useMemo(() => kind(part, isCut || part.length < octets.length), [octets, isCut]);
   const [chosen, choose] = useState(null);
-  const view = chosen ?? kind(octets, isCut);
-  const part = shown(octets);
+  const view = chosen ?? best;
+  const looked = useMemo(() => html`<${SHOWN[view]} octets=${part} />`, [view, part]);
   return html`
     <div class="body" role="group" aria-label="Body">
       <div class="bar">
@@ -28,13 +32,13 @@ export function BodyView({ base64, size, more }) {
           )}
         </div>
         <span class="soft">${bytes(size)}</span>
-        <span class="right">${utf8(octets, isCut) !== null && html`<${Copy} text=${utf8(octets, isCut)} />`} ${more}</span>
+        <span class="right">${text !== null && html`<${Copy} text=${text} />`} ${more}</span>
       </div>
       ${
         (isCut || part.length < octets.length) &&
         html`<p class="soft">Only the first ${bytes(part.length)} are shown.</p>`
       }
-      ${size === 0 ? html`<p class="soft">The body is empty.</p>` : html`<${SHOWN[view]} octets=${part} />`}
+      ${size === 0 ? html`<p class="soft">The body is empty.</p>` : looked}
     </div>
   `;
 }

@@ -3,7 +3,10 @@
 
 import { html, useEffect, useRef, useState } from "../html.js";
 import { useDoing } from "../asking.js";
+import { isTypable } from "../names.js";
 import { ProblemBox } from "./problem.js";
+
+const ANY_WORD = "delete";
 
 let number = 0;
 
@@ -35,12 +38,13 @@ export function Dialog({ title, onClose, isWide, children }) {
 }
 
 /**
- * Asks before something is done that cannot be undone. word: what has to be typed first; act: does it, and may throw
+ * Asks before something is done that cannot be undone. word: what has to be typed first, if it can be typed; act: does it, and may throw
  * Problem; children: what is about to happen.
  */
-export function Confirm({ title, word, action, act, onDone, onClose, children }) {
+export function Confirm({ title, word: wanted, action, act, onDone, onClose, children }) {
   const [typed, setTyped] = useState("");
   const doing = useDoing(act);
+  const word = wanted && !isTypable(wanted) ? ANY_WORD : wanted;
   const isReady = !word || typed === word;
   const submit = async (event) => {
     event.preventDefault();

@@ -6,7 +6,7 @@ import { Dialog } from "./dialog.js";
 
 const KEYS = [
   ["/", "go to the filter of the page"],
-  ["↓ ↑", "next and previous row of a table, also j and k"],
+  ["↓ ↑", "next and previous row of a table, also j and k; ↓ in the filter: the first"],
   ["Home End", "first and last row"],
   ["Enter", "open the row"],
   ["Space", "select the row, where rows can be selected"],

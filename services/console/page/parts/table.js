@@ -50,13 +50,13 @@ export function Table({ label, columns, rows, keyOf, sort = "", sortAs = "sort",
         </tr>
       </thead>
       <tbody ref=${body}>
-        ${from > 0 && html`<tr class="spacer" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${from * ROW}px` }} /></tr>`}
+        ${from > 0 && html`<tr class="spacer" aria-hidden="true"><td style=${{ height: `${from * ROW}px` }} /></tr>`}
         ${sorted.slice(from, to).map(
           (row, i) => html`
           <${Row} key=${keyOf(row)} row=${row} columns=${columns} index=${from + i} isActive=${from + i === active} more=${rowClass?.(row)} focus=${focus} />
         `,
         )}
-        ${to < sorted.length && html`<tr class="spacer" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${(sorted.length - to) * ROW}px` }} /></tr>`}
+        ${to < sorted.length && html`<tr class="spacer" aria-hidden="true"><td style=${{ height: `${(sorted.length - to) * ROW}px` }} /></tr>`}
       </tbody>
     </table>
   </div>`;

@@ -17,8 +17,8 @@ const detailOf = ({ detail }) =>
 const COLUMNS = [
   { key: "at", title: "When", width: "8.5rem", isHead: true, cell: (row) => html`<${Time} at=${row.at} />` },
   { key: "who", title: "Who", width: "9rem", prio: 2, cell: (row) => (["token", "proxy"].includes(row.auth) ? `${row.who} (${row.auth})` : row.who) },
-  { key: "role", title: "Role", width: "5.5rem", prio: 3, cell: (row) => row.role },
-  { key: "address", title: "From", width: "9rem", prio: 3, cell: (row) => row.address },
+  { key: "role", title: "Role", width: "5.5rem", prio: 4, cell: (row) => row.role },
+  { key: "address", title: "From", width: "9rem", prio: 4, cell: (row) => row.address },
   { key: "action", title: "Did", width: "min(10rem, 27vw)", cell: (row) => row.action },
   { key: "target", title: "To", cell: (row) => row.target },
   {
@@ -31,7 +31,7 @@ const COLUMNS = [
   {
     key: "detail",
     title: "Detail",
-    width: "22%",
+    width: "18%",
     prio: 3,
     cell: (row) => html`<span title=${detailOf(row)}>${detailOf(row)}</span>`,
   },

@@ -22,18 +22,18 @@ const COLUMNS = [
     cell: (job, tab) =>
       html`<a href=${href(["queues", job.queue, "dead"])} tabindex=${tab}>${job.queue}</a>${job.target && job.target !== job.queue ? html` → <a href=${href(["queues", job.target])} tabindex="-1">${job.target}</a>` : ""}`,
   },
-  { key: "kind", title: "What", width: "5.5rem", cell: ({ kind }) => kind },
+  { key: "kind", title: "What", width: "min(5.5rem, 14vw)", cell: ({ kind }) => kind },
   {
     key: "state",
     title: "State",
-    width: "6.5rem",
+    width: "min(6.5rem, 19vw)",
     cell: (job) => html`<${Badge} tone=${TONES[job.state]} title=${job.error}>${job.state}<//>`,
   },
   {
     key: "moved",
     title: "Done",
     isNumber: true,
-    width: "9rem",
+    width: "min(9rem, 19vw)",
     cell: (job) => html`<${Progress} job=${job} />`,
   },
   {
@@ -64,7 +64,7 @@ const COLUMNS = [
   {
     key: "end",
     title: html`<span class="unseen">Action</span>`,
-    width: "5rem",
+    width: "min(5rem, 18vw)",
     cell: (job, tab) =>
       job.state === "running" && may("operate") && html`<${Cancel} job=${job} tab=${tab} />`,
   },
@@ -74,11 +74,11 @@ export function Jobs() {
   const asked = useAsked(jobs.value ? null : "jobs");
   const known = jobs.value ?? asked.data?.items;
   return html`
-    <${Head} title="Jobs"><p class="soft">Redrives and purges that this console was asked for. One that is ended in the middle leaves every letter whole, where it was or where it went.</p><//>
+    <${Head} title="Jobs"><p class="soft">Redrives and purges that consoles of this store were asked for. One that is ended in the middle leaves every letter whole, where it was or where it went.</p><//>
     ${!jobs.value && html`<${ProblemBox} problem=${asked.problem} again=${asked.again} />`}
     ${
       known
-        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="Nothing has been redriven or purged here." />`} />`
+        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="Nothing has been redriven or purged lately." />`} />`
         : !asked.problem && html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
     ${(known ?? [])

@@ -144,12 +144,12 @@ const letterColumns = (name) => [
   {
     key: "died",
     title: "Died",
-    width: "7.5rem",
+    width: "min(7.5rem, 23vw)",
     isHead: true,
     cell: (row, tab) =>
       html`<a href=${href(["queues", name, "dead", row.id], route.value.query)} tabindex=${tab}><${Ago} at=${row.diedAt} /></a>`,
   },
-  { key: "reason", title: "Reason", width: "9rem", cell: (row) => row.reason },
+  { key: "reason", title: "Reason", width: "min(9rem, 26vw)", cell: (row) => row.reason },
   {
     key: "body",
     title: "Body",

@@ -1,0 +1,54 @@
+"""Jobs of consoles that were killed: how many letters they had moved the store still counts, as nobody heard the last
+answer. Whoever notices writes that down, and ends the count."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+from services.console.job import Kind, Told, run_of
+from services.console.posting import Posting
+from services.store import DeadLetters, Store, StoreError
+from services.store.errors import QueueUnknown
+
+LOOK_S = 15.0
+CERTAIN_S = 30.0  # a console that only could not reach the store writes of its jobs long before
+
+
+class LostJobs:
+    def __init__(self, store: Store, posting: Posting) -> None:
+        self._store = store
+        self._posting = posting
+        self._silent: dict[
+            tuple[str, int], float
+        ] = {}  # id and when it was written (ms): since when we see that
+
+    async def look_for_ever(self) -> None:
+        while True:
+            with suppress(StoreError):
+                await self._look()
+            await asyncio.sleep(LOOK_S)
+
+    async def _look(self) -> None:
+        """Raises StoreError; then nobody could write, and silence meant nothing."""
+        before, self._silent = self._silent, {}
+        seen, now = await self._posting.look(), time.monotonic()
+        silent = {post: before.get(post, now) for post in self._posting.silent.items()}
+        for (identifier, _), since in silent.items():
+            if now - since >= CERTAIN_S:
+                await self._give_up(seen[identifier])
+        self._silent = silent
+
+    async def _give_up(self, told: Told) -> None:
+        """Several consoles may do this at once: who finds no count any more has nothing to say."""
+        if told["kind"] != Kind.REDRIVE:
+            return
+        try:
+            queue = await self._store.find(told["queue"])
+        except QueueUnknown:  # the count went with it
+            return
+        letters, run = DeadLetters(self._store.look_at(queue.domain), queue), run_of(told["id"])
+        if moved := await letters.moved_by(run):
+            await self._posting.give_up(told, max(moved, told["moved"]))
+            await letters.forget_run(run)
