@@ -99,7 +99,8 @@ class ConsoleSettings(Part):
     proxy: Proxy | None = Field(default=None, description="without: nobody's headers say who he is")
     origins: tuple[str, ...] = Field(
         default=(),
-        description="further origins of pages that may change something, as https://mq.example.org",
+        description="further origins under which the console's page is reached, as https://mq.example.org: only where "
+        "a proxy changes Host and browsers do not send Sec-Fetch-Site. It lets no page of another origin read answers",
     )
     refresh_s: float = Field(
         default=2.0,
