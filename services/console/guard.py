@@ -1,6 +1,6 @@
-"""What a browser may be made to ask by a page of somebody else: nothing of the API where it says that it does so, nothing
-that changes anything in any case, and nothing at all by a name that leads here only since a minute ago (DNS rebinding).
-"""
+"""What a browser may be made to ask by a page of somebody else: nothing of the API where it says that it does so,
+nothing that changes anything in any case, and nothing at all by a name that leads here only since a minute ago (DNS
+rebinding)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How much memory requests may have at a time: bodies that come, and dead letters that go, until they are sent."""
+"""How much requests may have at a time: memory, for bodies that come and dead letters that go, until they are sent; and
+turns of what costs the store a connection, or the time of all edges."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from services.console.problems import RETRY_S, Problem
 
 OCTETS = 64 << 20  # of bodies, in all
 FINDS = 4  # dead letters that are read at a time, as nobody knows before how large they are
+TURNS = 8
 LARGE = 1 << 20  # octets of an answer that is sent in pieces
 PIECE = 64 << 10
 
@@ -20,6 +22,8 @@ class Room:
     def __init__(self, octets: int = OCTETS) -> None:
         self._left = octets
         self.finding = asyncio.Semaphore(FINDS)
+        self.asking = Turns("questions to all processes")
+        self.counting = Turns("dry runs")
 
     @contextlib.contextmanager
     def share(self) -> Iterator[Share]:
@@ -36,6 +40,26 @@ class Room:
             text = "as much as the console keeps in memory is on its way already: try again soon"
             raise Problem(503, "busy", text, headers={"Retry-After": str(RETRY_S)})
         self._left -= octets
+
+
+class Turns:
+    """So many at a time, and the others are sent away: who waits here would wait for seconds."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._left = TURNS
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Raises Problem 429."""
+        if not self._left:
+            text = f"{TURNS} {self._what} are under way: try again soon"
+            raise Problem(429, "too_many_questions", text, headers={"Retry-After": str(RETRY_S)})
+        self._left -= 1
+        try:
+            yield
+        finally:
+            self._left += 1
 
 
 class Share:

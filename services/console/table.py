@@ -167,17 +167,17 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/connections", VIEW, "connection.list", connections.list_,
         "Connections of all processes. They are asked when somebody wants to know.",
-        {200: shapes.ConnectionPage}, query=connections.ConnectionsQuery, tag="processes",
+        {200: shapes.ConnectionPage}, query=connections.ConnectionsQuery, statuses=(429,), tag="processes",
     ),
     Route(
         "DELETE", "/connections/{id}", OPERATE, "connection.close", connections.close,
         "Close a connection. What was written is sent before.",
-        {200: shapes.Closed}, tag="processes",
+        {200: shapes.Closed}, statuses=(429,), tag="processes",
     ),
     Route(
         "GET", "/subscriptions", VIEW, "subscription.list", connections.subscriptions,
         "Who subscribes to what, of the text service.",
-        {200: shapes.SubscriptionPage}, query=Paged, tag="processes",
+        {200: shapes.SubscriptionPage}, query=Paged, statuses=(429,), tag="processes",
     ),
     Route(
         "GET", "/ring", VIEW, "ring.show", ring.show,

@@ -157,7 +157,8 @@ async def _begin(
     wanted = call.body.wanted()
     if call.body.dry_run:
         call.detail["dryRun"] = True
-        return Answer(await count(letters, wanted))
+        with call.console.room.counting.one():
+            return Answer(await count(letters, wanted))
     began_ms = await call.console.store.now_ms()
     job = await call.console.jobs.start(Job(kind, queue, goal, call.who, wanted, rate, began_ms))
     call.detail.update(job=job.id, selection=call.body.model_dump(mode="json", exclude_defaults=True))
