@@ -22,6 +22,7 @@ from services.console.operations import Answer, Call, Route, encode
 from services.console.problems import CONTENT_TYPE, Problem, bad_request, problem_of
 from services.console.room import Share, send
 from services.console.static import Page, Part
+from services.console.strangers import Strangers
 from services.console.table import ROUTES
 from services.kit.gate import plain_address
 from services.store import StoreError
@@ -29,6 +30,7 @@ from services.store import StoreError
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+LONGEST_PATH = 200  # characters of it in a log
 CSP = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 SAFE_PART = {
     "X-Content-Type-Options": "nosniff"
@@ -52,6 +54,7 @@ class App:
         self._guard = Guard(console.settings)
         self._figures = figures
         self._unready = unready
+        self._strangers = Strangers()
         self._openapi = encode(document(ROUTES))
 
     def application(self) -> web.Application:
@@ -124,7 +127,7 @@ class App:
         return self._identities.of(request.headers, plain_address(request.remote or ""))
 
     async def _call(self, request: web.Request, route: Route, who: Caller, share: Share) -> Call:
-        query = read_query(request.rel_url.query, route.query)
+        query = read_query(request.rel_url.raw_query_string, route.query)
         body: Any = None
         if route.body is not None:
             body = await read_document(request, route.body, route.longest, share)
@@ -164,7 +167,11 @@ class App:
 
     def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
         """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
-        if route.is_change or problem.status == 403:
+        if problem.status == 401:
+            self._strangers.came(
+                plain_address(request.remote or ""), request.method, request.path[:LONGEST_PATH]
+            )
+        elif route.is_change or problem.status == 403:
             who = Caller("", None, "", plain_address(request.remote or ""))
             self._console.audit.log(who, route.action, _target(request, route), problem.label)
 
@@ -177,8 +184,10 @@ class App:
         )
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        fault = self._unready()
-        return web.Response(text="ok\n") if fault is None else web.Response(text=f"{fault}\n", status=503)
+        """Whoever reaches this port may ask: so where the store is stands in the log, and on the health port."""
+        if self._unready() is None:
+            return web.Response(text="ok\n")
+        return web.Response(text="not ready: the store cannot be used; the log says more\n", status=503)
 
 
 async def _healthz(_: web.Request) -> web.Response:

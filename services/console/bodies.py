@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, get_origin
+from urllib.parse import parse_qsl
 
 from aiohttp import web
-from multidict import MultiMapping
+from multidict import MultiDict
 from pydantic import BaseModel, ValidationError
 
 from services.console.problems import Fault, Problem, bad_request
@@ -115,8 +116,12 @@ def checked(model: type[BaseModel], found: Any) -> Any:
         raise Problem(422, "invalid", "the body is not what this route takes", faults_of(error)) from None
 
 
-def read_query(query: MultiMapping[str], model: type[BaseModel]) -> Any:
-    """Raises Problem 400; a name that is not known is one that was mistyped."""
+def read_query(raw: str, model: type[BaseModel]) -> Any:
+    """raw: as it stands on the wire, where octets need be no UTF-8.
+
+    Raises Problem 400; a name that is not known is one that was mistyped.
+    """
+    query = MultiDict(parse_qsl(raw, keep_blank_values=True, errors="surrogateescape"))
     lists = {
         field.alias or name
         for name, field in model.model_fields.items()

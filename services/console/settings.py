@@ -7,7 +7,15 @@ import ipaddress
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    field_validator,
+    model_validator,
+)
 
 from services.console.roles import Role
 from services.kit.gate import Networks
@@ -130,6 +138,18 @@ class ConsoleSettings(Part):
         if not self.is_open or ipaddress.ip_address(self.host).is_loopback:
             return self
         raise ValueError(OFF_REFUSED)
+
+    @field_validator("tokens")
+    @classmethod
+    def _tells_them_apart(cls, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        for what, said in (
+            ("name", [token.name for token in tokens]),
+            ("digest", [token.sha256 for token in tokens if token.sha256 is not None]),
+            ("file", [str(token.file) for token in tokens if token.file is not None]),
+        ):
+            if len(set(said)) < len(said):
+                raise ValueError(f"two tokens have the same {what}: nobody could tell who it was")
+        return tokens
 
     @property
     def is_open(self) -> bool:

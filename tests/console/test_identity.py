@@ -13,6 +13,7 @@ from multidict import CIMultiDict
 
 from services.console.roles import Role
 from services.console.settings import ConsoleSettings
+from services.console.strangers import MOST, Strangers
 from services.console.table import ROUTES
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.servers import Server
@@ -202,6 +203,17 @@ class TestSettings:
         with pytest.raises(ValueError):
             ConsoleSettings.model_validate({"tokens": [token]})
 
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"name": "eye", "role": "admin", "sha256": "a" * 64},
+            {"name": "other", "role": "admin", "sha256": hashlib.sha256(b"see").hexdigest().upper()},
+        ],
+    )
+    def test_two_that_nobody_could_tell_apart(self, other: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="two tokens have the same"):
+            ConsoleSettings.model_validate({"tokens": [*TOKENS, other]})
+
     def test_digests_are_not_shown(self) -> None:
         settings = ConsoleSettings.model_validate({"tokens": TOKENS})
         assert {token["sha256"] for token in settings.model_dump(mode="json")["tokens"]} == {"***"}
@@ -213,3 +225,30 @@ async def test_the_settings_that_are_shown(guarded: LiveConsole) -> None:
     text = (await guarded.get("/config", token="rule")).body
     for token in TOKENS:
         assert token["sha256"].encode() not in text
+
+
+async def test_strangers_have_a_line_for_each_address(guarded: LiveConsole) -> None:
+    """However often they come, and whatever they want."""
+    for _ in range(20):
+        assert (await guarded.get("/queues")).status == 401
+        assert (await guarded.ask("PUT", "/queues/orders", {})).status == 401
+    (line,) = guarded.log.events("stranger")
+    assert (vars(line)["address"], vars(line)["path"]) == ("127.0.0.1", "/api/v1/queues")
+    assert guarded.audited() == []
+
+
+def test_how_many_more_came_is_told_a_minute_later(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    strangers = Strangers(lambda: now)
+    for number in range(3 * MOST):
+        strangers.came(f"10.{number}", "GET", "/")
+    strangers.came("10.7", "GET", "/")
+    assert len(caplog.records) == MOST + 1
+    now = 60.0
+    strangers.came("10.7", "GET", "/")
+    told = [record.getMessage() for record in caplog.records[MOST + 1 :]]
+    assert told == [
+        "10.7 did not say who it is 1 more times",
+        f"others did not say who it is {2 * MOST - 1} more times",
+        "10.7 did not say who it is",
+    ]
