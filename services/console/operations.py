@@ -103,6 +103,7 @@ class Route:
     media: str = JSON
     longest: int = USUAL_BODY  # octets of its body
     tag: str = "store"
+    tells: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # headers of each good status
     is_frequent: bool = (
         False  # a change that is made all the time: its lines push no others out of the audit log
     )
