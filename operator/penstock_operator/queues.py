@@ -19,6 +19,7 @@ from services.store.errors import (
     DatasetLost,
     DomainMismatch,
     NumberTaken,
+    OutcomeUnknown,
     QueueUnknown,
     StoreError,
     StoreUnavailable,
@@ -29,6 +30,7 @@ from services.store.rqp_binding import Protocol, Remote, number_name, split_clai
 REASONS: dict[type[StoreError], tuple[Ready, Reason]] = {  # the first that fits
     DatasetLost: (Ready.NO, Reason.DATASET_LOST),
     StoreUnavailable: (Ready.UNKNOWN, Reason.STORE_UNAVAILABLE),
+    OutcomeUnknown: (Ready.UNKNOWN, Reason.STORE_UNAVAILABLE),
     NumberTaken: (Ready.NO, Reason.CONFLICT),
     DomainMismatch: (Ready.NO, Reason.CONFLICT),
     AckLevelRefused: (Ready.NO, Reason.ACK_LEVEL_REFUSED),

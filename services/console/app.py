@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
 
-from services.console.audit import DONE
-from services.console.bodies import read_body, read_document, read_query, too_large
+from services.console.audit import DONE, FAULT, UNKNOWN
+from services.console.bodies import must_be_plain, read_body, read_document, read_query, too_large
 from services.console.console import Console
 from services.console.figures import Figures
 from services.console.guard import Guard
 from services.console.identity import Caller, Identities
 from services.console.openapi import PREFIX, document
 from services.console.operations import Answer, Call, Route, encode
-from services.console.problems import CONTENT_TYPE, Problem, problem_of
+from services.console.problems import CONTENT_TYPE, Problem, bad_request, problem_of
+from services.console.room import Share, send
 from services.console.static import Page, Part
+from services.console.strangers import Strangers
 from services.console.table import ROUTES
 from services.kit.gate import plain_address
 from services.store import StoreError
@@ -27,6 +30,7 @@ from services.store import StoreError
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+LONGEST_PATH = 200  # characters of it in a log
 CSP = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 SAFE_PART = {
     "X-Content-Type-Options": "nosniff"
@@ -50,6 +54,7 @@ class App:
         self._guard = Guard(console.settings)
         self._figures = figures
         self._unready = unready
+        self._strangers = Strangers()
         self._openapi = encode(document(ROUTES))
 
     def application(self) -> web.Application:
@@ -75,6 +80,7 @@ class App:
         """Whatever goes wrong is a problem; only a fault of ours is one that nobody foresaw."""
         began = time.monotonic()
         try:
+            must_be_plain(request)
             response = await handler(request)
         except Problem as problem:
             response = _refused(request, problem)
@@ -82,6 +88,9 @@ class App:
             response = _refused(request, problem_of(error))
         except web.HTTPException as error:
             response = _refused(request, _of_http(error, request))
+        except web.RequestPayloadError as error:
+            response = _refused(request, bad_request(f"the body is not what its headers say: {error}"))
+            response.force_close()  # where the next request would begin nobody knows
         except ConnectionError as error:  # nobody hears this
             response = _refused(request, Problem(400, "connection_lost", f"the connection was lost: {error}"))
         except Exception as error:
@@ -101,13 +110,15 @@ class App:
             except Problem as problem:
                 self._log_stranger(request, route, problem)
                 raise
-            try:
-                _check_role(who, route)
-                call = await self._call(request, route, who)
-            except (Problem, StoreError) as error:
-                await self._write_down(who, route, _target(request, route), error, {})
-                raise
-            return await self._done(call, route)
+            with self._console.room.share() as share:
+                try:
+                    _check_role(who, route)
+                    call = await self._call(request, route, who, share)
+                except (Problem, StoreError) as error:
+                    await self._write_down(who, route, _target(request, route), error, {})
+                    raise
+                response = await self._done(call, route)
+                return await send(request, response, self._console.settings.stream_timeout_s)
 
         return handle
 
@@ -115,20 +126,21 @@ class App:
         self._guard.check(request.headers, is_change=route.is_change)
         return self._identities.of(request.headers, plain_address(request.remote or ""))
 
-    async def _call(self, request: web.Request, route: Route, who: Caller) -> Call:
-        query = read_query(request.rel_url.query, route.query)
+    async def _call(self, request: web.Request, route: Route, who: Caller, share: Share) -> Call:
+        query = read_query(request.rel_url.raw_query_string, route.query)
         body: Any = None
         if route.body is not None:
-            body = await read_document(request, route.body, route.longest)
+            body = await read_document(request, route.body, route.longest, share)
         elif request.can_read_body:
-            await read_body(request, route.longest)
-        return Call(self._console, request, who, path_of(request, route), query, body)
+            await read_body(request, route.longest, share)
+        again = partial(self._let_in, request, route)
+        return Call(self._console, request, who, path_of(request, route), query, body, share, again)
 
     async def _done(self, call: Call, route: Route) -> web.StreamResponse:
         target = "/".join(call.path.values())
         try:
             answer = await route.handler(call)
-        except (Problem, StoreError) as error:
+        except BaseException as error:  # whatever ended it, and however far it had come
             await self._write_down(call.who, route, target, error, call.detail)
             raise
         if not isinstance(answer, Answer):
@@ -144,19 +156,22 @@ class App:
         who: Caller,
         route: Route,
         target: str,
-        error: Problem | StoreError | None,
+        error: BaseException | None,
         detail: dict[str, Any],
     ) -> None:
         """Every change, whatever became of it; and who was not allowed to see what he asked for."""
         problem = problem_of(error) if isinstance(error, StoreError) else error
-        if not route.is_change and (problem is None or problem.status != 403):
-            return
-        outcome = DONE if problem is None else problem.label
-        await self._console.audit.write(who, route.action, target, outcome, detail)
+        if route.is_change or (isinstance(problem, Problem) and problem.status == 403):
+            minor = _is_minor(route, problem, detail)
+            await self._console.audit.write(who, route.action, target, _outcome(problem), detail, minor=minor)
 
     def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
         """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
-        if route.is_change or problem.status == 403:
+        if problem.status == 401:
+            self._strangers.came(
+                plain_address(request.remote or ""), request.method, request.path[:LONGEST_PATH]
+            )
+        elif route.is_change or problem.status == 403:
             who = Caller("", None, "", plain_address(request.remote or ""))
             self._console.audit.log(who, route.action, _target(request, route), problem.label)
 
@@ -169,12 +184,33 @@ class App:
         )
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        fault = self._unready()
-        return web.Response(text="ok\n") if fault is None else web.Response(text=f"{fault}\n", status=503)
+        """Whoever reaches this port may ask: so where the store is stands in the log, and on the health port."""
+        if self._unready() is None:
+            return web.Response(text="ok\n")
+        return web.Response(text="not ready: the store cannot be used; the log says more\n", status=503)
 
 
 async def _healthz(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
+
+
+def _outcome(error: BaseException | None) -> str:
+    """For the audit log: of a fault or a request that was cut off nobody knows how far it had come."""
+    match error:
+        case None:
+            return DONE
+        case Problem():
+            return error.label
+        case Exception():
+            return FAULT
+        case _:
+            return UNKNOWN
+
+
+def _is_minor(route: Route, error: BaseException | None, detail: Mapping[str, Any]) -> bool:
+    """Nothing was changed, or what everybody changes all the time."""
+    is_refused = isinstance(error, Problem) and error.status not in (500, 504)
+    return is_refused or route.is_frequent or bool(detail.get("dryRun"))
 
 
 def _check_role(who: Caller, route: Route) -> None:
@@ -217,7 +253,7 @@ def _expecting(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResp
 def _refused(request: web.Request, problem: Problem) -> web.Response:
     headers = {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store", **problem.headers}
     response = web.Response(body=problem.body(request.path), status=problem.status, headers=headers)
-    if problem.status in (413, 417):
+    if problem.status in (413, 415, 417):
         response.force_close()  # what else is on its way is not read
     return response
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from services.console.detail import written
 from services.console.identity import Caller
 from services.store import StoreError
-from services.store.audit import AuditLog, Entry
+from services.store.audit import MOST_OCTETS, AuditLog, Entry
 
 log = logging.getLogger(__name__)
 
 DONE = "done"
+FAULT = "fault"  # of ours: how far it had come the log may say
+UNKNOWN = "unknown"  # it was cut off, as this process ended
 WRITE_S = 2.0  # a store that is away keeps no answer waiting for longer
 
 
@@ -25,15 +27,25 @@ class Audit:
         self._failed = failed
 
     async def write(
-        self, who: Caller, action: str, target: str, outcome: str, detail: Mapping[str, Any] | None = None
+        self,
+        who: Caller,
+        action: str,
+        target: str,
+        outcome: str,
+        detail: Mapping[str, Any] | None = None,
+        *,
+        minor: bool = False,
     ) -> None:
-        """outcome: `done`, or the label of the refusal. A store that cannot be reached takes nothing from the log."""
+        """outcome: `done`, or the label of the refusal. A store that cannot be reached takes nothing from the log.
+
+        minor: refused, or done all the time (services.store.audit).
+        """
         self.log(who, action, target, outcome, detail)
-        text = json.dumps(detail, default=str) if detail else ""
-        entry = Entry(who.who, who.role or "", who.address, action, target, outcome, text)
+        text = written(detail, MOST_OCTETS) if detail else ""
+        entry = Entry(who.who, who.role or "", who.address, action, target, outcome, text, who.auth)
         try:
             async with asyncio.timeout(WRITE_S):
-                await self.kept.append(entry)
+                await self.kept.append(entry, minor=minor)
         except (StoreError, TimeoutError) as error:
             self._failed()
             fields = {"action": "audit_not_kept", "what": action, "target": target}
@@ -47,12 +59,13 @@ class Audit:
             "what": action,
             "who": who.who,
             "role": who.role,
+            "auth": who.auth,
             "address": who.address,
             "target": target,
             "outcome": outcome,
             "detail": dict(detail or {}),
         }
-        written = target.encode(
+        name = target.encode(
             "utf-8", "backslashreplace"
-        ).decode()  # a name has any octets, a line only letters
-        log.info("%s %s %s: %s", who.who or "somebody", action, written, outcome, extra=fields)
+        ).decode()  # of any octets, and a line has only letters
+        log.info("%s %s %s: %s", who.who or "somebody", action, name, outcome, extra=fields)

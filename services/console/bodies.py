@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, get_origin
+from urllib.parse import parse_qsl
 
 from aiohttp import web
-from multidict import MultiMapping
+from multidict import MultiDict
 from pydantic import BaseModel, ValidationError
 
 from services.console.problems import Fault, Problem, bad_request
+from services.console.room import Share
 
 DEEPEST = 32  # lists and objects in one another
+MOST_PARTS = 20_000  # values of a document: a text may be long, but what is made of many costs far more than its octets
+MOST_FAULTS = 100  # that are told
+OPENING = (b"[", b"{", b",")
 STRUCTURED = ("application/json",)
 
 
@@ -22,30 +27,39 @@ def too_large(longest: int) -> Problem:
     )
 
 
-async def read_body(request: web.Request, longest: int) -> bytes:
-    """Raises Problem: one that says how long it is and is too long is not read at all."""
+def must_be_plain(request: web.Request) -> None:
+    """Raises Problem 415 for a body that is packed: what is small on its way may be huge when it has come."""
+    coding = request.headers.get("Content-Encoding", "identity")
+    if coding.lower() != "identity":
+        text = f"send it as it is, without Content-Encoding: {coding!r} is not taken"
+        raise Problem(415, "unsupported_media_type", text, headers={"Accept-Encoding": "identity"})
+
+
+async def read_body(request: web.Request, longest: int, share: Share) -> bytes:
+    """Raises Problem: one that says how long it is and is too long is not read at all; 503 where memory is short."""
     if request.content_length is not None and request.content_length > longest:
         raise too_large(longest)
     body = bytearray()
-    try:
-        async for chunk in request.content.iter_any():
-            body += chunk
-            if len(body) > longest:
-                raise too_large(longest)
-    except web.RequestPayloadError:
-        raise bad_request("the body is not what Content-Encoding or Transfer-Encoding say") from None
+    async for chunk in request.content.iter_any():
+        if len(body) + len(chunk) > longest:
+            raise too_large(longest)
+        share.take(len(chunk))
+        body += chunk
     return bytes(body)
 
 
-async def read_document(request: web.Request, model: Any, longest: int) -> Any:
+async def read_document(request: web.Request, model: Any, longest: int, share: Share) -> Any:
     """What `model` makes of the body. Raises Problem: 413, 415; 400 for no JSON, 422 for no such model."""
     if request.content_type not in STRUCTURED:
         text = "send application/json"
         raise Problem(415, "unsupported_media_type", text, headers={"Accept-Post": "application/json"})
-    return checked(model, parse(await read_body(request, longest)))
+    return checked(model, parse(await read_body(request, longest, share)))
 
 
 def parse(body: bytes) -> Any:
+    """Raises Problem."""
+    if has_more_parts(body, MOST_PARTS):
+        raise bad_request(f"the body has more than {MOST_PARTS:,} values")
     try:
         found = json.loads(body.decode("utf-8"), parse_constant=_no_number)
     except UnicodeDecodeError:
@@ -56,6 +70,19 @@ def parse(body: bytes) -> Any:
         raise bad_request(f"the body is no JSON: {error}") from None
     _check(found, DEEPEST)
     return found
+
+
+def has_more_parts(body: bytes, most: int) -> bool:
+    """Whether a JSON text has more lists, objects and commas than so many, known before anything is made of it."""
+    if (
+        sum(map(body.count, OPENING)) <= most
+    ):  # those within texts are counted, too: mostly that is all there is to do
+        return False
+    bare = body.replace(rb"\\", b"").replace(rb"\"", b"")  # quotes that are left begin or end a text
+    if bare.count(b'"') > 4 * (most + 1):  # a name and a text to each comma
+        return True
+    outside = b"".join(bare.split(b'"')[::2])
+    return sum(map(outside.count, OPENING)) > most
 
 
 def _no_number(name: str) -> Any:
@@ -89,8 +116,12 @@ def checked(model: type[BaseModel], found: Any) -> Any:
         raise Problem(422, "invalid", "the body is not what this route takes", faults_of(error)) from None
 
 
-def read_query(query: MultiMapping[str], model: type[BaseModel]) -> Any:
-    """Raises Problem 400; a name that is not known is one that was mistyped."""
+def read_query(raw: str, model: type[BaseModel]) -> Any:
+    """raw: as it stands on the wire, where octets need be no UTF-8.
+
+    Raises Problem 400; a name that is not known is one that was mistyped.
+    """
+    query = MultiDict(parse_qsl(raw, keep_blank_values=True, errors="surrogateescape"))
     lists = {
         field.alias or name
         for name, field in model.model_fields.items()
@@ -109,7 +140,8 @@ def read_query(query: MultiMapping[str], model: type[BaseModel]) -> Any:
 
 
 def faults_of(error: ValidationError) -> list[Fault]:
-    return [(_place(fault), _said(fault)) for fault in error.errors(include_url=False, include_context=False)]
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [(_place(fault), _said(fault)) for fault in found[:MOST_FAULTS]]
 
 
 def _place(fault: Mapping[str, Any]) -> str:

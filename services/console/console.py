@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from services.console.audit import Audit
@@ -11,6 +11,7 @@ from services.console.history import History
 from services.console.jobs import Jobs
 from services.console.live import Live
 from services.console.processes import edge_of
+from services.console.room import Room
 from services.console.settings import ConsoleSettings
 from services.kit.settings import GlobalSettings
 from services.store import DeadLetters, Queue, Store
@@ -29,6 +30,7 @@ class Console:
     audit: Audit
     history: History
     stopping: asyncio.Event  # set when the process ends: who watches is let go
+    room: Room = field(default_factory=Room)
     streams: int = 0  # live views open now
 
     async def letters(self, name: str) -> tuple[Queue, DeadLetters]:

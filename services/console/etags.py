@@ -28,6 +28,10 @@ def queue_etag(queue: Queue) -> str:
     return etag_of("queue", queue.qid, queue.owner, to_document(queue.name, queue.spec)["spec"])
 
 
+def unreadable_etag(queue: Queue, document: bytes) -> str:
+    return etag_of("unreadable", queue.qid, hashlib.sha256(document).hexdigest())
+
+
 def peer_etag(peer: Peer) -> str:
     plain = peer.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return etag_of("peer", peer.name, peer.owner, plain)

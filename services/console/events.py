@@ -10,7 +10,6 @@ from typing import Any
 
 from aiohttp import web
 
-from services.console.console import Console
 from services.console.operations import Call, encode
 from services.console.problems import Problem
 
@@ -28,7 +27,7 @@ def event(name: str, document: Any) -> bytes:
 
 
 async def stream(call: Call) -> web.StreamResponse:
-    """Until the client goes, reads nothing for too long, or the process ends."""
+    """Until the client goes, reads nothing for too long, may not come any more, or the process ends."""
     console = call.console
     if call.request.method == "HEAD":
         return await _head(call.request)
@@ -40,7 +39,7 @@ async def stream(call: Call) -> web.StreamResponse:
     try:
         with console.live.watching():
             await response.prepare(call.request)
-            await _Watcher(console, response).run(_hello(call))
+            await _Watcher(call, response).run(_hello(call))
     except (ConnectionError, TimeoutError):
         if call.request.transport is not None:
             call.request.transport.abort()
@@ -70,8 +69,9 @@ def _hello(call: Call) -> bytes:
 
 
 class _Watcher:
-    def __init__(self, console: Console, response: web.StreamResponse) -> None:
-        self._console = console
+    def __init__(self, call: Call, response: web.StreamResponse) -> None:
+        self._call = call
+        self._console = call.console
         self._response = response
         self._version = -1  # of the rows that were sent
         self._others: dict[str, bytes] = {}  # what was sent last
@@ -80,7 +80,7 @@ class _Watcher:
         await self._write(hello)
         stopping = asyncio.ensure_future(self._console.stopping.wait())
         try:
-            while not stopping.done():
+            while not stopping.done() and self._is_known():
                 live = self._console.live
                 looked = asyncio.ensure_future(live.next())
                 if live.version:
@@ -93,6 +93,13 @@ class _Watcher:
                     await self._write(b": still here\n\n")
         finally:
             stopping.cancel()
+
+    def _is_known(self) -> bool:
+        """Still, and as the same one: a token that was changed ends what began with the old one."""
+        try:
+            return self._call.again() == self._call.who
+        except Problem:
+            return False
 
     def _news(self) -> list[bytes]:
         live = self._console.live

@@ -1,5 +1,6 @@
-"""What a browser may be made to ask by a page of somebody else: nothing that changes anything, and nothing at all by a
-name that leads here only since a minute ago (DNS rebinding)."""
+"""What a browser may be made to ask by a page of somebody else: nothing of the API where it says that it does so,
+nothing that changes anything in any case, and nothing at all by a name that leads here only since a minute ago (DNS
+rebinding)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from services.console.problems import Problem
 from services.console.settings import ConsoleSettings
 
 LOCAL_NAMES = ("localhost", "ip6-localhost")
-OWN_SITES = ("same-origin", "none")  # none: somebody typed it in
+SAME = "same-origin"  # of Sec-Fetch-Site, which no page can write
+NOBODY = "none"  # no page asks: somebody typed it in, or this is no browser
 
 
 class Guard:
@@ -25,14 +27,13 @@ class Guard:
         if self._is_open and not is_local(host):
             text = "without tokens the console answers only under the name localhost or a loopback address"
             raise Problem(421, "foreign_host", text)
-        if not is_change:
-            return
-        origin = headers.get("Origin")
-        if origin is not None and not self._is_ours(origin, host):
+        origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", NOBODY)
+        if site == SAME or (origin is not None and self._is_ours(origin, host)):
+            return  # a browser knows better than Host, which a proxy may have written anew
+        if is_change and origin is not None:
             raise Problem(403, "foreign_origin", "a page of another origin may change nothing here")
-        site = headers.get("Sec-Fetch-Site")
-        if site is not None and site not in OWN_SITES and not (origin and self._is_ours(origin, host)):
-            raise Problem(403, "foreign_origin", "a page of another site may change nothing here")
+        if site != NOBODY:
+            raise Problem(403, "foreign_origin", "a page of another site may ask for nothing here")
 
     def _is_ours(self, origin: str, host: str) -> bool:
         return origin.lower() in self._origins or _place(origin).lower() == host.lower() != ""

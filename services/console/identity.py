@@ -12,7 +12,7 @@ from pathlib import Path
 
 from multidict import MultiMapping
 
-from services.console.problems import Problem
+from services.console.problems import Problem, bad_request
 from services.console.roles import RANKS, Role
 from services.console.settings import ConsoleSettings, Proxy, Token
 from services.kit.layers import SettingsError
@@ -43,7 +43,7 @@ class Identities:
         self._tokens = [_Known(token) for token in settings.tokens]
 
     def of(self, headers: MultiMapping[str], address: str) -> Caller:
-        """address: of the connection. Raises Problem 401."""
+        """address: of the connection. Raises Problem 400, 401, 403."""
         if self._is_open:
             return Caller("local", Role.ADMIN, "off", address)
         if self._proxy is not None and (found := _proxied(self._proxy, headers, address)):
@@ -58,7 +58,10 @@ class Identities:
         said = headers.get("Authorization", "")
         if not said.lower().startswith(BEARER) or len(said) > LONGEST_TOKEN:
             return None
-        given = digest(said[len(BEARER) :].strip().encode("utf-8", "surrogateescape"))
+        token = said[len(BEARER) :].strip(" \t")  # what a header may have around it, and nothing else
+        if not token:
+            return None
+        given = digest(token.encode("utf-8", "surrogateescape"))
         found = None
         for known in self._tokens:
             if hmac.compare_digest(known.digest(), given):
@@ -113,7 +116,7 @@ def _read(file: Path) -> bytes:
 
 
 def _proxied(proxy: Proxy, headers: MultiMapping[str], address: str) -> Caller | None:
-    """None: it did not come through the proxy, or the proxy does not say who it is."""
+    """None: it did not come through the proxy, or the proxy does not say who it is. Raises Problem 400, 403."""
     try:
         place = ipaddress.ip_address(address)
     except ValueError:
@@ -123,6 +126,8 @@ def _proxied(proxy: Proxy, headers: MultiMapping[str], address: str) -> Caller |
     user = _said_once(headers, proxy.user_header)
     if not user:
         return None
+    if not user.isprintable():  # nor is half a character: it would stand in logs and beside messages
+        raise bad_request(f"{proxy.user_header} must be a name of printable UTF-8")
     groups = (group.strip() for group in _said_once(headers, proxy.role_header).split(","))
     roles = [proxy.roles[group] for group in groups if group in proxy.roles]
     if not roles:

@@ -67,16 +67,21 @@ class Live:
     # for who asks once
 
     async def look(self) -> Look:
-        """No older than two refreshes, and with everything that we changed. Raises StoreError."""
+        """No older than two refreshes, and with everything that we had changed when it was asked. Raises StoreError."""
         self._want()
         if self._is_fresh() and not self._touched and not self._settling:
             return self._look  # also while the next one is being taken
+        asked_for = set(self._touched)  # jobs go on touching: the rest is for the next question
         async with self._lock:
             if not self._is_fresh():
                 await self._renew()
-            while self._touched:
-                await self._renew_one(self._touched.pop())
+            await self._renew_each(self._touched & asked_for)
         return self._look
+
+    def row(self, name: str) -> Row | None:
+        """As it was seen last, if that is not long ago; the next look will be soon."""
+        self._want()
+        return self._look.rows.get(name) if self._is_fresh() else None
 
     def _is_fresh(self) -> bool:
         return bool(self._look.version) and time.monotonic() - self._look.taken <= 2 * self.refresh_s
@@ -123,7 +128,7 @@ class Live:
             "edges": len(self.processes),
         }
         return {
-            "store": self.state.told(),
+            "store": self.state.told(self._roll.unreadable),
             "totals": {"queues": len(look.rows), **look.totals, **edges},
             "rates": look.rates,
             "at": moment(look.at_ms),
@@ -182,16 +187,30 @@ class Live:
         for other in self._along:
             await other()
         before, look = self._look, Look(self._look.version + 1, began, at_ms=await self._store.now_ms())
-        self._look = await look.compared(before, queues, found)
+        self._look = await look.compared(before, queues, found, self._roll.unreadable)
         for name in before.rows.keys() - look.rows.keys():
             self._remember_gone(look.version, name)
         self.trouble = None
+
+    async def _renew_each(self, names: set[str]) -> None:
+        """Raises StoreError; then what was not looked at is still to be."""
+        self._touched -= names
+        self._settling = names
+        try:
+            for name in sorted(names):
+                await self._renew_one(name)
+                names.discard(name)
+        except BaseException:
+            self._touched |= names
+            raise
+        finally:
+            self._settling = set()
 
     async def _renew_one(self, name: str) -> None:
         look, old = self._look, self._look.rows.get(name)
         look.version += 1
         try:
-            queue = await self._store.find(name)
+            queue, unreadable = await self._store.find_leniently(name)
             figures = await self._store.stats(queue)
         except QueueUnknown:
             if old is not None:
@@ -201,7 +220,7 @@ class Live:
         is_same = old is not None and old.queue.qid == queue.qid
         rates = old.rates if old is not None and is_same else rates_of(RATES, figures, None, 0)
         base = old.base if old is not None and is_same else figures
-        summary = summary_of(queue, figures, rates)
+        summary = summary_of(queue, figures, rates, unreadable)
         look.rows[name] = Row(queue, base, rates, summary, look.version, summary["oldestAgeMs"])
         if old is None:
             look.rows = dict(sorted(look.rows.items()))

@@ -35,7 +35,13 @@ class Look:
     rates: Rates = field(default_factory=lambda: dict.fromkeys(ALL_RATES))
     at_ms: int = 0  # by the store's clock
 
-    async def compared(self, before: Look, queues: Sequence[Queue], found: Mapping[str, Figures]) -> Look:
+    async def compared(
+        self,
+        before: Look,
+        queues: Sequence[Queue],
+        found: Mapping[str, Figures],
+        unreadable: Mapping[str, str],
+    ) -> Look:
         """Itself, with what was found; rows that changed since the look before have its version."""
         seconds = self.taken - before.taken
         if seconds > OLDEST_BASE_S:
@@ -45,7 +51,9 @@ class Look:
             figures = found.get(queue.name)
             if figures is None:
                 continue  # deleted meanwhile
-            self.rows[queue.name] = self._row(queue, figures, before.rows.get(queue.name), seconds)
+            self.rows[queue.name] = self._row(
+                queue, figures, before.rows.get(queue.name), seconds, unreadable.get(queue.name, "")
+            )
             for name, of in TOTALS.items():
                 self.totals[name] += figures[of]
             if number % STRETCH == STRETCH - 1:
@@ -53,11 +61,11 @@ class Look:
         self._sum(before, seconds)
         return self
 
-    def _row(self, queue: Queue, figures: Figures, old: Row | None, seconds: float) -> Row:
+    def _row(self, queue: Queue, figures: Figures, old: Row | None, seconds: float, unreadable: str) -> Row:
         if old is not None and old.queue.qid != queue.qid:
             old = None
         rates = rates_of(RATES, figures, old.base if old is not None else None, seconds)
-        summary = summary_of(queue, figures, rates)
+        summary = summary_of(queue, figures, rates, unreadable)
         version, age_ms = self.version, summary["oldestAgeMs"]
         if old is not None and not has_changed(summary, old):
             version, age_ms = old.version, old.told_age_ms

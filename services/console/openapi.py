@@ -31,8 +31,21 @@ UNREAD = (
     "Bad Request. What is no HTTP, or has a line or a header field of more than 8190 octets, is refused before it is "
     "read, in one line of text/plain."
 )
-EVERYWHERE = (400, 403, 413, 417, 500, 503)  # statuses of problems that each route may have
+EVERYWHERE = (400, 403, 413, 415, 417, 500, 503)  # statuses of problems that each route may have
 OF_STORE = (409, 504)
+LATER = (429, 503)  # those that say when to come again
+HEADERS: dict[str, dict[str, Any]] = {
+    "ETag": {
+        "description": "Of the document: what If-Match takes.",
+        "schema": {"type": "string", "pattern": '^"[^"]+"$'},
+    },
+    "Location": {"description": "Where it is.", "schema": {"type": "string", "pattern": "^/api/v1/"}},
+    "Content-Disposition": {
+        "description": "A file's name.",
+        "schema": {"type": "string", "pattern": "^attachment;"},
+    },
+    "Retry-After": {"description": "So many seconds.", "schema": {"type": "integer", "minimum": 1}},
+}
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
@@ -132,6 +145,8 @@ def _good(route: Route, known: Known) -> dict[str, Any]:
             described["content"] = {route.media: {"schema": known[model, "serialization"]}}
         elif status != 204:
             described["content"] = {route.media: {"schema": {}}}
+        if names := route.tells.get(status):
+            described["headers"] = {name: {"required": True, **HEADERS[name]} for name in names}
         told[str(status)] = described
     return told
 
@@ -144,7 +159,7 @@ def statuses(route: Route) -> list[int]:
     if route.is_change:
         found |= {*OF_STORE}
     if route.body is not None:
-        found |= {415, 422}
+        found |= {422}
     if route.condition is not Condition.NONE:
         found |= {412, 428}
     return sorted(found)
@@ -156,6 +171,9 @@ def _bad(route: Route, known: Known) -> dict[str, Any]:
         str(status): {"description": HTTPStatus(status).phrase, "content": content}
         for status in statuses(route)
     }
+    for status in LATER:
+        if str(status) in told:
+            told[str(status)]["headers"] = {"Retry-After": {"required": True, **HEADERS["Retry-After"]}}
     told["400"] = {
         "description": UNREAD,
         "content": {**content, "text/plain": {"schema": {"type": "string"}}},

@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from services.console.identity import Caller
 from services.console.roles import Role
+from services.console.room import Share
 
 if TYPE_CHECKING:
     from services.console.console import Console
@@ -53,6 +54,8 @@ class Call:
     path: Mapping[str, str]  # surrogateescape: any octets
     query: Any
     body: Any
+    share: Share  # of the memory for what comes and goes
+    again: Callable[[], Caller]  # who asks, as of now: raises Problem where he may not come any more
     detail: dict[str, Any] = field(default_factory=dict)  # what the audit log is to say beside the target
 
     @property
@@ -100,6 +103,10 @@ class Route:
     media: str = JSON
     longest: int = USUAL_BODY  # octets of its body
     tag: str = "store"
+    tells: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # headers of each good status
+    is_frequent: bool = (
+        False  # a change that is made all the time: its lines push no others out of the audit log
+    )
 
     @property
     def is_change(self) -> bool:

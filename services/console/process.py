@@ -87,7 +87,7 @@ class Running:
         figures = Figures(context.metrics)
         live = Live(store, settings.refresh_s)
         everything = context.settings.everything
-        audit = Audit(AuditLog(store.registry), figures.audit_failures.inc)
+        audit = Audit(AuditLog(store.registry, settings.audit_lines), figures.audit_failures.inc)
         jobs = Jobs(store, audit, live.touch)
         live.along(jobs.look)
         figures.jobs.set_function(lambda: len(jobs.running()))
@@ -97,7 +97,11 @@ class Running:
         figures.streams.set_function(lambda: self._console.streams)
         app = App(self._console, Identities(settings), figures, self.ready).application()
         self._runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=LAST_ANSWERS_S,
+            auto_decompress=False,  # a body comes as it is, or not at all (bodies.must_be_plain)
         )
         self._filter = PeersFaults(context.metrics.count_refusal)
         logging.getLogger(SERVER_LOG).addFilter(self._filter)

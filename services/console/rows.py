@@ -46,7 +46,7 @@ def rates_of(names: Mapping[str, str], now: Figures, before: Figures | None, sec
     return {rate: round(max(now[name] - before[name], 0) / seconds, 2) for rate, name in names.items()}
 
 
-def summary_of(queue: Queue, figures: Figures, rates: Rates) -> dict[str, Any]:
+def summary_of(queue: Queue, figures: Figures, rates: Rates, unreadable: str = "") -> dict[str, Any]:
     spec = queue.spec
     return {
         "name": queue.name,
@@ -61,7 +61,8 @@ def summary_of(queue: Queue, figures: Figures, rates: Rates) -> dict[str, Any]:
         "oldestAgeMs": figures["oldest_age_ms"],
         "rates": rates,
         "ackLevel": spec.ack_level,
-        "condition": figures["condition"],
+        "condition": unreadable or figures["condition"],
+        "unreadable": unreadable or None,
     }
 
 
@@ -72,9 +73,9 @@ def has_changed(new: dict[str, Any], old: Row) -> bool:
     return bool(not old.told_age_ms <= new["oldestAgeMs"] <= old.told_age_ms * OLDER)
 
 
-def detail_of(queue: Queue, figures: Figures, rates: Rates) -> dict[str, Any]:
+def detail_of(queue: Queue, figures: Figures, rates: Rates, unreadable: str = "") -> dict[str, Any]:
     return {
-        **summary_of(queue, figures, rates),
+        **summary_of(queue, figures, rates, unreadable),
         "spec": to_document(queue.name, queue.spec)["spec"],
         "counters": {to_camel(name): figures[name] for name in COUNTERS},
         "reservedBy": figures["reserved_by"],

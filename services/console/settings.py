@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    field_validator,
+    model_validator,
+)
 
 from services.console.roles import Role
 from services.kit.gate import Networks
@@ -20,6 +29,7 @@ OFF_REFUSED = (
     "without tokens or a proxy everybody who reaches the console may do everything, so it binds only the loopback "
     "address: say console.tokens or console.proxy, or host 127.0.0.1"
 )
+KNOWN_TO_ALL = frozenset(hashlib.sha256(token).hexdigest() for token in (b"", b"test"))
 
 
 def _header_name(name: str) -> str:
@@ -31,6 +41,10 @@ def _header_name(name: str) -> str:
 def _digest(text: str) -> str:
     if len(text) != 64 or not set(text.lower()) <= set("0123456789abcdef"):
         raise ValueError("write a SHA-256 digest as 64 hexadecimal digits, as `sha256sum` does")
+    if text.lower() in KNOWN_TO_ALL:
+        raise ValueError(
+            "this is the digest of no token at all, or of one out of a sample: make one of your own"
+        )
     return text.lower()
 
 
@@ -93,7 +107,8 @@ class ConsoleSettings(Part):
     proxy: Proxy | None = Field(default=None, description="without: nobody's headers say who he is")
     origins: tuple[str, ...] = Field(
         default=(),
-        description="further origins of pages that may change something, as https://mq.example.org",
+        description="further origins under which the console's page is reached, as https://mq.example.org: only where "
+        "a proxy changes Host and browsers do not send Sec-Fetch-Site. It lets no page of another origin read answers",
     )
     refresh_s: float = Field(
         default=2.0,
@@ -110,6 +125,12 @@ class ConsoleSettings(Part):
     request_timeout_s: float = Field(
         default=30.0, gt=0, le=MAX_SECONDS, description="after this the outcome of a request is unknown"
     )
+    audit_lines: int = Field(
+        default=10_000,
+        ge=100,
+        le=1_000_000,
+        description="of the audit log that the store keeps: of changes, and as many of refusals and messages put in",
+    )
     store: StoreWaits = StoreWaits()
 
     @model_validator(mode="after")
@@ -117,6 +138,18 @@ class ConsoleSettings(Part):
         if not self.is_open or ipaddress.ip_address(self.host).is_loopback:
             return self
         raise ValueError(OFF_REFUSED)
+
+    @field_validator("tokens")
+    @classmethod
+    def _tells_them_apart(cls, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        for what, said in (
+            ("name", [token.name for token in tokens]),
+            ("digest", [token.sha256 for token in tokens if token.sha256 is not None]),
+            ("file", [str(token.file) for token in tokens if token.file is not None]),
+        ):
+            if len(set(said)) < len(said):
+                raise ValueError(f"two tokens have the same {what}: nobody could tell who it was")
+        return tokens
 
     @property
     def is_open(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from services.store import Store
@@ -10,6 +11,7 @@ from services.store.memory import Memory, memory_of
 from services.store.probe import Grade, Promises
 
 AGAIN_S = 10.0  # promises change seldom
+MOST_NAMED = 10  # queues; of more only the number is told
 FULL = 0.75  # of maxmemory: publishes are refused above it
 
 
@@ -28,8 +30,8 @@ class StateOfStore:
         self._memory = await memory_of(self._store.connector)
         self._looked = time.monotonic()
 
-    def told(self) -> dict[str, Any]:
-        """After the first look."""
+    def told(self, unreadable: Mapping[str, str]) -> dict[str, Any]:
+        """After the first look. unreadable: queues whose documents cannot be read, and why not."""
         promises, memory = self._promises, self._memory
         assert promises is not None
         return {
@@ -43,7 +45,7 @@ class StateOfStore:
                 "replicas": promises.replicas,
                 "fsyncs": promises.fsyncs,
             },
-            "alarms": [*self._findings(promises), *self._of_memory(memory)],
+            "alarms": [*self._findings(promises), *self._of_memory(memory), *_of_documents(unreadable)],
         }
 
     @staticmethod
@@ -60,3 +62,10 @@ class StateOfStore:
         return [
             f"memory: {share} % is used, and above 75 % nothing is put in: take messages out or raise maxmemory"
         ]
+
+
+def _of_documents(unreadable: Mapping[str, str]) -> list[str]:
+    named = sorted(unreadable)[:MOST_NAMED]
+    told = [f"{unreadable[name]}; replace it, or use a version that can read it" for name in named]
+    more = len(unreadable) - len(named)
+    return [*told, f"{more} more queues have documents that cannot be read"] if more else told

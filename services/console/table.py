@@ -30,6 +30,9 @@ QUEUE = "/queues/{name}"
 DEAD = f"{QUEUE}/dead"
 PEER = "/peers/{name}"
 JOB = "/jobs/{id}"
+ETAG = ("ETag",)
+REPLACED = {200: ETAG, 201: (*ETAG, "Location")}
+BEGUN = {202: ("Location",)}
 
 ROUTES: tuple[Route, ...] = (
     Route(
@@ -56,13 +59,13 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", QUEUE, VIEW, "queue.show", queues.show,
         "A queue: its document, figures and counters. The ETag is of the document, whatever is in the queue.",
-        {200: shapes.QueueDetail}, tag="queues",
+        {200: shapes.QueueDetail}, tells={200: ETAG}, tag="queues",
     ),
     Route(
         "PUT", QUEUE, ADMIN, "queue.put", queues.put,
         "Make a queue, or replace its document. What the body leaves out is as by default.",
         {200: shapes.QueueDetail, 201: shapes.QueueDetail},
-        body=QueueSpec, condition=Condition.REPLACE, tag="queues",
+        body=QueueSpec, condition=Condition.REPLACE, tells=REPLACED, tag="queues",
     ),
     Route(
         "DELETE", QUEUE, ADMIN, "queue.delete", queues.delete,
@@ -89,7 +92,7 @@ ROUTES: tuple[Route, ...] = (
         "Put one message in. It is durable at the queue's ack level when this is answered. The header `traceparent` is "
         "kept with it, if the console is traced.",
         {201: shapes.Stored}, body=messages.NewMessage, longest=messages.LONGEST_REQUEST, statuses=(429, 507),
-        tag="messages",
+        tag="messages", is_frequent=True,
     ),
     Route(
         "GET", f"{QUEUE}/messages", VIEW, "message.peek", messages.peek,
@@ -110,18 +113,19 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", f"{DEAD}/{{id}}/body", VIEW, "dead.body", dead.body,
         "The body of a dead letter, as a file.",
-        {200: None}, media="application/octet-stream", tag="dead letters",
+        {200: None}, media="application/octet-stream", tells={200: ("Content-Disposition",)}, tag="dead letters",
     ),
     Route(
         "POST", f"{DEAD}/redrive", OPERATE, "dead.redrive", dead.redrive,
         "Bring dead letters back. They go to the end of their queue or of another one, each in one step.",
-        {200: shapes.Matched, 202: shapes.Job}, body=Redrive, statuses=(429, 507), tag="dead letters",
+        {200: shapes.Matched, 202: shapes.Job}, body=Redrive, statuses=(429, 507), tells=BEGUN,
+        tag="dead letters",
     ),
     Route(
         "POST", f"{DEAD}/purge", OPERATE, "dead.purge", dead.purge,
         "Remove dead letters for good. In the background.",
         {200: shapes.Matched, 202: shapes.Job}, body=Purge, condition=Condition.UNLESS_DRY, statuses=(429,),
-        tag="dead letters",
+        tells=BEGUN, tag="dead letters",
     ),
     Route(
         "GET", "/jobs", VIEW, "job.list", jobs.list_,
@@ -147,12 +151,13 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", PEER, VIEW, "peer.show", peers.show,
         "A peer.",
-        {200: shapes.Peer}, tag="peers",
+        {200: shapes.Peer}, tells={200: ETAG}, tag="peers",
     ),
     Route(
         "PUT", PEER, ADMIN, "peer.put", peers.put,
         "Make a peer, or replace its document.",
-        {200: shapes.Peer, 201: shapes.Peer}, body=PeerSpec, condition=Condition.REPLACE, tag="peers",
+        {200: shapes.Peer, 201: shapes.Peer}, body=PeerSpec, condition=Condition.REPLACE, tells=REPLACED,
+        tag="peers",
     ),
     Route(
         "DELETE", PEER, ADMIN, "peer.delete", peers.delete,
@@ -167,17 +172,17 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/connections", VIEW, "connection.list", connections.list_,
         "Connections of all processes. They are asked when somebody wants to know.",
-        {200: shapes.ConnectionPage}, query=connections.ConnectionsQuery, tag="processes",
+        {200: shapes.ConnectionPage}, query=connections.ConnectionsQuery, statuses=(429,), tag="processes",
     ),
     Route(
         "DELETE", "/connections/{id}", OPERATE, "connection.close", connections.close,
         "Close a connection. What was written is sent before.",
-        {200: shapes.Closed}, tag="processes",
+        {200: shapes.Closed}, statuses=(429,), tag="processes",
     ),
     Route(
         "GET", "/subscriptions", VIEW, "subscription.list", connections.subscriptions,
         "Who subscribes to what, of the text service.",
-        {200: shapes.SubscriptionPage}, query=Paged, tag="processes",
+        {200: shapes.SubscriptionPage}, query=Paged, statuses=(429,), tag="processes",
     ),
     Route(
         "GET", "/ring", VIEW, "ring.show", ring.show,

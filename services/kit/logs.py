@@ -59,9 +59,18 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         extras = {key: value for key, value in vars(record).items() if key not in _ORDINARY}
         pairs = " ".join(f"{key}={_word(value)}" for key, value in (extras | self._fields).items())
-        text = record.getMessage().replace("\n", "\\n")
-        line = f"{_time(record)} {record.levelname:7} {text}  {pairs}".rstrip()
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = f"{_time(record)} {record.levelname:7} {_plain(record.getMessage())}  {pairs}".rstrip()
+        if not record.exc_info:
+            return line
+        told = self.formatException(record.exc_info).split("\n")
+        return "\n".join([line, *(_plain(each) for each in told)])
+
+
+def _plain(text: str) -> str:
+    """What a stranger wrote begins no line of its own, and moves no cursor: as escapes where it is not printable."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _word(value: object) -> str:

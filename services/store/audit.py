@@ -1,4 +1,8 @@
-"""The audit log: who changed what by way of the console, and who was not let, in a capped stream of the catalogue's."""
+"""The audit log: who changed what by way of the console, and who was not let, in two capped streams of the catalogue's.
+
+What was refused, and what happens all the time, has a stream of its own: so nobody who may do little can push out what
+others did. They are read as one.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,12 @@ from typing import Any
 from services.store.reading import parse_id
 from services.store.registry import Registry, decode_name, encode_name
 
-KEPT = 10_000  # lines, and some more for a while
+KEPT = 10_000  # lines of each of the two, and some more for a while
 MOST_OCTETS = 1_000  # of a field; of a longer one this is its beginning
 MOST_PAGE = 1_000
 CUT = "..."
-PLACE = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
+MINOR = "m"  # ends the id of a line of the second stream: of two of the same id, the first one's is the newer
+PLACE = re.compile(rf"([0-9]{{1,19}}-[0-9]{{1,19}})({MINOR}?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +32,14 @@ class Entry:
     target: str  # of what
     outcome: str  # 'done', or the label of what stood against it
     detail: str = ""
+    auth: str = ""  # how we know who he is: the same name may be a token's and a proxy's
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """An entry as it stands there."""
 
-    id: str  # '<at_ms>-<number>'
+    id: str  # '<at_ms>-<number>', and MINOR
     at_ms: int  # by the store's clock
     entry: Entry
 
@@ -52,27 +58,44 @@ NAMES = tuple(field.name for field in fields(Entry))
 class AuditLog:
     """Every method raises StoreUnavailable."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, kept: int = KEPT) -> None:
         self._registry = registry
+        self._kept = kept
 
-    async def append(self, entry: Entry) -> str:
+    async def append(self, entry: Entry, *, minor: bool = False) -> str:
         """Its id. Where the answer to it was lost it is written again, and may stand there twice."""
         told = [part for name in NAMES for part in (name, _cut(getattr(entry, name)))]
-        key = self._registry.keys.audit
-        written = await self._registry.link.call("XADD", key, "MAXLEN", "~", KEPT, "*", *told)
-        return str(written.decode())
+        key = self._registry.keys.audit_minor if minor else self._registry.keys.audit
+        written = await self._registry.link.call("XADD", key, "MAXLEN", "~", self._kept, "*", *told)
+        return str(written.decode()) + (MINOR if minor else "")
 
     async def page(self, before: str = "", limit: int = 100) -> AuditPage:
         """The newest, or those before this id. Raises ValueError for what is none, or a limit beyond 1,000."""
         if not 0 < limit <= MOST_PAGE:
             raise ValueError(f"a page has 1 to {MOST_PAGE} lines")
-        if before and PLACE.fullmatch(before) is None:
+        if before and not is_place(before):
             raise ValueError(f"{before!r} is the id of no line")
-        end = f"({before}" if before else "+"
-        key = self._registry.keys.audit
-        found = await self._registry.link.call("XREVRANGE", key, end, "-", "COUNT", limit + 1)
-        lines = [_line(*one) for one in found[:limit]]
-        return AuditPage(lines, lines[-1].id if len(found) > limit else None)
+        place, minor = before.removesuffix(MINOR), before.endswith(MINOR)
+        first = f"({place}" if before else "+"
+        second = first if minor or not before else place  # that one's line of the same id comes behind
+        keys = self._registry.keys
+        found = await self._read(keys.audit, first, limit + 1, "")
+        found += await self._read(keys.audit_minor, second, limit + 1, MINOR)
+        found.sort(
+            key=lambda line: (parse_id(line.id.removesuffix(MINOR)), not line.id.endswith(MINOR)),
+            reverse=True,
+        )
+        return AuditPage(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+    async def _read(self, key: str, end: str, count: int, mark: str) -> list[Line]:
+        found = await self._registry.link.call("XREVRANGE", key, end, "-", "COUNT", count)
+        return [_line(identifier, told, mark) for identifier, told in found]
+
+
+def is_place(text: str) -> bool:
+    """Whether it may be the id of a line: the server knows nothing before 0-0."""
+    found = PLACE.fullmatch(text)
+    return found is not None and found[1].strip("0-") != ""
 
 
 def _cut(text: str) -> bytes:
@@ -80,8 +103,8 @@ def _cut(text: str) -> bytes:
     return octets if len(octets) <= MOST_OCTETS else octets[:MOST_OCTETS] + CUT.encode()
 
 
-def _line(identifier: bytes, told: list[Any]) -> Line:
+def _line(identifier: bytes, told: list[Any], mark: str) -> Line:
     """Fields that are unknown are of later versions; those that are not there are empty."""
     found = {decode_name(told[i]): decode_name(told[i + 1]) for i in range(0, len(told), 2)}
     entry = Entry(*(found.get(name, "") for name in NAMES))
-    return Line(identifier.decode(), parse_id(identifier.decode())[0], entry)
+    return Line(identifier.decode() + mark, parse_id(identifier.decode())[0], entry)

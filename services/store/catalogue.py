@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from services.store.audit import AuditLog
+from services.store.decided import decided
 from services.store.domain import Domain
 from services.store.errors import (
     DatasetLost,
@@ -17,6 +18,7 @@ from services.store.errors import (
     QueueExists,
     QueueNotEmpty,
     QueueUnknown,
+    StoreFault,
     domain_lost,
 )
 from services.store.figures import FIELDS, figures, figures_of
@@ -85,6 +87,16 @@ class Catalogue:
     async def find(self, name: str) -> Queue:
         """The queue of this name, as it is now. Raises QueueUnknown, DatasetLost, StoreUnavailable."""
         return await self._sharing.ask(name)
+
+    async def find_leniently(self, name: str) -> tuple[Queue, str]:
+        """Also one whose spec cannot be read, and why not: to look at it, replace it, delete it. Raises as `find`."""
+        try:
+            return await self.find(name), ""
+        except StoreFault:
+            document = await self.registry.document(name)
+        if document is None:
+            raise QueueUnknown(f"there is no queue {name!r}")
+        return self.registry.parse_leniently(name, document)
 
     async def _find(self, name: str) -> Queue:
         queue = await self.registry.find(name)
@@ -170,7 +182,7 @@ class Catalogue:
         """The queue, and whether it is new. replace=True changes an existing one to this document.
 
         seen: only if what there is, is still this `Registry.document`. Raises QueueExists (without replace),
-        QueueChanged (with seen), DomainMismatch, AckLevelRefused, NumberTaken, StoreUnavailable.
+        QueueChanged (with seen), DomainMismatch, AckLevelRefused, NumberTaken, StoreUnavailable, OutcomeUnknown.
         """
         (await self.promises()).check(spec.ack_level)
         maker = secrets.token_hex(8)
@@ -182,18 +194,25 @@ class Catalogue:
                     f"queue {name!r} is in domain {queue.domain!r}: it cannot move to {spec.domain!r}; "
                     "say that domain, or make a queue of another name"
                 )
-            domain = self._domain(queue.domain)
-            if fresh:
-                await self._set_up(domain)
-            # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
-            made = await domain.declare(queue, maker)
-            if made == b"GONE":  # whoever deletes it has not freed the name yet
-                await self.registry.forget(queue)
+            with decided():
+                made = await self._make(queue, maker, fresh)
         if not made and not replace:
             raise QueueExists(f"a queue {name!r} exists already")
         self.numbers.changed()
-        await self.registry.tell(name)
+        with decided():
+            await self.registry.tell(name)
         return queue, bool(made)
+
+    async def _make(self, queue: Queue, maker: str, fresh: bool) -> Any:
+        """fresh: its domain is new."""
+        domain = self._domain(queue.domain)
+        if fresh:
+            await self._set_up(domain)
+        # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
+        made = await domain.declare(queue, maker)
+        if made == b"GONE":  # whoever deletes it has not freed the name yet
+            await self.registry.forget(queue)
+        return made
 
     async def release(self, one: Listed) -> bool:
         """Its owner looks after it no more: whoever declares it has it. False: it is another one's by now, or gone."""
@@ -203,16 +222,20 @@ class Catalogue:
         return True
 
     async def delete(self, queue: Queue, *, if_empty: bool = False) -> int:
-        """Removes queue, messages and dead letters; answers how many messages went. Raises QueueNotEmpty."""
+        """Removes queue, messages and dead letters; answers how many messages went.
+
+        Raises QueueNotEmpty, StoreUnavailable, OutcomeUnknown.
+        """
         domain = self._domain(queue.domain)
         policy = "DeleteIfEmpty" if if_empty else "Delete"
         done, messages = await domain.delete(queue, policy)
         if not done:
             raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
-        await self.registry.forget(queue)
-        self._known.pop(queue.name, None)
-        self.numbers.changed()
-        await self.registry.tell(queue.name)
+        with decided():
+            await self.registry.forget(queue)
+            self._known.pop(queue.name, None)
+            self.numbers.changed()
+            await self.registry.tell(queue.name)
         return int(messages)
 
     async def stats(self, queue: Queue) -> dict[str, Any]:

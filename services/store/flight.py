@@ -21,6 +21,7 @@ from services.store.errors import (
     StoreUnavailable,
     TooLate,
 )
+from services.store.registry import encode_name
 from services.store.replication import Replication
 from services.store.session import Session
 from services.store.waiting import Waiting
@@ -47,6 +48,7 @@ class Flight:
         self._session = session
         self._replication = replication
         self._deadline_ms = deadline_s * 1000
+        self._before = 0  # the number of the call before this one
         self._count = count
         self._give_back = give_back
 
@@ -57,6 +59,7 @@ class Flight:
         self.call = self._waiting.next() if self._session.is_open else None
         if self.call is None:
             return False
+        self._before = self._session.sequence
         if self.call.in_order:
             self.call.leave_out_stopped()
         self.encode()
@@ -71,9 +74,10 @@ class Flight:
         """Also once more, on another connection."""
         call = self.call
         assert call is not None
+        packed = _pack(call.command)
         self.sent_at = time.monotonic()
         call.was_uncertain, call.uncertain = call.uncertain, True  # until an answer says otherwise
-        await connection.send_packed_command([hiredis.pack_command(call.command)], check_health=False)
+        await connection.send_packed_command([packed], check_health=False)
 
     # and back
 
@@ -137,6 +141,25 @@ class Flight:
             self._session.forget_last()
             self.drop(reason)
 
+    def fault(self) -> None:
+        """Something of ours failed over the call: its askers are told, and what waits behind it is served.
+
+        What was sent may have been done, and the store's number of it cannot be known: the session is given up.
+        """
+        call, self.call = self.call, None
+        if call is None:
+            return
+        error: StoreError = StoreFault("a fault of our own: the log says more")
+        if call.uncertain:
+            self._session.lost()
+            error = OutcomeUnknown()
+        else:
+            self._session.sequence = self._before
+        try:
+            self.refuse(call, error)
+        except Exception:
+            log.exception("nobody could be told", extra={"action": "store_callback_failed"})
+
     def drop(self, error: StoreError) -> None:
         call, self.call = self.call, None
         assert call is not None
@@ -151,3 +174,13 @@ class Flight:
         if again and self._session.is_open and self.keeps_settles:
             self._waiting.take_over_settles(call)
         call.fail(error)
+
+
+def _pack(command: tuple[Any, ...]) -> bytes:
+    """Text of any octets (surrogateescape) as those: names, and what strangers are called, need not be UTF-8."""
+    try:
+        packed: bytes = hiredis.pack_command(command)
+    except UnicodeEncodeError:
+        octets: list[Any] = [encode_name(part) if isinstance(part, str) else part for part in command]
+        packed = hiredis.pack_command(tuple(octets))
+    return packed

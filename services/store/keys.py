@@ -182,6 +182,11 @@ class RegistryKeys:
         return self.prefix + "audit"
 
     @property
+    def audit_minor(self) -> str:
+        """What happens often, and what was refused: it pushes nothing out of the other one."""
+        return self.prefix + "audit_minor"
+
+    @property
     def changes(self) -> str:
         """The channel on which a change of a queue's document is told."""
         return self.prefix + "changes"

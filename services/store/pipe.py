@@ -23,6 +23,7 @@ from services.store.delivery import Delivery
 from services.store.errors import (
     OutcomeUnknown,
     StoreError,
+    StoreFault,
     StoreUnavailable,
 )
 from services.store.flight import Flight
@@ -39,6 +40,7 @@ TICK_S = 0.25
 PROBE_S = 1.0  # an idle connection is asked this often whether it lives
 BACKOFF_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 OPEN_TIMEOUT_S = 3.0
+FAULT = "a fault of ours in the pipe: %r"
 DISCONNECTED = (RedisError, OSError, asyncio.TimeoutError, EOFError)
 
 
@@ -174,6 +176,9 @@ class Pipe(Verbs):
                 await self._serve()
             except (*DISCONNECTED, StoreError) as error:
                 self._lost_connection(explain(error))
+            except Exception as error:  # one call that cannot be made must not end all the others
+                log.critical(FAULT, error, exc_info=error, extra={"action": "pipe_fault"})
+                self._fault()
             await self._disconnect()
             await asyncio.sleep(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)])
             attempt += 1
@@ -201,9 +206,9 @@ class Pipe(Verbs):
             if call.replicas:
                 await flight.replicated(connection, call, self._settings.request_timeout_s)
             self.calls += 1
-            flight.call = None
             if call.in_order:
                 call.stop_refused(replies)
+            flight.call = None
             try:
                 await flight.take_off(connection)  # the store works on it while the answers are handed out
             finally:
@@ -229,6 +234,11 @@ class Pipe(Verbs):
             self._down_since = time.monotonic()
             log.warning("the store is away: %s", error, extra={"action": "store_away"})
         self._down_reason = error if isinstance(error, StoreUnavailable) else StoreUnavailable(str(error))
+
+    def _fault(self) -> None:
+        self._observe(StoreFault.reason, 1)
+        self._flight.fault()
+        self._lost_connection(StoreUnavailable("a fault of our own: the log says more"))
 
     async def _disconnect(self) -> None:
         if self._connection is not None:
@@ -268,14 +278,20 @@ class Pipe(Verbs):
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            now = time.monotonic()
-            self._give_up_waiting(now)
-            if self._flight.call is None:
-                continue
-            self._flight.abandon_after(self._settings.request_timeout_s, now)
-            if now - self._flight.sent_at > self._settings.reply_timeout_s and self._connection is not None:
-                self._flight.sent_at = now
-                await drop(self._connection)
+            try:
+                await self._look_at_the_clock(time.monotonic())
+            except Exception as error:  # without it nobody would ever be told that the store is away
+                log.critical(FAULT, error, exc_info=error, extra={"action": "pipe_fault"})
+                self._observe(StoreFault.reason, 1)
+
+    async def _look_at_the_clock(self, now: float) -> None:
+        self._give_up_waiting(now)
+        if self._flight.call is None:
+            return
+        self._flight.abandon_after(self._settings.request_timeout_s, now)
+        if now - self._flight.sent_at > self._settings.reply_timeout_s and self._connection is not None:
+            self._flight.sent_at = now
+            await drop(self._connection)
 
     def _give_up_waiting(self, now: float) -> None:
         """Refuses what was never sent, or is known not to have run, once the store has been away for too long."""

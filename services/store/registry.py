@@ -9,7 +9,6 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
 from pydantic import ValidationError
 from redis.asyncio.connection import AbstractConnection
@@ -253,8 +252,18 @@ class Registry:
 
     def parse(self, name: str, document: bytes) -> Queue:
         """Raises StoreFault for a document that cannot be read."""
-        found: dict[str, Any] = json.loads(document)
-        return self._queue(name, found["qid"], found["domain"], found["owner"], found["spec"])
+        return self._queue(name, *_fields(name, document))
+
+    def parse_leniently(self, name: str, document: bytes) -> tuple[Queue, str]:
+        """The queue, and why its spec cannot be read, or ''; where it cannot, as if its document said nothing.
+
+        So it can be looked at, replaced and deleted. Raises StoreFault where not even its id is known.
+        """
+        qid, domain, owner, spec = _fields(name, document)
+        try:
+            return self._queue(name, qid, domain, owner, spec), ""
+        except StoreFault as error:
+            return Queue(name, qid, domain, owner, QueueSpec(domain=domain)), str(error)
 
     def _queue(self, name: str, qid: str, domain: str, owner: str, spec: bytes | str) -> Queue:
         try:
@@ -267,3 +276,12 @@ class Registry:
 
     async def close(self) -> None:
         await self.link.close()
+
+
+def _fields(name: str, document: bytes) -> tuple[str, str, str, str]:
+    """qid, domain, owner, spec. Raises StoreFault."""
+    try:
+        found = json.loads(document)
+        return found["qid"], found["domain"], found["owner"], found["spec"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreFault(f"the document of queue {name!r} in the store cannot be read: {error!r}") from error

@@ -12,20 +12,29 @@ class Roll:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._read: dict[str, tuple[bytes, Queue]] = {}
+        self._read: dict[str, tuple[bytes, Queue, str]] = {}
         self.unreadable: dict[str, str] = {}  # name -> why, as of the last look
 
     async def look(self) -> list[Queue]:
-        """Those that there are now, by name. Raises NotInitialised, StoreUnavailable."""
-        before, self._read = self._read, {}
-        self.unreadable = {}
+        """Those that there are now, by name, also those whose specs cannot be read.
+
+        Raises NotInitialised, StoreUnavailable.
+        """
+        read: dict[str, tuple[bytes, Queue, str]] = {}
+        unreadable: dict[str, str] = {}
         async for name, document in self._registry.documents():
-            known = before.get(name)
-            if known is not None and known[0] == document:
-                self._read[name] = known
-                continue
             try:
-                self._read[name] = document, self._registry.parse(name, document)
-            except StoreFault as error:  # a newer version may have written it
-                self.unreadable[name] = str(error)
-        return [self._read[name][1] for name in sorted(self._read)]
+                read[name] = self._found(name, document)
+            except StoreFault as error:
+                unreadable[name] = str(error)
+                continue
+            if problem := read[name][2]:  # a newer version may have written it
+                unreadable[name] = problem
+        self._read, self.unreadable = read, unreadable
+        return [read[name][1] for name in sorted(read)]
+
+    def _found(self, name: str, document: bytes) -> tuple[bytes, Queue, str]:
+        known = self._read.get(name)
+        if known is not None and known[0] == document:
+            return known
+        return document, *self._registry.parse_leniently(name, document)

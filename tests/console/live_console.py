@@ -21,7 +21,7 @@ import yarl
 from multidict import CIMultiDict
 from pydantic import BaseModel
 
-from services.console.openapi import PREFIX, statuses
+from services.console.openapi import LATER, PREFIX, statuses
 from services.console.operations import Route
 from services.console.process import NAME, Hosted, Running, start
 from services.console.settings import ConsoleSettings
@@ -252,6 +252,7 @@ def check(method: str, path: str, reply: Reply) -> None:
         assert reply.headers["Content-Type"] == "application/problem+json", reply
         problem = ProblemShape.model_validate(reply.document)
         assert problem.status == reply.status
+        assert ("Retry-After" in reply.headers) is (reply.status in LATER)
         assert route is None or reply.status in statuses(route), (
             f"{method} {path}: {reply} is not in the document"
         )
@@ -259,6 +260,7 @@ def check(method: str, path: str, reply: Reply) -> None:
     if route is None:
         return
     assert reply.status in route.answers, f"{method} {path}: {reply} is not in the document"
+    assert all(name in reply.headers for name in route.tells.get(reply.status, ())), reply
     model = route.answers[reply.status]
     if isinstance(model, type) and issubclass(model, BaseModel):
         model.model_validate(reply.document)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+from services.console.cursor import encode_cursor
 from tests.console.live_console import LiveConsole
 from tests.live import until
+from tests.servers import Server
 from tests.stores import NewServer
 
 SPEC = {"ackLevel": "memory"}
@@ -44,7 +46,8 @@ async def test_pages(console: LiveConsole) -> None:
         seen += [line["target"] for line in page["items"]]
         cursor = page["next"]
     assert seen == ["q4", "q3", "q2", "q1", "q0"]
-    assert (await console.get("/audit?cursor=x")).label == "bad_cursor"
+    for made_up in ("x", encode_cursor("audit", "0-0"), encode_cursor("audit", "+")):
+        assert (await console.get(f"/audit?cursor={made_up}")).label == "bad_cursor"
 
 
 async def test_names_of_any_octets(console: LiveConsole) -> None:
@@ -63,3 +66,17 @@ async def test_a_store_that_takes_no_line_keeps_no_answer_back(new_server: NewSe
         assert console.value("penstock_console_audit_failures_total") == 1
         (line,) = console.audited()
         assert (line["what"], line["outcome"]) == ("queue.delete", "store_unavailable")
+
+
+async def test_who_may_do_little_wipes_nothing_out(server: Server) -> None:
+    """Refusals, dry runs and messages are kept beside the changes, and bounded on their own."""
+    async with LiveConsole(server.url, audit_lines=100) as console:
+        await console.ask("PUT", "/queues/orders", SPEC)
+        for _ in range(150):
+            assert (await console.ask("PUT", "/queues/orders", SPEC)).status == 428
+            assert (await console.ask("POST", "/queues/orders/messages", {"body": "a"})).status == 201
+            reply = await console.ask("POST", "/queues/orders/dead/redrive", {"all": True, "dryRun": True})
+            assert reply.status == 200
+        lines = (await console.get("/audit?limit=1000")).items
+        assert len(lines) < 400
+        assert (lines[-1]["action"], lines[-1]["outcome"]) == ("queue.put", "done")

@@ -6,10 +6,11 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from services.console.live import INTEREST_S
-from tests.console.live_console import Events, LiveConsole
+from tests.console.live_console import PATIENCE_S, Events, LiveConsole
 from tests.live import until
 from tests.servers import Server
 from tests.stores import NewServer
@@ -41,6 +42,23 @@ async def test_the_first_event_is_whole(console: LiveConsole) -> None:
         assert rows["rows"] == (await console.get("/queues")).items or rows["rows"][0]["rates"]["in"] is None
         assert await events.next("edges") == {"items": []}
         assert await events.next("jobs") == {"items": []}
+
+
+async def test_a_token_that_was_revoked_watches_no_longer(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("first")
+    tokens = [{"name": "a", "role": "view", "file": str(file)}]
+    async with LiveConsole(server.url, tokens=tokens) as console:
+        await console.tools.initialise()
+        headers = {"Authorization": "Bearer first"}
+        async with console.session.get(f"{console.base}/api/v1/events", headers=headers) as response:
+            events = Events(response)
+            await events.next("overview")
+            file.write_text("another")
+            async with asyncio.timeout(PATIENCE_S):
+                while not response.content.at_eof():
+                    await response.content.readany()
+        await until(lambda: console.value("penstock_console_streams") == 0)
 
 
 async def _row(events: Events, name: str, **wanted: Any) -> dict[str, Any]:

@@ -70,11 +70,18 @@ async def test_another_method(console: LiveConsole, method: str) -> None:
         {"Accept-Encoding": "gzip"},
         {"If-None-Match": "*"},
         {"Range": "bytes=0-1"},
-        {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},  # it may not read it
+        {"Sec-Fetch-Site": "same-origin", "Origin": "https://behind.example"},
     ],
 )
 async def test_headers_that_say_nothing_here(console: LiveConsole, headers: dict[str, str]) -> None:
     assert (await _watches(console, **headers))["role"] == "admin"
+
+
+async def test_a_page_of_another_site(console: LiveConsole) -> None:
+    """It could not read it, and takes nobody's place."""
+    headers = {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}
+    async with console.session.get(f"{console.base}{PREFIX}/events", headers=headers) as response:
+        assert response.status == 403
 
 
 async def test_a_body_is_not_for_it(console: LiveConsole) -> None:

@@ -74,7 +74,9 @@ async def test_with_tokens_any_name_leads_here(server: Server) -> None:
         ({"Sec-Fetch-Site": "same-origin"}, False),
         ({"Sec-Fetch-Site": "none"}, False),
         ({}, False),
+        ({"Sec-Fetch-Site": "nonsense"}, True),
         ({"Origin": "OWN", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Origin": "https://behind.example", "Sec-Fetch-Site": "same-origin"}, False),
         ({"Origin": "https://mq.example.org", "Sec-Fetch-Site": "cross-site"}, False),
     ],
 )
@@ -86,5 +88,10 @@ async def test_changes(server: Server, headers: dict[str, str], is_refused: bool
         if is_refused:
             assert reply.label == "foreign_origin"
             assert [line["outcome"] for line in console.audited()] == ["foreign_origin"]
-        assert (await console.get("/queues", headers=sent)).status == 200
+        is_of_another_site = (
+            sent.get("Sec-Fetch-Site") in ("cross-site", "same-site", "nonsense") and is_refused
+        )
+        for path in ("/queues", "/me", "/openapi.json"):
+            reply = await console.get(path, headers=sent)
+            assert reply.status == (403 if is_of_another_site else 200), path
         assert "Access-Control-Allow-Origin" not in reply.headers

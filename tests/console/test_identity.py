@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -12,8 +13,9 @@ from multidict import CIMultiDict
 
 from services.console.roles import Role
 from services.console.settings import ConsoleSettings
+from services.console.strangers import MOST, Strangers
 from services.console.table import ROUTES
-from tests.console.live_console import LiveConsole
+from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.servers import Server
 
 TOKENS = [
@@ -48,7 +50,17 @@ class TestTokens:
 
     @pytest.mark.parametrize(
         "authorization",
-        ["", "Bearer", "Bearer ", "Bearer nonsense", "Basic c2Vl", "see", "Bearer " + "x" * 5000],
+        [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer nonsense",
+            "Basic c2Vl",
+            "see",
+            "Bearer \u00a0",
+            "Bearer \u00a0see",
+            "Bearer " + "x" * 5000,
+        ],
     )
     async def test_nobody(self, guarded: LiveConsole, authorization: str) -> None:
         reply = await guarded.get("/me", headers={"Authorization": authorization} if authorization else {})
@@ -131,11 +143,37 @@ class TestProxy:
         reply = await self._ask(server, headers, user_header="Remote-User", role_header="Remote-Groups")
         assert reply.document["role"] == "admin"
 
+    @pytest.mark.parametrize("user", [b"\xff", b"a\xc2\x85b", b"ann\xe2\x80\xae", b"\xed\xa0\x80"])
+    async def test_a_name_that_cannot_be_written_down(self, server: Server, user: bytes) -> None:
+        """It would stand in logs, in the audit log and beside every message; others go on."""
+        async with LiveConsole(server.url, proxy=PROXY) as console:
+            await console.declare("orders")
+            assert (await _put_as(console, user)).startswith(b"HTTP/1.1 400")
+            assert (await _put_as(console, "J\u00f6rg M.".encode())).startswith(b"HTTP/1.1 201")
+            assert (await console.stats("orders"))["ready"] == 1
+
     async def test_beside_tokens(self, server: Server) -> None:
         async with LiveConsole(server.url, proxy=PROXY, tokens=TOKENS) as console:
             assert (await console.found("/me", token="see"))["auth"] == "token"
             headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"}
             assert (await console.found("/me", headers=headers))["auth"] == "proxy"
+
+
+async def _put_as(console: LiveConsole, user: bytes) -> bytes:
+    """The head of what is answered to a message of this user, octet for octet."""
+    body = b'{"body": "a"}'
+    head = b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    said = b"X-Forwarded-User: %s\r\nX-Forwarded-Groups: root\r\nContent-Length: %d\r\n\r\n" % (
+        user,
+        len(body),
+    )
+    reader, writer = await asyncio.open_connection(*console.place)
+    try:
+        writer.write(head + said + body)
+        async with asyncio.timeout(PATIENCE_S):
+            return await reader.readuntil(b"\r\n\r\n")
+    finally:
+        writer.close()
 
 
 class TestSettings:
@@ -154,6 +192,8 @@ class TestSettings:
         [
             {"name": "a", "role": "view"},
             {"name": "a", "role": "view", "sha256": "12"},
+            {"name": "a", "role": "view", "sha256": hashlib.sha256(b"").hexdigest()},
+            {"name": "a", "role": "view", "sha256": hashlib.sha256(b"test").hexdigest().upper()},
             {"name": "a", "role": "view", "sha256": "a" * 64, "file": "x"},
             {"name": "", "role": "view", "sha256": "a" * 64},
             {"name": "a", "role": "king", "sha256": "a" * 64},
@@ -162,6 +202,17 @@ class TestSettings:
     def test_a_token_that_is_none(self, token: dict[str, Any]) -> None:
         with pytest.raises(ValueError):
             ConsoleSettings.model_validate({"tokens": [token]})
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"name": "eye", "role": "admin", "sha256": "a" * 64},
+            {"name": "other", "role": "admin", "sha256": hashlib.sha256(b"see").hexdigest().upper()},
+        ],
+    )
+    def test_two_that_nobody_could_tell_apart(self, other: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="two tokens have the same"):
+            ConsoleSettings.model_validate({"tokens": [*TOKENS, other]})
 
     def test_digests_are_not_shown(self) -> None:
         settings = ConsoleSettings.model_validate({"tokens": TOKENS})
@@ -174,3 +225,30 @@ async def test_the_settings_that_are_shown(guarded: LiveConsole) -> None:
     text = (await guarded.get("/config", token="rule")).body
     for token in TOKENS:
         assert token["sha256"].encode() not in text
+
+
+async def test_strangers_have_a_line_for_each_address(guarded: LiveConsole) -> None:
+    """However often they come, and whatever they want."""
+    for _ in range(20):
+        assert (await guarded.get("/queues")).status == 401
+        assert (await guarded.ask("PUT", "/queues/orders", {})).status == 401
+    (line,) = guarded.log.events("stranger")
+    assert (vars(line)["address"], vars(line)["path"]) == ("127.0.0.1", "/api/v1/queues")
+    assert guarded.audited() == []
+
+
+def test_how_many_more_came_is_told_a_minute_later(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    strangers = Strangers(lambda: now)
+    for number in range(3 * MOST):
+        strangers.came(f"10.{number}", "GET", "/")
+    strangers.came("10.7", "GET", "/")
+    assert len(caplog.records) == MOST + 1
+    now = 60.0
+    strangers.came("10.7", "GET", "/")
+    told = [record.getMessage() for record in caplog.records[MOST + 1 :]]
+    assert told == [
+        "10.7 did not say who it is 1 more times",
+        f"others did not say who it is {2 * MOST - 1} more times",
+        "10.7 did not say who it is",
+    ]

@@ -102,6 +102,26 @@ async def test_its_subscriptions(console: LiveConsole, edge: Live) -> None:  # t
     writer.close()
 
 
+async def test_only_so_many_ask_everybody_at_a_time(console: LiveConsole, edge: Live) -> None:  # type: ignore[type-arg]
+    """Each has a connection of its own to the store."""
+    await _one_edge(console)
+    replies = await asyncio.gather(*(console.get("/connections") for _ in range(40)))
+    assert {reply.status for reply in replies} == {200, 429}
+    assert {reply.label for reply in replies if reply.status == 429} == {"too_many_questions"}
+    assert (await console.get("/connections")).status == 200
+    replies = await asyncio.gather(*(console.get("/subscriptions") for _ in range(40)))
+    assert {reply.status for reply in replies} == {200, 429}
+
+
+async def test_only_so_many_count_at_a_time(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.bury(queue, *(b"%d" % number for number in range(2000)))
+    path, body = "/queues/orders/dead/purge", {"filter": {"body": "nothing"}, "dryRun": True}
+    replies = await asyncio.gather(*(console.ask("POST", path, body) for _ in range(40)))
+    assert {reply.status for reply in replies} == {200, 429}
+    assert (await console.ask("POST", path, body)).status == 200
+
+
 @pytest.mark.parametrize("identifier", ["x", "x@", "@x", "1.1@nobody", "%FF@%FF", "@"])
 async def test_a_connection_that_is_not_there(console: LiveConsole, identifier: str) -> None:
     assert (await console.ask("DELETE", f"/connections/{identifier}")).label == "connection_unknown"

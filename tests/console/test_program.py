@@ -100,6 +100,7 @@ async def test_without_a_store_it_says_so(tmp_path: Path) -> None:
             assert response.status == 200
         async with session.get(f"{console.url()}/readyz") as response:
             assert response.status == 503
+            assert "127.0.0.1" not in await response.text()
         async with session.get(f"{console.url()}/api/v1/queues") as response:
             assert (response.status, (await response.json(content_type=None))["label"]) == (
                 503,

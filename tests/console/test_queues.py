@@ -233,3 +233,11 @@ async def test_reservations(console: LiveConsole) -> None:
 
     await until(seen)
     assert (await console.found("/queues/orders"))["reservedForMs"] > 0
+
+
+async def test_names_that_are_no_utf8_begin_so(console: LiveConsole) -> None:
+    await console.declare("\udcffa")
+    await console.declare("\u00e9 b")
+    assert [row["name"] for row in (await console.get("/queues?name=%FF")).items] == ["\udcffa"]
+    assert [row["name"] for row in (await console.get("/queues?name=%C3%A9+b")).items] == ["\u00e9 b"]
+    assert (await console.get("/queues?name=%C3")).items == []

@@ -54,6 +54,25 @@ def test_json_has_one_event_a_line_with_its_fields() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
+@pytest.mark.parametrize(
+    "mark", ["\n", "\r", "\x1b[2K", "\x85", "\u2028", "\x0b", "\0", "\u202e", "\udcff", "\x7f"]
+)
+def test_no_stranger_writes_a_line_of_his_own(mark: str) -> None:
+    """As text: what moves a terminal's cursor, turns its letters, or is none, stands there as an escape."""
+    stream = configured(format="text")
+    try:
+        raise ValueError(f"a{mark}b")
+    except ValueError as error:
+        log.critical(
+            "orders%s2026 INFO all is well \u00e9", mark, exc_info=error, extra={"target": f"x{mark}y"}
+        )
+    first, *rest = stream.getvalue().split("\n")
+    escape = mark.encode("unicode_escape").decode()
+    assert f"orders{escape}2026 INFO all is well \u00e9  target=" in first
+    assert "".join([first, *rest]).isprintable()
+    assert any(line.startswith("ValueError: a") for line in rest)
+
+
 def test_a_traceback_stays_in_its_line() -> None:
     stream = configured()
     try:

@@ -14,6 +14,9 @@ from penstock_operator.conditions import (
     says_other,
     status_of,
 )
+from penstock_operator.queues import refused
+
+from services.store.errors import OutcomeUnknown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = datetime(2026, 1, 1, 13, tzinfo=UTC)
@@ -66,3 +69,9 @@ def test_what_differs() -> None:
 def test_a_long_message_is_cut() -> None:
     long = Verdict(Ready.NO, Reason.INVALID, "x" * 100_000)
     assert len(condition(status_of({}, long, 1, NOON))["message"]) == MAX_MESSAGE
+
+
+def test_an_outcome_that_nobody_knows_is_no_refusal() -> None:
+    """The store went away in the middle: the same is done again, and nobody need change his resource."""
+    verdict = refused(OutcomeUnknown())
+    assert (verdict.ready, verdict.reason) == (Ready.UNKNOWN, Reason.STORE_UNAVAILABLE)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.store.audit import KEPT, MOST_OCTETS, Entry
+from services.store.audit import KEPT, MOST_OCTETS, AuditLog, Entry
 from services.store.errors import StoreUnavailable
 from services.store.keys import RegistryKeys
 from tests.proxy import Proxy
@@ -53,7 +53,23 @@ async def test_a_page_has_a_bound(desk: Desk, limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "before", ["x", "1", "1-", "-1", "1-x", "1-2-3", "+", "( 1-1", "1-1\n", "9" * 20 + "-1"]
+    "before",
+    [
+        "x",
+        "1",
+        "1-",
+        "-1",
+        "1-x",
+        "1-2-3",
+        "+",
+        "( 1-1",
+        "1-1\n",
+        "9" * 20 + "-1",
+        "0-0",
+        "00-000",
+        "0-0m",
+        "1-1mm",
+    ],
 )
 async def test_a_place_that_is_none_is_refused(desk: Desk, before: str) -> None:
     with pytest.raises(ValueError, match="the id of no line"):
@@ -66,6 +82,32 @@ async def test_only_so_many_are_kept(desk: Desk, server: Server) -> None:
     await desk.store.audit.append(ENTRY)
     assert KEPT <= server.call("XLEN", KEY) < KEPT + 1000
     assert (await desk.store.audit.page(limit=1)).lines[0].entry == ENTRY
+
+
+async def test_what_is_minor_pushes_nothing_else_out(desk: Desk, server: Server) -> None:
+    audit = AuditLog(desk.store.registry, kept=100)
+    await audit.append(replace(ENTRY, target="changed"))
+    for number in range(400):
+        await audit.append(replace(ENTRY, target=f"q{number}", outcome="forbidden"), minor=True)
+    assert server.call("XLEN", RegistryKeys().audit_minor) < 300
+    lines = (await audit.page(limit=1000)).lines
+    assert (lines[0].entry.target, lines[-1].entry.target) == ("q399", "changed")
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 10])
+async def test_both_are_read_as_one(desk: Desk, server: Server, limit: int) -> None:
+    """Also where lines of both have the same id: each is told once."""
+    for key, ids in ((KEY, "5-0 5-1 7-0 9-0"), (RegistryKeys().audit_minor, "4-0 5-0 5-1 7-0 8-0")):
+        for identifier in ids.split():
+            server.call("XADD", key, identifier, "who", "eve")
+    told: list[str] = []
+    before: str | None = ""
+    while before is not None:
+        page = await desk.store.audit.page(before, limit)
+        assert len(page.lines) <= limit
+        told += [line.id for line in page.lines]
+        before = page.next
+    assert told == ["9-0", "8-0m", "7-0", "7-0m", "5-1", "5-1m", "5-0", "5-0m", "4-0m"]
 
 
 async def test_any_octets_and_any_length(desk: Desk) -> None:

@@ -28,7 +28,8 @@ async def list_(call: Call) -> Answer:
     def tell(said: Said, item: Item) -> dict[str, Any]:
         return _connection(said, item, now_ms)
 
-    return Answer(await ask_page(call.console.store, CONNECTIONS, call.query, call.query.edge, tell))
+    with call.console.room.asking.one():
+        return Answer(await ask_page(call.console.store, CONNECTIONS, call.query, call.query.edge, tell))
 
 
 def _connection(said: Said, item: Item, now_ms: int) -> dict[str, Any]:
@@ -55,7 +56,8 @@ async def close(call: Call) -> Answer:
         raise unknown
     args = {"id": identifier, "by": call.who.who}
     try:
-        said = await call.console.store.inquire("close", args, CLOSE_S, process=process)
+        with call.console.room.asking.one():
+            said = await call.console.store.inquire("close", args, CLOSE_S, process=process)
     except ValueError:
         raise unknown from None
     if said.silent:
@@ -68,7 +70,8 @@ async def close(call: Call) -> Answer:
 
 
 async def subscriptions(call: Call) -> Answer:
-    return Answer(await ask_page(call.console.store, SUBSCRIPTIONS, call.query, "", _subscription))
+    with call.console.room.asking.one():
+        return Answer(await ask_page(call.console.store, SUBSCRIPTIONS, call.query, "", _subscription))
 
 
 def _subscription(said: Said, item: Item) -> dict[str, Any]:

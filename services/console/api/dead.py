@@ -11,6 +11,7 @@ from pydantic import Field
 
 from services.console.api.messages import OCTETS, Octets
 from services.console.cursor import decode_cursor, encode_cursor
+from services.console.detail import chosen
 from services.console.etags import must_match, queue_etag
 from services.console.job import Job, Kind
 from services.console.moments import moment, moment_or_none
@@ -90,7 +91,10 @@ async def body(call: Call) -> Answer:
 
 async def _find(call: Call) -> DeadLetter:
     queue, letters = await call.console.letters(call.path["name"])
-    letter = await letters.find(call.path["id"])
+    async with call.console.room.finding:
+        letter = await letters.find(call.path["id"])
+        if letter is not None:
+            call.share.take(letter.size)
     if letter is None:
         text = f"queue {queue.name!r} has no dead letter {call.path['id']!r}"
         raise Problem(404, "letter_unknown", text)
@@ -153,9 +157,11 @@ async def _begin(
     wanted = call.body.wanted()
     if call.body.dry_run:
         call.detail["dryRun"] = True
-        return Answer(await count(letters, wanted))
+        with call.console.room.counting.one():
+            return Answer(await count(letters, wanted))
     began_ms = await call.console.store.now_ms()
     job = await call.console.jobs.start(Job(kind, queue, goal, call.who, wanted, rate, began_ms))
     call.detail.update(job=job.id, selection=call.body.model_dump(mode="json", exclude_defaults=True))
-    call.detail["selection"].pop("ids", None)
+    if call.body.ids:
+        call.detail["selection"]["ids"] = chosen(call.body.ids)
     return Answer(job.told(), 202, {"Location": f"/api/v1/jobs/{job.id}"})

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from services.console.api.queues import OWNER
+from services.console.detail import changed
 from services.console.etags import etag_of, must_be_new, must_match, peer_etag
 from services.console.operations import Answer, Call
 from services.console.paging import page_of
 from services.console.problems import Problem, bad_request
+from services.store.decided import decided
 from services.store.peer import Peer, Unreadable, to_peer_document
 from services.store.rqp_binding import check_peer_name
 
@@ -34,7 +36,9 @@ async def put(call: Call) -> Answer:
     must_be_new(call.headers, there is not None)
     if there is not None or "If-Match" in call.headers:
         must_match(call.headers, _etag(there) if there is not None else None)
-    is_new = await call.console.store.peers.apply(name, call.body, OWNER)
+    call.detail.update(changed(there.spec if isinstance(there, Peer) else None, call.body))
+    with decided():
+        is_new = await call.console.store.peers.apply(name, call.body, OWNER)
     peer = Peer(name, call.body, OWNER)
     headers = {"ETag": peer_etag(peer)}
     if is_new:
@@ -44,7 +48,9 @@ async def put(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     must_match(call.headers, _etag(await _there(call)))
-    if not await call.console.store.peers.delete(call.path["name"]):
+    with decided():
+        is_gone = await call.console.store.peers.delete(call.path["name"])
+    if not is_gone:
         raise _unknown(call.path["name"])
     return Answer(status=204)
 

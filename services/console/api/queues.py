@@ -6,14 +6,16 @@ from typing import Any
 
 from pydantic import Field
 
-from services.console.etags import differs, must_be_new, must_match, queue_etag
+from services.console.detail import changed
+from services.console.etags import differs, must_be_new, must_match, queue_etag, unreadable_etag
 from services.console.history import MOST_MINUTES
 from services.console.operations import JSON, Answer, Call, Shape, encode
 from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request
 from services.console.rows import RATES, Row, detail_of, rates_of
 from services.store import Queue
-from services.store.errors import QueueChanged, QueueExists
+from services.store.decided import decided
+from services.store.errors import QueueChanged, QueueExists, QueueUnknown
 from services.store.spec import check_name
 
 OWNER = "console"
@@ -41,15 +43,26 @@ async def list_(call: Call) -> Answer:
 
 
 async def show(call: Call) -> Answer:
-    queue = await call.console.store.find(call.path["name"])
-    return await _told(call, queue, 200)
+    queue, unreadable = await call.console.store.find_leniently(call.path["name"])
+    return await _told(call, queue, 200, unreadable)
 
 
-async def _told(call: Call, queue: Queue, status: int) -> Answer:
+async def _etag(call: Call, queue: Queue, unreadable: str) -> str:
+    """Raises QueueUnknown."""
+    if not unreadable:
+        return queue_etag(queue)
+    document = await call.console.store.registry.document(queue.name)
+    if document is None:
+        raise QueueUnknown
+    return unreadable_etag(queue, document)
+
+
+async def _told(call: Call, queue: Queue, status: int, unreadable: str = "") -> Answer:
     figures = await call.console.store.stats(queue)
-    row = (await call.console.live.look()).rows.get(queue.name)
+    row = call.console.live.row(queue.name)
     rates = row.rates if row is not None and row.queue.qid == queue.qid else rates_of(RATES, figures, None, 0)
-    return Answer(detail_of(queue, figures, rates), status, {"ETag": queue_etag(queue)})
+    etag = await _etag(call, queue, unreadable)
+    return Answer(detail_of(queue, figures, rates, unreadable), status, {"ETag": etag})
 
 
 async def put(call: Call) -> Answer:
@@ -62,26 +75,37 @@ async def put(call: Call) -> Answer:
         if "If-Match" in call.headers:
             must_match(call.headers, None)
         return await _make(call, name)
-    must_match(call.headers, queue_etag(registry.parse(name, document)))
+    old, unreadable = registry.parse_leniently(name, document)
+    must_match(call.headers, unreadable_etag(old, document) if unreadable else queue_etag(old))
+    call.detail.update(changed(None if unreadable else old.spec, call.body))
+    if old.owner != OWNER:
+        call.detail["owner"] = [old.owner, OWNER]
     try:
         await call.console.store.declare(name, call.body, OWNER, replace=True, seen=document)
     except QueueChanged:  # between our look and the change
         raise differs(None) from None
-    return await _told(call, await call.console.store.find(name), 200)
+    return await _told_of_change(call, name, 200)
+
+
+async def _told_of_change(call: Call, name: str, status: int) -> Answer:
+    """Raises OutcomeUnknown: it was made, whatever keeps us from telling of it."""
+    with decided(QueueUnknown):
+        return await _told(call, await call.console.store.find(name), status)
 
 
 async def _make(call: Call, name: str) -> Answer:
+    call.detail.update(changed(None, call.body))
     try:
         await call.console.store.declare(name, call.body, OWNER)
     except QueueExists:  # somebody else was faster
         raise Problem(412, "precondition_failed", "there is one already") from None
-    answer = await _told(call, await call.console.store.find(name), 201)
+    answer = await _told_of_change(call, name, 201)
     return Answer(answer.document, 201, {**answer.headers, "Location": call.request.rel_url.raw_path})
 
 
 async def delete(call: Call) -> Answer:
-    queue = await call.console.store.find(call.path["name"])
-    must_match(call.headers, queue_etag(queue))
+    queue, unreadable = await call.console.store.find_leniently(call.path["name"])
+    must_match(call.headers, await _etag(call, queue, unreadable))
     messages = await call.console.store.delete(queue, if_empty=call.query.if_empty)
     call.detail["messages"] = messages
     return Answer({"messages": messages})

@@ -40,7 +40,12 @@ class QueueSummary(Shape):
     oldest_age_ms: Ms
     rates: QueueRates
     ack_level: str
-    condition: str = Field(description="what is wrong with a queue that leads elsewhere; empty: nothing")
+    condition: str = Field(
+        description="what is wrong with a queue that leads elsewhere, or is unreadable; empty: nothing"
+    )
+    unreadable: str | None = Field(
+        description="why this version cannot read its document, of which it shows none then; null: it can"
+    )
 
 
 class QueuePage(Shape):

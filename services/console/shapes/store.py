@@ -55,11 +55,12 @@ class AuditLine(Shape):
     at: Time
     who: str
     role: str
+    auth: str = Field(description="off, token or proxy; empty: it was not told")
     address: str
     action: str
     target: str
     outcome: str = Field(description="done, or the label of what stood against it")
-    detail: str = Field(description="JSON, cut after 1,000 octets; empty: nothing")
+    detail: str = Field(description="JSON of at most 1,000 octets; empty: nothing")
 
 
 class AuditPage(Shape):

@@ -55,6 +55,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{registry}:jobs      hash: id of a console's job -> "<server ms> <JSON>", "end <id>" where somebody wants it to end (job_board.py)
   ps:{registry}:report    "<server ms> <JSON>": the last report of the analytics job, and when its run was planned
   ps:{registry}:audit     stream, capped: who changed what by way of the console (audit.py)
+  ps:{registry}:audit_minor  stream, capped: the same, of what was refused and what happens all the time
   ps:{registry}:r:<request>  what a request to make or delete a queue was answered; expires
   ps:{registry}:domains   hash: domain -> new | ready
   ps:{registry}:ids       the last queue id given out

@@ -1,0 +1,92 @@
+"""How much requests may have at a time: memory, for bodies that come and dead letters that go, until they are sent; and
+turns of what costs the store a connection, or the time of all edges."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+from aiohttp import web
+
+from services.console.problems import RETRY_S, Problem
+
+OCTETS = 64 << 20  # of bodies, in all
+FINDS = 4  # dead letters that are read at a time, as nobody knows before how large they are
+TURNS = 8
+LARGE = 1 << 20  # octets of an answer that is sent in pieces
+PIECE = 64 << 10
+
+
+class Room:
+    def __init__(self, octets: int = OCTETS) -> None:
+        self._left = octets
+        self.finding = asyncio.Semaphore(FINDS)
+        self.asking = Turns("questions to all processes")
+        self.counting = Turns("dry runs")
+
+    @contextlib.contextmanager
+    def share(self) -> Iterator[Share]:
+        """What one request takes; it is given back at the end."""
+        share = Share(self)
+        try:
+            yield share
+        finally:
+            self._left += share.octets
+
+    def take(self, octets: int) -> None:
+        """Raises Problem 503."""
+        if octets > self._left:
+            text = "as much as the console keeps in memory is on its way already: try again soon"
+            raise Problem(503, "busy", text, headers={"Retry-After": str(RETRY_S)})
+        self._left -= octets
+
+
+class Turns:
+    """So many at a time, and the others are sent away: who waits here would wait for seconds."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._left = TURNS
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Raises Problem 429."""
+        if not self._left:
+            text = f"{TURNS} {self._what} are under way: try again soon"
+            raise Problem(429, "too_many_questions", text, headers={"Retry-After": str(RETRY_S)})
+        self._left -= 1
+        try:
+            yield
+        finally:
+            self._left += 1
+
+
+class Share:
+    def __init__(self, room: Room) -> None:
+        self.octets = 0
+        self._room = room
+
+    def take(self, octets: int) -> None:
+        """So many more. Raises Problem 503."""
+        self._room.take(octets)
+        self.octets += octets
+
+
+async def send(request: web.Request, response: web.StreamResponse, timeout_s: float) -> web.StreamResponse:
+    """A large answer, piece by piece, while its share is held; who takes nothing for so long is let go."""
+    body = response.body if isinstance(response, web.Response) else None
+    if not isinstance(body, bytes) or len(body) <= LARGE or request.method == "HEAD":
+        return response
+    sent = web.StreamResponse(status=response.status, headers=response.headers)
+    sent.content_length = len(body)
+    try:
+        await sent.prepare(request)
+        for at in range(0, len(body), PIECE):
+            async with asyncio.timeout(timeout_s):
+                await sent.write(body[at : at + PIECE])
+        await sent.write_eof()
+    except (ConnectionError, TimeoutError):
+        if request.transport is not None:
+            request.transport.abort()
+    return sent

@@ -1,0 +1,86 @@
+"""A change that was made is never told, or written down, as one that was not (docs/console.md, Changes)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.console.live_console import LiveConsole
+from tests.live import until
+from tests.proxy import Proxy
+from tests.servers import Server
+
+PUT = b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+ANY = {"If-Match": "*"}
+
+
+def silence(server: Server) -> None:
+    """From now on it tells nobody of changes, which is what comes last."""
+    server.call("ACL", "SETUSER", "default", "-publish")
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_queue_of_which_nobody_could_be_told(own_server: Server, is_new: bool) -> None:
+    async with LiveConsole(own_server.url) as console:
+        if not is_new:
+            await console.declare("orders")
+        silence(own_server)
+        reply = await console.ask(
+            "PUT", "/queues/orders", {"ackLevel": "memory", "maxLength": 3}, headers={} if is_new else ANY
+        )
+        assert (reply.status, reply.label) == (504, "outcome_unknown")
+        assert (await console.tools.find("orders")).spec.max_length == 3
+        (line,) = console.audited()
+        assert (line["what"], line["outcome"]) == ("queue.put", "outcome_unknown")
+
+
+async def test_a_queue_that_is_gone_and_nobody_could_be_told(own_server: Server) -> None:
+    async with LiveConsole(own_server.url) as console:
+        await console.declare("orders")
+        silence(own_server)
+        reply = await console.ask("DELETE", "/queues/orders", headers=ANY)
+        assert (reply.status, reply.label) == (504, "outcome_unknown")
+        assert (await console.get("/queues/orders")).status == 404
+
+
+async def test_a_peer_of_which_nobody_could_be_told(own_server: Server) -> None:
+    async with LiveConsole(own_server.url) as console:
+        await console.tools.initialise()
+        silence(own_server)
+        reply = await console.ask("PUT", "/peers/west", {"protocol": "ring", "addresses": ["127.0.0.1"]})
+        assert (reply.status, reply.label) == (504, "outcome_unknown")
+        assert (await console.get("/peers/west")).status == 200
+        reply = await console.ask("DELETE", "/peers/west", headers=ANY)
+        assert (reply.status, reply.label) == (504, "outcome_unknown")
+        assert (await console.get("/peers/west")).status == 404
+
+
+async def test_a_store_that_goes_away_before_it_says_how_the_queue_is_now(server: Server) -> None:
+    async with Proxy(server.port) as proxy, LiveConsole(proxy.url, refresh_s=60) as console:
+        await console.declare("orders")
+        proxy.lose_replies_to = b"\r\nps1_stats\r\n"
+        reply = await console.ask(
+            "PUT", "/queues/orders", {"ackLevel": "memory", "paused": True}, headers=ANY
+        )
+        proxy.lose_replies_to = b""
+        assert (reply.status, reply.label) == (504, "outcome_unknown")
+        assert (await console.tools.find("orders")).spec.paused
+
+
+async def test_a_request_that_is_cut_off_has_its_line(server: Server) -> None:
+    """The process ends while no answer comes: nobody there knows what becomes of the message."""
+    async with Proxy(server.port) as proxy, LiveConsole(proxy.url) as console:
+        await console.declare("orders")
+        proxy.lose_replies_to = b"ps1_work"
+        reader, writer = await asyncio.open_connection(*console.place)
+        try:
+            writer.write(PUT + b"Content-Length: 13\r\n\r\n" + b'{"body": "b"}')
+            await until(lambda: proxy.lost)
+            assert console.running is not None
+            await console.running.stop_taking()
+            assert await reader.read() == b""
+        finally:
+            proxy.lose_replies_to = b""
+            writer.close()
+        assert [line["outcome"] for line in console.audited(what="message.put")] == ["unknown"]

@@ -1,0 +1,107 @@
+"""How much memory and time requests may cost, whatever is in them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from services.console.api.messages import LONGEST_BODY, LONGEST_REQUEST
+from services.console.bodies import MOST_PARTS, has_more_parts
+from tests.console.live_console import PATIENCE_S, LiveConsole
+from tests.live import until
+
+PUT = b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+MESSAGE = {"body": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (b"{}", 1),
+        (b'{"a":[1,2,[]],"b":""}', 6),
+        (b'{"a":"[[[,,,"}', 1),
+        (rb'{"a":"\"[","b":"\\","c":[]}', 4),
+        (rb'["\\\"[,{","\\\\",{}]', 4),
+        (rb'["\n\\","x\\",[]]', 4),
+        (b'[["', 2),
+    ],
+)
+def test_what_stands_in_a_text_is_no_part(text: bytes, parts: int) -> None:
+    assert has_more_parts(text, parts - 1)
+    assert not has_more_parts(text, parts)
+
+
+def test_nothing_but_texts() -> None:
+    """No more pieces are made than there may be parts."""
+    assert has_more_parts(b"[" * 11 + b'"' * 1000, 10)
+
+
+async def test_a_document_of_too_many_parts(console: LiveConsole) -> None:
+    await console.declare("orders")
+    many = b'{"x":[' + b"[]," * (LONGEST_REQUEST // 3 - 100) + b"[]]}"
+    reply = await console.ask("POST", "/queues/orders/messages", data=many)
+    assert (reply.status, reply.label) == (400, "bad_request")
+    assert f"{MOST_PARTS:,}" in reply.document["detail"]
+
+
+async def test_a_text_may_be_full_of_them(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    body = '[{"a": "\\"}]' * MOST_PARTS
+    assert (await console.ask("POST", "/queues/orders/messages", {"body": body})).status == 201
+    (delivery,) = await console.tools.look_at(queue.domain).peek(queue, 1)
+    assert delivery.body_bytes == len(body)
+
+
+async def test_many_faults_are_not_all_told(console: LiveConsole) -> None:
+    data = json.dumps({f"x{number}": 0 for number in range(5000)}).encode()
+    reply = await console.ask("PUT", "/queues/orders", data=data)
+    assert (reply.status, len(reply.document["errors"])) == (422, 100)
+
+
+async def test_bodies_that_are_on_their_way(console: LiveConsole) -> None:
+    """Each is within its bound, and not all have room at a time; who comes when they have gone has."""
+    await console.declare("orders")
+    head = PUT + b"Content-Length: %d\r\n\r\n" % LONGEST_REQUEST
+    asking = [await asyncio.open_connection(*console.place) for _ in range(3)]
+    try:
+        for _, writer in asking:
+            writer.write(head + b" " * (LONGEST_REQUEST - 1))
+        heads = [asyncio.ensure_future(reader.readuntil(b"\r\n\r\n")) for reader, _ in asking]
+        done, waiting = await asyncio.wait(heads, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        assert {each.result().split(b"\r\n")[0] for each in done} == {b"HTTP/1.1 503 Service Unavailable"}
+        for each in waiting:
+            each.cancel()
+    finally:
+        for _, writer in asking:
+            writer.transport.abort()
+
+    async def is_taken() -> bool:
+        return (await console.ask("POST", "/queues/orders/messages", MESSAGE)).status == 201
+
+    await until(is_taken)
+
+
+async def test_dead_letters_that_nobody_reads(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    body = b"x" * (LONGEST_BODY - 100)
+    (letter,) = await console.bury(queue, body)
+    path = f"/queues/orders/dead/{letter}/body"
+    assert (await console.get(path)).body == body
+    asked = f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    asking = [await asyncio.open_connection(*console.place) for _ in range(4)]
+    try:
+        for reader, writer in asking:
+            writer.write(asked)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        reply = await console.get(path)
+        assert (reply.status, reply.label) == (503, "busy")
+    finally:
+        for _, writer in asking:
+            writer.transport.abort()
+
+    async def is_told() -> bool:
+        return (await console.get(f"/queues/orders/dead/{letter}")).status == 200
+
+    await until(is_told)
