@@ -30,6 +30,10 @@ class OtherStore(Exception):
     """The output is of another store; the text says what to do."""
 
 
+class LaxerPlan(Exception):
+    """A plan would keep what the run's flags forbid; the text says what to do."""
+
+
 def freeze(settings: Settings, files: Files, state: State) -> Plan:
     """Up to what the store has now. Raises ClockWrong, OtherStore, DataLoss, StoreError, OutputError."""
     with open_store(Options(url=settings.store, patience_s=settings.patience_s)) as reading:
@@ -54,6 +58,16 @@ def check_store(settings: Settings, files: Files, plan: Plan) -> None:
         raise OtherStore(
             f"run {plan.run} was planned for the store with the dataset {plan.dataset}, and this one has {dataset}: "
             f"run it with that one; or give it up, and remove {files.uri(folder(plan.run))}"
+        )
+
+
+def check_shape(settings: Settings, files: Files, plan: Plan) -> None:
+    """Of a plan that is carried out, maybe another run's: it keeps no more than is wanted now. Raises LaxerPlan."""
+    if laxer := plan.shape.laxer_than(settings.shape):
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in laxer)
+        raise LaxerPlan(
+            f"run {plan.run} was planned with other flags, and would keep what those of now forbid ({flags}): remove "
+            f"{files.uri(folder(plan.run))}, and the next run reads what it was to read; or run with its flags once"
         )
 
 

@@ -25,7 +25,7 @@ from services.analytics.lock import Lock
 from services.analytics.missing import of_runs as missing_of_runs
 from services.analytics.missing import with_run
 from services.analytics.plan import KINDS, Plan
-from services.analytics.planning import check_store, freeze
+from services.analytics.planning import check_shape, check_store, freeze
 from services.analytics.publish import Move, Ready
 from services.analytics.report.output import staged_report
 from services.analytics.report.period import Gone
@@ -163,7 +163,7 @@ def hour_of(path: str) -> str:
 
 
 def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
-    """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, DataLoss, StoreError."""
+    """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, LaxerPlan, DataLoss, StoreError."""
     files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
         ended = Summaries(files)
@@ -195,5 +195,6 @@ def finish(
         publish.roll_forward(files, publish.read_ready(files, name), lock)
         return
     plan = publish.read_plan(files, name)
+    check_shape(settings, files, plan)
     check_store(settings, files, plan)
     publish.publish(files, Run(spark, files, settings, plan, ended).stage(), lock)

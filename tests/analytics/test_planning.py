@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from services.analytics.files import Files
 from services.analytics.losses import DataLoss
 from services.analytics.plan import Plan
-from services.analytics.planning import freeze
-from services.analytics.settings import Settings
+from services.analytics.planning import LaxerPlan, freeze
+from services.analytics.publish import plan_file
+from services.analytics.run import run
+from services.analytics.settings import Settings, Shape
 from services.analytics.state import State
 from services.store.keys import DomainKeys
 from tests.analytics.spark.entries import Entries
@@ -82,3 +85,41 @@ def test_a_plan_that_misses_nothing_can_be_carried_out_by_a_program_of_before(
     ).to_json()
     assert "lost_streams" not in told
     assert Plan.from_json(told).lost_streams == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "then", "now"),
+    [
+        ("redact", Shape(), Shape(redact=(r"password=\w+",))),
+        ("redact", Shape(redact=("a", "b")), Shape(redact=("b", "c"))),
+        ("bodies", Shape(bodies="full"), Shape()),
+        ("bodies", Shape(bodies="0"), Shape()),
+        ("bodies", Shape(bodies="100"), Shape(bodies="99")),
+        ("bodies", Shape(bodies="full"), Shape(bodies="99")),
+        ("retention-days", Shape(), Shape(retention_days=30)),
+        ("retention-days", Shape(retention_days=31), Shape(retention_days=30)),
+    ],
+)
+def test_a_plan_that_keeps_more_than_is_wanted_now_is_not_carried_out(
+    server: Server, tmp_path: Path, flag: str, then: Shape, now: Shape
+) -> None:
+    """Not even begun: there is no Spark that could."""
+    store, files, spark = Entries(server), Files(str(tmp_path)), cast(SparkSession, None)
+    store.letter("a", store.now_ms())
+    plan = freeze(Settings(server.url, str(tmp_path), "r1", then), files, State())
+    files.write_json(plan_file("r1"), plan.to_json())
+    wanted = rf"run r1 was planned with other flags.*\(--{flag}\): remove file://.*/runs/r1,"
+    for name in ("r1", "r2"):
+        with pytest.raises(LaxerPlan, match=wanted):
+            run(spark, Settings(server.url, str(tmp_path), name, now))
+    assert [each.name for each in files.list("runs/r1")] == ["plan.json"]
+
+
+def test_a_shape_that_keeps_no_more_is_no_laxer() -> None:
+    strict = Shape(bodies="10", redact=("a", "b"), retention_days=7)
+    for other in (
+        strict,
+        Shape(bodies="10", redact=("b",), retention_days=7),
+        Shape(bodies="full", top=1),
+    ):
+        assert strict.laxer_than(other) == []
