@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from services.analytics.attributes import Attributes
 from services.analytics.schema import FIELDS, OCTETS, TEXT
+from services.analytics.stray_octets import as_octets, as_text
 
 REDACTED = "[redacted]"
 UNREADABLE: bytes = msgpack.packb(REDACTED)  # in the place of attributes that nobody can look into
@@ -45,7 +46,7 @@ def redacted_problems(problems: pa.Array, patterns: tuple[str, ...]) -> pa.Array
 
 
 def redacted_octets(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
-    """As text where it is UTF-8, else octet by octet."""
+    """As text where it is UTF-8, else both: what of it is UTF-8 as text, and then octet by octet."""
     if not patterns:
         return values
     try:
@@ -53,7 +54,21 @@ def redacted_octets(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
     except pa.ArrowInvalid:
         is_text = pa.array([value is None or _is_text(value) for value in values.to_pylist()])
         texts = pc.if_else(is_text, values, pa.scalar(None, OCTETS)).cast(TEXT)
-        return pc.if_else(is_text, redacted(texts, patterns).cast(OCTETS), redacted(values, _latin(patterns)))
+        mixed = pa.array(
+            [
+                None if well else _mixed(value.as_py(), patterns)
+                for well, value in zip(is_text.to_pylist(), values, strict=True)
+            ],
+            OCTETS,
+        )
+        return pc.if_else(is_text, redacted(texts, patterns).cast(OCTETS), mixed)
+
+
+def _mixed(value: bytes, patterns: tuple[str, ...]) -> bytes:
+    """One at a time: its text may have four times its octets."""
+    texts = redacted(pa.array([as_text(value)], pa.large_string()), patterns)
+    octets = pa.array([as_octets(texts[0].as_py())], pa.large_binary())
+    return bytes(redacted(octets, _latin(patterns))[0].as_py())
 
 
 def _latin(patterns: Iterable[str]) -> list[bytes]:

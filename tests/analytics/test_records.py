@@ -19,6 +19,7 @@ from services.analytics.records import archive_schema, archived, by_hour
 from services.analytics.redaction import redacted_attributes, redacted_fields, redacted_octets, trouble
 from services.analytics.schema import FIELDS, OCTETS, TEXT, Kind
 from services.analytics.settings import Settings, SettingsError, Shape
+from services.analytics.stray_octets import as_octets, as_text
 from tests.analytics.streams import LETTER
 
 NOW_MS = 1_800_000_000_000
@@ -57,15 +58,43 @@ def test_patterns_are_normalised_errors(errors: list[str | None]) -> None:
 
 
 @given(st.lists(st.one_of(st.none(), BODIES), max_size=8))
-def test_bodies_are_redacted_as_text_or_else_octet_by_octet(bodies: list[bytes | None]) -> None:
+def test_bodies_are_redacted_as_text_and_else_octet_by_octet_too(bodies: list[bytes | None]) -> None:
     wanted = ("[0-9]+z", "é", "€")  # the last is no character of Latin-1
 
     def expected(body: bytes) -> bytes:
-        coding = "utf-8" if is_text(body) else "latin-1"
-        return re.sub("[0-9]+z|é|€", "[redacted]", body.decode(coding)).encode(coding)
+        return without(re.compile("[0-9]+z|é|€"), body)
 
     found = redacted_octets(pa.array(bodies, OCTETS), wanted).to_pylist()
     assert found == [None if body is None else expected(body) for body in bodies]
+
+
+def without(secret: re.Pattern[str], body: bytes) -> bytes:
+    """As text, what of it is none octet by octet; if there is such, all of it octet by octet then."""
+    text = secret.sub("[redacted]", body.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    return text if is_text(body) else secret.sub("[redacted]", text.decode("latin-1")).encode("latin-1")
+
+
+@pytest.mark.parametrize("stray", ["тайна".encode()[:-1], b"\xff", "\U0010fffe".encode() + b"\xf4\x8f"])
+def test_what_is_secret_is_found_beside_octets_that_are_no_text(stray: bytes) -> None:
+    """In bodies, in attributes, and in what could not be read; also where a pattern has only a class for it."""
+    secret = "пароль: тайна €10".encode()
+    for pattern in (r"пароль: \pL+", r"\p{Cyrillic}+: .{5}"):
+        for value in (stray + secret, secret + stray, stray + secret + stray):
+            hidden = value.replace("пароль: тайна".encode(), b"[redacted]")
+            found = redacted_octets(pa.array([value, secret, None], OCTETS), (pattern,)).to_pylist()
+            assert found == [hidden, "[redacted] €10".encode(), None]
+            packed = pa.array([msgpack.packb({"a": value})], OCTETS)
+            assert msgpack.unpackb(redacted_attributes(packed, (pattern,))[0].as_py()) == {"a": hidden}
+            raw = pa.array([[("error", value)]], FIELDS)
+            assert redacted_fields(raw, (pattern,), has_bodies=True).to_pylist() == [[("error", hidden)]]
+
+
+@given(st.one_of(st.binary(), st.text(st.characters(min_codepoint=0x10FF70)).map(str.encode)))
+@example("\U0010ff80\U0010ffff".encode() + b"\xf4\x8f\xbf")
+def test_any_octets_have_a_text_of_their_own(value: bytes) -> None:
+    text = as_text(value)
+    assert as_octets(text) == value
+    assert text.encode().decode() == text
 
 
 def is_text(body: bytes) -> bool:
@@ -121,8 +150,7 @@ def hidden(tree: Any) -> Any:
         case msgpack.ExtType():
             return msgpack.ExtType(tree.code, hidden(tree.data))
         case bytes():
-            coding = "utf-8" if is_text(tree) else "latin-1"
-            return SECRET.sub("[redacted]", tree.decode(coding)).encode(coding)
+            return without(SECRET, tree)
         case None | bool():
             return tree
         case _:
