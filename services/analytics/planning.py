@@ -72,7 +72,10 @@ def check_shape(settings: Settings, files: Files, plan: Plan) -> None:
 
 
 def _of_same_store(settings: Settings, state: State, dataset: str) -> State:
-    """Of another store nothing has been read yet: not its streams, whatever ids those of the same names had."""
+    """Of another store nothing has been read yet: not its streams, whatever ids those of the same names had.
+
+    Nor is any of its hours closed, however new the rows of the one before were.
+    """
     if state.dataset in ("", dataset):
         return state
     if not settings.accept_store:
@@ -84,7 +87,7 @@ def _of_same_store(settings: Settings, state: State, dataset: str) -> State:
         "another store than before: it is read from its beginning",
         extra={"action": "other_store", "dataset": dataset},
     )
-    return replace(state, streams={}, added={})
+    return replace(state, streams={}, added={}, newest="")
 
 
 class _Freezing:

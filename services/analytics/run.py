@@ -71,7 +71,7 @@ class Run:
                 )
                 removals += old
         moves += self._moves_of_aggregates()
-        summary = self._summary(written, compute.hours)
+        summary = self._summary(written, compute)
         state = self._state(compute, summary)
         first, expired_folders = expired(self._files, self._ended, self._plan)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
@@ -114,14 +114,20 @@ class Run:
             missing=with_run(missing, summary),
         )
 
-    def _summary(self, written: dict[Kind, Written], hours: list[str]) -> dict[str, Any]:
+    def _summary(self, written: dict[Kind, Written], compute: Compute) -> dict[str, Any]:
+        if late := compute.late():
+            log.warning(
+                "records came too late for the tables of their hours: they are archived only",
+                extra={"action": "late", "records": late, "hours": len(compute.skipped())},
+            )
         return {
             "version": 1,
             "run": self._plan.run,
             "now_ms": self._plan.now_ms,
             **{str(kind): counts(self._plan, kind, written[kind]) for kind in KINDS},
             "lost_streams": self._plan.lost_streams,
-            "hours": hours,
+            "late": late,
+            "hours": compute.hours,
             "seconds": self._seconds,
         }
 

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from services.analytics.files import Files
+from services.analytics.hours import hour_at, later
 from services.analytics.losses import DataLoss
 from services.analytics.plan import Plan
 from services.analytics.planning import LaxerPlan, freeze
@@ -37,6 +38,18 @@ def test_a_first_run_misses_nothing_of_what_was_trimmed_before_it(server: Server
     state = State(streams={KEY: ids[2]}, added={KEY: 3}, now_ms=store.now_ms())
     accepted = replace(settings, shape=replace(settings.shape, fail_on_loss=False))
     assert freeze(accepted, files, state).streams[KEY].expected == 7
+
+
+def test_of_another_store_no_hour_is_closed(server: Server, tmp_path: Path) -> None:
+    """It may be of any age, and all of it is to be in the tables."""
+    store, files = Entries(server), Files(str(tmp_path))
+    now = store.now_ms()
+    store.letter("a", now - 100 * 3_600_000)
+    state = State(now_ms=now, dataset="other", newest=hour_at(now), streams={KEY: "5-1"}, added={KEY: 3})
+    settings = Settings(server.url, str(tmp_path), "r1")
+    assert freeze(replace(settings, accept_store=True), files, state).closed == ""
+    same = replace(state, dataset="abc", streams={}, added={})
+    assert freeze(settings, files, same).closed == later(hour_at(now), -48)
 
 
 def test_a_loss_that_is_accepted_is_in_the_plan(
