@@ -26,12 +26,12 @@ from services.analytics.missing import of_runs as missing_of_runs
 from services.analytics.missing import with_run
 from services.analytics.plan import KINDS, Plan
 from services.analytics.planning import check_shape, check_store, freeze
-from services.analytics.publish import Move, Ready
+from services.analytics.publish import Move, Ready, read_state
 from services.analytics.report.output import staged_report
 from services.analytics.report.period import Gone
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings
-from services.analytics.state import State, read_state
+from services.analytics.state import State
 from services.analytics.summaries import Summaries
 from services.analytics.tables import AGGREGATES
 

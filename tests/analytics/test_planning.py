@@ -12,12 +12,13 @@ from pyspark.sql import SparkSession
 from services.analytics.files import Files
 from services.analytics.hours import hour_at, later
 from services.analytics.losses import DataLoss
+from services.analytics.places import OutputError
 from services.analytics.plan import Plan
 from services.analytics.planning import LaxerPlan, freeze
-from services.analytics.publish import plan_file
+from services.analytics.publish import done_file, plan_file, read_state
 from services.analytics.run import run
 from services.analytics.settings import Settings, Shape
-from services.analytics.state import State
+from services.analytics.state import STATE, State
 from services.store.keys import DomainKeys
 from tests.analytics.spark.entries import Entries
 from tests.analytics.streams import EDGE
@@ -50,6 +51,19 @@ def test_of_another_store_no_hour_is_closed(server: Server, tmp_path: Path) -> N
     assert freeze(replace(settings, accept_store=True), files, state).closed == ""
     same = replace(state, dataset="abc", streams={}, added={})
     assert freeze(settings, files, same).closed == later(hour_at(now), -48)
+
+
+def test_nothing_is_planned_where_nobody_knows_what_was_read(server: Server, tmp_path: Path) -> None:
+    """A state that was removed, of runs that have ended; one that was only planned has left none."""
+    files, spark = Files(str(tmp_path)), cast(SparkSession, None)
+    files.write_json(plan_file("r0"), {})
+    assert read_state(files) == State()
+    files.write_json(done_file("r0"), {"now_ms": 5})
+    with pytest.raises(OutputError, match=r"state.json is not there.*bring back the one of a backup"):
+        run(spark, Settings(server.url, str(tmp_path), "r1"))
+    assert [each.name for each in files.list("runs")] == ["r0"]
+    files.write_json(STATE, State(last_run="r0").to_json())
+    assert read_state(files).last_run == "r0"
 
 
 def test_a_loss_that_is_accepted_is_in_the_plan(
