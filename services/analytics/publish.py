@@ -96,7 +96,7 @@ def read_state(files: Files) -> State:
         ):  # without it all would be read and counted once more
             raise OutputError(
                 f"{files.uri(STATE)} is not there, and runs have ended here: nobody knows what they have read; "
-                f"bring back the one of a backup, or give another --output"
+                "bring back the one of a backup, or give another --output"
             )
         return State()
     octets = files.read_octets(STATE)
