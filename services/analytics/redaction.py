@@ -14,6 +14,7 @@ from services.analytics.schema import FIELDS, OCTETS, TEXT
 from services.analytics.stray_octets import as_octets, as_text
 
 REDACTED = "[redacted]"
+BODY = "body"  # the field of an entry
 UNREADABLE: bytes = msgpack.packb(REDACTED)  # in the place of attributes that nobody can look into
 VALUE = (
     r""" is (?:'.*'|".*")(?:\.\.\.)?:"""  # as a problem shows it: cut, and with what is not visible escaped
@@ -107,20 +108,21 @@ def _attributes(packed: bytes) -> Attributes | None:
         return None
 
 
-def redacted_fields(raw: pa.Array, patterns: tuple[str, ...], *, has_bodies: bool) -> pa.Array:
-    """Of what could not be read, where nobody knows which field has what: all of them; bodies only if wanted."""
-    if raw.null_count == len(raw) or (has_bodies and not patterns):
+def redacted_fields(raw: pa.Array, patterns: tuple[str, ...], bodies: str) -> pa.Array:
+    """Of what could not be read, where nobody knows which field has what: all of them; of bodies what is wanted."""
+    if raw.null_count == len(raw) or (bodies == "full" and not patterns):
         return raw
-    found = [None if fields is None else _fields(fields, patterns, has_bodies) for fields in raw.to_pylist()]
+    found = [None if fields is None else _fields(fields, patterns, bodies) for fields in raw.to_pylist()]
     return pa.array(found, FIELDS)
 
 
 def _fields(
-    fields: list[tuple[str, bytes]], patterns: tuple[str, ...], has_bodies: bool
+    fields: list[tuple[str, bytes]], patterns: tuple[str, ...], bodies: str
 ) -> list[tuple[str, bytes]]:
-    kept = [(name, value) for name, value in fields if has_bodies or name != "body"]
+    kept = [(name, value) for name, value in fields if bodies != "none" or name != BODY]
     names, values = [name for name, _ in kept], pa.array([value for _, value in kept], OCTETS)
     is_packed = pa.array([name == "attributes" for name in names], pa.bool_())
     packed = redacted_attributes(pc.if_else(is_packed, values, pa.scalar(None, OCTETS)), patterns)
-    told = pc.if_else(is_packed, packed, redacted_octets(values, patterns))
-    return list(zip(names, told.to_pylist(), strict=True))
+    told = pc.if_else(is_packed, packed, redacted_octets(values, patterns)).to_pylist()
+    most = None if bodies in ("none", "full") else int(bodies)
+    return [(name, value[:most] if name == BODY else value) for name, value in zip(names, told, strict=True)]

@@ -86,7 +86,7 @@ def test_what_is_secret_is_found_beside_octets_that_are_no_text(stray: bytes) ->
             packed = pa.array([msgpack.packb({"a": value})], OCTETS)
             assert msgpack.unpackb(redacted_attributes(packed, (pattern,))[0].as_py()) == {"a": hidden}
             raw = pa.array([[("error", value)]], FIELDS)
-            assert redacted_fields(raw, (pattern,), has_bodies=True).to_pylist() == [[("error", hidden)]]
+            assert redacted_fields(raw, (pattern,), "full").to_pylist() == [[("error", hidden)]]
 
 
 @given(st.one_of(st.binary(), st.text(st.characters(min_codepoint=0x10FF70)).map(str.encode)))
@@ -103,15 +103,29 @@ def is_text(body: bytes) -> bool:
 
 def test_fields_of_what_could_not_be_read_are_redacted_and_have_no_body() -> None:
     raw = pa.array([None, [("body", b"1z"), ("error", b"of 1z"), ("x", b"\xff1z")]], FIELDS)
-    assert redacted_fields(raw, (), has_bodies=True) == raw
-    assert redacted_fields(raw, ("1z",), has_bodies=False).to_pylist() == [
+    assert redacted_fields(raw, (), "full") == raw
+    assert redacted_fields(raw, ("1z",), "none").to_pylist() == [
         None,
         [("error", b"of [redacted]"), ("x", b"\xff[redacted]")],
     ]
-    assert redacted_fields(raw, (), has_bodies=False).to_pylist()[1] == [
+    assert redacted_fields(raw, (), "none").to_pylist()[1] == [
         ("error", b"of 1z"),
         ("x", b"\xff1z"),
     ]
+
+
+def test_bodies_of_what_could_not_be_read_are_as_long_as_others() -> None:
+    """Cut once they are redacted: of a secret that is cut no pattern would know."""
+    body = b"the secret of 1z"
+    some = letters({"body": body, "died": "soon"}, {"body": b"tiny", "died": "soon"})
+    for bodies, wanted in {"0": b"", "7": b"the sec", "13": b"the [redacted"}.items():
+        shape = Shape(bodies=bodies, redact=("secret of 1z",) if bodies == "13" else ())
+        kept = [dict(each)["body"] for each in archived(some, Kind.DEAD, shape, NOW_MS)["raw"].to_pylist()]
+        assert kept == [wanted, b"tiny"[: int(bodies)]]
+    (whole, _) = archived(some, Kind.DEAD, Shape(bodies="full"), NOW_MS)["raw"].to_pylist()
+    assert dict(whole)["body"] == body
+    sample = [("body", body)]
+    assert redacted_fields(pa.array([sample], FIELDS), (), "full").to_pylist() == [sample]
 
 
 def test_attributes_are_redacted_as_bodies_are_and_kept_without_them() -> None:
