@@ -109,7 +109,7 @@ def _attributes(packed: bytes) -> Attributes | None:
 
 
 def redacted_fields(raw: pa.Array, patterns: tuple[str, ...], bodies: str) -> pa.Array:
-    """Of what could not be read, where nobody knows which field has what: all of them; of bodies what is wanted."""
+    """Of what could not be read, where nobody knows which field has what: all, and names; of bodies what is kept."""
     if raw.null_count == len(raw) or (bodies == "full" and not patterns):
         return raw
     found = [None if fields is None else _fields(fields, patterns, bodies) for fields in raw.to_pylist()]
@@ -125,4 +125,8 @@ def _fields(
     packed = redacted_attributes(pc.if_else(is_packed, values, pa.scalar(None, OCTETS)), patterns)
     told = pc.if_else(is_packed, packed, redacted_octets(values, patterns)).to_pylist()
     most = None if bodies in ("none", "full") else int(bodies)
-    return [(name, value[:most] if name == BODY else value) for name, value in zip(names, told, strict=True)]
+    shown = redacted(pa.array(names, TEXT), patterns).to_pylist()  # whoever wrote them wrote what he liked
+    return [
+        (now, value[:most] if name == BODY else value)
+        for name, now, value in zip(names, shown, told, strict=True)
+    ]

@@ -114,6 +114,21 @@ def test_fields_of_what_could_not_be_read_are_redacted_and_have_no_body() -> Non
     ]
 
 
+def test_names_of_fields_of_what_could_not_be_read_are_redacted() -> None:
+    """What they are named in the entry still says what they are; names that come to be alike stay side by side."""
+    packed = msgpack.packb({"a": "ody"})
+    fields = [("token=1z", b"a"), ("token=2z", b"b"), ("body", b"c2z"), ("attributes", packed)]
+    raw = pa.array([fields], FIELDS)
+    assert redacted_fields(raw, (r"token=\w+", "ody"), "2").to_pylist() == [
+        [
+            ("[redacted]", b"a"),
+            ("[redacted]", b"b"),
+            ("b[redacted]", b"c2"),
+            ("attributes", msgpack.packb({"a": "[redacted]"})),
+        ]
+    ]
+
+
 def test_bodies_of_what_could_not_be_read_are_as_long_as_others() -> None:
     """Cut once they are redacted: of a secret that is cut no pattern would know."""
     body = b"the secret of 1z"
