@@ -75,7 +75,13 @@ def document(**told: Any) -> dict[str, Any]:
             "dead": {"read": 13, "archived": 12, "quarantined": 1, "gone": 2},
             "samples": {"read": 720, "archived": 719, "quarantined": 1, "lost": 5},
         },
-        "missing": {"lost_samples": 15, "lost_streams": 2, "quarantined_dead": 2, "quarantined_samples": 3},
+        "missing": {
+            "lost_samples": 15,
+            "lost_streams": 2,
+            "quarantined_dead": 2,
+            "quarantined_samples": 3,
+            "late": 4,
+        },
         "left_out": {"queues": 3},
         **told,
     }

@@ -22,7 +22,7 @@ from services.analytics.lock import Locked
 from services.analytics.losses import DataLoss
 from services.analytics.options import OptionError
 from services.analytics.places import NoOutput, OutputError, check
-from services.analytics.planning import OtherStore
+from services.analytics.planning import LaxerPlan, OtherStore
 from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.session import start
@@ -128,7 +128,7 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
         return _failed(UNAVAILABLE, f"the store: {error}")
     except ReportRefused as error:
         return _failed(UNAVAILABLE, str(error))
-    except (OutputError, ClockWrong, OtherStore, DataLoss, StoreError) as error:
+    except (OutputError, ClockWrong, OtherStore, LaxerPlan, DataLoss, StoreError) as error:
         return _failed(_given_up(ending) or FAILED, str(error))
     except (PySparkException, Py4JError) as error:
         text = str(error)

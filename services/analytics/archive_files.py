@@ -78,7 +78,7 @@ def _row_groups(
 
 
 def batches(files: FileSystem, root: str, path: str, kind: Kind, rows: int) -> Iterator[pa.Table]:
-    """All columns of so many rows at a time, as the archive has them now. Raises OutputError."""
+    """All columns of so many rows of a row group at a time, as the archive has them now. Raises OutputError."""
     return each_named(path, _batches(files, f"{root}/{path}", archive_schema(kind), rows))
 
 
@@ -86,8 +86,9 @@ def _batches(files: FileSystem, path: str, schema: pa.Schema, rows: int) -> Iter
     with files.open_input_file(path) as opened:
         file = pq.ParquetFile(opened)
         _checked(file.schema_arrow, schema, schema.names)
-        for batch in file.iter_batches(rows, use_threads=False):
-            yield conformed(pa.Table.from_batches([batch]), schema)
+        for group in range(file.num_row_groups):  # whose octets are bounded; those of so many rows are not
+            for batch in file.iter_batches(rows, row_groups=[group], use_threads=False):
+                yield conformed(pa.Table.from_batches([batch]), schema)
 
 
 def _checked(found: pa.Schema, schema: pa.Schema, columns: Sequence[str]) -> list[str]:

@@ -81,6 +81,11 @@ class Compute:
         """Hours with new rows that are closed."""
         return sorted(self.new - {*self.hours})
 
+    def late(self) -> int:
+        """New rows of those hours: the archive alone has them."""
+        paths = [path for hour in self.skipped() for of in self._new.values() for path in of.get(hour, ())]
+        return sum(self._rows[path] for path in paths)
+
     def paths(self, kind: Kind, hour: str) -> list[str]:
         """Files of what the archive will have of an hour, those that are there first."""
         folder = f"archive/{kind}/{hour_path(hour)}"

@@ -13,6 +13,7 @@ import secrets
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -52,7 +53,8 @@ class Lock:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._renewing.join()
-        if not self._lost:
+        with suppress(Locked):  # it may be another's since anybody looked: that one is at work
+            self.check()
             self._files.delete(LOCK)
 
     def check(self) -> None:

@@ -26,6 +26,7 @@ def with_run(known: Missing, summary: Mapping[str, Any]) -> Missing:
         "quarantined_dead": dead["quarantined"],
         "quarantined_samples": samples["quarantined"],
         "lost_streams": len(summary.get("lost_streams", ())),  # a run of before does not say
+        "late": summary.get("late", 0),
     }
     own = {name: number for name, number in counts.items() if number}
     if not own:

@@ -30,6 +30,10 @@ class OtherStore(Exception):
     """The output is of another store; the text says what to do."""
 
 
+class LaxerPlan(Exception):
+    """A plan would keep what the run's flags forbid; the text says what to do."""
+
+
 def freeze(settings: Settings, files: Files, state: State) -> Plan:
     """Up to what the store has now. Raises ClockWrong, OtherStore, DataLoss, StoreError, OutputError."""
     with open_store(Options(url=settings.store, patience_s=settings.patience_s)) as reading:
@@ -57,8 +61,21 @@ def check_store(settings: Settings, files: Files, plan: Plan) -> None:
         )
 
 
+def check_shape(settings: Settings, files: Files, plan: Plan) -> None:
+    """Of a plan that is carried out, maybe another run's: it keeps no more than is wanted now. Raises LaxerPlan."""
+    if laxer := plan.shape.laxer_than(settings.shape):
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in laxer)
+        raise LaxerPlan(
+            f"run {plan.run} was planned with other flags, and would keep what those of now forbid ({flags}): remove "
+            f"{files.uri(folder(plan.run))}, and the next run reads what it was to read; or run with its flags once"
+        )
+
+
 def _of_same_store(settings: Settings, state: State, dataset: str) -> State:
-    """Of another store nothing has been read yet: not its streams, whatever ids those of the same names had."""
+    """Of another store nothing has been read yet: not its streams, whatever ids those of the same names had.
+
+    Nor is any of its hours closed, however new the rows of the one before were.
+    """
     if state.dataset in ("", dataset):
         return state
     if not settings.accept_store:
@@ -70,7 +87,7 @@ def _of_same_store(settings: Settings, state: State, dataset: str) -> State:
         "another store than before: it is read from its beginning",
         extra={"action": "other_store", "dataset": dataset},
     )
-    return replace(state, streams={}, added={})
+    return replace(state, streams={}, added={}, newest="")
 
 
 class _Freezing:

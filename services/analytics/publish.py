@@ -88,6 +88,26 @@ def read_ready(files: Files, run: str) -> Ready:
         ) from None
 
 
+def read_state(files: Files) -> State:
+    """How far runs have come. Raises OutputError for a file that no run has written, or that somebody took away."""
+    if not files.exists(STATE):
+        if any(
+            is_done(files, run) for run in runs(files)
+        ):  # without it all would be read and counted once more
+            raise OutputError(
+                f"{files.uri(STATE)} is not there, and runs have ended here: nobody knows what they have read; "
+                "bring back the one of a backup, or give another --output"
+            )
+        return State()
+    octets = files.read_octets(STATE)
+    try:
+        return State.from_json(json.loads(octets))
+    except ValueError as error:
+        raise OutputError(
+            f"{files.uri(STATE)} cannot be used: {error}; bring back the one of a backup, or give another --output"
+        ) from None
+
+
 def publish(files: Files, ready: Ready, lock: Lock) -> None:
     """Writes the list and carries it out. Before the list is there, all that it names is on the disk."""
     lock.check()

@@ -34,8 +34,8 @@ def archived(rows: pa.RecordBatch, kind: Kind, shape: Shape, latest_ms: int) -> 
     columns = dict(zip(rows.schema.names, rows.columns, strict=True))
     columns["problem"] = _problems(columns["problem"], columns[AT[kind]], AT[kind], latest_ms)
     columns["problem"] = redacted_problems(columns["problem"], shape.redact)
-    has_bodies = kind is not Kind.DEAD or shape.bodies != "none"
-    columns["raw"] = redacted_fields(columns["raw"], shape.redact, has_bodies=has_bodies)
+    bodies = shape.bodies if kind is Kind.DEAD else "full"
+    columns["raw"] = redacted_fields(columns["raw"], shape.redact, bodies)
     if kind is Kind.DEAD:
         columns |= _dead_letters(columns, shape)
     schema = archive_schema(kind)

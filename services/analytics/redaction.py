@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 
 from services.analytics.attributes import Attributes
 from services.analytics.schema import FIELDS, OCTETS, TEXT
+from services.analytics.stray_octets import as_octets, as_text
 
 REDACTED = "[redacted]"
+BODY = "body"  # the field of an entry
 UNREADABLE: bytes = msgpack.packb(REDACTED)  # in the place of attributes that nobody can look into
 VALUE = (
     r""" is (?:'.*'|".*")(?:\.\.\.)?:"""  # as a problem shows it: cut, and with what is not visible escaped
@@ -45,7 +47,7 @@ def redacted_problems(problems: pa.Array, patterns: tuple[str, ...]) -> pa.Array
 
 
 def redacted_octets(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
-    """As text where it is UTF-8, else octet by octet."""
+    """As text where it is UTF-8, else both: what of it is UTF-8 as text, and then octet by octet."""
     if not patterns:
         return values
     try:
@@ -53,7 +55,21 @@ def redacted_octets(values: pa.Array, patterns: tuple[str, ...]) -> pa.Array:
     except pa.ArrowInvalid:
         is_text = pa.array([value is None or _is_text(value) for value in values.to_pylist()])
         texts = pc.if_else(is_text, values, pa.scalar(None, OCTETS)).cast(TEXT)
-        return pc.if_else(is_text, redacted(texts, patterns).cast(OCTETS), redacted(values, _latin(patterns)))
+        mixed = pa.array(
+            [
+                None if well else _mixed(value.as_py(), patterns)
+                for well, value in zip(is_text.to_pylist(), values, strict=True)
+            ],
+            OCTETS,
+        )
+        return pc.if_else(is_text, redacted(texts, patterns).cast(OCTETS), mixed)
+
+
+def _mixed(value: bytes, patterns: tuple[str, ...]) -> bytes:
+    """One at a time: its text may have four times its octets."""
+    texts = redacted(pa.array([as_text(value)], pa.large_string()), patterns)
+    octets = pa.array([as_octets(texts[0].as_py())], pa.large_binary())
+    return bytes(redacted(octets, _latin(patterns))[0].as_py())
 
 
 def _latin(patterns: Iterable[str]) -> list[bytes]:
@@ -92,20 +108,25 @@ def _attributes(packed: bytes) -> Attributes | None:
         return None
 
 
-def redacted_fields(raw: pa.Array, patterns: tuple[str, ...], *, has_bodies: bool) -> pa.Array:
-    """Of what could not be read, where nobody knows which field has what: all of them; bodies only if wanted."""
-    if raw.null_count == len(raw) or (has_bodies and not patterns):
+def redacted_fields(raw: pa.Array, patterns: tuple[str, ...], bodies: str) -> pa.Array:
+    """Of what could not be read, where nobody knows which field has what: all, and names; of bodies what is kept."""
+    if raw.null_count == len(raw) or (bodies == "full" and not patterns):
         return raw
-    found = [None if fields is None else _fields(fields, patterns, has_bodies) for fields in raw.to_pylist()]
+    found = [None if fields is None else _fields(fields, patterns, bodies) for fields in raw.to_pylist()]
     return pa.array(found, FIELDS)
 
 
 def _fields(
-    fields: list[tuple[str, bytes]], patterns: tuple[str, ...], has_bodies: bool
+    fields: list[tuple[str, bytes]], patterns: tuple[str, ...], bodies: str
 ) -> list[tuple[str, bytes]]:
-    kept = [(name, value) for name, value in fields if has_bodies or name != "body"]
+    kept = [(name, value) for name, value in fields if bodies != "none" or name != BODY]
     names, values = [name for name, _ in kept], pa.array([value for _, value in kept], OCTETS)
     is_packed = pa.array([name == "attributes" for name in names], pa.bool_())
     packed = redacted_attributes(pc.if_else(is_packed, values, pa.scalar(None, OCTETS)), patterns)
-    told = pc.if_else(is_packed, packed, redacted_octets(values, patterns))
-    return list(zip(names, told.to_pylist(), strict=True))
+    told = pc.if_else(is_packed, packed, redacted_octets(values, patterns)).to_pylist()
+    most = None if bodies in ("none", "full") else int(bodies)
+    shown = redacted(pa.array(names, TEXT), patterns).to_pylist()  # whoever wrote them wrote what he liked
+    return [
+        (now, value[:most] if name == BODY else value)
+        for name, now, value in zip(names, shown, told, strict=True)
+    ]

@@ -25,13 +25,13 @@ from services.analytics.lock import Lock
 from services.analytics.missing import of_runs as missing_of_runs
 from services.analytics.missing import with_run
 from services.analytics.plan import KINDS, Plan
-from services.analytics.planning import check_store, freeze
-from services.analytics.publish import Move, Ready
+from services.analytics.planning import check_shape, check_store, freeze
+from services.analytics.publish import Move, Ready, read_state
 from services.analytics.report.output import staged_report
 from services.analytics.report.period import Gone
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings
-from services.analytics.state import State, read_state
+from services.analytics.state import State
 from services.analytics.summaries import Summaries
 from services.analytics.tables import AGGREGATES
 
@@ -71,7 +71,7 @@ class Run:
                 )
                 removals += old
         moves += self._moves_of_aggregates()
-        summary = self._summary(written, compute.hours)
+        summary = self._summary(written, compute)
         state = self._state(compute, summary)
         first, expired_folders = expired(self._files, self._ended, self._plan)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
@@ -114,14 +114,20 @@ class Run:
             missing=with_run(missing, summary),
         )
 
-    def _summary(self, written: dict[Kind, Written], hours: list[str]) -> dict[str, Any]:
+    def _summary(self, written: dict[Kind, Written], compute: Compute) -> dict[str, Any]:
+        if late := compute.late():
+            log.warning(
+                "records came too late for the tables of their hours: they are archived only",
+                extra={"action": "late", "records": late, "hours": len(compute.skipped())},
+            )
         return {
             "version": 1,
             "run": self._plan.run,
             "now_ms": self._plan.now_ms,
             **{str(kind): counts(self._plan, kind, written[kind]) for kind in KINDS},
             "lost_streams": self._plan.lost_streams,
-            "hours": hours,
+            "late": late,
+            "hours": compute.hours,
             "seconds": self._seconds,
         }
 
@@ -163,7 +169,7 @@ def hour_of(path: str) -> str:
 
 
 def run(spark: SparkSession, settings: Settings) -> dict[str, Any]:
-    """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, DataLoss, StoreError."""
+    """The summary of the run. Raises Locked, OutputError, ClockWrong, OtherStore, LaxerPlan, DataLoss, StoreError."""
     files = Files(settings.output)
     with Lock(files, settings.lock_s) as lock:
         ended = Summaries(files)
@@ -195,5 +201,6 @@ def finish(
         publish.roll_forward(files, publish.read_ready(files, name), lock)
         return
     plan = publish.read_plan(files, name)
+    check_shape(settings, files, plan)
     check_store(settings, files, plan)
     publish.publish(files, Run(spark, files, settings, plan, ended).stage(), lock)

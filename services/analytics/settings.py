@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -75,6 +76,15 @@ class Shape:
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "redact": list(self.redact)}
 
+    def laxer_than(self, other: Shape) -> list[str]:
+        """Names of what would let this one keep more than the other: what is secret, bodies, or old records."""
+        kept = {
+            "redact": not {*other.redact} <= {*self.redact},
+            "bodies": _octets_kept(self.bodies) > _octets_kept(other.bodies),
+            "retention_days": (self.retention_days or math.inf) > (other.retention_days or math.inf),
+        }
+        return [name for name, is_laxer in kept.items() if is_laxer]
+
     def read_bodies(self) -> str:
         """How much of each body has to be read, as the data source's option has it.
 
@@ -139,6 +149,10 @@ def _check(name: str, value: float, bounds: tuple[float, float]) -> None:
     least, most = bounds
     if not least <= value <= most:  # nor is what is no number at all
         raise SettingsError(f"{name} {value}: from {least} to {most}")
+
+
+def _octets_kept(bodies: str) -> float:
+    return {"none": -1, "full": math.inf}[bodies] if bodies in ("none", "full") else int(bodies)
 
 
 def _is_size(text: str) -> bool:

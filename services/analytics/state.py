@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from services.analytics.documents import NOTHING_ELSE, Hour, HourOrNone, Id, parsed
-from services.analytics.files import Files
 from services.analytics.hours import has_ended, hour_at
-from services.analytics.places import OutputError
 
 STATE = "state.json"
 VERSION = 3
@@ -57,16 +54,3 @@ class State:
             "unfinished": sorted(unfinished),
             "skipped": sorted(left)[-MOST_SKIPPED:],
         }
-
-
-def read_state(files: Files) -> State:
-    """How far runs have come. Raises OutputError for a file that no run has written, or one of another version."""
-    if not files.exists(STATE):
-        return State()
-    octets = files.read_octets(STATE)
-    try:
-        return State.from_json(json.loads(octets))
-    except ValueError as error:
-        raise OutputError(
-            f"{files.uri(STATE)} cannot be used: {error}; bring back the one of a backup, or give another --output"
-        ) from None

@@ -74,6 +74,7 @@ def _missed(found: Report) -> str:
         (missing.lost_samples, "samples lost"),
         (missing.lost_streams, "streams vanished or gone back"),
         (missing.quarantined, "quarantined"),
+        (missing.late, "too late for the tables"),
     )
     return ", ".join(f"{words} {number(each)}" for each, words in counts if each)
 

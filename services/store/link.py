@@ -11,6 +11,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from services.store.connect import OPEN_TIMEOUT_S, Connector
 from services.store.errors import (
+    REFUSALS,
     DatasetLost,
     NotInitialised,
     OutcomeUnknown,
@@ -34,6 +35,8 @@ def explain(error: BaseException) -> StoreError:
             return NotInitialised() if text == "EPOCH none" else DatasetLost()
         if "Function not found" in text:
             return NotInitialised("the store has no functions of ours: run `penstock store init`")
+        if (refused := REFUSALS.get(text.partition(" ")[0])) is not None:
+            return refused()
         if text.startswith("SESSION"):
             return StoreUnavailable(text)
         if "user_function" in text or "user_script" in text:

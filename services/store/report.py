@@ -206,6 +206,10 @@ class Missing(Part):
     )
     quarantined_dead: int = _is("dead letters that could not be used", default=0)
     quarantined_samples: int = _is("samples that could not be used", default=0)
+    late: int = _is(
+        "dead letters and samples that came when the tables of their hour were closed: the archive alone has them",
+        default=0,
+    )
 
     @property
     def quarantined(self) -> int:

@@ -1,6 +1,7 @@
 """Tells the store every few seconds what this process has done: one sample a queue, and one of the process itself.
 
-What cannot be told is told later. A look is read out of the tallies; pages of it that the store has certainly not taken
+What cannot be told is told later, also what the store does not write for want of memory: which puts it refused then is
+what an error budget is about. A look is read out of the tallies; pages of it that the store has certainly not taken
 go back into them. A page whose answer was lost is sent again as it is, before anything newer of its domain: readers
 know it by process, `n` and queue.
 """

@@ -11,7 +11,7 @@ import pytest
 
 from services.analytics import __main__
 from services.analytics.aggregates.hour import Share, tables
-from services.analytics.archive_files import each_named, named, number_of_rows
+from services.analytics.archive_files import batches, each_named, named, number_of_rows
 from services.analytics.compaction import Joined, Joining
 from services.analytics.files import Files
 from services.analytics.hours import hours_below
@@ -97,6 +97,22 @@ def test_so_is_one_of_a_table(tmp_path: Path, make: Callable[[Path], None]) -> N
         read_hours(Files(str(tmp_path)), DEATHS, {HOUR: "aggregates"})
     path.rename(tmp_path / "out")
     assert len(read_hours(Files(str(tmp_path)), DEATHS, {HOUR: "aggregates"})) == 0
+
+
+def test_rows_of_two_row_groups_are_never_held_together(place: Path, tmp_path: Path) -> None:
+    """Large bodies are in row groups of a few rows each."""
+    schema = archive_schema(Kind.DEAD)
+    with pq.ParquetWriter(place, schema) as writer:
+        for group in range(5):
+            rows = [{"stream": "s", "id": f"{group}-{number}", "body": b"x"} for number in range(3)]
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+    found = [*batches(*opened(str(tmp_path)), PATH, Kind.DEAD, 20_000)]
+    assert [len(rows) for rows in found] == [3] * 5
+    whole = pa.concat_tables(found)
+    assert whole.equals(pq.ParquetFile(place).read())
+    parts = [*batches(*opened(str(tmp_path)), PATH, Kind.DEAD, 2)]
+    assert [len(rows) for rows in parts] == [2, 1] * 5
+    assert pa.concat_tables(parts).equals(whole)
 
 
 def test_one_that_cannot_be_reached_is_tried_again() -> None:

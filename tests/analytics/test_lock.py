@@ -37,6 +37,17 @@ def test_a_lock_that_is_spoilt_while_it_is_held_is_lost(tmp_path: Path) -> None:
             lock.check()
 
 
+def test_a_lock_that_was_lost_unseen_is_left_to_whoever_has_it(tmp_path: Path) -> None:
+    """A run that stood still for so long that another took it, and that ends before it has looked."""
+    files, other = Files(str(tmp_path)), Lock(Files(str(tmp_path)), 60)
+    with Lock(files, 60):
+        files.delete(LOCK)  # as whoever finds that nobody has renewed it does
+        other.__enter__()
+    other.check()
+    other.__exit__()
+    assert not files.exists(LOCK)
+
+
 def test_a_failure_of_a_moment_ends_no_renewal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, write, failed = Files(str(tmp_path)), Files.write_json, list[str]()
 

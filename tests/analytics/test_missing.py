@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from pyspark.sql import SparkSession
+
+from services.analytics.archive import Written
+from services.analytics.compute import Compute
 from services.analytics.files import Files
+from services.analytics.hour_files import Staged
 from services.analytics.missing import MOST_HOURS, Missing, of_runs, since, with_run
+from services.analytics.plan import Plan
 from services.analytics.publish import done_file, plan_file
+from services.analytics.schema import Kind
+from services.analytics.settings import Shape
 from services.analytics.summaries import Summaries
 
 HOUR_MS = 3_600_000
@@ -41,6 +49,21 @@ def test_streams_of_which_nobody_knows_how_much_is_missing_are_counted() -> None
     told = {**summary(NOW_MS), "lost_streams": ["a", "b"]}
     assert with_run({}, told) == {"2025-11-24T16": {"lost_streams": 2}}
     assert with_run({}, summary(NOW_MS)) == {}  # of a run of before
+
+
+def test_rows_of_hours_that_are_closed_are_counted(tmp_path: Path) -> None:
+    """Of both kinds; not those of hours that are open, nor what is quarantined."""
+    staged = (
+        Staged("2025-11-22T15", "a", 3),
+        Staged("2025-11-22T15", "b", 4),
+        Staged("2025-11-22T16", "c", 50),
+        Staged("", "d", 600),
+    )
+    written = {Kind.DEAD: Written(files=staged), Kind.SAMPLES: Written(files=staged[:1])}
+    plan = Plan("r1", "abc", NOW_MS, "2025-11-22T16", [], Shape(), {})
+    found = Compute(cast(SparkSession, None), Files(str(tmp_path)), plan, "staging", written)
+    assert (found.late(), found.skipped()) == (10, ["2025-11-22T15"])
+    assert with_run({}, {**summary(NOW_MS), "late": 10}) == {"2025-11-24T16": {"late": 10}}
 
 
 def test_no_more_is_remembered_than_a_state_has_room_for() -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from services.analytics.files import Files
+from services.analytics.hours import hour_at, later
 from services.analytics.losses import DataLoss
+from services.analytics.places import OutputError
 from services.analytics.plan import Plan
-from services.analytics.planning import freeze
-from services.analytics.settings import Settings
-from services.analytics.state import State
+from services.analytics.planning import LaxerPlan, freeze
+from services.analytics.publish import done_file, plan_file, read_state
+from services.analytics.run import run
+from services.analytics.settings import Settings, Shape
+from services.analytics.state import STATE, State
 from services.store.keys import DomainKeys
 from tests.analytics.spark.entries import Entries
 from tests.analytics.streams import EDGE
@@ -34,6 +39,31 @@ def test_a_first_run_misses_nothing_of_what_was_trimmed_before_it(server: Server
     state = State(streams={KEY: ids[2]}, added={KEY: 3}, now_ms=store.now_ms())
     accepted = replace(settings, shape=replace(settings.shape, fail_on_loss=False))
     assert freeze(accepted, files, state).streams[KEY].expected == 7
+
+
+def test_of_another_store_no_hour_is_closed(server: Server, tmp_path: Path) -> None:
+    """It may be of any age, and all of it is to be in the tables."""
+    store, files = Entries(server), Files(str(tmp_path))
+    now = store.now_ms()
+    store.letter("a", now - 100 * 3_600_000)
+    state = State(now_ms=now, dataset="other", newest=hour_at(now), streams={KEY: "5-1"}, added={KEY: 3})
+    settings = Settings(server.url, str(tmp_path), "r1")
+    assert freeze(replace(settings, accept_store=True), files, state).closed == ""
+    same = replace(state, dataset="abc", streams={}, added={})
+    assert freeze(settings, files, same).closed == later(hour_at(now), -48)
+
+
+def test_nothing_is_planned_where_nobody_knows_what_was_read(server: Server, tmp_path: Path) -> None:
+    """A state that was removed, of runs that have ended; one that was only planned has left none."""
+    files, spark = Files(str(tmp_path)), cast(SparkSession, None)
+    files.write_json(plan_file("r0"), {})
+    assert read_state(files) == State()
+    files.write_json(done_file("r0"), {"now_ms": 5})
+    with pytest.raises(OutputError, match=r"state.json is not there.*bring back the one of a backup"):
+        run(spark, Settings(server.url, str(tmp_path), "r1"))
+    assert [each.name for each in files.list("runs")] == ["r0"]
+    files.write_json(STATE, State(last_run="r0").to_json())
+    assert read_state(files).last_run == "r0"
 
 
 def test_a_loss_that_is_accepted_is_in_the_plan(
@@ -82,3 +112,41 @@ def test_a_plan_that_misses_nothing_can_be_carried_out_by_a_program_of_before(
     ).to_json()
     assert "lost_streams" not in told
     assert Plan.from_json(told).lost_streams == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "then", "now"),
+    [
+        ("redact", Shape(), Shape(redact=(r"password=\w+",))),
+        ("redact", Shape(redact=("a", "b")), Shape(redact=("b", "c"))),
+        ("bodies", Shape(bodies="full"), Shape()),
+        ("bodies", Shape(bodies="0"), Shape()),
+        ("bodies", Shape(bodies="100"), Shape(bodies="99")),
+        ("bodies", Shape(bodies="full"), Shape(bodies="99")),
+        ("retention-days", Shape(), Shape(retention_days=30)),
+        ("retention-days", Shape(retention_days=31), Shape(retention_days=30)),
+    ],
+)
+def test_a_plan_that_keeps_more_than_is_wanted_now_is_not_carried_out(
+    server: Server, tmp_path: Path, flag: str, then: Shape, now: Shape
+) -> None:
+    """Not even begun: there is no Spark that could."""
+    store, files, spark = Entries(server), Files(str(tmp_path)), cast(SparkSession, None)
+    store.letter("a", store.now_ms())
+    plan = freeze(Settings(server.url, str(tmp_path), "r1", then), files, State())
+    files.write_json(plan_file("r1"), plan.to_json())
+    wanted = rf"run r1 was planned with other flags.*\(--{flag}\): remove file://.*/runs/r1,"
+    for name in ("r1", "r2"):
+        with pytest.raises(LaxerPlan, match=wanted):
+            run(spark, Settings(server.url, str(tmp_path), name, now))
+    assert [each.name for each in files.list("runs/r1")] == ["plan.json"]
+
+
+def test_a_shape_that_keeps_no_more_is_no_laxer() -> None:
+    strict = Shape(bodies="10", redact=("a", "b"), retention_days=7)
+    for other in (
+        strict,
+        Shape(bodies="10", redact=("b",), retention_days=7),
+        Shape(bodies="full", top=1),
+    ):
+        assert strict.laxer_than(other) == []

@@ -19,6 +19,7 @@ from services.analytics.records import archive_schema, archived, by_hour
 from services.analytics.redaction import redacted_attributes, redacted_fields, redacted_octets, trouble
 from services.analytics.schema import FIELDS, OCTETS, TEXT, Kind
 from services.analytics.settings import Settings, SettingsError, Shape
+from services.analytics.stray_octets import as_octets, as_text
 from tests.analytics.streams import LETTER
 
 NOW_MS = 1_800_000_000_000
@@ -57,15 +58,43 @@ def test_patterns_are_normalised_errors(errors: list[str | None]) -> None:
 
 
 @given(st.lists(st.one_of(st.none(), BODIES), max_size=8))
-def test_bodies_are_redacted_as_text_or_else_octet_by_octet(bodies: list[bytes | None]) -> None:
+def test_bodies_are_redacted_as_text_and_else_octet_by_octet_too(bodies: list[bytes | None]) -> None:
     wanted = ("[0-9]+z", "é", "€")  # the last is no character of Latin-1
 
     def expected(body: bytes) -> bytes:
-        coding = "utf-8" if is_text(body) else "latin-1"
-        return re.sub("[0-9]+z|é|€", "[redacted]", body.decode(coding)).encode(coding)
+        return without(re.compile("[0-9]+z|é|€"), body)
 
     found = redacted_octets(pa.array(bodies, OCTETS), wanted).to_pylist()
     assert found == [None if body is None else expected(body) for body in bodies]
+
+
+def without(secret: re.Pattern[str], body: bytes) -> bytes:
+    """As text, what of it is none octet by octet; if there is such, all of it octet by octet then."""
+    text = secret.sub("[redacted]", body.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    return text if is_text(body) else secret.sub("[redacted]", text.decode("latin-1")).encode("latin-1")
+
+
+@pytest.mark.parametrize("stray", ["тайна".encode()[:-1], b"\xff", "\U0010fffe".encode() + b"\xf4\x8f"])
+def test_what_is_secret_is_found_beside_octets_that_are_no_text(stray: bytes) -> None:
+    """In bodies, in attributes, and in what could not be read; also where a pattern has only a class for it."""
+    secret = "пароль: тайна €10".encode()
+    for pattern in (r"пароль: \pL+", r"\p{Cyrillic}+: .{5}"):
+        for value in (stray + secret, secret + stray, stray + secret + stray):
+            hidden = value.replace("пароль: тайна".encode(), b"[redacted]")
+            found = redacted_octets(pa.array([value, secret, None], OCTETS), (pattern,)).to_pylist()
+            assert found == [hidden, "[redacted] €10".encode(), None]
+            packed = pa.array([msgpack.packb({"a": value})], OCTETS)
+            assert msgpack.unpackb(redacted_attributes(packed, (pattern,))[0].as_py()) == {"a": hidden}
+            raw = pa.array([[("error", value)]], FIELDS)
+            assert redacted_fields(raw, (pattern,), "full").to_pylist() == [[("error", hidden)]]
+
+
+@given(st.one_of(st.binary(), st.text(st.characters(min_codepoint=0x10FF70)).map(str.encode)))
+@example("\U0010ff80\U0010ffff".encode() + b"\xf4\x8f\xbf")
+def test_any_octets_have_a_text_of_their_own(value: bytes) -> None:
+    text = as_text(value)
+    assert as_octets(text) == value
+    assert text.encode().decode() == text
 
 
 def is_text(body: bytes) -> bool:
@@ -74,15 +103,44 @@ def is_text(body: bytes) -> bool:
 
 def test_fields_of_what_could_not_be_read_are_redacted_and_have_no_body() -> None:
     raw = pa.array([None, [("body", b"1z"), ("error", b"of 1z"), ("x", b"\xff1z")]], FIELDS)
-    assert redacted_fields(raw, (), has_bodies=True) == raw
-    assert redacted_fields(raw, ("1z",), has_bodies=False).to_pylist() == [
+    assert redacted_fields(raw, (), "full") == raw
+    assert redacted_fields(raw, ("1z",), "none").to_pylist() == [
         None,
         [("error", b"of [redacted]"), ("x", b"\xff[redacted]")],
     ]
-    assert redacted_fields(raw, (), has_bodies=False).to_pylist()[1] == [
+    assert redacted_fields(raw, (), "none").to_pylist()[1] == [
         ("error", b"of 1z"),
         ("x", b"\xff1z"),
     ]
+
+
+def test_names_of_fields_of_what_could_not_be_read_are_redacted() -> None:
+    """What they are named in the entry still says what they are; names that come to be alike stay side by side."""
+    packed = msgpack.packb({"a": "ody"})
+    fields = [("token=1z", b"a"), ("token=2z", b"b"), ("body", b"c2z"), ("attributes", packed)]
+    raw = pa.array([fields], FIELDS)
+    assert redacted_fields(raw, (r"token=\w+", "ody"), "2").to_pylist() == [
+        [
+            ("[redacted]", b"a"),
+            ("[redacted]", b"b"),
+            ("b[redacted]", b"c2"),
+            ("attributes", msgpack.packb({"a": "[redacted]"})),
+        ]
+    ]
+
+
+def test_bodies_of_what_could_not_be_read_are_as_long_as_others() -> None:
+    """Cut once they are redacted: of a secret that is cut no pattern would know."""
+    body = b"the secret of 1z"
+    some = letters({"body": body, "died": "soon"}, {"body": b"tiny", "died": "soon"})
+    for bodies, wanted in {"0": b"", "7": b"the sec", "13": b"the [redacted"}.items():
+        shape = Shape(bodies=bodies, redact=("secret of 1z",) if bodies == "13" else ())
+        kept = [dict(each)["body"] for each in archived(some, Kind.DEAD, shape, NOW_MS)["raw"].to_pylist()]
+        assert kept == [wanted, b"tiny"[: int(bodies)]]
+    (whole, _) = archived(some, Kind.DEAD, Shape(bodies="full"), NOW_MS)["raw"].to_pylist()
+    assert dict(whole)["body"] == body
+    sample = [("body", body)]
+    assert redacted_fields(pa.array([sample], FIELDS), (), "full").to_pylist() == [sample]
 
 
 def test_attributes_are_redacted_as_bodies_are_and_kept_without_them() -> None:
@@ -121,8 +179,7 @@ def hidden(tree: Any) -> Any:
         case msgpack.ExtType():
             return msgpack.ExtType(tree.code, hidden(tree.data))
         case bytes():
-            coding = "utf-8" if is_text(tree) else "latin-1"
-            return SECRET.sub("[redacted]", tree.decode(coding)).encode(coding)
+            return without(SECRET, tree)
         case None | bool():
             return tree
         case _:

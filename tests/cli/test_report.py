@@ -57,7 +57,7 @@ def test_people_get_figures_and_tables(clear: Shell) -> None:
     )
     said = [" ".join(line.split()) for line in lines]
     for wanted in (
-        "not all is known: samples lost 15, streams vanished or gone back 2, quarantined 5",
+        "not all is known: samples lost 15, streams vanished or gone back 2, quarantined 5, too late for the tables 4",
         "put in 1,200, 337.6 KiB",
         "refused 6: queue_full 6",
         "error budget used 497.5 % of what the objective leaves, 99.9 %",

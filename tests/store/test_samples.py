@@ -212,18 +212,31 @@ async def test_the_stream_is_capped(server: Server, kept: int, maxmemory: int) -
         assert 3000 <= await desk.domain.link.call("XLEN", desk.domain.keys.samples) < 3200
 
 
-async def test_a_store_that_is_short_of_memory_is_told_nothing(desk: Desk, server: Server) -> None:
-    """Samples never take what messages lack; and what was left out is not told later."""
+@pytest.mark.parametrize("reason", ["store_full", "store_evicts"])
+async def test_what_a_store_that_is_closed_refused_is_told_when_it_is_open(
+    desk: Desk, server: Server, reason: str
+) -> None:
+    """Samples never take what messages lack; but the puts that it refused then are what an error budget is about."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
-    with server.configured(maxmemory=server.info("memory")["used_memory"]):
+    closed = {"maxmemory_policy": "allkeys-lru"}
+    if reason == "store_full":
+        closed = {"maxmemory": server.info("memory")["used_memory"]}
+    with server.configured(**closed):
         await asyncio.sleep(0.01)  # what the guard found serves for some milliseconds
-        await look(desk)
+        for _ in range(3):
+            assert [each.reason for _, each in await desk.publish(queue, b"y", b"z")] == [reason] * 2
+            await look(desk)
         await desk.domain.tidy(queue)
     assert await desk.domain.link.call("EXISTS", desk.domain.keys.samples) == 0
     await asyncio.sleep(0.01)
     await look(desk)
-    assert await samples(desk) == []
+    (sample,), (edge,) = await samples(desk), await samples(desk, "edge")
+    assert (sample["n"], sample["in"], sample["refused_puts"]) == ("4", "1", "6")
+    assert sample["refused"] == f"{reason}=6"
+    assert edge["n"] == "4"
+    await look(desk)
+    assert len(await samples(desk)) == 1
 
 
 async def test_a_look_that_is_refused_leaves_its_counts_to_the_next(desk: Desk, server: Server) -> None:

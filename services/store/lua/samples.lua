@@ -16,12 +16,14 @@ local function bound(C, keep)
 end
 
 -- KEYS epoch, samples; ARGV epoch keep, then of each sample: how many values, field value field value ...
--- Answers the server's time, ms.
+-- Answers the server's time, ms; where the guard lets nothing be written an error, as edges of before know it, too, by
+-- which they are to tell it later.
 FUNCTIONS.sample = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
   local C, i = { now = now_ms() }, 3
+  if A[2] ~= '0' and guard(C) then return redis.error_reply(guard(C) .. ' no samples are written now') end
   local keep = num(bound(C, A[2]))
   while keep ~= '0' and A[i] do
     local last = i + tonumber(A[i])

@@ -130,6 +130,7 @@ def test_an_alarm_is_of_the_period_and_not_of_the_last_run() -> None:
     assert "read them: 7" in page(report(missing={**missed, "lost_samples": 7}))
     assert "had read them: 3" in page(report(missing={**missed, "lost_streams": 3}))
     assert "with the reason: 9" in page(report(missing={**missed, "quarantined_dead": 9}))
+    assert "in the archive alone: 8" in page(report(missing={**missed, "late": 8}))
     nothing = {"first": "", "last": "", "hours": 24, "known": 0}
     assert "with the reason: 9" in page(
         report(period=nothing, hours=[], missing={**missed, "quarantined_samples": 9})

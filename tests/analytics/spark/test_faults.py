@@ -35,6 +35,8 @@ def test_late_records_count_in_their_hour(spark: SparkSession, store: Entries, t
     counts = {key[:2]: row["count"] for key, row in table(tmp_path, DEATHS).items()}
     assert counts[late.strftime("%Y-%m-%d"), late.strftime("%H")] == 2
     assert len(rows(tmp_path / "archive/dead")) == 4
+    assert done["late"] == 1
+    assert json.loads((tmp_path / "reports/latest.json").read_text())["missing"]["late"] == 1
 
 
 def test_an_hour_of_many_files_becomes_one(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_samples_that_were_trimmed_unread_are_a_loss(
     told = json.loads((tmp_path / "reports/latest.json").read_text())
     assert (told["run"], told["records"]["samples"]["lost"]) == ("r3", 0)
     assert told["missing"] == {
-        **{"lost_samples": 6, "lost_streams": 0, "quarantined_dead": 0, "quarantined_samples": 0}
+        **{"lost_samples": 6, "lost_streams": 0, "quarantined_dead": 0, "quarantined_samples": 0, "late": 0}
     }
     assert "Not all is known" in (tmp_path / "reports/latest.html").read_text()
     state = json.loads((tmp_path / "state.json").read_text())
