@@ -14,7 +14,7 @@ from services.analytics.plan import Plan
 from services.analytics.planning import freeze
 from services.analytics.settings import Settings
 from services.analytics.state import State
-from services.store.keys import DomainKeys
+from services.store.keys import DomainKeys, RegistryKeys
 from tests.analytics.spark.entries import Entries
 from tests.analytics.streams import EDGE
 from tests.servers import Server
@@ -82,3 +82,23 @@ def test_a_plan_that_misses_nothing_can_be_carried_out_by_a_program_of_before(
     ).to_json()
     assert "lost_streams" not in told
     assert Plan.from_json(told).lost_streams == []
+
+
+def test_letters_of_a_queue_that_was_deleted_are_in_no_plan(server: Server, tmp_path: Path) -> None:
+    """Whoever deletes a queue deletes its letters: nothing is said to be gone, and nothing is lost."""
+    store = Entries(server)
+    for queue in ("kept", "deleted"):
+        store.letter(queue, store.now_ms())
+    settings, files = Settings(server.url, str(tmp_path), "r1"), Files(str(tmp_path))
+    kept, deleted = store.queue("kept"), store.queue("deleted")
+    first = freeze(settings, files, State())
+    for queue in ("kept", "deleted"):
+        store.letter(queue, store.now_ms())
+    server.call("HDEL", RegistryKeys().queues, "deleted")
+    server.call("DEL", deleted)
+    ends = {key: each.end for key, each in first.streams.items()}
+    read = State(streams=ends, added={key: each.added for key, each in first.streams.items()})
+    plan = freeze(settings, files, read)
+    assert (plan.streams[kept].expected, plan.streams[deleted].expected) == (1, 0)
+    assert plan.streams[deleted].start == plan.streams[deleted].end
+    assert plan.lost_streams == []
