@@ -116,7 +116,7 @@ def _check_folder(output: str, folder: Path) -> None:
 
 
 def has_folders(files: FileSystem) -> bool:
-    return files.type_name != WITHOUT_FOLDERS
+    return bool(files.type_name != WITHOUT_FOLDERS)
 
 
 def make_folder_of(files: FileSystem, path: str) -> None:
