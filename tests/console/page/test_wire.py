@@ -146,6 +146,8 @@ async def test_the_report_says_what_is_not_known(place: Scene, page: Page) -> No
     await expect(page.get_by_text("the last hour was still running then")).to_be_visible()
     changes = page.get_by_role("table", name="Suddenly otherwise than in the week before")
     await expect(changes.locator("tbody tr")).to_contain_text("until now")
+    hour = changes.locator("tbody td").last
+    assert await hour.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "it is cut off"
     await expect(page.locator("section", has_text="Queues").last).to_contain_text(
         "3 more are not in the report."
     )

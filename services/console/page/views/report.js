@@ -182,7 +182,7 @@ const CHANGES = [
   {
     key: "hour",
     title: "Hour, UTC",
-    width: "9rem",
+    width: "13.5rem",
     prio: 2,
     cell: ({ hour, isRunning }) => html`${hour}${isRunning && html` <${Badge} title="It was still running: its figures grow">until now<//>`}`,
   },
