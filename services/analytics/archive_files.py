@@ -14,6 +14,7 @@ from services.analytics.places import OutputError, in_one_line
 from services.analytics.records import archive_schema
 from services.analytics.schema import Kind, conformed
 
+FILE_OCTETS = 1 << 30  # then another one is begun: what is published is copied in a bucket, 5 GiB at most
 NEEDED = {"stream", "id"}  # which name a row: no run has written a file without them
 AWAY = "bring it back from a backup, or move it out of the output, and what it has counts no more"
 T = TypeVar("T")
@@ -50,6 +51,15 @@ def number_of_rows(files: FileSystem, root: str, path: str) -> int:
         return int(pq.read_metadata(f"{root}/{path}", filesystem=files).num_rows)
 
 
+def is_known(files: FileSystem, root: str, path: str, kind: Kind) -> bool:
+    """Whether it has no columns but the archive's: else a newer program has written it. Raises OutputError."""
+    schema = archive_schema(kind)
+    with named(path):
+        found = pq.read_schema(f"{root}/{path}", filesystem=files)
+        _checked(found, schema, schema.names)
+    return {*found.names} <= {*schema.names}
+
+
 def row_groups(
     files: FileSystem, root: str, path: str, kind: Kind, columns: Sequence[str], few: Sequence[str]
 ) -> Iterator[pa.Table]:
@@ -78,7 +88,10 @@ def _row_groups(
 
 
 def batches(files: FileSystem, root: str, path: str, kind: Kind, rows: int) -> Iterator[pa.Table]:
-    """All columns of so many rows of a row group at a time, as the archive has them now. Raises OutputError."""
+    """All columns of so many rows at a time, of one row group, as the archive has them now. Raises OutputError.
+
+    Further columns are left out: see is_known.
+    """
     return each_named(path, _batches(files, f"{root}/{path}", archive_schema(kind), rows))
 
 

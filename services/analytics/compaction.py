@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 from pyspark.sql import SparkSession
 
-from services.analytics.archive_files import batches
+from services.analytics.archive_files import FILE_OCTETS, batches, is_known
 from services.analytics.begun import limit_of, read_begun
 from services.analytics.compute import Compute
 from services.analytics.files import Files
@@ -29,7 +30,8 @@ MANY = 8  # files of an hour that may stay as they are
 ROWS_A_FILE = 2_000_000
 HELD_ROWS = 200_000  # written together
 HELD_OCTETS = 64 << 20
-TOLD = {"hour": pa.string(), "path": pa.string()}
+TOLD = {"hour": pa.string(), "path": pa.string(), "left": pa.bool_()}
+log = logging.getLogger(__name__)
 
 
 def crowded(moves: list[Move], there: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -57,8 +59,14 @@ def compact(
     hours = [path.removeprefix(f"archive/{kind}/day=").replace("/hour=", "T") for path in full]
     parts = [Joined(kind, hour, tuple(compute.paths(kind, hour))) for hour in hours]
     told = carried_out(spark, parts, Joining(files.output, f"{staging}/compact/{kind}"), TOLD)
+    left = {each["path"] for each in told if each["left"]}
+    if left:
+        text = "files with columns that this program does not know, of a newer one, stay as they are"
+        log.warning(text, extra={"action": "left", "kind": str(kind), "files": len(left)})
     kept = [move for move in moves if move[1].rpartition("/")[0] not in full]
-    return [*kept, *_moves(told, plan.run, kind)], [path for old in full.values() for path in old]
+    written = [each for each in told if not each["left"]]
+    removals = [path for old in full.values() for path in old if path not in left]
+    return [*kept, *_moves(written, plan.run, kind)], removals
 
 
 def _moves(told: list[dict[str, Any]], run: str, kind: Kind) -> list[Move]:
@@ -80,7 +88,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What a task does: the rows one file after the other, as they stand, in larger files and groups."""
+    """What a task does: the rows one file after the other, as they stand, in larger files and groups.
+
+    It tells of the files that it wrote, and of those that it left alone: joined, they would lose columns.
+    """
 
     output: str
     folder: str
@@ -88,10 +99,13 @@ class Joining:
     def __call__(self, name: str, part: Joined) -> list[dict[str, Any]]:
         files, root = opened(self.output)
         written = _Written(files, f"{root}/{self.folder}/{name}", part.kind)
-        for path in part.files:
+        known = [path for path in part.files if is_known(files, root, path, part.kind)]
+        for path in known:
             for rows in batches(files, root, path, part.kind, HELD_ROWS // 10):
                 written.add(rows)
-        return [{"hour": part.hour, "path": path.removeprefix(f"{root}/")} for path in written.close()]
+        told = [(path.removeprefix(f"{root}/"), False) for path in written.close()]
+        told += [(path, True) for path in part.files if path not in known]
+        return [{"hour": part.hour, "path": path, "left": is_left} for path, is_left in told]
 
 
 class _Written:
@@ -116,6 +130,8 @@ class _Written:
         return self._paths
 
     def _write(self) -> None:
+        if self._paths and not self._held:
+            return  # the last file had just been full
         rows, self._held = pa.Table.from_batches(self._held, self._schema), []
         if self._writer is None:
             self._paths.append(f"{self._name}-{len(self._paths):04d}.parquet")
@@ -124,7 +140,7 @@ class _Written:
             )
         self._writer.write_table(rows)
         self._rows += len(rows)
-        if self._rows >= ROWS_A_FILE:
+        if self._rows >= ROWS_A_FILE or self._writer.file_handle.tell() >= FILE_OCTETS:
             self._end()
 
     def _end(self) -> None:

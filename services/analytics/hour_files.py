@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
+from services.analytics.archive_files import FILE_OCTETS
 from services.analytics.places import make_folder_of
 from services.analytics.records import by_hour
 from services.analytics.schema import Kind
@@ -107,6 +108,8 @@ class HourFiles:
         self._open[hour] = file
         file.writer.write_table(rows, row_group_size=GROUP_ROWS)
         file.rows += len(rows)
+        if file.writer.file_handle.tell() >= FILE_OCTETS:
+            self._close(hour)
 
     def _create(self, hour: str, schema: pa.Schema) -> _File:
         if len(self._open) >= OPEN:

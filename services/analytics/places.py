@@ -9,9 +9,8 @@ import pyarrow as pa
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
 HADOOPS = "s3a://"  # the same buckets, as users of Spark and Hadoop write them
-OF_BUCKETS = ("s3://", "gs://", "gcs://")
-# these have no folders: what begins alike is listed together
-WITHOUT_FOLDERS = ("s3", "gcs")
+SCHEMES = ("file", "s3", "s3a")  # Arrow knows more, with which nothing of this has ever been tried
+WITHOUT_FOLDERS = "s3"  # there what begins alike is listed together
 
 
 class OutputError(Exception):
@@ -46,14 +45,18 @@ def _place(url: str) -> str:
 def opened(output: str) -> tuple[FileSystem, str]:
     """The file system and the path in it, without `/` at its end.
 
-    output: a path, or a URL as Arrow knows them: `file`, `s3` (also written `s3a`), `gs`, `abfs`, `hdfs`. What a store
-    of objects asks for beside that is in the environment (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL...), or
-    behind `?` (region, endpoint_override, scheme). Raises OutputError.
+    output: a path, or a URL: `file`, `s3` (also written `s3a`). What a store of objects asks for beside that is in the
+    environment (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL...), or behind `?` (region, endpoint_override, scheme).
+    Raises OutputError.
     """
     url = as_url(output)
+    if (scheme := url.partition("://")[0]) not in SCHEMES:
+        raise NoOutput(
+            f"output {shown(output)}: {scheme} is not known; give a folder, or s3a://bucket/folder"
+        )
     if url.startswith(HADOOPS):
         url = f"s3://{url.removeprefix(HADOOPS)}"
-    if url.startswith(OF_BUCKETS) and not _place(url):  # Arrow's own words for it help nobody
+    if url.startswith("s3://") and not _place(url):  # Arrow's own words for it help nobody
         raise NoOutput(f"output {shown(output)}: name a bucket, as in s3a://bucket/folder")
     try:
         files, root = FileSystem.from_uri(url)
@@ -113,7 +116,7 @@ def _check_folder(output: str, folder: Path) -> None:
 
 
 def has_folders(files: FileSystem) -> bool:
-    return files.type_name not in WITHOUT_FOLDERS
+    return bool(files.type_name != WITHOUT_FOLDERS)
 
 
 def make_folder_of(files: FileSystem, path: str) -> None:

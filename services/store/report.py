@@ -179,7 +179,9 @@ class DeadRecords(Part):
     read: int = _is("dead letters that the run has read")
     archived: int = _is("of them, those in the archive")
     quarantined: int = _is("of them, those that could not be used")
-    gone: int = _is("brought back or removed before the run came")
+    gone: int = _is(
+        "brought back or removed before the run came; letters of a queue that was deleted before are not in it"
+    )
 
 
 class SampleRecords(Part):

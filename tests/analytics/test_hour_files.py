@@ -70,3 +70,25 @@ def test_what_cannot_be_used_is_apart(tmp_path: Path) -> None:
         ("", "quarantine/7-a-0.parquet", 1),
         ("2027-01-15T08", "day=2027-01-15/hour=08/7-a-1.parquet", 1),
     ]
+
+
+def test_an_hour_goes_on_in_another_file_where_one_is_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: random.Random
+) -> None:
+    """A bucket copies 5 GiB at most, and by copies files are published there."""
+    monkeypatch.setattr(hour_files, "SPLIT_ROWS", 10)
+    monkeypatch.setattr(hour_files, "GROUP_ROWS", 10)
+    monkeypatch.setattr(hour_files, "FILE_OCTETS", 30_000)
+    bodies = [[chance.randbytes(1000) for _ in range(10)] for _ in range(12)]
+    with files_at(tmp_path) as files:
+        for each in bodies:
+            told = ({"died": NOW_MS, "body": body} for body in each)
+            files.add(archived(letters(*told), Kind.DEAD, Shape(bodies="full"), NOW_MS))
+    assert [each.rows for each in files.staged] == [30, 30, 30, 30]
+    assert len({each.path for each in files.staged}) == 4
+    found = [
+        body
+        for each in files.staged
+        for body in pq.ParquetFile(tmp_path / each.path).read()["body"].to_pylist()
+    ]
+    assert found == [body for each in bodies for body in each]

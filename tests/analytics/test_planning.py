@@ -19,7 +19,7 @@ from services.analytics.publish import done_file, plan_file, read_state
 from services.analytics.run import run
 from services.analytics.settings import Settings, Shape
 from services.analytics.state import STATE, State
-from services.store.keys import DomainKeys
+from services.store.keys import DomainKeys, RegistryKeys
 from tests.analytics.spark.entries import Entries
 from tests.analytics.streams import EDGE
 from tests.servers import Server
@@ -150,3 +150,23 @@ def test_a_shape_that_keeps_no_more_is_no_laxer() -> None:
         Shape(bodies="full", top=1),
     ):
         assert strict.laxer_than(other) == []
+
+
+def test_letters_of_a_queue_that_was_deleted_are_in_no_plan(server: Server, tmp_path: Path) -> None:
+    """Whoever deletes a queue deletes its letters: nothing is said to be gone, and nothing is lost."""
+    store = Entries(server)
+    for queue in ("kept", "deleted"):
+        store.letter(queue, store.now_ms())
+    settings, files = Settings(server.url, str(tmp_path), "r1"), Files(str(tmp_path))
+    kept, deleted = store.queue("kept"), store.queue("deleted")
+    first = freeze(settings, files, State())
+    for queue in ("kept", "deleted"):
+        store.letter(queue, store.now_ms())
+    server.call("HDEL", RegistryKeys().queues, "deleted")
+    server.call("DEL", deleted)
+    ends = {key: each.end for key, each in first.streams.items()}
+    read = State(streams=ends, added={key: each.added for key, each in first.streams.items()})
+    plan = freeze(settings, files, read)
+    assert (plan.streams[kept].expected, plan.streams[deleted].expected) == (1, 0)
+    assert plan.streams[deleted].start == plan.streams[deleted].end
+    assert plan.lost_streams == []

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from services.analytics import compaction
 from services.analytics.files import Files
-from services.analytics.run import run
+from services.analytics.run import hour_of, run
 from services.analytics.settings import Settings, Shape
 from tests.analytics.objects import BUCKET, objects
 from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
@@ -28,7 +32,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
 
 
 def both(output: str | Path, store: Entries) -> list[Settings]:
-    """The second with files to be compacted, as the first left more than one an hour."""
+    """Two runs, one after the other."""
     shape = Shape(bodies="full", top=3)
     return [Settings(store.server.url, str(output), f"r{number}", shape) for number in (1, 2)]
 
@@ -41,9 +45,15 @@ def in_tasks(spark: SparkSession) -> None:
 
 
 def test_a_bucket_has_what_a_folder_has(
-    spark: SparkSession, store: Entries, bucket: Files, tmp_path: Path, chance: random.Random
+    spark: SparkSession,
+    store: Entries,
+    bucket: Files,
+    tmp_path: Path,
+    chance: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     in_tasks(spark)
+    monkeypatch.setattr(compaction, "MANY", 1)  # so the second run joins what the first left
     fill_letters(store, chance, 60, 2)
     fill_samples(store, chance, 20, 2)
     local, remote = both(tmp_path / "out", store), both(OUTPUT, store)
@@ -58,7 +68,20 @@ def test_a_bucket_has_what_a_folder_has(
     assert tables == sorted(bucket.walk("aggregates"))
     for path in tables:
         assert bucket.read_octets(path) == folder.read_octets(path), path
+    joined = [path for path in bucket.walk("archive/dead") if "/r2-c0" in path]
+    assert joined
+    for kind in ("dead", "samples"):
+        assert rows(bucket, kind) == rows(folder, kind) != []
     for path in ("state.json", "runs/r2/done.json", "reports/latest.json"):
         assert bucket.exists(path)
     assert bucket.list("runs/r2") == [each for each in bucket.list("runs/r2") if each.name != "staging"]
     assert not bucket.exists("runs/lock.json")
+
+
+def rows(files: Files, kind: str) -> list[dict[str, Any]]:
+    """Of the archive, with the day and hour of the file that each is in."""
+    found = []
+    for path in files.walk(f"archive/{kind}"):
+        table = pq.read_table(BytesIO(files.read_octets(path)))
+        found += [{**row, "": hour_of(path)} for row in table.to_pylist()]
+    return sorted(found, key=lambda row: (row["stream"], row["id"]))

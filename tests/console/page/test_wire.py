@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
@@ -118,8 +119,8 @@ async def test_a_change_is_in_the_audit_log(place: Scene, page: Page) -> None:
 async def test_the_report_is_shown(place: Scene, page: Page) -> None:
     await show(page, place.address, "report")
     await expect(page.get_by_text("There is no report yet.")).to_be_visible()
-    text = Report.model_validate_json(json.dumps(reports.document())).encode()
-    assert await asyncio.to_thread(write_report, place.server.url, text, reports.NOW_MS)
+    await expect(page.locator("main code")).to_have_text("python -m services.analytics")
+    await give(place, reports.document(), 0)
     await page.reload()
     await expect(page.get_by_role("table", name="What fails alike")).to_contain_text("timeout after 0 ms")
     await expect(page.locator("dl[aria-label=Sums]")).to_contain_text("99.5 %")
@@ -130,3 +131,47 @@ async def test_the_report_is_shown(place: Scene, page: Page) -> None:
     assert await page.evaluate("document.documentElement.scrollWidth") == 400
     await page.get_by_role("table", name="What fails alike").get_by_role("link").click()
     await expect(page).to_have_url(re.compile("queues/orders/dead/1763990000000-0"))
+
+
+async def test_the_report_says_what_is_not_known(place: Scene, page: Page) -> None:
+    """What a run missed, an hour that is not over, rows without room: figures without them are read as all there is."""
+    told = reports.document()
+    told["failures"].append({**told["failures"][0], "pattern": "gone away", "count": 4})
+    told["left_out"] = {"queues": 3, "deaths.by_origin": 1234}
+    await give(place, told, 1)
+    await show(page, place.address, "report")
+    unknown = page.get_by_role("status").filter(has_text="Not all is known.")
+    for text in ("read them: 15, so counts", "had read them: 2;", "with the reason: 5."):
+        await expect(unknown).to_contain_text(text)
+    await expect(page.get_by_text("the last hour was still running then")).to_be_visible()
+    changes = page.get_by_role("table", name="Suddenly otherwise than in the week before")
+    await expect(changes.locator("tbody tr")).to_contain_text("until now")
+    hour = changes.locator("tbody td").last
+    assert await hour.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), "it is cut off"
+    await expect(page.locator("section", has_text="Queues").last).to_contain_text(
+        "3 more are not in the report."
+    )
+    origins = page.locator("section", has_text="Who had put in what died")
+    await expect(origins).to_contain_text("tmq 10.0.0.1")
+    await expect(origins).to_contain_text("1,234 more are not in the report.")
+    budget = page.get_by_role("table", name="Error budgets").locator("tbody tr")
+    await expect(budget).to_contain_text("orders")
+    await expect(budget.get_by_title("The budget is spent")).to_have_text("600 %")
+    await expect(page.get_by_role("table", name="What fails alike").locator("tbody tr")).to_have_count(2)
+
+
+async def test_a_report_of_all_complains_of_nothing(place: Scene, page: Page) -> None:
+    told = reports.document(missing={}, left_out={})
+    told["period"]["is_running"] = False
+    await give(place, told, 2)
+    await show(page, place.address, "report")
+    await expect(page.get_by_role("table", name="Queues")).to_be_visible()
+    for text in ("Not all is known", "still running", "until now", "not in the report"):
+        await expect(page.get_by_text(text)).to_have_count(0)
+
+
+async def give(place: Scene, told: dict[str, Any], later_ms: int) -> None:
+    """later_ms: the store keeps the newest."""
+    now_ms = reports.NOW_MS + later_ms
+    text = Report.model_validate_json(json.dumps({**told, "now_ms": now_ms})).encode()
+    assert await asyncio.to_thread(write_report, place.server.url, text, now_ms)

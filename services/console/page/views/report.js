@@ -31,28 +31,61 @@ export function Report() {
   const isNone = asked.problem?.status === 404;
   return html`
     <${Head} title="Report" />
-    ${isNone && html`<${Empty} title="There is no report yet.">The analytics job makes one: <code>penstock-analytics</code>, or the chart's CronJob.<//>`}
+    ${isNone && html`<${Empty} title="There is no report yet.">The analytics job makes one: <code>python -m services.analytics</code>, or the chart's CronJob.<//>`}
     ${!isNone && html`<${Asked} asked=${asked}>${(report) => html`<${Found} report=${report} />`}<//>`}
   `;
 }
 
 function Found({ report }) {
-  const { period, totals, now_ms: now } = report;
+  const { totals, deaths, left_out: left } = report;
   return html`
-    <p class="soft">${period.first ? `Hours ${period.first} to ${period.last} UTC, ${several(period.known, "hour")} of ${period.hours} known` : "No tables yet"}; made of what there was on ${" "}<${Time} at=${new Date(now).toISOString()} />.</p>
+    <${Span} report=${report} />
+    <${Unknown} missing=${report.missing} />
     <${Sums} totals=${totals} report=${report} />
-    <${Hours} hours=${report.hours} />
+    <${Hours} hours=${report.hours} isRunning=${report.period.is_running} />
     <div class="pair">
-      <${Counts} title="Why messages died" counts=${report.deaths.by_reason} tone="--dead" />
-      <${Counts} title="Why messages were refused" counts=${report.refused} tone="--refused" />
+      <${Counts} title="Why messages died" counts=${deaths.by_reason} left=${left["deaths.by_reason"]} tone="--dead" />
+      <${Counts} title="Why messages were refused" counts=${report.refused} left=${left.refused} tone="--refused" />
+      <${Counts} title="Who had put in what died, at least" counts=${deaths.by_origin} left=${left["deaths.by_origin"]} tone="--dead" />
+      <${Counts} title="How it had come in" counts=${deaths.by_edge} left=${left["deaths.by_edge"]} tone="--dead" />
     </div>
-    <${Section} title="What fails alike" rows=${report.failures} columns=${FAILURES} keyOf=${(row) => `${row.queue} ${row.fingerprint} ${row.reason}`} none="Nothing died." />
-    <${Section} title="Suddenly otherwise than in the week before" rows=${report.changes.top} columns=${CHANGES} keyOf=${(row) => `${row.hour} ${row.queue} ${row.metric}`} none="Nothing is." />
-    <${Section} title="Queues" rows=${report.queues} columns=${QUEUES} keyOf=${(row) => `${row.domain} ${row.queue}`} none="Nothing is known of queues." />
-    <${Section} title="Whether redrives helped" rows=${report.redrives.queues} columns=${REDRIVES} keyOf=${(row) => `${row.domain} ${row.queue}`} none="Nothing was brought back." />
-    <${Section} title="Edges" rows=${report.edges} columns=${EDGES} keyOf=${({ edge }) => edge} none="Nothing is known of edges." />
+    <${Section} title="What fails alike" rows=${report.failures} left=${left.failures} columns=${FAILURES} keyOf=${keyed("domain", "queue", "reason", "pattern", "fingerprint")} none="Nothing died." />
+    <${Section} title="Error budgets" rows=${report.budget.queues} left=${left["budget.queues"]} columns=${BUDGETS} keyOf=${keyed("domain", "queue")} none="Nothing was to be put in." />
+    <${Section} title="Suddenly otherwise than in the week before" rows=${report.changes.top.map((row) => ({ ...row, isRunning: report.period.is_running && row.hour === report.period.last }))} left=${left["changes.top"]} columns=${CHANGES} keyOf=${keyed("hour", "domain", "queue", "metric")} none="Nothing is." />
+    <${Section} title="Queues" rows=${report.queues} left=${left.queues} columns=${QUEUES} keyOf=${keyed("domain", "queue")} none="Nothing is known of queues." />
+    <${Section} title="Whether redrives helped" rows=${report.redrives.queues} left=${left["redrives.queues"]} columns=${REDRIVES} keyOf=${keyed("domain", "queue")} none="Nothing was brought back." />
+    <${Section} title="Edges" rows=${report.edges} left=${left.edges} columns=${EDGES} keyOf=${keyed("edge")} none="Nothing is known of edges." />
   `;
 }
+
+/** What names a row: texts of strangers, which may have any sign in them. */
+const keyed = (...names) => (row) => JSON.stringify(names.map((name) => row[name]));
+
+function Span({ report: { period, now_ms: now } }) {
+  const made = html`made of what there was on ${" "}<${Time} at=${new Date(now).toISOString()} />`;
+  if (!period.last) return html`<p class="soft">No tables yet; ${made}.</p>`;
+  const known = `${several(period.known, "hour")} of ${period.hours} known`;
+  const running = period.is_running && "; the last hour was still running then, and its figures grow";
+  return html`<p class="soft">Hours ${period.first} to ${period.last} UTC, ${known}; ${made}${running}.</p>`;
+}
+
+/** Whoever reads figures is to know that they are too low. */
+function Unknown({ missing }) {
+  const { lost_samples: samples, lost_streams: streams } = missing;
+  const unused = missing.quarantined_dead + missing.quarantined_samples;
+  if (!samples && !streams && !unused) return null;
+  return html`
+    <p class="lost" role="status">
+      <strong>Not all is known.</strong>
+      ${samples > 0 && ` Samples that were trimmed before a run read them: ${count(samples)}, so counts are too low.`}
+      ${streams > 0 && ` Streams that vanished or went back after a run had read them: ${count(streams)}; what they had beyond that, nobody knows.`}
+      ${unused > 0 && ` Records that could not be used, and are in the quarantine with the reason: ${count(unused)}.`}
+    </p>
+  `;
+}
+
+/** Rows for which the report had no room. */
+const Left = ({ number = 0 }) => number > 0 && html`<p class="soft">${count(number)} more are not in the report.</p>`;
 
 function Sums({ totals, report: { budget, put, wait } }) {
   const figures = [
@@ -68,7 +101,7 @@ function Sums({ totals, report: { budget, put, wait } }) {
   return html`<dl class="strip" aria-label="Sums">${figures.map(([name, value, more]) => html`<div key=${name}><dt>${name}</dt><dd>${value} ${more && html`<small>${more}</small>`}</dd></div>`)}</dl>`;
 }
 
-function Hours({ hours }) {
+function Hours({ hours, isRunning }) {
   if (hours.length < 2) return null;
   const of = (name) => hours.map((each) => each[name]);
   const lines = [
@@ -76,11 +109,12 @@ function Hours({ hours }) {
     ["out", "out", "--out"],
     ["dead", "dead", "--dead"],
   ].map(([name, from, tone]) => ({ name, values: of(from), tone }));
-  return html`<${Plot} title="Messages an hour" at=${hours.map((each) => hour(each.hour))} lines=${lines} write=${count} />`;
+  const title = isRunning ? "Messages an hour, the last one still running" : "Messages an hour";
+  return html`<${Plot} title=${title} at=${hours.map((each) => hour(each.hour))} lines=${lines} write=${count} />`;
 }
 
 /** Names with counts, as bars: the greatest is as wide as there is room. */
-function Counts({ title, counts, tone }) {
+function Counts({ title, counts, left, tone }) {
   const most = Math.max(...counts.map((each) => each.count), 1);
   return html`
     <section>
@@ -89,14 +123,16 @@ function Counts({ title, counts, tone }) {
       <ul class="bars" style=${{ "--tone": `var(${tone})` }}>
         ${counts.map((each) => html`<li key=${each.name}><span>${each.name}</span><span class="n">${count(each.count)}</span><i style=${{ width: `${(100 * each.count) / most}%` }}></i></li>`)}
       </ul>
+      <${Left} number=${left} />
     </section>
   `;
 }
 
-const Section = ({ title, rows, columns, keyOf, none }) => html`
+const Section = ({ title, rows, left, columns, keyOf, none }) => html`
   <section>
     <h2>${title}</h2>
     ${rows.length ? html`<${Table} label=${title} columns=${columns} rows=${rows} keyOf=${keyOf} />` : html`<p class="soft">${none}</p>`}
+    <${Left} number=${left} />
   </section>
 `;
 
@@ -122,6 +158,16 @@ const FAILURES = [
     cell: (row) => html`<${Time} at=${new Date(row.last_ms).toISOString()} />`,
   },
 ];
+const BUDGETS = [
+  queueColumn,
+  number("asked", "Asked", (row) => row.asked, { prio: 2 }),
+  number("refused", "Refused", (row) => row.refused),
+  number("accepted", "Accepted", () => 0, { prio: 2, cell: (row) => share(row.availability) }),
+  number("used", "Used", () => 0, {
+    width: "7rem",
+    cell: ({ used }) => (used > 1 ? html`<${Badge} tone="bad" title="The budget is spent">${share(used)}<//>` : share(used)),
+  }),
+];
 const CHANGES = [
   queueColumn,
   { key: "metric", title: "What", width: "6rem", cell: ({ metric }) => metric },
@@ -133,7 +179,13 @@ const CHANGES = [
   },
   number("value", "Now", (row) => row.value),
   number("median", "Median", (row) => row.week_median, { prio: 2 }),
-  { key: "hour", title: "Hour, UTC", width: "9rem", prio: 2, cell: (row) => row.hour },
+  {
+    key: "hour",
+    title: "Hour, UTC",
+    width: "13.5rem",
+    prio: 2,
+    cell: ({ hour, isRunning }) => html`${hour}${isRunning && html` <${Badge} title="It was still running: its figures grow">until now<//>`}`,
+  },
 ];
 const QUEUES = [
   queueColumn,

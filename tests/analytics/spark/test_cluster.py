@@ -1,0 +1,86 @@
+"""The job on a Cluster: domains on two shards, the catalogue and the report perhaps on a third."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from services.analytics.files import Files
+from services.analytics.report.output import give
+from services.analytics.run import run
+from services.analytics.settings import Settings, Shape
+from services.analytics.tables import DEATHS, TRAFFIC, Table
+from services.store.keys import DomainKeys, RegistryKeys
+from tests.analytics.spark.test_aggregates import table
+from tests.analytics.spark.test_archive import named, rows
+from tests.analytics.streams import QUEUE, add, with_desk
+from tests.servers import PROGRAMS
+from tests.store.desk import Desk, numbered
+from tests.topologies import Cluster
+
+LETTERS = 7  # of each domain before each run
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(next(iter(PROGRAMS)), tmp_path)
+    try:
+        yield made.start()
+    finally:
+        made.end()
+
+
+async def declare(desk: Desk, domains: list[str]) -> None:
+    for name in domains:
+        await desk.queue(f"of {name}", domain=name, ack_level="memory")
+
+
+async def let_die(desk: Desk, domains: list[str]) -> list[tuple[str, str]]:
+    """Ids of all dead letters, by queue."""
+    found = []
+    for name in domains:
+        queue = await desk.store.find(f"of {name}")
+        async with desk.another(domain=name) as own:
+            await own.put(queue, *numbered(LETTERS))
+            await own.reject(await own.take(queue))
+            found += [(queue.name, letter.id) async for letter in own.dead(queue).matching()]
+    return sorted(found)
+
+
+def test_a_job_reads_all_shards_and_goes_on_there(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    registry = RegistryKeys().report
+    shards = [node for node in cluster.nodes if node is not cluster.holder(registry)]
+    domains = [cluster.domain_on(node) for node in shards]
+    output = tmp_path / "out"
+    with_desk(cluster.url, lambda desk: declare(desk, domains))
+    for number in (1, 2):
+        letters = with_desk(cluster.url, lambda desk: let_die(desk, domains))
+        assert len(letters) == number * LETTERS * len(domains)
+        for node, name in zip(shards, domains, strict=True):
+            add(node, [("*", {**QUEUE, "queue": f"of {name}", "n": str(number)})], DomainKeys(name).samples)
+        settings = Settings(cluster.url, str(output), f"r{number}", Shape(), patience_s=10)
+        done = run(spark, settings)
+        assert done["dead"] == {"read": LETTERS * 2, "archived": LETTERS * 2, "quarantined": 0, "gone": 0}
+        assert done["samples"]["archived"] >= len(domains)
+        assert named(rows(output / "archive/dead")) == letters
+    assert summed(output, DEATHS, "count") == dict.fromkeys(domains, 2 * LETTERS)
+    assert summed(output, TRAFFIC, "in") == dict.fromkeys(domains, 2 * int(QUEUE["in"]))
+    give(Files(str(output)), settings)
+    given = cluster.holder(registry).call("GET", registry).partition(b" ")[2]
+    assert given == (output / "reports/latest.json").read_bytes()
+    assert {each["domain"] for each in json.loads(given)["queues"]} >= {*domains}
+
+
+def summed(output: Path, of: Table, column: str) -> dict[str, int]:
+    """By domain."""
+    found: dict[str, int] = {}
+    at = of.key_names().index("domain")
+    for keys, values in table(output, of).items():
+        found[keys[at]] = found.get(keys[at], 0) + values[column]
+    return found
