@@ -113,8 +113,12 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
     try:
         settings = _settings(run_id, told)
         check(settings.output)
+        starting = Starting()
         spark = _started(settings)
         ending = Ending(spark)
+        if starting.is_asked:  # looked at again once the signal is the other's
+            spark.stop()
+            raise KeyboardInterrupt
         try:
             summary = run(spark, settings)
             give(Files(settings.output), settings)
@@ -147,12 +151,8 @@ def carried_out(run_id: str, told: dict[str, Any]) -> int:
 
 
 def _started(settings: Settings) -> SparkSession:
-    """Raises KeyboardInterrupt for a Ctrl-C meanwhile."""
-    begin, starting = time.monotonic(), Starting()
+    begin = time.monotonic()
     spark = start(settings.master, settings.driver_memory, settings.conf)
-    if starting.is_asked:
-        spark.stop()
-        raise KeyboardInterrupt
     seconds = round(time.monotonic() - begin, 3)
     of = {"master": spark.sparkContext.master, "seconds": seconds}
     log.info("Spark started", extra={"action": "started", **of})

@@ -74,7 +74,7 @@ def _told(octets: bytes) -> Begun | None:
     """None: it is not what a run writes."""
     try:
         told = json.loads(octets)
-        known = Begun({str(run): int(now_ms) for run, now_ms in told["planned"].items()}, told["last"])
+        known = Begun({str(run): int(now_ms) for run, now_ms in told["planned"].items()}, str(told["last"]))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return known if told.get("version") == VERSION and known.last in known.planned else None

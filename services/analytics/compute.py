@@ -81,9 +81,10 @@ class Compute:
         """Hours with new rows that are closed."""
         return sorted(self.new - {*self.hours})
 
-    def late(self) -> int:
-        """New rows of those hours: the archive alone has them."""
-        paths = [path for hour in self.skipped() for of in self._new.values() for path in of.get(hour, ())]
+    def late(self, first: str) -> int:
+        """New rows of those hours that are not before the first that is kept: the archive alone has them."""
+        hours = [hour for hour in self.skipped() if hour >= first]
+        paths = [path for hour in hours for of in self._new.values() for path in of.get(hour, ())]
         return sum(self._rows[path] for path in paths)
 
     def paths(self, kind: Kind, hour: str) -> list[str]:

@@ -71,9 +71,9 @@ class Run:
                 )
                 removals += old
         moves += self._moves_of_aggregates()
-        summary = self._summary(written, compute)
-        state = self._state(compute, summary)
         first, expired_folders = expired(self._files, self._ended, self._plan)
+        summary = self._summary(written, compute, first)
+        state = self._state(compute, summary)
         kept = [move for move in moves if not hour_of(move[1]) or hour_of(move[1]) >= first]
         with self._step("report"):
             records = {str(kind): summary[str(kind)] for kind in KINDS}
@@ -114,8 +114,9 @@ class Run:
             missing=with_run(missing, summary),
         )
 
-    def _summary(self, written: dict[Kind, Written], compute: Compute) -> dict[str, Any]:
-        if late := compute.late():
+    def _summary(self, written: dict[Kind, Written], compute: Compute, first: str) -> dict[str, Any]:
+        """first: hour that is kept."""
+        if late := compute.late(first):
             log.warning(
                 "records came too late for the tables of their hours: they are archived only",
                 extra={"action": "late", "records": late, "hours": len(compute.skipped())},

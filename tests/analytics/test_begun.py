@@ -65,6 +65,7 @@ def test_a_run_that_was_killed_before_its_plan_was_there_is_none(files: Files) -
         *(
             '{"version": 9, "planned": {"x": 1}, "last": "x"}',
             '{"version": 1, "planned": {"a": []}, "last": "a"}',
+            '{"version": 1, "planned": {}, "last": []}',
         ),
     ],
 )

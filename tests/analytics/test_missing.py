@@ -62,7 +62,7 @@ def test_rows_of_hours_that_are_closed_are_counted(tmp_path: Path) -> None:
     written = {Kind.DEAD: Written(files=staged), Kind.SAMPLES: Written(files=staged[:1])}
     plan = Plan("r1", "abc", NOW_MS, "2025-11-22T16", [], Shape(), {})
     found = Compute(cast(SparkSession, None), Files(str(tmp_path)), plan, "staging", written)
-    assert (found.late(), found.skipped()) == (10, ["2025-11-22T15"])
+    assert (found.late(""), found.late("2025-11-22T16"), found.skipped()) == (10, 0, ["2025-11-22T15"])
     assert with_run({}, {**summary(NOW_MS), "late": 10}) == {"2025-11-24T16": {"late": 10}}
 
 

@@ -230,6 +230,11 @@ SWITCHES = (
         (f"ClusterRole/shop.{NAME}-view", f"ClusterRole/shop.{NAME}-edit", f"ClusterRole/shop.{NAME}-admin"),
     ),
     Switch("monitoring.queues.enabled", has=lambda r: "PENSTOCK_OPERATOR_QUEUE_METRICS" in r.env(OPERATOR)),
+    Switch(  # or it would call queues otherwise than the operator does, and everything were there twice
+        "monitoring.queues.enabled",
+        beside=nested("console.enabled", True),
+        has=lambda r: "queues: true" in r[f"ConfigMap/{NAME}-console"]["data"]["penstock.yaml"],
+    ),
     Switch(
         "monitoring.queues.latencies",
         beside=nested("monitoring.queues.enabled", True),

@@ -170,6 +170,7 @@ def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:
     series = {
         f'{queue}{{{EAST},pod="east-operator-0",queue="orders"}}': stays(100),
         f'{queue}{{{EAST},pod="east-console-0",queue="orders"}}': stays(100),
+        f'{queue}{{{EAST},pod="east-console-1",queue="_other"}}': stays(100),  # it names none
         f'{queue}{{{WEST},pod="west-operator-0",queue="orders"}}': stays(40),
     }
     both = {EAST: 100.0, WEST: 40.0}
@@ -180,8 +181,14 @@ def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:
         [
             Known(overview, both),
             Known(overview, {WEST: 40.0}, {"release": "west"}),
-            Known(one, {f'{labels},queue="orders"': value for labels, value in both.items()}),
-            Known(one, {f'{EAST},queue="orders"': 100.0}, {"release": "east"}),
+            Known(
+                one,
+                {f'{labels},queue="orders"': value for labels, value in both.items()}
+                | {f'{EAST},queue="_other"': 100.0},
+            ),
+            Known(
+                one, {f'{EAST},queue="{name}"': 100.0 for name in ("orders", "_other")}, {"release": "east"}
+            ),
         ],
     )
 

@@ -201,3 +201,8 @@ def _filled(ask: str) -> str:
     for word, meaning in WORDS.items():
         ask = ask.replace(word, meaning)
     return ask
+
+
+def in_all(metric: str, of: str) -> str:
+    """Of all queues together, as each process finds them: another may call the same queues by other names."""
+    return f"max by ($WHOSE) (sum by ($WHOSE, pod, instance) ({metric}{{{of}}}))"

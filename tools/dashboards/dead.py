@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import RATE, USUAL, Board, Panel
+from tools.dashboards.board import RATE, USUAL, Board, Panel, in_all
 from tools.dashboards.queue import CHOSEN, DONE, ON, STANDS
 
 DEAD_NOW = f"max by ($WHOSE, queue) (penstock_queue_dead_messages{{{STANDS}}})"
@@ -17,7 +17,7 @@ DEAD = Board(
             "Dead letters",
             "That there are, of all queues.",
             "short",
-            (f"sum by ($WHOSE) ({DEAD_NOW})", "dead"),
+            (in_all("penstock_queue_dead_messages", STANDS), "dead"),
         ),
         Panel.of(
             "By queue",

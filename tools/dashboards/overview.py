@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.dashboards.board import RATE, USUAL, Board, Panel
+from tools.dashboards.board import RATE, USUAL, Board, Panel, in_all
 from tools.dashboards.control import CONSOLE, OPERATOR
 
 OVERVIEW = Board(
@@ -62,17 +62,14 @@ OVERVIEW = Board(
             "Messages in queues",
             "Of all queues of the store, as the operator finds them.",
             "short",
-            ("sum by ($WHOSE) (max by ($WHOSE, queue) (penstock_queue_ready_messages{$CONTROL}))", "ready"),
-            (
-                "sum by ($WHOSE) (max by ($WHOSE, queue) (penstock_queue_in_flight_messages{$CONTROL}))",
-                "in flight",
-            ),
+            (in_all("penstock_queue_ready_messages", "$CONTROL"), "ready"),
+            (in_all("penstock_queue_in_flight_messages", "$CONTROL"), "in flight"),
         ),
         Panel.of(
             "Dead letters",
             "That there are, in all queues of the store.",
             "short",
-            ("sum by ($WHOSE) (max by ($WHOSE, queue) (penstock_queue_dead_messages{$CONTROL}))", "dead"),
+            (in_all("penstock_queue_dead_messages", "$CONTROL"), "dead"),
         ),
         Panel.of(
             "Oldest message",

@@ -65,6 +65,11 @@
 log: {{ toJson .Values.log }}
 health: {host: {{ .Values.edgeDefaults.bindAddress | quote }}, port: {{ .Values.console.healthPort | toJson }}}
 {{- include "penstock.tracing.file" . }}
+{{- with .Values.monitoring.queues }}
+{{- if .enabled }}
+metrics: {queues: true, max_queues: {{ .max | toJson }}, queue_latencies: {{ .latencies | toJson }}}
+{{- end }}
+{{- end }}
 console: {{ include "penstock.console.settings" . }}
 {{- end }}
 

@@ -138,10 +138,11 @@ async def test_the_report_says_what_is_not_known(place: Scene, page: Page) -> No
     told = reports.document()
     told["failures"].append({**told["failures"][0], "pattern": "gone away", "count": 4})
     told["left_out"] = {"queues": 3, "deaths.by_origin": 1234}
+    told["missing"]["late"] = 4
     await give(place, told, 1)
     await show(page, place.address, "report")
     unknown = page.get_by_role("status").filter(has_text="Not all is known.")
-    for text in ("read them: 15, so counts", "had read them: 2;", "with the reason: 5."):
+    for text in ("read them: 15, so counts", "had read them: 2;", "with the reason: 5.", "archive alone: 4."):
         await expect(unknown).to_contain_text(text)
     await expect(page.get_by_text("the last hour was still running then")).to_be_visible()
     changes = page.get_by_role("table", name="Suddenly otherwise than in the week before")

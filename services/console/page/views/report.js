@@ -71,15 +71,16 @@ function Span({ report: { period, now_ms: now } }) {
 
 /** Whoever reads figures is to know that they are too low. */
 function Unknown({ missing }) {
-  const { lost_samples: samples, lost_streams: streams } = missing;
+  const { lost_samples: samples, lost_streams: streams, late } = missing;
   const unused = missing.quarantined_dead + missing.quarantined_samples;
-  if (!samples && !streams && !unused) return null;
+  if (!samples && !streams && !unused && !late) return null;
   return html`
     <p class="lost" role="status">
       <strong>Not all is known.</strong>
       ${samples > 0 && ` Samples that were trimmed before a run read them: ${count(samples)}, so counts are too low.`}
       ${streams > 0 && ` Streams that vanished or went back after a run had read them: ${count(streams)}; what they had beyond that, nobody knows.`}
       ${unused > 0 && ` Records that could not be used, and are in the quarantine with the reason: ${count(unused)}.`}
+      ${late > 0 && ` Records that came too late for the tables of their hours, and are in the archive alone: ${count(late)}.`}
     </p>
   `;
 }
