@@ -50,6 +50,9 @@ class Audit:
             self._failed()
             fields = {"action": "audit_not_kept", "what": action, "target": target}
             log.error("the audit log in the store has no line of it: %r", error, extra=fields)
+        except asyncio.CancelledError:  # the process ends
+            self._failed()
+            raise
 
     def log(
         self, who: Caller, action: str, target: str, outcome: str, detail: Mapping[str, Any] | None = None

@@ -29,11 +29,21 @@ class Ending:
         with suppress(TimeoutError):
             async with asyncio.timeout(AT_THE_END_S):
                 is_said = await self._say(job, letters)
-        await self._write_down(job)
+        if is_said:
+            await self._write_down(job)
         job.ended.set()
-        while not is_said:
-            await asyncio.sleep(AGAIN_S)
-            is_said = await self._say(job, letters)
+        if not is_said:
+            await self._say_later(job, letters)
+
+    async def _say_later(self, job: Job, letters: DeadLetters) -> None:
+        """Its line in the audit log says what the store says then, and is there also if this process ends before."""
+        is_said = False
+        try:
+            while not is_said:
+                await asyncio.sleep(AGAIN_S)
+                is_said = await self._say(job, letters)
+        finally:
+            await self._write_down(job)
 
     async def _say(self, job: Job, letters: DeadLetters) -> bool:
         try:

@@ -37,7 +37,8 @@ class LostJobs:
         silent = {post: before.get(post, now) for post in self._posting.silent.items()}
         for (identifier, _), since in silent.items():
             if now - since >= CERTAIN_S:
-                await self._give_up(seen[identifier])
+                with suppress(StoreError):  # others do not wait for this one
+                    await self._give_up(seen[identifier])
         self._silent = silent
 
     async def _give_up(self, told: Told) -> None:
@@ -45,7 +46,7 @@ class LostJobs:
         if told["kind"] != Kind.REDRIVE:
             return
         try:
-            queue = await self._store.find(told["queue"])
+            queue, _ = await self._store.find_leniently(told["queue"])
         except QueueUnknown:  # the count went with it
             return
         letters, run = DeadLetters(self._store.look_at(queue.domain), queue), run_of(told["id"])

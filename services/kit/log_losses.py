@@ -11,7 +11,7 @@ from services.kit import state_measures
 
 
 class LogLosses(Collector):
-    """`tell` the log's own count, from the first look on; one that falls is another log's, which began anew."""
+    """`tell` the log's own count, from the first look on; one that falls is an older copy's, or another log's."""
 
     def __init__(self) -> None:
         self._known: int | None = None
@@ -22,8 +22,7 @@ class LogLosses(Collector):
         if copies_lost is None:
             return
         if self._known is not None:
-            since = self._known if copies_lost >= self._known else 0
-            self._lost += copies_lost - since
+            self._lost += max(0, copies_lost - self._known)
         self._known = copies_lost
 
     def collect(self) -> Iterator[CounterMetricFamily]:

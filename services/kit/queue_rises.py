@@ -22,9 +22,11 @@ class QueueRises:
         self._measure = measure
         self._known: Mapping[str, int] | None = None  # totals of the last look, by queue
         self._risen: dict[str, int] = {OTHER: 0}  # by label
-        self._read: set[str] = {OTHER}  # labels that somebody knows as they were before
+        self._read: set[str] = set()  # labels that somebody knows as they were before
 
     def count(self, totals: Mapping[str, int], label: Callable[[str], str]) -> None:
+        if self._known is not None and OTHER not in self._read:
+            return  # nobody has read the first 0: all that rises is told behind it
         risen = {label(name): 0 for name in totals} | {OTHER: 0}
         for name, total in totals.items() if self._known is not None else ():
             own = label(name)

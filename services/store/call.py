@@ -65,6 +65,7 @@ class Call:
         ] = []  # which replies are of what was asked in order, and by whom
         self.left_out: list[tuple[Queue, Publish]] = []
         self.abandoned = False  # its askers have been told that the outcome is unknown
+        self.has_moved = False  # settles of a call that could not be made are in it
 
     def has_room(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> bool:
         return not self.rounds or (

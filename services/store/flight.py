@@ -144,7 +144,8 @@ class Flight:
     def fault(self) -> None:
         """Something of ours failed over the call: its askers are told, and what waits behind it is served.
 
-        What was sent may have been done, and the store's number of it cannot be known: the session is given up.
+        What was sent may have been done, and the store's number of it cannot be known: the session is given up. Of what
+        was not, the settles are others' perhaps, who did nothing wrong: they go once more, with the next call.
         """
         call, self.call = self.call, None
         if call is None:
@@ -156,6 +157,8 @@ class Flight:
         else:
             self._session.sequence = self._before
         try:
+            if not call.uncertain and not call.has_moved and self._session.is_open and self.keeps_settles:
+                self._waiting.take_over_settles(call, once=True)
             self.refuse(call, error)
         except Exception:
             log.exception("nobody could be told", extra={"action": "store_callback_failed"})

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from services.store.errors import StoreError
+from services.store.errors import StoreError, StoreFault
 from services.store.log import Log, LogSpec
 from services.store.spec import LOG_DOMAIN
 
 if TYPE_CHECKING:
     from services.store.store import Store
+
+log = logging.getLogger(__name__)
 
 FoundT = TypeVar("FoundT")
 
@@ -36,8 +40,12 @@ Standings = Mapping[str, Standing]  # by the name of the queue
 
 
 async def standings(store: Store) -> Standings:
-    """Of all queues. Raises StoreError."""
-    told = await store.stats_of([queue async for queue in store.queues()])
+    """Of all queues, but those of which not even the id can be read. Raises StoreError."""
+    queues = []
+    async for name, document in store.registry.documents():
+        with contextlib.suppress(StoreFault):
+            queues.append(store.registry.parse_leniently(name, document)[0])
+    told = await store.stats_of(queues)
     return {name: _standing(figures) for name, figures in told.items()}
 
 
@@ -67,5 +75,10 @@ async def keep_looking(
         try:
             tell(await look())
         except StoreError:
+            tell(None)
+        except Exception as error:  # a fault of ours ends no look
+            log.critical(
+                "a look at the store failed: %r", error, exc_info=True, extra={"action": "look_fault"}
+            )
             tell(None)
         await asyncio.sleep(every_s)

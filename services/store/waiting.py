@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from services.store.call import Call
 from services.store.keys import DomainKeys
+from services.store.outcomes import tell
 from services.store.tallies import Tallies
 
 
@@ -73,11 +74,12 @@ class Waiting:
         if self._gathering.rounds and self._gathering.born < limit and not self._gathering.only_settles():
             yield self._cut()
 
-    def take_over_settles(self, call: Call) -> None:
-        """Those of a call that was certainly not carried out go with the next one."""
+    def take_over_settles(self, call: Call, *, once: bool = False) -> None:
+        """Those of a call that was certainly not carried out go with the next one; once: and not again from there."""
         if not self._gathering.rounds:
             self._gathering.born = time.monotonic()
         call.move_settles(self._gathering)
+        self._gathering.has_moved |= once
         self._wake()
 
     # how much
@@ -96,4 +98,4 @@ class Waiting:
         if self._resumes and self.pending_bytes <= self.max_bytes // 2:
             resumes, self._resumes = self._resumes, []
             for resume in resumes:
-                resume()
+                tell(resume)

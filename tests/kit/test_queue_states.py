@@ -82,6 +82,7 @@ def test_a_sum_of_deaths_never_falls() -> None:
     """What is deleted, or made anew with another count, takes nothing away."""
     states = QueueStates(0)
     states.tell({})
+    assert shown(states, "queue_died_messages_total") == {OTHER: 0}
     states.tell({"a": State(died=5), "b": State(died=7)})
     states.tell({"b": State(died=8)})
     states.tell(None)
@@ -92,6 +93,7 @@ def test_a_sum_of_deaths_never_falls() -> None:
 def test_dead_letters_that_were_dropped_are_counted() -> None:
     states = QueueStates(0)
     states.tell({"a": State(dead_overflowed=7)})
+    assert shown(states, "queue_dead_trimmed_messages_total") == {OTHER: 0}
     states.tell({"a": State(dead_overflowed=9), "b": State(dead_overflowed=1)})
     assert shown(states, "queue_dead_trimmed_messages_total") == {OTHER: 3}
 
@@ -100,6 +102,7 @@ def test_a_series_is_told_as_0_before_it_rises() -> None:
     """Else its first deaths were nobody's increase: they are told of the others until somebody has read it."""
     states = QueueStates(5)
     states.tell({})
+    assert shown(states, "queue_died_messages_total") == {OTHER: 0}
     states.tell({"new": State(dead=3, died=3)})
     states.tell({"new": State(dead=4, died=4)})
     assert shown(states, "queue_died_messages_total") == {"new": 0, OTHER: 4}
@@ -114,3 +117,13 @@ def test_names_that_look_the_same_are_summed_up() -> None:
     states = QueueStates(5)
     states.tell({chr(0xDCFF): State(1), chr(0xDCFE): State(2)})
     assert shown(states, "queue_ready_messages") == {"\ufffd": 3, OTHER: 0}
+
+
+def test_what_rises_before_anybody_has_read_the_first_0_is_told_behind_it() -> None:
+    """Looks are more frequent than scrapes: a first value that is more than 0 is no increase of anybody's."""
+    states = QueueStates(0)
+    states.tell({"a": State(died=5)})
+    states.tell({"a": State(died=8)})
+    assert shown(states, "queue_died_messages_total") == {OTHER: 0}
+    states.tell({"a": State(died=9)})
+    assert shown(states, "queue_died_messages_total") == {OTHER: 4}

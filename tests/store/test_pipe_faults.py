@@ -27,6 +27,31 @@ async def test_one_that_cannot_be_written(desk: Desk, caplog: pytest.LogCaptureF
     assert desk.refusals["store_fault"] >= 1
 
 
+async def test_settles_of_others_in_it_are_done(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"before")
+    (held,) = await desk.take(queue, 1)
+    spoilt, settled = desk.publishing(queue, b"never", origin=HALF), desk.settling([held])
+    assert type((await asyncio.gather(spoilt, return_exceptions=True))[0]) is StoreFault
+    await settled
+    stats = await desk.stats(queue)
+    assert (stats["ready"], stats["in_flight"]) == (0, 0)
+
+
+async def test_who_waits_for_room_and_fails_then_keeps_no_answer_from_others(desk: Desk) -> None:
+    """What is called back when there is room is the work of other connections."""
+    queue, went_on = await desk.queue(), list[str]()
+
+    def fail() -> None:
+        raise ValueError("a bug of one edge")
+
+    desk.pipe.waiting.when_clear(fail)
+    desk.pipe.waiting.when_clear(lambda: went_on.append("another"))
+    session = desk.pipe.session
+    assert await desk.publish(queue, b"a") == []
+    assert (went_on, desk.pipe.session) == (["another"], session)
+
+
 async def test_again_and_again_between_others(desk: Desk) -> None:
     """Neither their order nor the numbers of calls suffer."""
     queue = await desk.queue()
