@@ -35,7 +35,7 @@ class Depths(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         sums: dict[Place, int] = {}
-        for place, depth in self._depths.items():
+        for place, depth in self._depths.copy().items():  # in a thread of its own, while others are heard of
             label = place if place in self._named else (place[0], OTHER)
             sums[label] = sums.get(label, 0) + depth
         family = GaugeMetricFamily(

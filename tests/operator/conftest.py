@@ -52,8 +52,9 @@ def new_operator(defined: Cluster, namespace: str, store: Server, tmp_path: Path
             program.kill()
     let_go(defined)
     for program in made:
-        if "Traceback" in program.text():
-            pytest.fail(f"a fault of the operator's own:\n{program.text()[-6000:]}", pytrace=False)
+        faults = "\n".join(line for line in program.text().splitlines() if "Traceback" in line)
+        if faults:
+            pytest.fail(f"faults of the operator's own:\n{faults[:6000]}", pytrace=False)
 
 
 def let_go(cluster: Cluster) -> None:

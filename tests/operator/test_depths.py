@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event, Thread
+
 from penstock_operator.depths import Depths
 from penstock_operator.metrics import Metrics
 
@@ -44,3 +46,24 @@ def test_the_operator_names_none_unless_told() -> None:
         metrics = Metrics(named)
         metrics.depth.set("shop", "orders", 3)
         assert metrics.registry.get_sample_value(NAME, {"namespace": "shop", "name": label}) == 3
+
+
+def test_it_is_told_while_others_are_heard_of() -> None:
+    """Whoever scrapes is answered by a thread, and queues come meanwhile."""
+    depths, is_over = Depths(0), Event()
+
+    def hear() -> None:
+        number = 0
+        while not is_over.is_set():
+            depths.set("shop", f"q{number % 5000}", 1)
+            depths.forget("shop", f"q{(number - 2500) % 5000}")
+            number += 1
+
+    hearing = Thread(target=hear)
+    hearing.start()
+    try:
+        for _ in range(300):
+            shown(depths)
+    finally:
+        is_over.set()
+        hearing.join()

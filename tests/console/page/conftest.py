@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
-from tests.console.page.looking import PATIENCE_MS, Watched, watched
+from tests.console.page.looking import PATIENCE_MS, watched
 from tests.console.page.scene import Scene, scene
 
 MODULE = {"scope": "module", "loop_scope": "module"}
@@ -39,13 +39,19 @@ async def chromium() -> AsyncIterator[Browser]:
         await browser.close()
 
 
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the page complained of, in its test."""
+    return []
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(chromium: Browser) -> AsyncIterator[Page]:
+async def page(chromium: Browser, complaints: list[str]) -> AsyncIterator[Page]:
     """A new window, 1280 px wide; whatever it complains of fails the test."""
     context = await chromium.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(PATIENCE_MS)
     made = await context.new_page()
-    seen: Watched = watched(made)
+    watched(made, complaints)
     yield made
     await context.close()
-    assert seen.complaints == []
+    assert complaints == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +37,15 @@ VIEWS = {  # route → heading
 expect.set_options(timeout=PATIENCE_MS)
 
 
-@dataclass
-class Watched:
-    complaints: list[str] = field(default_factory=list)
+def watched(page: Page, complaints: list[str]) -> None:
+    """complaints: takes what the page says on its console, and errors that nobody caught."""
 
-    def said(self, message: ConsoleMessage) -> None:
+    def said(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not EXPECTED.match(message.text):
-            self.complaints.append(message.text)
+            complaints.append(message.text)
 
-
-def watched(page: Page) -> Watched:
-    """What the page says on its console, and errors that nobody caught."""
-    seen = Watched()
-    page.on("console", seen.said)
-    page.on("pageerror", lambda error: seen.complaints.append(str(error)))
-    return seen
+    page.on("console", said)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
 
 
 async def show(page: Page, address: str, route: str, heading: str | None = None) -> None:
