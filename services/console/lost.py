@@ -4,6 +4,7 @@ answer. Whoever notices writes that down, and ends the count."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from contextlib import suppress
 
@@ -11,6 +12,8 @@ from services.console.job import Kind, Told, run_of
 from services.console.posting import Posting
 from services.store import DeadLetters, Store, StoreError
 from services.store.errors import QueueUnknown
+
+log = logging.getLogger(__name__)
 
 LOOK_S = 15.0
 CERTAIN_S = 30.0  # a console that only could not reach the store writes of its jobs long before
@@ -26,8 +29,13 @@ class LostJobs:
 
     async def look_for_ever(self) -> None:
         while True:
-            with suppress(StoreError):
+            try:
                 await self._look()
+            except StoreError:
+                pass
+            except Exception as error:  # a fault of ours ends no look
+                fields = {"action": "look_fault"}
+                log.critical("a look at jobs failed: %r", error, exc_info=True, extra=fields)
             await asyncio.sleep(LOOK_S)
 
     async def _look(self) -> None:

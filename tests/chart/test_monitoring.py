@@ -1,11 +1,10 @@
-"""Alerts sound where they must, on metrics that there are; each has a runbook."""
+"""Alerts sound where they must, on metrics that there are."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -16,31 +15,20 @@ from penstock_operator.metrics import Metrics
 
 from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, render
 from tests.chart.console import CONSOLE
+from tests.chart.rules import ON, ROOT, RULE, RULES, alerts, promtool, rules
 from tests.cli.shell import Up
-from tools.kubernetes.programs import find
 from tools.metrics_docs import rows
-from tools.runbooks import affects, pages
 
-ROOT = Path(__file__).parents[2]
-RULES = CHART / "files" / "rules" / "alerts.yaml"
 DASHBOARDS = CHART / "files" / "dashboards"
 RULES_TEST = Path(__file__).with_name("alerts_test.yaml")
-RUNBOOKS = ROOT / "docs" / "runbooks"
 METRIC = re.compile(r"\bpenstock_[a-z_]+\b(?!=)")
-RULE = nested("monitoring.prometheusRule.enabled", True)
-BACKLOG = nested("monitoring.prometheusRule", {"enabled": True, "oldestMessageSeconds": 3600})
-ON = {**BACKLOG, "analytics": {"enabled": True}, **CONSOLE}
 INSTANCE = "app.kubernetes.io/instance"  # dashboards ask for it
 OF_THE_RELEASE = f'namespace="shop",pod=~"{NAME}-(pubsub|ring|rqp|tmq|operator|console)-.+"'
 
 
-def alerts(groups: Any) -> dict[str, Any]:
-    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
-
-
 @pytest.fixture(scope="module")
 def own() -> dict[str, Any]:
-    return alerts(yaml.safe_load(RULES.read_text())["groups"])
+    return rules()
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +40,6 @@ def told(up: Up) -> str:
         with urlopen(f"http://{host}:{port}/metrics", timeout=20) as answer:
             pages.append(answer.read().decode())
     return "".join(pages)
-
-
-def promtool(*words: str) -> str:
-    done = subprocess.run([find("promtool"), *words], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_alerts_sound_where_they_must_and_nowhere_else(tmp_path: Path, own: dict[str, Any]) -> None:
@@ -83,53 +65,6 @@ def test_the_rules_of_a_release_are_about_its_pods(tmp_path: Path, own: dict[str
         assert rule["annotations"] == own[name]["annotations"]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
     assert f"{len(own)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yaml"))
-
-
-def test_each_alert_has_a_runbook_and_each_runbook_an_alert(own: dict[str, Any]) -> None:
-    assert {path.stem for path in RUNBOOKS.glob("*.md")} == {*own, "index"}
-    where = "https://example.org/runbooks/"
-    rule = {"enabled": True, "runbookUrl": where, "oldestMessageSeconds": 3600}
-    values = {**ON, **nested("monitoring.prometheusRule", rule)}
-    for name, rule in alerts(render(values)[f"PrometheusRule/{NAME}"]["spec"]["groups"]).items():
-        assert rule["annotations"]["runbook_url"] == f"{where}{name}.md"
-        page = (RUNBOOKS / f"{name}.md").read_text()
-        assert page.startswith(f"# {name}\n")
-        assert "## Look\n" in page
-        assert "## Do\n" in page
-
-
-@pytest.mark.parametrize(
-    ("said", "led"),
-    [
-        ("https://example.org/runbooks", "https://example.org/runbooks/PenstockEdgeFull.md"),
-        ("https://example.org/runbooks/%s/", "https://example.org/runbooks/PenstockEdgeFull/"),
-        ("https://example.org/wiki?page=%s", "https://example.org/wiki?page=PenstockEdgeFull"),
-    ],
-)
-def test_an_alert_leads_to_wherever_the_runbooks_are(said: str, led: str) -> None:
-    """Also to the site, whose pages have no `.md`."""
-    rendered = render(RULE, nested("monitoring.prometheusRule.runbookUrl", said))
-    found = alerts(rendered[f"PrometheusRule/{NAME}"]["spec"]["groups"])
-    assert found["PenstockEdgeFull"]["annotations"]["runbook_url"] == led
-
-
-def test_runbooks_say_what_the_rules_say(own: dict[str, Any]) -> None:
-    """Expression, severity and wait, and the index. Else: make runbooks."""
-    found = dict(pages(RULES, RUNBOOKS))
-    assert {file.stem for file in found} == {*own, "index"}
-    for file, should in found.items():
-        assert file.read_text() == should, file.name
-
-
-def test_a_runbook_can_be_followed_at_night(own: dict[str, Any]) -> None:
-    """It says who feels it; commands have their namespace, and names of other alerts lead to their pages."""
-    for name in own:
-        text = (RUNBOOKS / f"{name}.md").read_text()
-        assert affects(text), name
-        for command in re.findall(r"kubectl (?:logs|get pods|exec|describe pod)[^`\n]*", text):
-            assert "-n NAMESPACE" in command, (name, command)
-        plain = re.sub(r"\[\w+\]\(\w+\.md\)", "", text)
-        assert [word for word in re.findall(r"Penstock[A-Z]\w+", plain) if word in own] == [name], name
 
 
 def test_alerts_are_about_metrics_that_there_are(own: dict[str, Any]) -> None:

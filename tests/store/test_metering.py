@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -9,11 +11,11 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from services.kit.measures import WAIT_BUCKETS
-from services.store import Queue
+from services.store import Queue, StoreUnavailable
 from services.store.buckets import WAIT_S
 from services.store.domain import Timing
 from services.store.metering import Done, Hear
-from services.store.standing import standings
+from services.store.standing import keep_looking, standings
 from services.store.tallies import NUMBERS
 from tests.servers import Server
 from tests.store.desk import Desk
@@ -143,3 +145,38 @@ async def test_how_all_queues_stand(desk: Desk) -> None:
     assert told.octets > 0
     assert 0 < told.oldest_age_s < 60
     assert (found[two.name].ready, found[two.name].in_flight) == (0, 1)
+
+
+async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
+    """As of a newer version, while one process after the other is replaced."""
+    readable, newer = await desk.queue("readable"), await desk.queue("newer")
+    await desk.put(newer, b"x")
+    registry = desk.store.registry
+    kept = json.loads(await registry.link.call("HGET", registry.keys.queues, newer.name))
+    kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
+    await registry.link.call("HSET", registry.keys.queues, newer.name, json.dumps(kept))
+    found = await standings(desk.store)
+    assert found.keys() == {readable.name, newer.name}
+    assert found[newer.name].ready == 1
+
+
+async def test_a_look_that_fails_is_not_the_last() -> None:
+    """Whatever it was: what was found before would be told for ever."""
+    told, looks = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2])
+    is_told = asyncio.Event()
+
+    async def look() -> int:
+        found = next(looks)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def tell(found: int | None) -> None:
+        told.append(found)
+        if len(told) == 4:
+            is_told.set()
+
+    looking = asyncio.create_task(keep_looking(look, tell, 0.0))
+    await is_told.wait()
+    looking.cancel()
+    assert told == [1, None, None, 2]
