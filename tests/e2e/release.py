@@ -142,14 +142,17 @@ class Release:
         """What the command prints in a pod of an edge, with that pod's rights on the store."""
         return self.kubectl("exec", f"deployment/{FULL}-tmq", "--", "penstock", *words).removesuffix("\n")
 
-    def ring(self) -> Ring:
-        """As a pod of the ring sees it. Raises ConnectionError while none can tell."""
+    def told(self, pods: str, *words: str) -> Any:
+        """What the command tells as JSON in one of these pods. Raises ConnectionError while none can tell: the one that
+        kubectl takes may have been killed a moment ago."""
         try:
-            words = ("penstock", "ring", "status", "--json")
-            told = self.kubectl("exec", f"statefulset/{FULL}-ring", "--", *words)
+            return json.loads(self.kubectl("exec", pods, "--", "penstock", *words, "--json"))
         except CommandFailed as error:
             raise ConnectionError(error.said) from None
-        return Ring(json.loads(told))
+
+    def ring(self) -> Ring:
+        """As a pod of the ring sees it. Raises ConnectionError while none can tell."""
+        return Ring(self.told(f"statefulset/{FULL}-ring", "ring", "status"))
 
     def wait_one_ring(self, number: int) -> None:
         """Raises AssertionError with what was told last."""

@@ -70,5 +70,7 @@ def _added(release: Release, queue: str) -> int:
 
 
 def _stats(release: Release, queue: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(release.penstock("queue", "show", queue, "--json"))["stats"]
-    return told
+    told: dict[str, Any] = eventually(
+        lambda: release.told(f"deployment/{FULL}-tmq", "queue", "show", queue), BEGIN_S
+    )
+    return dict(told["stats"])

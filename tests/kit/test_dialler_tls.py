@@ -139,9 +139,8 @@ async def test_the_drain_does_not_wait_for_handshakes(authority: Authority) -> N
     with mute() as port:
         async with Calls(tls=authority.dialler(), handshake_timeout_s=300) as calls:
             failing = asyncio.create_task(calls.fails(port))
-            await until(lambda: calls.dialler.connections)
+            await until(lambda: calls.dialler._attempts and not calls.dialler._dialling)
             calls.dialler.stop_opening()
-            await until(lambda: not calls.dialler._dialling)
             await calls.dialler.drain(0.0)
             assert "ended before it was open" in str(await failing)
 

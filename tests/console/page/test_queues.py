@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.console.page.looking import DASH, axe, settled, show
+from tests.console.page.looking import DASH, PATIENCE_MS, axe, settled, show
 from tests.console.page.scene import SCRIPT, Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -171,7 +171,9 @@ async def test_a_queue_tells_how_it_went(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/orders")
     await expect(page.locator("figure.plot")).to_have_count(4)
     flow = page.get_by_role("figure", name="Messages a second")
-    await expect(flow.locator(".key", has_text="in").first).not_to_have_text(re.compile(DASH))
+    # a step is told when it is whole and all have told of it, and the page asks every 10 s
+    put = flow.locator(".key", has_text="in").first
+    await expect(put).not_to_have_text(re.compile(DASH), timeout=2 * PATIENCE_MS)
     await page.get_by_role("button", name="15 min").click()
     assert page.url.endswith("?minutes=15")
     await expect(page.locator("dl.facts", has_text="TMQ")).to_contain_text("orders")
