@@ -183,7 +183,7 @@ local function bury(Q, record, t, origin, entry, reason, h, err, redriven)
   if h and h.note then args[#args + 1] = 'note' args[#args + 1] = h.note end
   if redriven then args[#args + 1] = 'redriven' args[#args + 1] = redriven end
   local id = call('XADD', Q.d, unpack(args))
-  if #record > LIGHT then call('HSET', Q.q, 'heavy_dead', id) end
+  call(#record > LIGHT and 'HSET' or 'HSETNX', Q.q, 'heavy_dead', id)
   if entry ~= '' then fates.tell(Q, entry, 'dead ' .. id .. ' ' .. reason) end
   count(Q, 'dead', 1)
   local most = Q.limits.dead

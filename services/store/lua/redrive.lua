@@ -33,9 +33,9 @@ local function look_at(fields, wanted, shown)
   return read, true, #e.body
 end
 
--- Whether all letters from a place on are light: the last heavy one of the queue is not among them.
+-- Whether all letters from a place on are known to be light: it is behind the last that may be heavy (false: any may be).
 local function are_light(place, heavy)
-  if not heavy or place == '-' then return heavy == '0-0' end
+  if not heavy or place == '-' then return false end
   local ms, seq = string.match(place, '^%(?(%d+)-(%d+)$')
   local heavy_ms, heavy_seq = string.match(heavy, '^(%d+)-(%d+)$')
   ms, seq, heavy_ms, heavy_seq = tonumber(ms), tonumber(seq), tonumber(heavy_ms), tonumber(heavy_seq)
@@ -45,14 +45,14 @@ end
 -- KEYS d q; ARGV start end count octets-of-a-body [look latest origin reason ...]. Answers {whether there may be more, id
 -- of the last that was looked at, then of each that is meant: id, octets of the whole body, fields}: at most `count`,
 -- with the bodies' first octets (-1 = all), of at most `look` letters, and of READ_MOST octets and one letter more: of
--- heavy ones, each of which may have 16 MiB, no two are read at once.
+-- those that may be heavy, up to 16 MiB each, no two are read at once.
 -- latest: ms, when it died, 0 = whenever; origin: a part of it; reasons: none = any. Older callers have four arguments
 -- and no second part of the answer, and name no q.
 FUNCTIONS.dead = function(K, A)
   begin()
   local most, shown, look, wanted = tonumber(A[3]), tonumber(A[4]), tonumber(A[5] or A[3]), wanted_of(A)
   local start, out, read, found = A[1], { 1, '' }, 0, 0
-  local heavy, light = K[2] and (call('HGET', K[2], 'heavy_dead') or '0-0'), false
+  local heavy, light = K[2] and call('HGET', K[2], 'heavy_dead'), false
   while found < most and look > 0 and read < READ_MOST do
     light = light or are_light(start, heavy)
     local asked, octets = math.min(light and AT_ONCE or 1, most - found, look), 0

@@ -19,7 +19,8 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
                           (holder, until, fence; freed, freed_by, served = when it was free again, and whose question was answered), who serves it (own, own_until, own_fence), condition = what is wrong; watched = how many
                           w:<entry number> = fate keys of messages that somebody waits for, each alone in its entry;
                           sampled = "<server ms> <digest>" of the last sample of it, "0 <server ms when it was made>": none yet (samples.lua)
-                          heavy_dead = id of the last dead letter of more than 16 KiB (redrive.lua);
+                          heavy_dead = id of a dead letter behind which none has more than 16 KiB: the last of those, or the first that
+                          died since there is this field, so not there = nothing is known (redrive.lua);
                           redrive:<run> = how many letters a redrive under way has moved (redrive.lua)
   ps:{dom}:<qid>:l        lots: number -> "<session> <left> <kind> <rest>"
                           F e1 i1 e2 i2 = a range taken for the first time; H = the same, but some messages of it have
