@@ -43,6 +43,11 @@ QUARANTINED = gauge(
     Label("kind", "2"),
     more="`dead`, `samples`",
 )
+LATE = gauge(
+    "penstock_report_late_records",
+    "Dead letters and samples that came when the tables of their hour were closed",
+    more="the archive alone has them; of runs of that time",
+)
 LOST_SAMPLES = gauge(
     "penstock_report_lost_samples", "Samples that were trimmed before runs of that time read them"
 )

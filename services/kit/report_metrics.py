@@ -18,6 +18,7 @@ SHOWN = {
     "queue_budget": report_measures.QUEUE_BUDGET,
     "changes": report_measures.CHANGES,
     "quarantined": report_measures.QUARANTINED,
+    "late": report_measures.LATE,
     "lost_samples": report_measures.LOST_SAMPLES,
     "lost_streams": report_measures.LOST_STREAMS,
 }

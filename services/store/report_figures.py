@@ -31,6 +31,7 @@ def figures(report: Report) -> Figures:
         "queue_budget": _greatest(((domain, queue), used) for domain, queue, used in budgets),
         "changes": _one(report.changes.count),
         "quarantined": _greatest(((kind,), number) for kind, number in quarantined.items()),
+        "late": _one(missing.late),
         "lost_samples": _one(missing.lost_samples),
         "lost_streams": _one(missing.lost_streams),
     }

@@ -43,6 +43,7 @@ def test_each_figure_is_that_of_the_report() -> None:
         ("queue_error_budget_used_ratio", "main", "orders"): 6.0,
         ("sudden_changes",): 1,
         **{("quarantined", "dead"): 2, ("quarantined", "samples"): 3},
+        ("late_records",): 4,
         ("lost_samples",): 15,
         ("lost_streams",): 2,
     }

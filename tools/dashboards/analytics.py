@@ -72,9 +72,11 @@ ANALYTICS = Board(
         ),
         Panel.of(
             "Left out",
-            "Records that the run could not use, and samples that were trimmed before: then it runs too rarely.",
+            "Records that runs could not use, or that the archive alone has (`--late-hours`), and samples that were trimmed "
+            "before: then the job runs too rarely.",
             "short",
             (told("quarantined", "kind"), "{{kind}} not usable"),
+            (told("late_records"), "came too late for the tables"),
             (told("lost_samples"), "samples trimmed"),
             (told("lost_streams"), "streams vanished or gone back"),
             width=12,
