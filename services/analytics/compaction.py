@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -26,21 +27,12 @@ from services.analytics.summaries import Summaries
 from services.analytics.tables import AGGREGATES
 from services.analytics.tasks import carried_out
 
-MANY = 8  # files of an hour that may stay as they are
+MANY = 8  # small files of an hour that may stay as they are
 ROWS_A_FILE = 2_000_000
 HELD_ROWS = 200_000  # written together
 HELD_OCTETS = 64 << 20
 TOLD = {"hour": pa.string(), "path": pa.string(), "left": pa.bool_()}
 log = logging.getLogger(__name__)
-
-
-def crowded(moves: list[Move], there: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Hours that would have too many files, with those that are there now. Keys are folders."""
-    coming: dict[str, int] = {}
-    for _, target in moves:
-        folder = target.rpartition("/")[0]
-        coming[folder] = coming.get(folder, 0) + 1
-    return {folder: there[folder] for folder, number in coming.items() if number + len(there[folder]) > MANY}
 
 
 def compact(
@@ -53,20 +45,41 @@ def compact(
     moves: list[Move],
 ) -> tuple[list[Move], list[str]]:
     """The moves with compacted files instead of small ones, and the small ones that are then to be removed."""
-    of_kind = [move for move in moves if move[1].startswith(f"archive/{kind}/")]
-    folders = {target.rpartition("/")[0] for _, target in of_kind}
-    full = crowded(of_kind, {folder: list(files.walk(folder)) for folder in folders})
-    hours = [path.removeprefix(f"archive/{kind}/day=").replace("/hour=", "T") for path in full]
-    parts = [Joined(kind, hour, tuple(compute.paths(kind, hour))) for hour in hours]
+    coming = defaultdict[str, list[str]](list)  # what is staged, by the folder where it goes
+    for source, target in moves:
+        if target.startswith(f"archive/{kind}/"):
+            coming[target.rpartition("/")[0]].append(source)
+    crowded = {folder: small_files(files, compute, folder, new) for folder, new in coming.items()}
+    parts = [
+        Joined(kind, folder.removeprefix(f"archive/{kind}/day=").replace("/hour=", "T"), tuple(small))
+        for folder, small in crowded.items()
+        if len(small) > MANY
+    ]
     told = carried_out(spark, parts, Joining(files.output, f"{staging}/compact/{kind}"), TOLD)
     left = {each["path"] for each in told if each["left"]}
     if left:
         text = "files with columns that this program does not know, of a newer one, stay as they are"
         log.warning(text, extra={"action": "left", "kind": str(kind), "files": len(left)})
-    kept = [move for move in moves if move[1].rpartition("/")[0] not in full]
+    joined = {path for part in parts for path in part.files} - left
     written = [each for each in told if not each["left"]]
-    removals = [path for old in full.values() for path in old if path not in left]
-    return [*kept, *_moves(written, plan.run, kind)], removals
+    kept = [move for move in moves if move[0] not in joined]
+    old = sorted(joined - {source for source, _ in moves})
+    return [*kept, *_moves(written, plan.run, kind)], old
+
+
+def small_files(files: Files, compute: Compute, folder: str, new: list[str]) -> list[str]:
+    """Of an hour's files, those that are there first, each with less than half of what a full one has.
+
+    Others stay as they are: joined again by each run that adds to the hour, they would be written again and again.
+    Where there are not too many in all, none is looked at.
+    """
+    old = files.sizes(folder)
+    if len(old) + len(new) <= MANY:
+        return []
+    sizes = {**old, **files.sizes(new[0].rpartition("/")[0])}
+    paths = [path for path in (*old, *sorted(new)) if sizes[path] < FILE_OCTETS // 2]
+    rows = compute.numbers_of_rows(paths)
+    return [path for path in paths if rows[path] < ROWS_A_FILE // 2]
 
 
 def _moves(told: list[dict[str, Any]], run: str, kind: Kind) -> list[Move]:

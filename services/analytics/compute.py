@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -113,7 +113,7 @@ class Compute:
     def _shares(self) -> list[Share]:
         """The largest first: the last task is not to be a long one."""
         found = {(kind, hour): self.paths(kind, hour) for kind in AT for hour in self.hours}
-        rows = self._numbers_of_rows([path for paths in found.values() for path in paths])
+        rows = self.numbers_of_rows([path for paths in found.values() for path in paths])
         sizes = {key: sum(rows[path] for path in paths) for key, paths in found.items()}
         tasks = 2 * self._spark.sparkContext.defaultParallelism
         size = min(max(sum(sizes.values()) // tasks, LEAST_ROWS), MOST_ROWS)
@@ -124,12 +124,14 @@ class Compute:
             shares += [Share(kind, hour, tuple(paths), before, at, number) for at in range(number)]
         return shares
 
-    def _numbers_of_rows(self, paths: list[str]) -> dict[str, int]:
+    def numbers_of_rows(self, paths: list[str]) -> Mapping[str, int]:
+        """Of these files, and of others; each is asked once. Raises OutputError."""
         files, root = opened(self._files.output)
+        unknown = [path for path in paths if path not in self._rows]
         with ThreadPoolExecutor(READERS) as readers:
-            unknown = [path for path in paths if path not in self._rows]
             numbers = readers.map(lambda path: number_of_rows(files, root, path), unknown)
-            return self._rows | dict(zip(unknown, numbers, strict=True))
+            self._rows.update(zip(unknown, numbers, strict=True))
+        return self._rows
 
     def _collect(self, told: list[dict[str, Any]]) -> None:
         """Each hour's parts of a table as its one file."""

@@ -48,8 +48,9 @@ def test_walking_leaves_out_what_is_nobodys_data(files: Files) -> None:
         "h/notes.txt",
         "h/_x.parquet",
     ):
-        files.write_octets(path, b"")
+        files.write_octets(path, path.encode())
     assert list(files.walk("h")) == ["h/deep/two.parquet", "h/one.parquet"]
+    assert list(files.sizes("h").items()) == [("h/deep/two.parquet", 18), ("h/one.parquet", 13)]
 
 
 def test_json_that_is_written_again_leaves_one_file(files: Files, tmp_path: Path) -> None:
