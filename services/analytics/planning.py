@@ -62,13 +62,21 @@ def check_store(settings: Settings, files: Files, plan: Plan) -> None:
 
 
 def check_shape(settings: Settings, files: Files, plan: Plan) -> None:
-    """Of a plan that is carried out, maybe another run's: it keeps no more than is wanted now. Raises LaxerPlan."""
+    """Of a plan that is carried out, maybe another run's: it archives no more than is wanted now. Raises LaxerPlan."""
     if laxer := plan.shape.laxer_than(settings.shape):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in laxer)
         raise LaxerPlan(
             f"run {plan.run} was planned with other flags, and would keep what those of now forbid ({flags}): remove "
             f"{files.uri(folder(plan.run))}, and the next run reads what it was to read; or run with its flags once"
         )
+
+
+def with_retention(settings: Settings, plan: Plan) -> Plan:
+    """Of a plan that is carried out, maybe another run's: it removes nothing that is to be kept now.
+
+    What is too old now the next plan removes: the clock by which this one was made was not asked for that.
+    """
+    return replace(plan, shape=plan.shape.keeping(settings.shape))
 
 
 def _of_same_store(settings: Settings, state: State, dataset: str) -> State:

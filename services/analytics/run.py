@@ -25,7 +25,7 @@ from services.analytics.lock import Lock
 from services.analytics.missing import of_runs as missing_of_runs
 from services.analytics.missing import with_run
 from services.analytics.plan import KINDS, Plan
-from services.analytics.planning import check_shape, check_store, freeze
+from services.analytics.planning import check_shape, check_store, freeze, with_retention
 from services.analytics.publish import Move, Ready, read_state
 from services.analytics.report.output import staged_report
 from services.analytics.report.period import Gone
@@ -204,4 +204,5 @@ def finish(
     plan = publish.read_plan(files, name)
     check_shape(settings, files, plan)
     check_store(settings, files, plan)
-    publish.publish(files, Run(spark, files, settings, plan, ended).stage(), lock)
+    kept = with_retention(settings, plan)
+    publish.publish(files, Run(spark, files, settings, kept, ended).stage(), lock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from services.analytics.documents import NOTHING_ELSE
@@ -77,13 +77,17 @@ class Shape:
         return {**asdict(self), "redact": list(self.redact)}
 
     def laxer_than(self, other: Shape) -> list[str]:
-        """Names of what would let this one keep more than the other: what is secret, bodies, or old records."""
+        """Names of what would let this one archive more than the other: what is secret, or bodies."""
         kept = {
             "redact": not {*other.redact} <= {*self.redact},
             "bodies": _octets_kept(self.bodies) > _octets_kept(other.bodies),
-            "retention_days": (self.retention_days or math.inf) > (other.retention_days or math.inf),
         }
         return [name for name, is_laxer in kept.items() if is_laxer]
+
+    def keeping(self, other: Shape) -> Shape:
+        """Such that it removes nothing that the other keeps."""
+        days = (self.retention_days, other.retention_days)
+        return replace(self, retention_days=0 if 0 in days else max(days))
 
     def read_bodies(self) -> str:
         """How much of each body has to be read, as the data source's option has it.

@@ -123,8 +123,6 @@ def test_a_plan_that_misses_nothing_can_be_carried_out_by_a_program_of_before(
         ("bodies", Shape(bodies="0"), Shape()),
         ("bodies", Shape(bodies="100"), Shape(bodies="99")),
         ("bodies", Shape(bodies="full"), Shape(bodies="99")),
-        ("retention-days", Shape(), Shape(retention_days=30)),
-        ("retention-days", Shape(retention_days=31), Shape(retention_days=30)),
     ],
 )
 def test_a_plan_that_keeps_more_than_is_wanted_now_is_not_carried_out(

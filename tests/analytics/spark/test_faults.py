@@ -49,22 +49,6 @@ def test_an_hour_of_many_files_becomes_one(spark: SparkSession, store: Entries, 
     assert [row["count"] for row in table(tmp_path, DEATHS).values()] == [9]
 
 
-def test_what_is_too_old_is_removed(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
-    now = store.now_ms()
-    store.letter("a", now - 40 * HOUR_MS)
-    kept = store.letter("a", now)
-    run(spark, settings(store.server, tmp_path, "r1"))
-    assert len(rows(tmp_path / "archive")) == 2
-    store.letter("a", now - 50 * HOUR_MS)
-    run(spark, settings(store.server, tmp_path, "r2", retention_days=1))
-    assert named(rows(tmp_path / "archive")) == [("a", kept)]
-    assert len(table(tmp_path, DEATHS)) == 1
-    first = (datetime.fromtimestamp(now / 1000, UTC) - timedelta(days=1)).strftime("day=%Y-%m-%d")
-    days = [path for path in tmp_path.rglob("day=*") if not path.is_relative_to(tmp_path / "runs")]
-    assert days
-    assert all(path.name >= first for path in days)
-
-
 def test_a_store_that_is_away_is_said_to_be(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
     away = Settings("redis://127.0.0.1:1", str(tmp_path), "r1", patience_s=0.1)
     with pytest.raises(StoreUnavailable):
