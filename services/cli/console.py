@@ -65,8 +65,8 @@ def _process() -> Any:
         if error.name != "re2":
             raise
         text = (
-            "this installation lacks google-re2: pip install 'penstock[console]', or let `penstock up` run without the "
-            "console: --set console.enabled=false"
+            "this installation lacks google-re2: install Penstock with the extra `console`, from the checkout or the "
+            "wheel that it came from, or let `penstock up` run without the console: --set console.enabled=false"
         )
         raise Failure(Exit.USAGE, "no_re2", text) from None
     return process

@@ -47,7 +47,10 @@ def _process() -> Any:
     except ImportError as error:
         if error.name != "sysv_ipc":
             raise
-        text = "this installation lacks sysv_ipc: pip install 'penstock[sysv]'"
+        text = (
+            "this installation lacks sysv_ipc: install Penstock with the extra `sysv`, from the checkout or the wheel "
+            "that it came from"
+        )
         raise Failure(Exit.USAGE, "no_sysv_ipc", text) from None
     return process
 
