@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from services.cli.addresses import check_places
 from services.cli.command import Options, open_store, plain_command
 from services.cli.exits import Exit, Failure
 from services.console.settings import ConsoleSettings
@@ -33,8 +34,15 @@ def console(options: Options, parent: int | None) -> int:
         settings = _where_there_is_room(options, settings)
     process = _process()
     open_store(options.store_url)  # not connected yet: only its URL is looked at
+    shared = options.beside_others(HEALTH_PORT)
     try:
-        return int(process.run(options.beside_others(HEALTH_PORT), settings))
+        check_places(
+            [
+                ("console.port", settings.host, settings.port),
+                ("health.port", shared.health.host, shared.health.port),
+            ]
+        )
+        return int(process.run(shared, settings))
     except SettingsError as error:
         text = f"the console cannot start: {'; '.join(error.lines)}"
         raise Failure(Exit.USAGE, "console_unusable", text) from None
@@ -65,8 +73,8 @@ def _process() -> Any:
         if error.name != "re2":
             raise
         text = (
-            "this installation lacks google-re2: pip install 'penstock[console]', or let `penstock up` run without the "
-            "console: --set console.enabled=false"
+            "this installation lacks google-re2: install Penstock with the extra `console`, from the checkout or the "
+            "wheel that it came from, or let `penstock up` run without the console: --set console.enabled=false"
         )
         raise Failure(Exit.USAGE, "no_re2", text) from None
     return process

@@ -34,6 +34,11 @@ class Failure(Exception):
         self.label = label
         self.message = message
 
+    def half_way(self, stored: int, text: str) -> Failure:
+        """The same, after so many messages had been stored: 2 to 4 say that none was, so it is 1 then."""
+        says_none = (Exit.USAGE, Exit.UNAVAILABLE, Exit.NOT_FOUND)
+        return Failure(Exit.REFUSED if stored and self.exit in says_none else self.exit, self.label, text)
+
 
 def usage(message: str) -> Failure:
     return Failure(Exit.USAGE, "usage", message)

@@ -107,8 +107,8 @@ async def written(letters: AsyncIterator[DeadLetter], one: LetterFormat, fd: int
 async def import_(store: Store, output: Output, queue: str, file: Path | None, skip: int) -> None:
     """Read dead letters into those of QUEUE.
 
-    With the reasons that the file gives. Stopped half way, it says how many are in; --skip goes on behind them. Ends
-    with 1 if the queue keeps fewer dead letters than it has got: the oldest are dropped.
+    With the reasons that the file gives. Stopped half way, it ends with 1 and says how many are in; --skip goes on
+    behind them. Ends with 1 if the queue keeps fewer dead letters than it has got: the oldest are dropped.
     """
     one = _chosen()
     if file is None and sys.stdin.isatty():
@@ -131,7 +131,7 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
         raise
     except (StoreError, Failure) as error:
         failure = error if isinstance(error, Failure) else failure_of(error)
-        raise Failure(failure.exit, failure.label, f"{failure} ({incoming.told})") from None
+        raise failure.half_way(incoming.imported, f"{failure} ({incoming.told})") from None
     finally:
         if fd != sys.stdin.fileno():
             os.close(fd)

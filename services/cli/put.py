@@ -113,7 +113,7 @@ def _stopped(output: Output, queue: Queue, failure: Failure, stored: int, refuse
     text = f"{failure} ({count(stored, 'message')} stored before that)"
     if failure.exit is Exit.UNKNOWN:
         text = f"{failure}: {count(stored, 'message')} stored, of the next {refused:,} nobody knows; --batch-id helps"
-    return Failure(failure.exit, failure.label, text)
+    return failure.half_way(stored, text)
 
 
 async def _put_batch(asker: Asker, queue: Queue, runs: AsyncIterator[list[bytes]], identifier: str) -> int:

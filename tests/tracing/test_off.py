@@ -58,7 +58,7 @@ def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
-    with pytest.raises(SettingsError, match=r"pip install 'penstock\[tracing\]'"):
+    with pytest.raises(SettingsError, match="lacks the extra `tracing`: install Penstock with it"):
         tracing(TracingSettings(endpoint="http://127.0.0.1:4318"), "tmq")
     assert tracing(TracingSettings(), "tmq") is None
 

@@ -31,7 +31,8 @@ def tracing(
     if not is_installed():
         raise SettingsError(
             [
-                "tracing.endpoint: needs the extra `tracing`, which is not installed: pip install 'penstock[tracing]'"
+                "tracing.endpoint: this installation lacks the extra `tracing`: install Penstock with it, "
+                "from the checkout or the wheel that it came from"
             ]
         )
     from services.kit.tracing.otlp import Collector
