@@ -122,7 +122,8 @@ class TracedPipe(Pipe):
         begun, ending = Begun(), Ending()
         rooms = rooms_of(commit)
         for part in commit.parts:
-            if part.records and source.begins_traces and not self.tracing.passes(part.records):
+            may_be = part.records and (source.begins_traces or part.records[0][0])
+            if may_be and not self.tracing.passes(part.records):
                 qid, before = part.queue.qid, part.records
                 part.records, spans = self.tracing.put(
                     before, part.queue, source.client, part.origin, room=rooms.get(qid)
@@ -218,7 +219,7 @@ class TracedPipe(Pipe):
 
     def _ask(self, source: Source, request: Request, size: int) -> None:
         match request:
-            case Push():
+            case Push() if request.record[0]:  # its id has decided (`hops`)
                 request.record, spans = self.tracing.put_one(
                     request.record, request.queue, source.client, request.origin
                 )
