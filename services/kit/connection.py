@@ -17,6 +17,7 @@ from typing import Any, cast
 from protos.types import PeerError
 from services.kit import sockets
 from services.kit.alarm import MIN_DELAY_S
+from services.kit.gate import plain_address
 from services.kit.host import NOBODY, Host
 from services.kit.refusals import Refusal
 from services.kit.session import Peer
@@ -100,6 +101,14 @@ class Connection(Stream):
         self._host.on_gone(self)
 
     # What `Wire` promises, beside the stream
+
+    @property
+    def local(self) -> tuple[str, int] | None:
+        try:
+            host, port = self._sock.getsockname()[:2]
+        except OSError:
+            return None
+        return plain_address(host), port
 
     @property
     def conn(self) -> str:

@@ -86,7 +86,7 @@ class EdgeProcess(Generic[SettingsT]):
         async with contextlib.AsyncExitStack() as cleanup:
             if self._recorder is not None:
                 self._recorder.start()
-                cleanup.push_async_callback(self._recorder.close)
+                cleanup.push_async_callback(self._recorder.close, stop.hurry.is_set)
             if self._report is None:
                 answers = Answers(self._metrics.render, self.unready, lambda: None, self._freshen)
                 health = HealthServer(self._settings.health, answers, self._pages)

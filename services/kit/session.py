@@ -33,6 +33,13 @@ class Wire(Protocol):
     def peer(self) -> Peer: ...
 
     @property
+    def local(self) -> tuple[str, int] | None:
+        """Our own address, written as a peer's, and port: what the other end sees where no address is translated.
+
+        None where the kernel does not know it any more.
+        """
+
+    @property
     def conn(self) -> str:
         """The connection's name in the logs, unique on this machine: the field `conn`."""
 

@@ -21,9 +21,10 @@ AnswerT = TypeVar("AnswerT")
 class Asker:
     """One source of requests to a domain: each is answered before the next is made. Every verb raises StoreError."""
 
-    def __init__(self, pipe: Pipe) -> None:
+    def __init__(self, pipe: Pipe, *, begins_traces: bool = True) -> None:
+        """begins_traces: as of a `Source`."""
         self._pipe = pipe
-        self._source = Source(OURSELVES)
+        self._source = Source(OURSELVES, begins_traces=begins_traces)
 
     async def publish(self, queue: Queue, records: list[bytes], origin: str) -> Refusals:
         """1 to 1,000 records: [] once all are stored, else (index, why) of those that are not."""

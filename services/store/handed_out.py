@@ -119,9 +119,9 @@ class HandedOut:
             del self._pulls[given.request]
         return True
 
-    def parents(self, delivery: Delivery) -> list[Context]:
-        """The spans of a delivery that are open, without ending them."""
-        return [given.span.context for given in self._given(delivery)]
+    def spans(self, delivery: Delivery) -> dict[int, Context]:
+        """Those of a delivery that are open, by the places of their messages in it, without ending them."""
+        return {given.position - delivery.start: given.span.context for given in self._given(delivery)}
 
     # by the request that leased it: whoever settles it names that
 

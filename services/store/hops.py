@@ -13,6 +13,7 @@ from functools import partial
 
 from services.store import trace_context
 from services.store.delivery import Delivery
+from services.store.handed_out import HandedOut
 from services.store.queues import Queue
 from services.store.spans import SYSTEM, Kind, Recorder, Span, Value, begun, readable
 from services.store.trace_context import Context, Hop
@@ -24,10 +25,10 @@ FORWARD = "forward"
 class Hops:
     """Of a process. One that is not traced has none: whoever forwards looks once a message whether there are any."""
 
-    def __init__(self, recorder: Recorder, parents: Callable[[Delivery], list[Context]]) -> None:
-        """parents: the open spans of a delivery."""
+    def __init__(self, recorder: Recorder, handed_out: Callable[[Queue], HandedOut]) -> None:
+        """handed_out: what is out of a queue, among others, and traced."""
         self._recorder = recorder
-        self._parents = parents
+        self._handed_out = handed_out
         self._ratio = recorder.ratio
         self._period = 1 << max(0, _log2_up(recorder.ratio))
 
@@ -58,23 +59,44 @@ class Hops:
         span.start_ns = start_ns
         self._recorder.record(span.ended())
 
-    def numbers(self, first: int, last: int) -> range:
-        """Which of these numbers in a row are traced, at both ends: where so many pass, none is looked at alone."""
-        return range(first + -first % self._period, last + 1, self._period) if self._ratio else range(0)
+    def numbers(self, first: int, last: int, offset: int = 0) -> range:
+        """Which of these numbers in a row are traced, at both ends: where so many pass, none is looked at alone.
+
+        offset: of this row, so that not all rows are traced at the same numbers.
+        """
+        if not self._ratio:
+            return range(0)
+        return range(first + -(first + offset) % self._period, last + 1, self._period)
 
     def admits(self) -> bool:
         return self._recorder.admit()
+
+    def left_out(self, number: int) -> None:
+        """So many more that are traced by their numbers, without a question for each: `admits` has just said no."""
+        self._recorder.left_out(number)
 
     # leaving
 
     def leaving(self, delivery: Delivery, hop: Hop | None) -> Leaving | None:
         """Of one message that is about to be tried. None: nothing of it is traced."""
-        parents = self._parents(delivery)
+        parents = list(self.spans(delivery).values())
         if hop is not None and not (hop.is_sampled(self._ratio) and (parents or self._recorder.admit())):
             hop = None
         if not parents and hop is None:
             return None
         return Leaving(self._recorder, delivery, parents[0] if parents else None, hop)
+
+    def has_out(self, queue: Queue) -> bool:
+        """Whether `spans` may find something of this queue."""
+        return bool(self._handed_out(queue))
+
+    def spans(self, delivery: Delivery) -> dict[int, Context]:
+        """The open ones of a delivery, by the places of their messages in it."""
+        return self._handed_out(delivery.queue).spans(delivery)
+
+    def tried(self, delivery: Delivery, parent: Context | None, hop: Hop | None) -> Leaving:
+        """As `leaving`, of one message of the delivery about which whoever counts them has decided: `numbers`."""
+        return Leaving(self._recorder, delivery, parent, hop)
 
     def asked(self, doing: str, destination: str, hop: Hop) -> Callable[[str], None] | None:
         """A question to others that no message of ours stands behind; called with '' or why it was not done."""

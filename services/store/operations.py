@@ -54,7 +54,8 @@ class Source:
     __slots__ = ("_admitted", "begins_traces", "call", "client", "phase", "queue", "round", "stopped")
 
     def __init__(self, client: Client, *, begins_traces: bool = True) -> None:
-        """begins_traces: False for what is on its way through us, and not put in by anybody."""
+        """begins_traces: False for what is on its way through us, and not put in by anybody, and where `Hops` have
+        decided. A message alone that brings a context goes on all the same."""
         self.client = client
         self.begins_traces = begins_traces
         self._admitted: Admission | None = None  # that has let him in: the last one

@@ -17,6 +17,7 @@ from services.store.trace_context import Context
 
 Value = str | int | float | bool
 SYSTEM = "penstock"  # messaging.system
+LONGEST_ERROR = 200  # characters of it
 LOG = "log"  # the destination of what the text service is sent
 
 
@@ -103,3 +104,8 @@ def peer_of(client: Client) -> dict[str, Value]:
 def readable(text: str) -> str:
     """Names may be any octets, attributes are UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def told_why(error: str) -> dict[str, Value]:
+    """What a client, or whoever settles for him, says of a failure."""
+    return {"penstock.error": readable(error[:LONGEST_ERROR])} if error else {}

@@ -17,7 +17,6 @@ from services.store.client import Client, Known
 from services.store.company import Company
 from services.store.connect import Connector
 from services.store.dead_spans import DeadSpans
-from services.store.delivery import Delivery
 from services.store.domain import Domain, Timing
 from services.store.edge_tally import Shell
 from services.store.errors import (
@@ -27,17 +26,18 @@ from services.store.errors import (
     domain_lost,
 )
 from services.store.following import MOST_BACK, Following
+from services.store.handed_out import HandedOut
 from services.store.hops import Hops
 from services.store.link import explain
 from services.store.metering import Metered
 from services.store.pipe import PipeSettings
 from services.store.probe import Promises, probe
+from services.store.queues import Queue
 from services.store.reception import Reception
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
 from services.store.respondent import Respondent
 from services.store.sampler import Sampler
 from services.store.spans import Traced
-from services.store.trace_context import Context
 from services.store.waking import Wakes
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Store(Catalogue, Company):
         self._hear = observer.meter(self._tell_all) if isinstance(observer, Metered) else None
         self._recorder = observer.recorder if isinstance(observer, Traced) else None
         # for whoever forwards messages, or is sent some; None: this process is not traced
-        self.hops = Hops(self._recorder, self._spans_of) if self._recorder is not None else None
+        self.hops = Hops(self._recorder, self._handed_out_of) if self._recorder is not None else None
         self._domains: dict[str, Domain] = {}
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
@@ -172,9 +172,10 @@ class Store(Catalogue, Company):
         for domain in self._domains.values():
             domain.tallies.tell()
 
-    def _spans_of(self, delivery: Delivery) -> list[Context]:
-        tracing = self._domain(delivery.queue.domain).tracing
-        return [] if tracing is None else tracing.handed_out.parents(delivery)
+    def _handed_out_of(self, queue: Queue) -> HandedOut:
+        tracing = self._domain(queue.domain).tracing
+        assert tracing is not None  # each domain of a process that is traced has one
+        return tracing.handed_out
 
     def open_domains(self) -> list[Domain]:
         """Those that anybody here has used."""

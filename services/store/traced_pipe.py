@@ -6,6 +6,7 @@ A process that is not traced has a plain `Pipe`: what this costs, it does not pa
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 
 from services.store.delivery import Delivery
@@ -14,7 +15,6 @@ from services.store.handed_out import Ending
 from services.store.operations import Commit, Done, Once, Outcome, Published, Refusals, Send, Source, Taken
 from services.store.pipe import Pipe
 from services.store.queues import Queue
-from services.store.records import HEAD
 from services.store.requests import (
     Held,
     Nothing,
@@ -27,10 +27,8 @@ from services.store.requests import (
     Settled,
     Settlement,
 )
-from services.store.spans import Value, readable
-from services.store.tracing import Begun, Tracing
-
-LONGEST_ERROR = 200  # characters of it
+from services.store.spans import Value, told_why
+from services.store.tracing import Begun, Tracing, rooms_of
 
 
 class TracedPipe(Pipe):
@@ -48,11 +46,16 @@ class TracedPipe(Pipe):
         holder: str = "",
         *,
         in_order: bool = False,
+        carried: Sequence[int] | None = None,
     ) -> None:
-        if not records or not source.begins_traces or self.tracing.passes(records):
+        if carried is None:
+            passes = not records or not source.begins_traces or self.tracing.passes(records)
+        else:
+            passes = not carried
+        if passes:
             super().publish(source, queue, records, origin, done, holder, in_order=in_order)
             return
-        records, spans = self.tracing.put(records, queue, source.client, origin)
+        records, spans = self.tracing.put(records, queue, source.client, origin, carried=carried)
         if spans:
             done = partial(self._published, spans, done)
         super().publish(source, queue, records, origin, done, holder, in_order=in_order)
@@ -66,7 +69,9 @@ class TracedPipe(Pipe):
     def bury(
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done
     ) -> None:
-        record, spans = self.tracing.put_one(record, queue, source.client, origin, "bury")
+        spans = Begun()
+        if source.begins_traces or record[0]:  # else it brings no context
+            record, spans = self.tracing.put_one(record, queue, source.client, origin, "bury")
         for _, span in spans:
             span.attributes["penstock.reason"] = reason
         told = partial(self._done, spans, done) if spans else done
@@ -115,9 +120,10 @@ class TracedPipe(Pipe):
     def _commit(self, source: Source, commit: Commit) -> None:
         """Settles and publishes: of `commit` and `publish_once`."""
         begun, ending = Begun(), Ending()
-        rooms = _rooms(commit)
+        rooms = rooms_of(commit)
         for part in commit.parts:
-            if part.records and source.begins_traces and not self.tracing.passes(part.records):
+            may_be = part.records and (source.begins_traces or part.records[0][0])
+            if may_be and not self.tracing.passes(part.records):
                 qid, before = part.queue.qid, part.records
                 part.records, spans = self.tracing.put(
                     before, part.queue, source.client, part.origin, room=rooms.get(qid)
@@ -172,7 +178,7 @@ class TracedPipe(Pipe):
     ) -> None:
         if deliveries:
             more: dict[str, Value] = {"penstock.has_failed": failed, "penstock.to_end": to_end}
-            more |= _why(error)
+            more |= told_why(error)
             done = self._ends(deliveries, "release", "returned", done, more)
         super().release(source, deliveries, failed=failed, to_end=to_end, error=error, done=done)
 
@@ -185,7 +191,7 @@ class TracedPipe(Pipe):
         done: Done | None = None,
     ) -> None:
         if deliveries:
-            more: dict[str, Value] = {"penstock.reason": reason, **_why(error)}
+            more: dict[str, Value] = {"penstock.reason": reason, **told_why(error)}
             done = self._ends(deliveries, "reject", "rejected", done, more)
         super().reject(source, deliveries, reason, error, done)
 
@@ -213,7 +219,7 @@ class TracedPipe(Pipe):
 
     def _ask(self, source: Source, request: Request, size: int) -> None:
         match request:
-            case Push():
+            case Push() if request.record[0]:  # its id has decided (`hops`)
                 request.record, spans = self.tracing.put_one(
                     request.record, request.queue, source.client, request.origin
                 )
@@ -245,18 +251,3 @@ class TracedPipe(Pipe):
             else:
                 self.tracing.handed_out.ended(ending, told.value, None)
         done(told)
-
-
-def _why(error: str) -> dict[str, Value]:
-    return {"penstock.error": readable(error[:LONGEST_ERROR])} if error else {}
-
-
-def _rooms(commit: Commit) -> dict[str, int]:
-    """By how many octets what a commit puts into a queue may grow and still fit into it when that is empty; of queues
-    that have a bound."""
-    rooms: dict[str, int] = {}
-    for part in commit.parts:
-        if part.queue.spec.max_bytes:
-            octets = sum(len(record) - HEAD.size for record in part.records)
-            rooms[part.queue.qid] = rooms.get(part.queue.qid, part.queue.spec.max_bytes) - octets
-    return rooms

@@ -5,14 +5,14 @@ What is not chosen, and carries no context, is left as it is, octet for octet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from services.store import records, trace_context
 from services.store.client import Client
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
 from services.store.handed_out import HandedOut
-from services.store.operations import Refusals
+from services.store.operations import Commit, Refusals
 from services.store.queues import Queue
 from services.store.sampling import Sampling
 from services.store.spans import LOG, Kind, Recorder, Span, Value, begun, peer_of, readable
@@ -43,13 +43,19 @@ class Tracing:
         origin: str,
         doing: str = "send",
         room: int | None = None,
+        carried: Sequence[int] | None = None,
     ) -> tuple[list[bytes], Begun]:
         """For a run that does not pass: the records as they are put in, and the spans of those that are traced.
 
-        room: octets by which all of them together may grow, where they are put in together or not at all.
+        room: octets by which all of them together may grow, where they are put in together or not at all. carried: as
+        `Verbs.publish` has it.
         """
         stamped, spans = list(run), Begun()
-        for index, parent in self._chosen(run):
+        if carried is None:
+            chosen = self._chosen(run)
+        else:
+            chosen = ((index, trace_context.of_record(run[index])) for index in carried)
+        for index, parent in chosen:
             context = trace_context.fresh() if parent is None else parent.child()
             record = trace_context.stamped_within(run[index], context, queue.spec.max_bytes)
             more_octets = 0 if record is None else len(record) - len(run[index])
@@ -146,3 +152,14 @@ def pack(run: list[bytes]) -> list[tuple[int, int, bytes]]:
             start = index
         before = traced
     return entries + records.pack(run[start:])
+
+
+def rooms_of(commit: Commit) -> dict[str, int]:
+    """By how many octets what a commit puts into a queue may grow and still fit into it when that is empty; of queues
+    that have a bound."""
+    rooms: dict[str, int] = {}
+    for part in commit.parts:
+        if part.queue.spec.max_bytes:
+            octets = sum(len(record) - records.HEAD.size for record in part.records)
+            rooms[part.queue.qid] = rooms.get(part.queue.qid, part.queue.spec.max_bytes) - octets
+    return rooms

@@ -10,6 +10,7 @@ answered within the same step.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 
 from services.store.client import OURSELVES
@@ -54,6 +55,7 @@ class Verbs(RequestVerbs):
         holder: str = "",
         *,
         in_order: bool = False,
+        carried: Sequence[int] | None = None,
     ) -> None:
         """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
 
@@ -66,6 +68,9 @@ class Verbs(RequestVerbs):
         in_order: once something is refused for whatever reason, or its outcome is unknown, nothing behind it is put in:
         not of this run, and of no other of this source that is in order (BehindRefused). All of them go to one domain,
         and `holder` is this source's alone.
+
+        carried: where those of the run stand that bring a context and may be traced, if whoever asks has decided for
+        all of them (`Hops`): no other one begins a trace.
         """
         error = self.refuses() if self._may_refuse else None
         if in_order:

@@ -20,10 +20,16 @@ class Machines:
         self._start = start
         self._server = server
 
-    async def receiver(self, host: str = THERE, server: Server | None = None, **cast: Any) -> LiveEdge:
-        """Receives at 127.0.0.2, and sends nothing."""
+    async def receiver(
+        self,
+        host: str = THERE,
+        server: Server | None = None,
+        edge: dict[str, Any] | None = None,
+        **cast: Any,
+    ) -> LiveEdge:
+        """Receives at 127.0.0.2, and sends nothing. edge: settings beside those of cast."""
         settings = self.net.machine(host, **{"sends": False, **cast})
-        return await self._start(server or self._server, cast=settings)
+        return await self._start(server or self._server, cast=settings, **(edge or {}))
 
     async def sender(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,16 +23,17 @@ def collector(tmp_path: Path) -> Iterator[Collector]:
     started.stop()
 
 
-NewRecorder = Callable[[str], Recorder]
+NewRecorder = Callable[..., Recorder]
 
 
 @pytest.fixture
 async def recorder(collector: Collector) -> AsyncIterator[NewRecorder]:
-    """Makes what edges of the test's own process send to the collector by: `recorder("tmq")`."""
+    """Makes what edges of the test's own process send to the collector by: `recorder("tmq", ratio=0.5)`."""
     made: list[Recorder] = []
 
-    def make(name: str) -> Recorder:
-        settings = TracingSettings(endpoint=collector.endpoint, interval_s=0.02, most_per_s=10_000)
+    def make(name: str, **said: Any) -> Recorder:
+        usual = {"endpoint": collector.endpoint, "interval_s": 0.02, "most_per_s": 10_000}
+        settings = TracingSettings.model_validate(usual | said)
         found = tracing(settings, name)
         assert found is not None
         found.start()

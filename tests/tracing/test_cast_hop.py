@@ -24,9 +24,9 @@ async def machines(server: Server, recorder: NewRecorder) -> AsyncIterator[Machi
     """All of them traced."""
     edges: list[LiveEdge] = []
 
-    async def start(server: Server, **settings: Any) -> LiveEdge:
+    async def start(server: Server, ratio: float = 1.0, **settings: Any) -> LiveEdge:
         edges.append(LiveEdge(server.url, **settings))
-        edges[-1].recorder = recorder("rqp")
+        edges[-1].recorder = recorder("rqp", ratio=ratio)
         return await edges[-1].start()
 
     yield Machines(start, server)
@@ -82,3 +82,19 @@ async def test_attempts_that_come_to_nothing_are_told(machines: Machines, collec
     attempts = await until(lambda: len(found := collector.of_name(f"forward {out.name}")) >= 2 and found)
     assert {span.attributes["error.type"] for span in attempts} == {"no_answer"}
     assert {span.trace_id for span in attempts} == {collector.of_name(f"send {out.name}")[0].trace_id}
+
+
+async def test_the_id_alone_decides(new_server: NewServer, machines: Machines, collector: Collector) -> None:
+    """What it does not name begins no trace on its way in, by chance: half of all are traced there, no more."""
+    number = 16
+    there = await machines.receiver(server=await new_server(), edge={"ratio": 0.5})
+    here = await machines.sender()
+    goal, out = await keyed(there), await remote(here)
+    await here.put(out, *(b"%d" % each for each in range(number)))
+    await until(lambda: here.is_empty(out))
+    for edge in (here, there):
+        assert edge.recorder is not None
+        await edge.recorder.close()
+    hops = {span.span_id for span in collector.of_name(f"forward {out.name}")}
+    assert len(hops) == number
+    assert {span.parent_id for span in collector.of_name(f"send {goal.name}")} <= hops

@@ -8,6 +8,7 @@ import pytest
 
 from services.kit.tracing import Recorder
 from services.store import records
+from services.store.handed_out import HandedOut
 from services.store.hops import Hops
 from services.store.sampling import Sampling
 from services.store.trace_context import KEY, Context, fresh, hop, of_record, parse, stamped
@@ -135,5 +136,8 @@ async def test_hops(recorder: NewRecorder) -> None:
     assert all(each.is_sampled(1) for each in hops)
     assert not any(each.is_sampled(0) for each in hops)
     for ratio, period in ((1.0, 1), (0.5, 2), (0.3, 4), (0.01, 128), (0.0, 0)):
-        numbers = Hops(_with(recorder, ratio), lambda _: []).numbers(1, 1000)
-        assert list(numbers) == ([n for n in range(1, 1001) if n % period == 0] if period else [])
+        handed_out = HandedOut(traces := _with(recorder, ratio))
+        hops_of_links = Hops(traces, lambda _, found=handed_out: found)
+        for offset in (0, 1, 1_000_000_007):
+            numbers = hops_of_links.numbers(1, 1000, offset)
+            assert list(numbers) == [n for n in range(1, 1001) if period and (n + offset) % period == 0]

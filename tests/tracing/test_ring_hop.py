@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.ring.asking import Brought
+from tests.live import until
 from tests.ring.users.members import Member, Ring
 from tests.stores import NewServer
 from tests.tracing.collector import Collector
@@ -38,3 +39,50 @@ async def test_a_push_and_a_pull_around(
     assert given.attributes["penstock.outcome"] == "settled"
     # what is on its way through the nodes' own queues begins no traces
     assert {span.attributes["messaging.destination.name"] for span in collector.spans()} == {"orders"}
+
+
+async def test_the_id_alone_decides(
+    new_server: NewServer, recorder: NewRecorder, collector: Collector
+) -> None:
+    """What it does not name begins no trace where it is put in, by chance."""
+    recorders = recorder("ring"), recorder("ring", ratio=0.5)
+    asks, serves = [
+        await Member((await new_server()).url, name, recorder=each).start()
+        for name, each in zip((b"asks", b"serves"), recorders, strict=True)
+    ]
+    try:
+        await serves.declare("orders")
+        Ring([asks, serves])
+        for number in range(16):
+            assert await asks.push(b"orders", b"%d" % number) is None
+    finally:
+        await asks.close()
+        await serves.close()
+    for each in recorders:
+        await each.close()
+    pushed = {span.span_id for span in collector.of_name("push orders")}
+    assert len(pushed) == 16
+    assert {span.parent_id for span in collector.of_name("send orders")} <= pushed
+
+
+async def test_what_is_on_its_way_begins_no_trace(
+    new_server: NewServer, recorder: NewRecorder, collector: Collector
+) -> None:
+    """Out of an outbox into an inbox, also one in another domain: nodes' own queues are in no trace."""
+    traces = recorder("ring")
+    begins, keeps = [
+        await Member((await new_server()).url, name, recorder=traces).start()
+        for name in (b"begins", b"keeps")
+    ]
+    try:
+        await begins.declare("out", bindings={"ring": {"outbox": 1}}, domain="elsewhere")
+        inbox = await keeps.declare("in", bindings={"ring": {"inbox": 1}})
+        Ring([begins, keeps])
+        await begins.put("out", b"a pump")
+        await until(lambda: keeps.bodies(inbox.name))
+    finally:
+        await begins.close()
+        await keeps.close()
+    await traces.close()
+    named = {span.attributes["messaging.destination.name"] for span in collector.spans()}
+    assert named == {"out", "in"}

@@ -5,12 +5,15 @@ A timeout of a socket holds for each step, and begins anew with each octet that 
 
 from __future__ import annotations
 
+import asyncio
 import io
 import socket
 import ssl
 import time
 from collections.abc import Callable
 from typing import Any
+
+from services.kit.reach import reach
 
 
 class Clocked:
@@ -63,18 +66,18 @@ def left(end: float) -> float:
 
 
 def connect(host: str, port: int, tls: ssl.SSLContext | None, end: float) -> Clocked:
-    """To the first of the host's addresses that answers. Raises OSError. The name's own look-up has the time that the
-    machine gives it."""
-    trouble: OSError = OSError(f"{host} has no address")
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.settimeout(left(end))
-            sock.connect(address)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.settimeout(left(end))  # of a handshake, all of it
-            return Clocked(sock if tls is None else tls.wrap_socket(sock, server_hostname=host), end)
-        except OSError as error:
-            sock.close()
-            trouble = error
-    raise trouble
+    """To the first of the host's addresses that answers; a name that hangs is waited for no longer than all else.
+
+    Raises OSError. In a thread that has no loop.
+    """
+    try:
+        sock, _ = asyncio.run(reach(host, port, left(end)))
+    except UnicodeError as error:
+        raise OSError(f"{host} is no name: {error}") from None
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.settimeout(left(end))  # of a handshake, all of it
+        return Clocked(sock if tls is None else tls.wrap_socket(sock, server_hostname=host), end)
+    except OSError:
+        sock.close()
+        raise

@@ -34,7 +34,11 @@ LONGEST_ANSWER = 1 << 16  # octets
 
 
 class Poster:
-    """Each request, with all its tries, within `timeout_s` of the settings. For one thread, but for `give_up`."""
+    """Each request, with all its tries, has `timeout_s` of the settings from when it begins.
+
+    Before that it waits for as long as the collector has asked for, `MOST_BUSY_S` at most. For one thread, but for
+    `give_up`, which ends all waiting between requests.
+    """
 
     def __init__(self, settings: TracingSettings) -> None:
         """Raises SettingsError."""

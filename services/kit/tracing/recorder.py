@@ -162,12 +162,15 @@ class Recorder:
 
     # the end
 
-    async def close(self) -> None:
-        """What is left is sent, if the collector takes it soon enough."""
+    async def close(self, hurries: Callable[[], bool] = lambda: False) -> None:
+        """What is left is sent, if the collector takes it soon enough: within LAST_S, and until somebody hurries.
+
+        The thread is not waited for then, whatever it is at; the process ends without it.
+        """
         self._stopping = True
         self._awake.set()
         deadline = time.monotonic() + LAST_S
-        while self._thread.is_alive() and time.monotonic() < deadline:  # noqa: ASYNC110  a thread tells nobody
+        while self._thread.is_alive() and time.monotonic() < deadline and not hurries():  # noqa: ASYNC110  a thread tells nobody
             await asyncio.sleep(LOOK_S)
         self._sender.give_up()
         if left := len(self._queue):

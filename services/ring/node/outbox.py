@@ -170,7 +170,7 @@ class Outbox:
 
     async def _copy(self, asker: Asker, goal: Queue, encoded: list[bytes], leased: list[Delivery]) -> None:
         """The outbox is in another domain: at least once."""
-        refused = await Asker(self._service.pipe(goal)).publish(goal, encoded, BEGUN)
+        refused = await Asker(self._service.pipe(goal), begins_traces=False).publish(goal, encoded, BEGUN)
         if refused:
             raise refused[0][1]
         if leased:

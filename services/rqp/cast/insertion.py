@@ -137,7 +137,8 @@ class Inserter:
         """What became of it."""
         queue, pipe = reserved.queue, self._service.pipe(reserved.queue)
         origin, holder = _origin(insert.agent), reserved.holder
-        source = Source(Client(self._service.store.edge, reserved.asker))
+        client = Client(self._service.store.edge, reserved.asker)
+        source = Source(client, begins_traces=not insert.id)  # else the id decides
         try:
             if insert.id:
                 return await self._insert_once(pipe, source, queue, key, insert, origin, holder)

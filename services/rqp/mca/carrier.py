@@ -16,7 +16,6 @@ from protos.rqp_mca import (
     Confirm,
     Data,
     Failure,
-    MessageType,
     Peer,
     Remove,
     ReportFailure,
@@ -34,8 +33,10 @@ from services.kit.alarm import Alarm
 from services.kit.dialler import Dialler
 from services.rqp.condition import Condition
 from services.rqp.mca.channel import Channel
+from services.rqp.mca.departures import CONFIRMED, SENT, UNKNOWN, Departures
 from services.rqp.mca.directory import Directory, Endpoints
 from services.rqp.mca.feed import Feed
+from services.rqp.mca.line import kind_of
 from services.rqp.mca.receiver import PROTOCOL
 from services.rqp.mca.settings import McaSettings
 from services.rqp.mca.troubles import Troubles
@@ -46,11 +47,6 @@ log = logging.getLogger(__name__)
 
 GRACE_S = 0.001  # the loop counts in milliseconds; a delay of 0 would run before the next poll for input
 NO_RECEIVER = "no_receiver"  # of dead letters (3.1)
-SENT = "sent"  # of what is traced: confirmed, if it is RELIABLE
-
-
-def kind_of(is_certain: bool) -> MessageType:
-    return MessageType.RELIABLE if is_certain else MessageType.UNRELIABLE
 
 
 class Carrier:
@@ -73,22 +69,19 @@ class Carrier:
         self._dialler = dialler
         self._queue = queue
         self._condition = condition
-        self._names = remote.peers
-        self._number = remote.number
-        self._troubles = Troubles(remote.number)
+        self._remote = remote
+        self._troubles = Troubles(service, remote.number, condition)
         self._machine = Sender(remote.number, settings.times())
         self._source = Source(OURSELVES)
-        self._hops = service.store.hops
         self._channels: dict[Peer, Channel] = {}
         self._endpoints: Endpoints = {}
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._due)
         self._nothing_out = asyncio.Event()
         self._is_over = False
-        edge = service.metrics.edge
-        self._sent = service.sent.labels(edge, PROTOCOL)
-        self._repeated = service.repeated.labels(edge, PROTOCOL)
+        self._sent = service.sent.labels(service.metrics.edge, PROTOCOL)
         self._feed = Feed(service, queue, remote, self)
+        self._departures = Departures.of(service.store.hops, queue, self._feed.line)
         directory.follow(self._peers_changed)
         self._peers_changed()
 
@@ -110,6 +103,8 @@ class Carrier:
             else:
                 channel.close()
         self._channels.clear()
+        if self._departures is not None:
+            self._departures.failed(UNKNOWN)
         self._machine.abandon()
         self._give_back(self._feed.line.keep(0))
 
@@ -147,7 +142,7 @@ class Carrier:
     # what happens
 
     def _peers_changed(self) -> None:
-        self._endpoints = self._directory.endpoints(self._names)
+        self._endpoints = self._directory.endpoints(self._remote.peers)
         windows = {key: endpoint.window for key, endpoint in self._endpoints.items()}
         self._act(self._machine.peers_changed(windows, self._loop.time()))
         self._feed.has_room()
@@ -209,7 +204,7 @@ class Carrier:
                 self._ask(peer)
             case RequestQueue(peer):
                 channel = self._channels[peer]
-                channel.write(encode_queue_request(channel.endpoint.profile, self._number))
+                channel.write(encode_queue_request(channel.endpoint.profile, self._remote.number))
             case ToDeadLetters(failure):
                 self._bury(failure)
             case ReportFailure(failure, _, unconfirmed):
@@ -222,54 +217,37 @@ class Carrier:
     def _ask(self, peer: Peer) -> None:
         self._troubles.asked(peer)
         endpoint = self._endpoints[peer]
-        first = encode_available_request(endpoint.profile, self._number)
+        first = encode_available_request(endpoint.profile, self._remote.number)
         limits = self._settings.limits()
         self._channels[peer] = Channel(endpoint, self._dialler, limits, self, first)
 
     def _send(self, peer: Peer, start: int, count: int) -> None:
         channel = self._channels[peer]
-        kind = kind_of(self._feed.line.is_certain(start))  # of all that are sent together
-        run = Data(self._number, kind, self._feed.line.records(start, count))
+        line = self._feed.line
+        kind = kind_of(line.is_certain(start))  # of all that are sent together
+        run = Data(self._remote.number, kind, line.records(start, count))
+        if self._departures is not None:
+            self._departures.sent(channel, start, run)
         channel.write(encode_message(channel.endpoint.profile, run))
 
     def _done(self, count: int) -> None:
         self._sent.inc(count)
+        if self._departures is not None:
+            self._departures.done(count, CONFIRMED if self._feed.line.is_certain(0) else SENT)
         deliveries = self._feed.line.remove(count)
-        if self._hops is not None:
-            self._tell(deliveries, SENT)
         self._service.pipe(self._queue).settle(self._source, deliveries)
         self._condition.say("")
         self._feed.has_room()
 
     def _bury(self, failure: Failure) -> None:
-        self._count(failure)
         deliveries = self._feed.line.remove(1)
-        error = f"{failure.value}: {self._why(failure)}"
-        if self._hops is not None:
-            self._tell(deliveries, failure.value)
+        if self._departures is not None:
+            self._departures.given_up(deliveries, failure.value)
+        error = self._troubles.bury(failure, self._endpoints)
         self._service.pipe(self._queue).reject(self._source, deliveries, NO_RECEIVER, error)
         self._feed.has_room()
 
-    def _tell(self, deliveries: list[Delivery], outcome: str) -> None:
-        """Of those that are traced; their frames have nothing by which the receiver could go on (rqp_mca.md 1)."""
-        assert self._hops is not None
-        for delivery in deliveries:
-            leaving = self._hops.leaving(delivery, None)
-            if leaving is not None:
-                peer = str(self._machine.receiver or "")
-                leaving.ended(outcome, is_well=outcome == SENT, is_over=True, peer=peer)
-
     def _report(self, failure: Failure, unconfirmed: int) -> None:
-        """The message stays first, everybody can see why, and the log says so once (3.1)."""
-        self._count(failure)
-        if unconfirmed:
-            self._repeated.inc(unconfirmed)
-        self._condition.report(f"{failure.value}: {self._why(failure)}")
-
-    def _count(self, failure: Failure) -> None:
-        self._service.failures.labels(self._service.metrics.edge, PROTOCOL, failure.value).inc()
-
-    def _why(self, failure: Failure) -> str:
-        if not self._endpoints:
-            return "no peer is known"
-        return self._troubles.say(failure, self._endpoints)
+        if self._departures is not None:
+            self._departures.failed(failure.value)
+        self._troubles.report(failure, unconfirmed, self._endpoints)

@@ -56,6 +56,11 @@ class Channel:
         wire.write(self._first)
         return self
 
+    @property
+    def local(self) -> tuple[str, int] | None:
+        """Our end of it, once it is open."""
+        return None if self._wire is None else self._wire.local
+
     def write(self, data: bytes) -> None:
         if self._wire is not None:
             self._wire.write(data)

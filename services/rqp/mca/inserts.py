@@ -10,6 +10,7 @@ from services.kit.answers import Slot
 from services.kit.inflow import Inflow
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
+from services.rqp.mca.hops import Arrivals, Came, stamp
 from services.store import Queue, Source, StoreError
 from services.store.errors import AccessDenied, OutcomeUnknown, QueueUnknown
 from services.store.operations import Refusals
@@ -22,7 +23,7 @@ RELIABLE, UNRELIABLE = "data", "data_unreliable"  # labels of the counters
 class Inserts:
     """One connection's. Runs may overlap: one ordered pipe takes them, and confirms keep their order."""
 
-    __slots__ = ("_assignments", "_confirm", "_domain", "_has_refused", "inflow", "talk")
+    __slots__ = ("_arrivals", "_assignments", "_confirm", "_domain", "_has_refused", "inflow", "talk")
 
     def __init__(self, talk: McaConversation, inflow: Inflow[Request], assignments: Assignments) -> None:
         self.talk = talk
@@ -30,6 +31,8 @@ class Inserts:
         self._assignments = assignments
         self._domain = ""  # that the last RELIABLE run went to
         self._has_refused = False  # a RELIABLE one
+        hops, peer = talk.receiver.service.store.hops, talk.wire.peer
+        self._arrivals = None if hops is None else Arrivals(hops, peer.address, peer.port)
         self._confirm = b""  # MSG_DATA_CONFIRM in the connection's profile
 
     def comes_alone(self, event: Data) -> bool:
@@ -42,22 +45,23 @@ class Inserts:
     def insert(self, event: Data) -> None:
         talk = self.talk
         slot = talk.expect()
+        came = [] if self._arrivals is None else self._arrivals.came(event)
         queue = talk.receiver.known(event.queue_id)
         if queue is not None:
-            self._publish(slot, event, queue)
+            self._publish(slot, event, came, queue)
             return
         self.inflow.hold()
         found = talk.receiver.find(event.queue_id)
-        talk.receiver.service.errands.look(found, partial(self._found, slot, event))
+        talk.receiver.service.errands.look(found, partial(self._found, slot, event, came))
 
-    def _found(self, slot: Slot, event: Data, queue: Queue | StoreError) -> None:
+    def _found(self, slot: Slot, event: Data, came: Came, queue: Queue | StoreError) -> None:
         if isinstance(queue, StoreError):
             self._refused(slot, event, None, queue)
         else:
-            self._publish(slot, event, queue)
+            self._publish(slot, event, came, queue)
         self.inflow.free()
 
-    def _publish(self, slot: Slot, event: Data, queue: Queue) -> None:
+    def _publish(self, slot: Slot, event: Data, came: Came, queue: Queue) -> None:
         """`?`: nobody else may hold the queue when it is put in (2.3). In order: nothing behind a refused one (2.1)."""
         if self.talk.source.refusal(queue) is None:  # else nothing of this client keeps it from others
             self._assignments.named(queue)
@@ -67,8 +71,11 @@ class Inserts:
         pipe = talk.receiver.service.pipe(queue)
         done = partial(self._published, slot, event, queue)
         holder = f"?{talk.holder}"
+        carried = stamp(queue, event, came) if came else ()
         records, origin = event.records, talk.origin
-        pipe.publish(talk.source, queue, records, origin, done, holder=holder, in_order=is_reliable)
+        pipe.publish(
+            talk.source, queue, records, origin, done, holder=holder, in_order=is_reliable, carried=carried
+        )
         if pipe.waiting.congested:
             self.inflow.hold_until_clear(pipe.waiting.when_clear)
 
@@ -118,7 +125,7 @@ class Inserts:
         talk.reply_last(slot, self._confirms(first), RELIABLE, first, len(event.records))
 
     def _bury(self, slot: Slot, event: Data, queue: Queue, refused: Refusals) -> None:
-        talk, source = self.talk, Source(self.talk.source.client)
+        talk, source = self.talk, Source(self.talk.source.client, begins_traces=False)  # `came` has decided
         _, first = refused[0]
         talk.wire.refuse(first.reason, f"queue {event.queue_id}: UNRELIABLE, to the dead letters: {first}")
         burials = _Burials(self, slot, len(refused), len(event.records))

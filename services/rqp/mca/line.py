@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from itertools import groupby, islice
 
+from protos.rqp_mca import MessageType
 from services.store import Delivery, records
 from services.store.rqp_binding import Remote
+
+
+def kind_of(is_certain: bool) -> MessageType:
+    return MessageType.RELIABLE if is_certain else MessageType.UNRELIABLE
 
 
 class Line:
@@ -53,6 +59,17 @@ class Line:
     def records(self, start: int, count: int) -> list[bytes]:
         """`count` of them from place `start` on."""
         return list(islice(self._records, start, start + count))
+
+    def stretches(self, start: int, count: int) -> Iterator[tuple[int, Delivery]]:
+        """What the messages from place `start` on were leased as, and how many of those stand before each; the first
+        may have begun before them."""
+        first = -start
+        for delivery in self._deliveries:
+            if first >= count:
+                return
+            if first + delivery.count > 0:
+                yield first, delivery
+            first += delivery.count
 
     def is_certain(self, place: int) -> bool:
         return self._certain[place]
