@@ -21,7 +21,9 @@ SHOWN = {
     "dead": state_measures.DEAD,
     "octets": state_measures.BYTES,
     "oldest_age_s": state_measures.OLDEST,
+    "used": state_measures.USED,
 }
+OF_ONE = ("oldest_age_s", "used")  # of several queues the greatest counts, as they have no sum
 COUNTED = {"died": state_measures.DIED, "dead_overflowed": state_measures.DEAD_TRIMMED}
 
 
@@ -46,6 +48,9 @@ class QueueState(Protocol):
     def octets(self) -> int: ...
     @property
     def oldest_age_s(self) -> float: ...
+    @property
+    def used(self) -> float:
+        """Part of its bounds."""
 
 
 States = Mapping[str, QueueState]  # by the name of the queue
@@ -60,11 +65,12 @@ class Sum:
     dead: int = 0
     octets: int = 0
     oldest_age_s: float = 0.0
+    used: float = 0.0
 
     def add(self, state: QueueState) -> None:
         for one in fields(self):
             value, more = getattr(self, one.name), getattr(state, one.name)
-            setattr(self, one.name, max(value, more) if one.name == "oldest_age_s" else value + more)
+            setattr(self, one.name, max(value, more) if one.name in OF_ONE else value + more)
 
 
 class QueueStates(Collector):

@@ -20,6 +20,12 @@ OLDEST = gauge(
     QUEUE,
     more="0: there is none; of `_other` the oldest of all",
 )
+USED = gauge(
+    "penstock_queue_used_ratio",
+    "Part of its bounds that is used, of `maxLength` or `maxBytes` whichever is nearer",
+    QUEUE,
+    more="from 1 on it refuses; 0 without bounds, and where the oldest make way; of `_other` the fullest of all",
+)
 DIED = counter(
     "penstock_queue_died_messages_total",
     "Messages that became dead letters",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.store.errors import StoreError, StoreFault
 from services.store.log import Log, LogSpec
-from services.store.spec import LOG_DOMAIN
+from services.store.spec import LOG_DOMAIN, Overflow, QueueSpec
 
 if TYPE_CHECKING:
     from services.store.store import Store
@@ -34,6 +34,7 @@ class Standing:
     dead_overflowed: int  # dead letters that were dropped as there were too many
     octets: int
     oldest_age_s: float  # of the oldest message that is not settled; 0: there is none
+    used: float  # part of its bounds, as `used_part` reckons it
 
 
 Standings = Mapping[str, Standing]  # by the name of the queue
@@ -46,10 +47,10 @@ async def standings(store: Store) -> Standings:
         with contextlib.suppress(StoreFault):
             queues.append(store.registry.parse_leniently(name, document)[0])
     told = await store.stats_of(queues)
-    return {name: _standing(figures) for name, figures in told.items()}
+    return {queue.name: _standing(told[queue.name], queue.spec) for queue in queues if queue.name in told}
 
 
-def _standing(figures: dict[str, Any]) -> Standing:
+def _standing(figures: dict[str, Any], spec: QueueSpec) -> Standing:
     return Standing(
         figures["ready"],
         figures["in_flight"],
@@ -58,7 +59,19 @@ def _standing(figures: dict[str, Any]) -> Standing:
         figures["dead_overflowed"],
         figures["bytes"],
         figures["oldest_age_ms"] / 1000,
+        used_part(spec, figures["ready"] + figures["in_flight"], figures["bytes"]),
     )
+
+
+def used_part(spec: QueueSpec, messages: int, octets: int) -> float:
+    """Of `maxLength` or `maxBytes`, whichever is nearer; from 1 on whoever puts something in is refused.
+
+    0 where there are none, or the oldest make way: such a queue is meant to be full.
+    """
+    if spec.overflow is Overflow.DEAD_LETTER_OLDEST:
+        return 0.0
+    bounds = ((messages, spec.max_length), (octets, spec.max_bytes))
+    return max((there / most for there, most in bounds if most), default=0.0)
 
 
 async def copies_lost(store: Store) -> int:

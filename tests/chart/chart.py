@@ -105,11 +105,22 @@ def render(
 
 @cache
 def _template(values: str, flags: tuple[str, ...], release: str, namespace: str) -> str:
-    command = [find("helm"), "template", release, str(CHART), "--namespace", namespace, "-f", "-", *flags]
+    return _helm(("template", release, str(CHART), "--namespace", namespace, "-f", "-", *flags), values)
+
+
+def _helm(words: tuple[str, ...], values: str) -> str:
+    command = [find("helm"), *words]
     done = subprocess.run(command, input=values, capture_output=True, text=True, timeout=60)
     if done.returncode:
         raise Refused(done.stderr)
     return done.stdout
+
+
+def notes(*values: Values) -> str:
+    """What helm says at the end of an installation, each run of white space as one blank. Raises Refused."""
+    words = ("install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=client", "-f", "-")
+    said = _helm(words, yaml.safe_dump(together(*values)))
+    return " ".join(said.partition("\nNOTES:\n")[2].split())
 
 
 def index(text: str, own: str) -> dict[str, Object]:

@@ -260,6 +260,19 @@ def test_a_message_is_too_old_where_somebody_says_so() -> None:
     assert found["PenstockBacklog"]["expr"].endswith(" > 90")
 
 
+def test_a_queue_is_nearly_full_where_somebody_says_so() -> None:
+    def found(*values: Values) -> dict[str, Any]:
+        return alerts(render(RULE, *values)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+
+    for percent in (5, 99):
+        expr = found(nested("monitoring.prometheusRule.fullQueuePercent", percent))["PenstockQueueFillsUp"][
+            "expr"
+        ]
+        assert expr.endswith(f" > {percent / 100:.2f}")
+    assert "PenstockQueueFillsUp" in found()
+    assert "PenstockQueueFillsUp" not in found(nested("monitoring.prometheusRule.fullQueuePercent", 0))
+
+
 def test_how_queues_stand_is_told_by_the_operator_or_the_console() -> None:
     """Alerts about it are there where either is."""
 

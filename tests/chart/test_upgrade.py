@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 from collections.abc import Mapping
 
 import pytest
-import yaml
 
 from tests.chart.chart import CHART, NAME, RELEASE, Values, nested
 from tests.chart.release import Release
 from tests.kubernetes.cluster import Cluster, CommandFailed
-from tools.kubernetes.programs import find
 
 SCALED: Values = nested("edges.tmq.autoscaling.type", "hpa")
 
@@ -173,20 +170,3 @@ def test_a_release_beside_another_is_warned(release: Release) -> None:
         assert f"WARNING: {RELEASE} has an operator in this namespace, too" in said
     finally:
         release.cluster.helm("uninstall", "beside", "--namespace", release.namespace, "--no-hooks")
-
-
-def test_notes_put_the_queue_where_somebody_watches() -> None:
-    for watch, where in (
-        ({"namespaces": ["east", "west"]}, "east"),
-        ({"namespaces": ["east", "shop"]}, "shop"),
-        ({"allNamespaces": True}, "shop"),
-        ({}, "shop"),
-    ):
-        values = yaml.safe_dump({"operator": {"watch": watch}})
-        words = ("install", RELEASE, str(CHART), "--namespace", "shop", "--dry-run=client", "--values", "-")
-        done = subprocess.run(
-            [find("helm"), *words], input=values, capture_output=True, text=True, timeout=60
-        )
-        said = done.stdout.partition("NOTES:")[2]
-        assert f"kubectl apply --namespace {where} --filename" in said, done
-        assert f"kubectl wait --namespace {where} --for" in said

@@ -20,6 +20,7 @@ class State:
     octets: int = 0
     oldest_age_s: float = 0.0
     dead_overflowed: int = 0
+    used: float = 0.0
 
 
 def shown(states: QueueStates, what: str) -> dict[str, float]:
@@ -43,6 +44,13 @@ def test_without_names_all_queues_are_one() -> None:
     assert shown(states, "queue_dead_messages") == {OTHER: 33}
     assert shown(states, "queue_bytes") == {OTHER: 55}
     assert shown(states, "queue_oldest_age_seconds") == {OTHER: 6.5}
+
+
+def test_the_fullest_queue_is_not_hidden_among_others() -> None:
+    """Whatever holds most has a name: it may have no bounds."""
+    states = QueueStates(1)
+    states.tell({"huge": State(1000), "small": State(9, used=0.9), "empty": State(used=0.1)})
+    assert shown(states, "queue_used_ratio") == {"huge": 0, OTHER: 0.9}
 
 
 def test_an_empty_store_has_no_messages() -> None:

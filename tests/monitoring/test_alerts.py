@@ -15,6 +15,7 @@ import pytest
 from tests.chart.chart import NAME, nested, render
 from tests.monitoring.conftest import NewPrometheus
 from tests.monitoring.prometheus import Prometheus
+from tests.monitoring.traffic import FULL
 from tests.monitoring.world import World
 from tests.operator.documents import queue
 from tests.reports import NOW_MS
@@ -26,11 +27,13 @@ ON = {
     **nested("edgeDefaults.replicas", 1),
 }
 WINDOW = "10s"  # in place of all times that a rule looks back
-ALWAYS = {  # of a node that is alone, until it closes a ring with itself; of a peer and a collector that are not there
+ALWAYS = {
+    # of a node that is alone, until it closes a ring with itself; of a peer and a collector that are not there
     "PenstockRingNeighbourMissing",
     "PenstockRingWithoutLeader",
     "PenstockQueueStuck",
     "PenstockTracesLost",
+    "PenstockQueueFillsUp",  # its one message is all that it may hold
 }
 OF_THE_STORE = {"PenstockEdgeNotReady", "PenstockStoreRefuses", "PenstockOperatorStoreDown"}
 
@@ -69,7 +72,11 @@ def ends(prometheus: Prometheus, names: Iterable[str]) -> None:
 def test_they_sound_and_end(world: World, prometheus: Prometheus) -> None:
     ends_are_known(prometheus)
     sounds(prometheus, *ALWAYS)
+    (labels,) = prometheus.firing()["PenstockQueueFillsUp"]
+    assert labels == {"namespace": "shop", "queue": FULL, "severity": "warning"}
     assert prometheus.firing().keys() == ALWAYS, prometheus.firing()
+    world.keeper.declare(FULL, maxLength=100_000)  # more than the world's traffic puts in
+    ends(prometheus, ["PenstockQueueFillsUp"])
 
     world.keeper.kill("dying", 1)
     (labels,) = sounds(prometheus, "PenstockDeadLetters")

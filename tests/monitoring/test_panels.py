@@ -10,13 +10,12 @@ from tests.chart.chart import NAME
 from tests.monitoring.boards import METRIC, Ask, asks, every_board, everything, filled, load, named
 from tests.monitoring.conftest import NewPrometheus
 from tests.monitoring.prometheus import Prometheus, Target
-from tests.monitoring.test_table import BORN_LATER
+from tests.monitoring.test_table import BORN_LATER, OF_CONTROL
 from tests.monitoring.world import NAMESPACE, World
 from tests.operator.documents import queue
 from tests.servers import eventually
 from tools.metrics_docs import rows
 
-OF_CONTROL = ("the operator", "the console", "the operator, the console")  # as the table has it
 QUIET = BORN_LATER | {  # 0 in the world of these tests; test_queries.py has them rise
     # what needs another node, or a neighbour
     "penstock_link_gaps_total",

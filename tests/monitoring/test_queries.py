@@ -1,37 +1,17 @@
-"""What panels make of series that are known, as Prometheus itself reckons: promtool's unit tests, without processes."""
+"""What panels make of series that are known, as Prometheus itself reckons."""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from services.kit.measure import Kind
-from tests.monitoring.boards import LEGEND, asks, every_board, everything, filled
+from tests.monitoring.boards import METRIC, Ask, asks, every_board
+from tests.monitoring.expected import EAST, known, told
+from tests.monitoring.reckoning import NOW_S, Known, check, rises, stands
+from tests.monitoring.test_table import OF_CONTROL, ROWS
 from tools.dashboards.board import RELEASE
-from tools.kubernetes.programs import find
-from tools.metrics_docs import Row, rows
 
-EAST = f'namespace="shop",{RELEASE}="east"'
 WEST = f'namespace="shop",{RELEASE}="west"'
-TABLE = Path(__file__).with_name("panels.yaml")
-MINUTES = 120  # a sample each, and then somebody looks
-NOW_S = MINUTES * 60
-PODS = {"a": 1, "b": 10}  # and how much more than the first each tells
-
-
-@dataclass(frozen=True)
-class Known:
-    """A query by `Ask.called`, the series that it must find, no more and no fewer, and what is chosen."""
-
-    called: str
-    found: Mapping[str, float]  # by labels
-    chosen: Mapping[str, str] = field(default_factory=dict)
-
 
 # What is reckoned of two metrics, or of the time.
 OF_SEVERAL = (
@@ -41,101 +21,58 @@ OF_SEVERAL = (
 )
 
 
-def check(folder: Path, series: Mapping[str, str], known: Iterable[Known]) -> None:
-    """series: their values in promtool's notation, one every minute."""
-    exprs = {ask.called: (ask.expr, everything(board)) for board in every_board() for ask in asks(board)}
-    tests: list[dict[str, Any]] = []
-    for each in known:
-        expr, anything = exprs[each.called]
-        samples = [{"labels": f"{{{labels}}}", "value": value} for labels, value in each.found.items()]
-        wanted = filled(expr, {"__rate_interval": "5m", **anything, **each.chosen})
-        tests.append({"expr": f"round({wanted}, 0.001)", "eval_time": f"{NOW_S}s", "exp_samples": samples})
-    one = {
-        "interval": "1m",
-        "input_series": [{"series": name, "values": values} for name, values in series.items()],
-        "promql_expr_test": tests,
-    }
-    (folder / "test.yaml").write_text(yaml.safe_dump({"tests": [one]}))
-    words = [find("promtool"), "test", "rules", "test.yaml"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def stays(value: float) -> str:
-    return f"{value}x{MINUTES}"
-
-
-def rises(a_second: float) -> str:
-    return f"0+{a_second * 60}x{MINUTES}"
-
-
-def known() -> Iterator[Known]:
-    """As the table says. Every metric has a number of its own."""
-    numbers = {row.measure.name: 1000 + at for at, row in enumerate(rows())}
-    for board, titles in yaml.safe_load(TABLE.read_text()).items():
-        for title, legends in titles.items():
-            for legend, words in legends.items():
-                how, metric, of = words.split(maxsplit=2)
-                shown = {pod: more * numbers[metric] for pod, more in PODS.items()}
-                labels = LEGEND.findall(legend)
-                if how == "each":
-                    found = {_labels(labels, pod): float(value) for pod, value in shown.items()}
-                elif of in QUANTILES:  # both pods tell the same of it
-                    found = {_labels(labels): numbers[metric] + QUANTILES[of]}
-                else:
-                    found = {_labels(labels): float(TOGETHER[how](shown.values()))}
-                scale = 3600 if of == "in an hour" else 1
-                yield Known(f"{board}: {title}: {legend}", {at: n * scale for at, n in found.items()})
-
-
-TOGETHER = {"sum": sum, "most": max, "least": min}
-QUANTILES = {"half": 0.5, "99 of 100": 0.99}  # of what is between a metric's number and the next
-
-
-def _labels(names: Iterable[str], pod: str = "") -> str:
-    """Whose it is, and these: a pod's, or as every series has them."""
-    of_pod = {"pod": pod, "instance": f"{pod}:1"}
-    return ",".join([EAST, *(f'{name}="{of_pod.get(name, f"its {name}")}"' for name in names)])
-
-
-def told(row: Row, number: int) -> Iterator[tuple[str, str]]:
-    """By two pods."""
-    for pod, more in PODS.items():
-        own = [
-            "exported_namespace" if name == "namespace" else name for name in row.labels
-        ]  # as a scrape does
-        labels = _labels([*own, "job", "pod", "instance"], pod)
-        name = row.measure.name
-        if row.measure.kind is Kind.HISTOGRAM:
-            for le, count in ((f"{number}", 0), (f"{number + 1}", more), ("+Inf", more)):
-                yield f'{name}_bucket{{{labels},le="{le}"}}', rises(count)
-        else:
-            change = rises if row.measure.kind is Kind.COUNTER else stays
-            yield f"{name}{{{labels}}}", change(more * number)
-
-
 def test_every_query_shows_what_its_panel_says(tmp_path: Path) -> None:
     """No metric has the number of another, so one that asks for the wrong one, or adds up wrongly, is found."""
-    series = dict(one for at, row in enumerate(rows()) for one in told(row, 1000 + at))
     table = list(known())
-    check(tmp_path, series, table)
+    check(tmp_path, dict(told()), table)
     there = {ask.called for board in every_board() for ask in asks(board)}
     assert {each.called for each in (*table, *OF_SEVERAL)} == there
     assert len(table) + len(OF_SEVERAL) == len(there)
 
 
+def test_only_the_ten_queues_that_have_most_are_shown(tmp_path: Path) -> None:
+    dead = {number: f'{EAST},queue="q{number}"' for number in range(1, 13)}
+    series = {f"penstock_queue_dead_messages{{{labels}}}": stands(number) for number, labels in dead.items()}
+    shown = {labels: float(number) for number, labels in dead.items() if number > 2}
+    check(tmp_path, series, [Known("dead-letters: By queue: {{queue}}", shown)])
+
+
+def test_what_is_not_chosen_is_not_shown(tmp_path: Path) -> None:
+    """Each query goes by each choice of its board that its metric can be told apart by; so do those that reckon."""
+    nobodys = [
+        Known(ask.called, {}, {name: "somebody else's"})
+        for board in every_board()
+        for ask in asks(board)
+        for name in choices(board, ask)
+    ]
+    assert len(nobodys) > 3 * 120
+    check(tmp_path, {**dict(told()), **of_several()}, nobodys)
+
+
+def choices(board: dict[str, Any], ask: Ask) -> set[str]:
+    """But for those of edges where operator or console tell of it."""
+    offered = {each["name"] for each in board["templating"]["list"][1:]}
+    metrics = [ROWS[name.removesuffix("_bucket")] for name in METRIC.findall(ask.expr)]
+    are_of_edges = not any(row.who in OF_CONTROL for row in metrics)
+    told_apart = {label for row in metrics for label in row.labels}
+    return offered & {"namespace", "release", *told_apart, *(("job", "pod") if are_of_edges else ())}
+
+
 def test_parts_and_ages_are_reckoned(tmp_path: Path) -> None:
+    check(tmp_path, of_several(), OF_SEVERAL)
+
+
+def of_several() -> dict[str, str]:
     requests = f'penstock_requests_total{{{EAST},edge="tmq",job="edges",pod="a",operation="ENQ"'
     its = f'{{{EAST},job="edges",pod="a",instance="a:1"}}'
-    series = {
-        f'penstock_ready{{{EAST},edge="tmq",job="edges",pod="a",instance="a:1"}}': stays(1),
+    return {
+        f'penstock_ready{{{EAST},edge="tmq",job="edges",pod="a",instance="a:1"}}': stands(1),
         f'{requests},result="failed"}}': rises(1),
         f'{requests},result="ok"}}': rises(3),
-        f"process_open_fds{its}": stays(128),
-        f"process_max_fds{its}": stays(1024),
-        f"penstock_report_time_seconds{its}": stays(5000),
+        f"process_open_fds{its}": stands(128),
+        f"process_max_fds{its}": stands(1024),
+        f"penstock_report_time_seconds{its}": stands(5000),
     }
-    check(tmp_path, series, OF_SEVERAL)
 
 
 def test_processes_of_others_are_not_shown(tmp_path: Path) -> None:
@@ -144,10 +81,10 @@ def test_processes_of_others_are_not_shown(tmp_path: Path) -> None:
     its = {pod: f'{EAST},job="{pod}",pod="{pod}",instance="{pod}:1"' for pod in ("tmq", "rqp", "operator")}
     foreign = 'namespace="yard",job="node",pod="node",instance="node:1"'
     series = {
-        **{f"{memory}{{{labels}}}": stays(100) for labels in (*its.values(), foreign)},
+        **{f"{memory}{{{labels}}}": stands(100) for labels in (*its.values(), foreign)},
         **{f"{cpu}{{{labels}}}": rises(2) for labels in (*its.values(), foreign)},
-        **{f'penstock_ready{{{its[edge]},edge="{edge}"}}': stays(1) for edge in ("tmq", "rqp")},
-        f"penstock_operator_store_up{{{its['operator']}}}": stays(0),
+        **{f'penstock_ready{{{its[edge]},edge="{edge}"}}': stands(1) for edge in ("tmq", "rqp")},
+        f"penstock_operator_store_up{{{its['operator']}}}": stands(0),
     }
     tmq, rqp, operator = (f'{EAST},pod="{pod}",instance="{pod}:1"' for pod in its)
     legend = "{{pod}} {{instance}}"
@@ -168,10 +105,10 @@ def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:
     """Each has a store of its own, with a queue of the same name; the console of one sees the same as its operator."""
     queue = "penstock_queue_ready_messages"
     series = {
-        f'{queue}{{{EAST},pod="east-operator-0",queue="orders"}}': stays(100),
-        f'{queue}{{{EAST},pod="east-console-0",queue="orders"}}': stays(100),
-        f'{queue}{{{EAST},pod="east-console-1",queue="_other"}}': stays(100),  # it names none
-        f'{queue}{{{WEST},pod="west-operator-0",queue="orders"}}': stays(40),
+        f'{queue}{{{EAST},pod="east-operator-0",queue="orders"}}': stands(100),
+        f'{queue}{{{EAST},pod="east-console-0",queue="orders"}}': stands(100),
+        f'{queue}{{{EAST},pod="east-console-1",queue="_other"}}': stands(100),  # it names none
+        f'{queue}{{{WEST},pod="west-operator-0",queue="orders"}}': stands(40),
     }
     both = {EAST: 100.0, WEST: 40.0}
     overview, one = "overview: Messages in queues: ready", "queue: Ready: {{queue}}"
@@ -197,11 +134,11 @@ def test_a_chosen_pod_of_an_edge_hides_no_other_kind_of_pod(tmp_path: Path) -> N
     """Queues stand as they stand, whichever edge somebody looks at; and the links of boards carry the choice on."""
     operator = f'{EAST},job="operator",pod="east-operator-0"'
     series = {
-        f'penstock_ready{{{EAST},job="edges",edge="tmq",pod="east-tmq-0"}}': stays(1),
-        f'penstock_ready{{{EAST},job="edges",edge="tmq",pod="east-tmq-1"}}': stays(1),
-        f'penstock_queue_dead_messages{{{operator},queue="orders"}}': stays(3),
-        f'penstock_operator_resources{{{operator},kind="Queue",reason="Ok"}}': stays(4),
-        f"penstock_report_sudden_changes{{{operator}}}": stays(5),
+        f'penstock_ready{{{EAST},job="edges",edge="tmq",pod="east-tmq-0"}}': stands(1),
+        f'penstock_ready{{{EAST},job="edges",edge="tmq",pod="east-tmq-1"}}': stands(1),
+        f'penstock_queue_dead_messages{{{operator},queue="orders"}}': stands(3),
+        f'penstock_operator_resources{{{operator},kind="Queue",reason="Ok"}}': stands(4),
+        f"penstock_report_sudden_changes{{{operator}}}": stands(5),
     }
     one = {"pod": "east-tmq-1", "job": "edges"}
     check(

@@ -17,6 +17,7 @@ from tools.metrics_docs import Row, page, rows
 
 TABLE = Path(__file__).parents[2] / "docs" / "metrics.md"
 ROWS = {row.measure.name: row for row in rows()}
+OF_CONTROL = ("the operator", "the console", "the operator, the console")  # who tells what no edge does
 BORN_LATER = {  # series that begin with what needs other machines, or a fault; those of the edges' own tests
     "penstock_operator_removed_total",
     "penstock_operator_ring_stranded_messages",

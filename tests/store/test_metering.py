@@ -15,6 +15,7 @@ from services.store import Queue, StoreUnavailable
 from services.store.buckets import WAIT_S
 from services.store.domain import Timing
 from services.store.metering import Done, Hear
+from services.store.spec import Overflow
 from services.store.standing import keep_looking, standings
 from services.store.tallies import NUMBERS
 from tests.servers import Server
@@ -145,6 +146,24 @@ async def test_how_all_queues_stand(desk: Desk) -> None:
     assert told.octets > 0
     assert 0 < told.oldest_age_s < 60
     assert (found[two.name].ready, found[two.name].in_flight) == (0, 1)
+
+
+async def test_how_much_of_its_bounds_a_queue_has_used(desk: Desk) -> None:
+    """What is out counts, too, and whichever is nearer; where the oldest make way nobody will be refused."""
+    queues = [
+        await desk.queue("long", max_length=4, max_bytes=1000),
+        await desk.queue("large", max_length=100, max_bytes=40),
+        await desk.queue("free"),
+        await desk.queue("rolling", max_length=3, overflow=Overflow.DEAD_LETTER_OLDEST),
+        await desk.queue("empty", max_length=4),
+    ]
+    for queue in queues[:4]:
+        await desk.put(queue, b"0123456789", b"0123456789", b"0123456789")
+    await desk.take(queues[0], 2)
+    found = {name: told.used for name, told in (await standings(desk.store)).items()}
+    assert found["long"] == 3 / 4
+    assert found["large"] == (await desk.stats(queues[1]))["bytes"] / 40 > 3 / 100
+    assert (found["free"], found["rolling"], found["empty"]) == (0, 0, 0)
 
 
 async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:

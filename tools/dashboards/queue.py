@@ -91,6 +91,13 @@ QUEUE = Board(
             (now("bytes"), "{{queue}}"),
         ),
         Panel.of(
+            "Part of its bounds",
+            "That is used, of maxLength or maxBytes whichever is nearer; at 100 % it refuses what comes. "
+            "0 without bounds, or where the oldest make way.",
+            "percentunit",
+            (now("used_ratio"), "{{queue}}"),
+        ),
+        Panel.of(
             "Time until durable",
             f"Of messages that were put in: half of them, and 99 of 100. {ALSO_LATENCIES}",
             "s",

@@ -1,0 +1,88 @@
+"""NOTES.txt as helm renders it: each hint where its options are so, and not where they are otherwise.
+
+What needs an API server is elsewhere: a release beside others: test_upgrade.py, the console's token: test_console.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.chart.chart import NAME, Values, nested, notes, together
+from tests.chart.console import CONSOLE, PROXY
+
+ALERTS = nested("monitoring.prometheusRule.enabled", True)
+RUNBOOKS = nested("monitoring.prometheusRule.runbookUrl", "https://docs.example.org/runbooks")
+OUTSIDE = {
+    "redis": {"enabled": False},
+    "externalRedis": {"url": "redis://edge:e@store:6379/0", "edgeUser": "till"},
+}
+LOOPBACK = together(CONSOLE, nested("console.bindAddress", "127.0.0.1"), nested("console.auth.tokens", []))
+
+
+@dataclass(frozen=True)
+class Hint:
+    """`words` are there with `on`, and not with `off`."""
+
+    words: str
+    on: Values
+    off: Values
+
+
+HINTS = (
+    Hint("Alerts lead to no runbooks: say where", ALERTS, together(ALERTS, RUNBOOKS)),
+    Hint("(monitoring.prometheusRule.runbookUrl)", ALERTS, {}),
+    Hint(f"tmq-document {NAME}-tmq.shop:6161", {}, nested("edges.tmq.enabled", False)),
+    Hint(f"tmq-document {NAME}-tmq.shop:7", nested("edges.tmq.ports.tmq-document.servicePort", 7), {}),
+    Hint("kind: Queue metadata: name: orders", {}, nested("operator.enabled", False)),
+    Hint("The operator is off: set the store up once", nested("operator.enabled", False), {}),
+    Hint("One message through every edge, and back:", {}, nested("helmTest.enabled", False)),
+    Hint("helm test demo --namespace shop --logs", {}, nested("helmTest.enabled", False)),
+    Hint("and back, and what the console tells:", CONSOLE, LOOPBACK),
+    Hint("Nodes of the ring keep what they have to send", {}, nested("edges.ring.enabled", False)),
+    Hint("penstock queue list 'ring/*'", {}, nested("edges.ring.ports.ring.enabled", False)),
+    Hint("The store is the chart's own: one pod", {}, OUTSIDE),
+    Hint("Its data goes with its pod", nested("redis.persistence.enabled", False), {}),
+    Hint("Its data goes with its pod", nested("redis.persistence.enabled", False), OUTSIDE),
+    Hint("this prints: penstock store rights --user till", OUTSIDE, {}),
+    Hint("WARNING: operator.acceptLoss is set.", nested("operator.acceptLoss", True), {}),
+    Hint("The console, a page and an HTTP API:", CONSOLE, {}),
+    Hint(f"port-forward --namespace shop service/{NAME}-console 9180:80 ", CONSOLE, LOOPBACK),
+    Hint(f"port-forward --namespace shop deployment/{NAME}-console 9180:8080 ", LOOPBACK, CONSOLE),
+    Hint("Whoever may forward that port may do everything there.", LOOPBACK, CONSOLE),
+    Hint("Whoever may forward that port may do everything there.", LOOPBACK, together(CONSOLE, PROXY)),
+    Hint(
+        "https://localhost:9180/", together(CONSOLE, nested("console.tls.secretName", "certificate")), CONSOLE
+    ),
+    Hint(
+        "http://queues.example.org/",
+        together(CONSOLE, nested("console.ingress", {"enabled": True, "hosts": ["queues.example.org"]})),
+        together(CONSOLE, nested("console.ingress", {"enabled": False, "hosts": ["queues.example.org"]})),
+    ),
+)
+
+
+@pytest.mark.parametrize("hint", HINTS, ids=lambda hint: hint.words)
+def test_a_hint_is_given_where_it_is_true(hint: Hint) -> None:
+    assert hint.words in notes(hint.on)
+    assert hint.words not in notes(hint.off)
+
+
+def test_they_say_what_is_installed_and_nothing_of_warnings() -> None:
+    told = notes()
+    assert told.startswith("Penstock ")
+    assert "is installed as demo in shop." in told
+    assert "WARNING" not in told
+
+
+def test_the_queue_is_put_where_somebody_watches() -> None:
+    for watch, where in (
+        ({"namespaces": ["east", "west"]}, "east"),
+        ({"namespaces": ["east", "shop"]}, "shop"),
+        ({"allNamespaces": True}, "shop"),
+        ({}, "shop"),
+    ):
+        told = notes(nested("operator.watch", watch))
+        assert f"kubectl apply --namespace {where} --filename" in told
+        assert f"kubectl wait --namespace {where} --for" in told
