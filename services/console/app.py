@@ -149,7 +149,10 @@ class App:
             await self._write_down(call.who, route, target, None, call.detail)
             if route.path.startswith("/queues/"):
                 self._console.live.touch(call.path["name"])
-        return answer.response()
+        response = answer.response()
+        if not route.is_change and isinstance(response.body, bytes):
+            call.share.cover(len(response.body))
+        return response
 
     async def _write_down(
         self,
