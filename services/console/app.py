@@ -217,7 +217,10 @@ def _is_minor(route: Route, error: BaseException | None, detail: Mapping[str, An
 
 
 def _check_role(who: Caller, route: Route) -> None:
-    if route.role is not None and (who.role is None or not who.role.may(route.role)):
+    if who.role is None:
+        text = f"none of the groups of {who.who!r} may come in: see console.proxy.roles"
+        raise Problem(403, "forbidden", text)
+    if route.role is not None and not who.role.may(route.role):
         text = f"this needs the role {route.role}, and {who.who} has {who.role}"
         raise Problem(403, "forbidden", text)
 

@@ -26,7 +26,7 @@ LONGEST_NAME = 255  # characters of a user's name; the rest is cut
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """auth: off, token or proxy. role: None for somebody of whom nothing is known."""
+    """auth: off, token or proxy. role: None for somebody of whom nothing is known, or whose groups may nothing."""
 
     who: str
     role: Role | None
@@ -43,7 +43,7 @@ class Identities:
         self._tokens = [_Known(token) for token in settings.tokens]
 
     def of(self, headers: MultiMapping[str], address: str) -> Caller:
-        """address: of the connection. Raises Problem 400, 401, 403."""
+        """address: of the connection. Raises Problem 400, 401."""
         if self._is_open:
             return Caller("local", Role.ADMIN, "off", address)
         if self._proxy is not None and (found := _proxied(self._proxy, headers, address)):
@@ -116,7 +116,7 @@ def _read(file: Path) -> bytes:
 
 
 def _proxied(proxy: Proxy, headers: MultiMapping[str], address: str) -> Caller | None:
-    """None: it did not come through the proxy, or the proxy does not say who it is. Raises Problem 400, 403."""
+    """None: it did not come through the proxy, or the proxy does not say who it is. Raises Problem 400, 401."""
     try:
         place = ipaddress.ip_address(address)
     except ValueError:
@@ -130,10 +130,8 @@ def _proxied(proxy: Proxy, headers: MultiMapping[str], address: str) -> Caller |
         raise bad_request(f"{proxy.user_header} must be a name of printable UTF-8")
     groups = (group.strip() for group in _said_once(headers, proxy.role_header).split(","))
     roles = [proxy.roles[group] for group in groups if group in proxy.roles]
-    if not roles:
-        text = f"none of the groups of {user[:LONGEST_NAME]!r} may come in: see console.proxy.roles"
-        raise Problem(403, "forbidden", text)
-    return Caller(user[:LONGEST_NAME], max(roles, key=lambda role: RANKS[role]), "proxy", address)
+    role = max(roles, key=lambda role: RANKS[role], default=None)
+    return Caller(user[:LONGEST_NAME], role, "proxy", address)
 
 
 def _said_once(headers: MultiMapping[str], name: str) -> str:
