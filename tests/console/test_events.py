@@ -15,6 +15,8 @@ from tests.live import until
 from tests.servers import Server
 from tests.stores import NewServer
 
+FIRST = "the first token of all"
+
 
 @asynccontextmanager
 async def watching(console: LiveConsole) -> AsyncIterator[Events]:
@@ -46,15 +48,15 @@ async def test_the_first_event_is_whole(console: LiveConsole) -> None:
 
 async def test_a_token_that_was_revoked_watches_no_longer(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "token"
-    file.write_text("first")
+    file.write_text(FIRST)
     tokens = [{"name": "a", "role": "view", "file": str(file)}]
     async with LiveConsole(server.url, tokens=tokens) as console:
         await console.tools.initialise()
-        headers = {"Authorization": "Bearer first"}
+        headers = {"Authorization": f"Bearer {FIRST}"}
         async with console.session.get(f"{console.base}/api/v1/events", headers=headers) as response:
             events = Events(response)
             await events.next("overview")
-            file.write_text("another")
+            file.write_text(FIRST[::-1])
             async with asyncio.timeout(PATIENCE_S):
                 while not response.content.at_eof():
                     await response.content.readany()

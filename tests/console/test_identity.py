@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,20 +71,6 @@ class TestTokens:
         for path in ("/", "/openapi.json", "/healthz"):
             async with guarded.session.get(guarded.base + path) as response:
                 assert response.status == 200
-
-    async def test_from_a_file_that_changes(self, server: Server, tmp_path: Path) -> None:
-        file = tmp_path / "token"
-        file.write_text("first\n")
-        async with LiveConsole(
-            server.url, tokens=[{"name": "a", "role": "view", "file": str(file)}]
-        ) as console:
-            assert (await console.get("/me", token="first")).status == 200
-            file.write_text("the second\n")
-            assert (await console.get("/me", token="first")).status == 401
-            assert (await console.get("/me", token="the second")).status == 200
-            file.unlink()
-            assert (await console.get("/me", token="the second")).status == 200
-            assert console.log.events("token_reload_failed")
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.action)
