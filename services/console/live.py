@@ -214,16 +214,14 @@ class Live:
             figures = await self._store.stats(queue)
         except QueueUnknown:
             if old is not None:
-                del look.rows[name]
+                look.drop(name)
                 self._remember_gone(look.version, name)
             return
         is_same = old is not None and old.queue.qid == queue.qid
         rates = old.rates if old is not None and is_same else rates_of(RATES, figures, None, 0)
         base = old.base if old is not None and is_same else figures
         summary = summary_of(queue, figures, rates, unreadable)
-        look.rows[name] = Row(queue, base, rates, summary, look.version, summary["oldestAgeMs"])
-        if old is None:
-            look.rows = dict(sorted(look.rows.items()))
+        look.put(Row(queue, base, rates, summary, look.version, summary["oldestAgeMs"]))
 
     def _remember_gone(self, version: int, name: str) -> None:
         self._gone.append((version, name))

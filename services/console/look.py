@@ -61,6 +61,25 @@ class Look:
         self._sum(before, seconds)
         return self
 
+    def put(self, row: Row) -> None:
+        """One that was looked at again, or is new."""
+        name = row.queue.name
+        old = self.rows.get(name)
+        if old is not None:
+            self._count(old, -1)
+        self._count(row, 1)
+        self.rows[name] = row
+        if old is None:
+            self.rows = dict(sorted(self.rows.items()))
+
+    def drop(self, name: str) -> None:
+        """One that is gone."""
+        self._count(self.rows.pop(name), -1)
+
+    def _count(self, row: Row, sign: int) -> None:
+        for name in TOTALS:
+            self.totals[name] += sign * row.summary[name]
+
     def _row(self, queue: Queue, figures: Figures, old: Row | None, seconds: float, unreadable: str) -> Row:
         if old is not None and old.queue.qid != queue.qid:
             old = None
