@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +35,10 @@ class Look:
     totals: dict[str, int] = field(default_factory=dict)
     rates: Rates = field(default_factory=lambda: dict.fromkeys(ALL_RATES))
     at_ms: int = 0  # by the store's clock
+
+    def is_within(self, seconds: float) -> bool:
+        """Whether anything was seen, and since then."""
+        return bool(self.version) and time.monotonic() - self.taken <= seconds
 
     async def compared(
         self,
