@@ -19,9 +19,10 @@ from services.console.guard import Guard
 from services.console.identity import Caller, Identities
 from services.console.openapi import PREFIX, document
 from services.console.operations import Answer, Call, Route, encode
+from services.console.prepared import answered_at, prepare
 from services.console.problems import CONTENT_TYPE, Problem, bad_request, problem_of
 from services.console.room import Share, send
-from services.console.static import Page, Part
+from services.console.static import Page
 from services.console.strangers import Strangers
 from services.console.table import ROUTES
 from services.kit.gate import plain_address
@@ -31,18 +32,6 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LONGEST_PATH = 200  # characters of it in a log
-CSP = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-SAFE_PART = {
-    "X-Content-Type-Options": "nosniff"
-}  # of a script, a style or a font: the others do nothing there
-SAFE = {
-    **SAFE_PART,
-    "Content-Security-Policy": CSP,
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 
 
 class App:
@@ -59,7 +48,7 @@ class App:
 
     def application(self) -> web.Application:
         app = web.Application(middlewares=[self._answered])
-        app.on_response_prepare.append(_make_safe)
+        app.on_response_prepare.append(prepare)
         for route in ROUTES:
             path = PREFIX + route.path.replace("}", ":[^/]+}")
             handler = self._handler(route)
@@ -98,7 +87,7 @@ class App:
             fields = {"action": "console_fault", "method": request.method, "path": request.path}
             log.critical("a fault of ours: %r", error, exc_info=error, extra=fields)
             response = _refused(request, Problem(500, "fault", "a fault of our own: the log says more"))
-        self._figures.answered(request.method, response.status, time.monotonic() - began)
+        self._figures.answered(request.method, response.status, answered_at(request) - began)
         return response
 
     # a route
@@ -149,7 +138,10 @@ class App:
             await self._write_down(call.who, route, target, None, call.detail)
             if route.path.startswith("/queues/"):
                 self._console.live.touch(call.path["name"])
-        return answer.response()
+        response = answer.response()
+        if not route.is_change and isinstance(response.body, bytes):
+            call.share.cover(len(response.body))
+        return response
 
     async def _write_down(
         self,
@@ -214,7 +206,10 @@ def _is_minor(route: Route, error: BaseException | None, detail: Mapping[str, An
 
 
 def _check_role(who: Caller, route: Route) -> None:
-    if route.role is not None and (who.role is None or not who.role.may(route.role)):
+    if who.role is None:
+        text = f"none of the groups of {who.who!r} may come in: see console.proxy.roles"
+        raise Problem(403, "forbidden", text)
+    if route.role is not None and not who.role.may(route.role):
         text = f"this needs the role {route.role}, and {who.who} has {who.role}"
         raise Problem(403, "forbidden", text)
 
@@ -267,10 +262,3 @@ def _of_http(error: web.HTTPException, request: web.Request) -> Problem:
     if error.status == 404:
         return Problem(404, "not_found", f"there is nothing at {request.path!r}")
     return Problem(error.status, "bad_request", error.reason)
-
-
-async def _make_safe(_: web.Request, response: web.StreamResponse) -> None:
-    for name, value in (SAFE_PART if isinstance(response, Part) else SAFE).items():
-        response.headers.setdefault(name, value)
-    response.headers.setdefault("Cache-Control", "no-store")
-    response.headers.pop("Server", None)

@@ -1,122 +1,105 @@
-"""What happened to queues lately, out of the samples that edges leave in the store. Read when somebody wants to know,
-and kept for whoever asks next; never more than so many."""
+"""What happened to queues lately, out of the samples that edges leave in the store (followed.py)."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import defaultdict, deque
+import math
+from dataclasses import dataclass
 from typing import Any
 
+from services.console.followed import MOST_KEPT, MOST_MINUTES, Followed
 from services.console.moments import moment
-from services.console.series import Flow, Kept, Series, parse
+from services.console.series import DEPTH_LASTS_MS, Series
 from services.console.totals import Totals
 from services.store import Queue, Store
-from services.store.following import Following, Sampled
 
-MOST_MINUTES = 1440
 STEPS_MS = (10_000, 30_000, 60_000, 240_000)  # samples come every 10 s
 MOST_STEPS = 360
-MOST_KEPT = 200_000  # samples of a domain, some 60 MB
 TOLD_LATE_MS = 12_000  # what was done is told up to so much later
-FORGOTTEN_S = 600.0  # after the last question; reading on from there might take longer than to begin anew
+STRETCH = 500  # samples in a row that are added up, some 5 ms
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What is asked for. `now_ms`: by the store's clock."""
+
+    start_ms: int
+    step_ms: int
+    count: int
+    now_ms: int
+
+    def told(self, series: dict[str, list[Any]], *, complete: bool, behind_ms: float) -> dict[str, Any]:
+        """behind_ms: of what came in the last so many ms perhaps not all was read; so the steps then are not known."""
+        end_ms = self.start_ms + self.count * self.step_ms
+        unread = (end_ms - (self.now_ms - TOLD_LATE_MS - behind_ms)) / self.step_ms
+        if complete or unread <= 0:
+            return self._document(series, complete)
+        known = max(self.count - math.ceil(min(unread, self.count)), 0)
+        cut = {name: values[:known] + [None] * (self.count - known) for name, values in series.items()}
+        return self._document(cut, complete)
+
+    def _document(self, series: dict[str, list[Any]], complete: bool) -> dict[str, Any]:
+        return {
+            "stepMs": self.step_ms,
+            "from": moment(self.start_ms),
+            "complete": complete,
+            "series": series,
+        }
 
 
 class History:
+    """`close` at the end."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._domains: dict[str, _Domain] = {}
+        self._domains: dict[str, Followed] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def of(self, queue: Queue, minutes: int) -> dict[str, Any]:
         """Raises StoreError."""
-        domain = await self._followed(queue.domain)
-        start_ms, step_ms, count = await self._steps(minutes)
-        series = Series(start_ms, step_ms, count, domain.known_ms)
-        series.add(domain.of(queue.name))
-        return {"stepMs": step_ms, "from": moment(start_ms), "series": series.told()}
+        domain = self._followed(queue.domain)
+        is_whole = await domain.catch_up()
+        steps = await self._steps(minutes)
+        series = Series(steps.start_ms, steps.step_ms, steps.count, domain.known_ms)
+        lowest_ms, behind_ms = steps.start_ms - DEPTH_LASTS_MS, domain.behind_ms
+        kept = [each for each in domain.of(queue.name) if each.at_ms > lowest_ms]
+        for at in range(0, len(kept), STRETCH):
+            series.add(kept[at : at + STRETCH])
+            await asyncio.sleep(0)
+        return steps.told(series.told(), complete=is_whole, behind_ms=behind_ms)
 
     async def of_all(self, minutes: int) -> dict[str, Any]:
         """What was done with all queues together; None where that of some domain is not known. Raises StoreError."""
-        domains = [await self._followed(name) for name in await self._store.registry.domains()]
-        start_ms, step_ms, count = await self._steps(minutes)
-        told = Totals.told([domain.totals for domain in domains], start_ms, step_ms, count)
-        return {"stepMs": step_ms, "from": moment(start_ms), "series": told}
+        domains = [self._followed(name) for name in await self._store.registry.domains()]
+        are_whole = await asyncio.gather(*(each.catch_up() for each in domains))
+        steps = await self._steps(minutes)
+        totals = [domain.totals for domain in domains]
+        told = Totals.told(totals, steps.start_ms, steps.step_ms, steps.count)
+        behind_ms = max((domain.behind_ms for domain in domains), default=0.0)
+        return steps.told(told, complete=all(are_whole), behind_ms=behind_ms)
 
-    async def _steps(self, minutes: int) -> tuple[int, int, int]:
-        """Where they begin, how long each is, both in ms, and how many they are."""
+    async def _steps(self, minutes: int) -> Steps:
         step_ms = next(each for each in STEPS_MS if minutes * 60_000 // each <= MOST_STEPS)
-        end_ms = (await self._store.now_ms() - TOLD_LATE_MS) // step_ms * step_ms
+        now_ms = await self._store.now_ms()
+        end_ms = (now_ms - TOLD_LATE_MS) // step_ms * step_ms
         count = minutes * 60_000 // step_ms or 1
-        return end_ms - count * step_ms, step_ms, count
+        return Steps(end_ms - count * step_ms, step_ms, count, now_ms)
 
-    async def _followed(self, name: str) -> _Domain:
-        domain = self._domain(name)
-        await domain.catch_up()
-        return domain
-
-    def _domain(self, name: str) -> _Domain:
+    def _followed(self, name: str) -> Followed:
         found = self._domains.get(name)
-        if found is None or time.monotonic() - found.asked > FORGOTTEN_S:
+        if found is None:
             following = self._store.following(name, MOST_MINUTES * 60_000, MOST_KEPT // 2)
-            found = self._domains[name] = _Domain(following)
+            found = self._domains[name] = Followed(following)
+            task = asyncio.create_task(self._follow(name, found), name=f"console samples of {name!r}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return found
 
-
-class _Domain:
-    def __init__(self, following: Following) -> None:
-        self.asked = time.monotonic()
-        self.known_ms = 0  # from when on all is known
-        self.totals = Totals(MOST_MINUTES * 60_000)
-        self._following = following
-        self._kept: dict[str, deque[Kept]] = defaultdict(deque)
-        self._order: deque[str] = deque()  # whose the samples are, the oldest first
-        self._last: dict[
-            tuple[str, str], int
-        ] = {}  # (process, queue) -> serial of the look that was told last
-        self._lock = asyncio.Lock()
-
-    async def catch_up(self) -> None:
-        self.asked = time.monotonic()
-        async with self._lock:
-            async for page in self._following.pages():
-                for sample in page:
-                    self._keep(sample)
-
-    def of(self, name: str) -> list[Kept]:
-        return list(self._kept.get(name, ()))
-
-    def _keep(self, sample: Sampled) -> None:
-        if not self.known_ms:
-            self.known_ms = self.totals.known_ms = sample.at_ms
-        found = parse(sample)
-        if found is None or self._is_repeat(sample):
-            return
-        name, kept = found
-        if isinstance(kept, Flow):
-            self.totals.add(kept)
-        self._kept[name].append(kept)
-        self._order.append(name)
-        if len(self._order) > MOST_KEPT:
-            self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        name = self._order.popleft()
-        kept = self._kept[name]
-        self.known_ms = max(self.known_ms, kept.popleft().at_ms)
-        if not kept:
-            del self._kept[name]
-
-    def _is_repeat(self, sample: Sampled) -> bool:
-        """A sample whose answer was lost is written again."""
-        told = sample.fields
-        process = told.get("process")
-        if process is None:
-            return False
-        key, serial = (process, told.get("queue", "")), told.get("n", "")
-        if not serial.isdigit():
-            return False
-        is_repeat = self._last.get(key, 0) >= int(serial)
-        if len(self._last) > MOST_KEPT:
-            self._last.clear()
-        self._last[key] = max(self._last.get(key, 0), int(serial))
-        return is_repeat
+    async def _follow(self, name: str, domain: Followed) -> None:
+        await domain.follow()
+        del self._domains[name]

@@ -1,7 +1,8 @@
-"""How all queues are: looked at now and then while anybody wants to know, and told to whoever watches.
+"""How all queues are: looked at every two seconds while anybody wants to know, and told to whoever watches.
 
 One look serves everybody. A question is answered out of the last one, so that it takes no longer with a thousand queues
-than with one; what the console itself changed is looked at again before the next answer.
+than with one; what the console itself changed is looked at again before the next answer. Once somebody has asked, we go
+on looking now and then while nobody does, for the first question after a while not to wait for a thousand queues.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
+from services.console.gone import Gone
+from services.console.interest import Interest
 from services.console.look import Look
 from services.console.moments import moment
 from services.console.rows import RATES, Row, rates_of, summary_of
@@ -25,8 +28,10 @@ from services.store.roll import Roll
 
 log = logging.getLogger(__name__)
 
-INTEREST_S = 15.0  # after the last question we go on looking for so long
-GONE_KEPT = 5000  # names of deleted queues that are remembered for who watches
+REST_S = (
+    10.0  # while nobody wants to know there is a look so often: of a thousand queues one is 25 ms of CPU time
+)
+SOON_S = 0.01  # the first question after a rest waits so long for a look
 
 
 class Live:
@@ -41,15 +46,14 @@ class Live:
         self._roll = Roll(store.registry)
         self._along: list[Callable[[], Awaitable[object]]] = []
         self._look = Look()
-        self._gone: deque[tuple[int, str]] = deque()
-        self._forgotten = 0  # the newest version of which a deleted queue is not remembered
+        self._gone = Gone()
         self._touched: set[str] = set()
         self._settling: set[str] = set()  # touched before the look that is being taken, which will show it
         self._lock = asyncio.Lock()
         self._told = asyncio.Event()  # set, and replaced, with each look
-        self._wanted = asyncio.Event()
-        self._asked = float("-inf")  # when somebody last wanted to know
-        self._watchers = 0
+        self._failed: StoreError | None = None  # of the look that failed last
+        self._interest = Interest()
+        self._is_rested = True  # no look was taken since somebody wanted to know
         self._task: asyncio.Task[None] | None = None
 
     def along(self, look: Callable[[], Awaitable[object]]) -> None:
@@ -67,24 +71,45 @@ class Live:
     # for who asks once
 
     async def look(self) -> Look:
-        """No older than two refreshes, and with everything that we had changed when it was asked. Raises StoreError."""
-        self._want()
+        """No older than two refreshes, or, where nobody had asked for a while, than two rests; and with everything that
+        we had changed when it was asked. Raises StoreError."""
+        asked_for = set(self._touched)  # jobs go on touching: the rest is for the next question
+        if self._may_be_of_rest() and not self._is_fresh():
+            return await self._look_after_rest(asked_for)
+        self._interest.want()
         if self._is_fresh() and not self._touched and not self._settling:
             return self._look  # also while the next one is being taken
-        asked_for = set(self._touched)  # jobs go on touching: the rest is for the next question
-        async with self._lock:
+        async with self._turn():
             if not self._is_fresh():
                 await self._renew()
             await self._renew_each(self._touched & asked_for)
         return self._look
 
+    def _may_be_of_rest(self) -> bool:
+        """Nobody had asked for a while, and there is a look of that while that is not too old."""
+        is_known = self._look.is_within(2 * REST_S)
+        return self._is_rested and is_known and self.trouble is None and not self._settling
+
+    async def _look_after_rest(self, asked_for: set[str]) -> Look:
+        """The next one if it does not take long, else the last one. Raises StoreError."""
+        if asked_for:
+            async with self._turn():  # before all others are looked at
+                await self._renew_each(self._touched & asked_for)
+        self._interest.want()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SOON_S):
+                await self._told.wait()
+        if self.trouble is not None:
+            raise self.trouble.with_traceback(None)
+        return self._look
+
     def row(self, name: str) -> Row | None:
         """As it was seen last, if that is not long ago; the next look will be soon."""
-        self._want()
+        self._interest.want()
         return self._look.rows.get(name) if self._is_fresh() else None
 
     def _is_fresh(self) -> bool:
-        return bool(self._look.version) and time.monotonic() - self._look.taken <= 2 * self.refresh_s
+        return self._look.is_within(2 * self.refresh_s)
 
     def touch(self, name: str) -> None:
         """We changed this queue, or what is in it."""
@@ -92,15 +117,8 @@ class Live:
 
     # for who watches
 
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        self._watchers += 1
-        self._want()
-        try:
-            yield
-        finally:
-            self._watchers -= 1
-            self._asked = time.monotonic()
+    def watching(self) -> AbstractContextManager[None]:
+        return self._interest.watching()
 
     async def next(self) -> None:
         """Returns with the next look, or when it failed."""
@@ -108,13 +126,11 @@ class Live:
 
     def since(self, version: int) -> tuple[list[Row], list[str], bool]:
         """Rows that changed after this version, names of queues that went, and whether the rows are all there are."""
-        look = self._look
-        is_whole = version <= self._forgotten
-        if is_whole:
-            return list(look.rows.values()), [], True
-        changed = [row for row in look.rows.values() if row.version > version]
-        gone = dict.fromkeys(name for at, name in self._gone if at > version and name not in look.rows)
-        return changed, list(gone), False
+        rows = self._look.rows
+        if version <= self._gone.forgotten:
+            return list(rows.values()), [], True
+        changed = [row for row in rows.values() if row.version > version]
+        return changed, self._gone.since(version, rows), False
 
     @property
     def version(self) -> int:
@@ -136,18 +152,27 @@ class Live:
 
     # looking
 
-    def _want(self) -> None:
-        self._asked = time.monotonic()
-        self._wanted.set()
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """One at a time. Who waited while another's look failed takes its error, and does not wait as long again."""
+        failed = self._failed
+        async with self._lock:
+            if self._failed is not None and self._failed is not failed:
+                raise self._failed.with_traceback(None)
+            try:
+                yield
+            except StoreError as error:
+                self._failed = error
+                raise
 
     async def _look_for_ever(self) -> None:
         while True:
-            if not self._watchers and time.monotonic() - self._asked > INTEREST_S:
-                self._wanted.clear()
-                await self._wanted.wait()
+            if self._interest.is_over:
+                self._is_rested = True
+                await self._interest.wait(REST_S if self._look.version else None)
             began = time.monotonic()
             try:
-                async with self._lock:
+                async with self._turn():
                     if began - self._look.taken >= self.refresh_s / 2:  # somebody who asked had just looked
                         await self._renew()
             except StoreError as error:
@@ -189,8 +214,9 @@ class Live:
         before, look = self._look, Look(self._look.version + 1, began, at_ms=await self._store.now_ms())
         self._look = await look.compared(before, queues, found, self._roll.unreadable)
         for name in before.rows.keys() - look.rows.keys():
-            self._remember_gone(look.version, name)
+            self._gone.add(look.version, name)
         self.trouble = None
+        self._is_rested = not self._interest.is_new
 
     async def _renew_each(self, names: set[str]) -> None:
         """Raises StoreError; then what was not looked at is still to be."""
@@ -214,18 +240,11 @@ class Live:
             figures = await self._store.stats(queue)
         except QueueUnknown:
             if old is not None:
-                del look.rows[name]
-                self._remember_gone(look.version, name)
+                look.drop(name)
+                self._gone.add(look.version, name)
             return
         is_same = old is not None and old.queue.qid == queue.qid
         rates = old.rates if old is not None and is_same else rates_of(RATES, figures, None, 0)
         base = old.base if old is not None and is_same else figures
         summary = summary_of(queue, figures, rates, unreadable)
-        look.rows[name] = Row(queue, base, rates, summary, look.version, summary["oldestAgeMs"])
-        if old is None:
-            look.rows = dict(sorted(look.rows.items()))
-
-    def _remember_gone(self, version: int, name: str) -> None:
-        self._gone.append((version, name))
-        while len(self._gone) > GONE_KEPT:
-            self._forgotten, _ = self._gone.popleft()
+        look.put(Row(queue, base, rates, summary, look.version, summary["oldestAgeMs"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +36,10 @@ class Look:
     rates: Rates = field(default_factory=lambda: dict.fromkeys(ALL_RATES))
     at_ms: int = 0  # by the store's clock
 
+    def is_within(self, seconds: float) -> bool:
+        """Whether anything was seen, and since then."""
+        return bool(self.version) and time.monotonic() - self.taken <= seconds
+
     async def compared(
         self,
         before: Look,
@@ -60,6 +65,25 @@ class Look:
                 await asyncio.sleep(0)
         self._sum(before, seconds)
         return self
+
+    def put(self, row: Row) -> None:
+        """One that was looked at again, or is new."""
+        name = row.queue.name
+        old = self.rows.get(name)
+        if old is not None:
+            self._count(old, -1)
+        self._count(row, 1)
+        self.rows[name] = row
+        if old is None:
+            self.rows = dict(sorted(self.rows.items()))
+
+    def drop(self, name: str) -> None:
+        """One that is gone."""
+        self._count(self.rows.pop(name), -1)
+
+    def _count(self, row: Row, sign: int) -> None:
+        for name in TOTALS:
+            self.totals[name] += sign * row.summary[name]
 
     def _row(self, queue: Queue, figures: Figures, old: Row | None, seconds: float, unreadable: str) -> Row:
         if old is not None and old.queue.qid != queue.qid:

@@ -11,7 +11,7 @@ METHOD = Label("method", "6")
 REQUESTS = counter(
     "penstock_console_requests_total", "HTTP requests answered", METHOD, Label("status", "some 20")
 )
-SECONDS = histogram("penstock_console_request_seconds", "Time from request to answer", METHOD)
+SECONDS = histogram("penstock_console_request_seconds", "Time from a request until its answer begins", METHOD)
 STREAMS = gauge("penstock_console_streams", "Live views open now")
 JOBS = gauge("penstock_console_jobs", "Redrives and purges under way")
 AUDIT_FAILURES = counter(

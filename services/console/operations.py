@@ -113,11 +113,6 @@ class Route:
         return self.method not in ("GET", "HEAD")
 
     @property
-    def is_stream(self) -> bool:
-        """It has no end."""
-        return self.media == "text/event-stream"
-
-    @property
     def names(self) -> tuple[str, ...]:
         """Of what stands in the path."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))

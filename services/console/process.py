@@ -171,6 +171,7 @@ class Running:
         await self._runner.cleanup()
         await self._console.jobs.close()  # none begins any more
         await self._console.live.close()
+        await self._console.history.close()
         logging.getLogger(SERVER_LOG).removeFilter(self._filter)
         await self._store.close()
 

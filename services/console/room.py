@@ -1,4 +1,4 @@
-"""How much requests may have at a time: memory, for bodies that come and dead letters that go, until they are sent; and
+"""How much requests may have at a time: memory, for bodies that come and large answers, until they are sent; and
 turns of what costs the store a connection, or the time of all edges."""
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from aiohttp import web
 
 from services.console.problems import RETRY_S, Problem
 
-OCTETS = 64 << 20  # of bodies, in all
-FINDS = 4  # dead letters that are read at a time, as nobody knows before how large they are
+OCTETS = 64 << 20  # of bodies and answers, in all
+FINDS = 4  # reads of messages and dead letters at a time, as nobody knows before how large they are
 TURNS = 8
 LARGE = 1 << 20  # octets of an answer that is sent in pieces
 PIECE = 64 << 10
@@ -71,6 +71,15 @@ class Share:
         """So many more. Raises Problem 503."""
         self._room.take(octets)
         self.octets += octets
+
+    def take_encoded(self, octets: int) -> None:
+        """What so many octets are as base64. Raises Problem 503."""
+        self.take((octets + 2) // 3 * 4)
+
+    def cover(self, octets: int) -> None:
+        """So many in all, if they are worth counting. Raises Problem 503."""
+        if octets > max(self.octets, LARGE):
+            self.take(octets - self.octets)
 
 
 async def send(request: web.Request, response: web.StreamResponse, timeout_s: float) -> web.StreamResponse:

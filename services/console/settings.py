@@ -73,7 +73,8 @@ class Token(Part):
     role: Role = Field(description="what he may do; each role may what those before it may")
     sha256: Digest | None = Field(default=None, description="the token's SHA-256 digest, in hexadecimal")
     file: Path | None = Field(
-        default=None, description="or a file that holds the token; it is read again when it changes"
+        default=None,
+        description="or a file that holds the token, 16 octets at least; it is read again when it changes",
     )
 
     @model_validator(mode="after")

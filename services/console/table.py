@@ -101,8 +101,9 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", DEAD, VIEW, "dead.list", dead.list_,
-        "Dead letters, the oldest first. What a filter lets through is looked for in small steps, so a page may have "
-        "fewer items than asked for, even none: `next` goes on, and null says that this was the last.",
+        "Dead letters, the oldest first. What a filter lets through is looked for in small steps, and a page ends "
+        "behind 4 MiB of bodies, so it may have fewer items than asked for, even none: `next` goes on, and null says "
+        "that this was the last.",
         {200: shapes.LetterPage}, query=dead.DeadQuery, tag="dead letters",
     ),
     Route(

@@ -1,11 +1,10 @@
-"""The samples of a domain (docs/store.md, Samples), read from some time back on and then as they come.
+"""The samples of a domain (docs/store.md, Samples), as they come, and back from where somebody began.
 
 Nothing is written, and nothing waits: who follows asks again when he likes.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from services.store.keys import DomainKeys
@@ -14,7 +13,7 @@ from services.store.reading import parse_id
 from services.store.registry import decode_name
 
 PAGE = 1_000  # samples in one call, some 250 KB
-MOST_BACK = 100_000  # samples that whoever begins looks back at, more or less
+MOST_BACK = 100_000  # samples that whoever begins looks back at
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,49 +26,55 @@ class Sampled:
 
 
 class Following:
-    """One domain's. Every method raises StoreUnavailable, and then goes on where it was."""
+    """One domain's, from where it begins: what comes after that, and back from there.
+
+    Every method raises StoreUnavailable, and then goes on where it was.
+    """
 
     def __init__(self, link: Link, domain: str, back_ms: int, most_back: int = MOST_BACK) -> None:
-        """back_ms: how far it looks back when it begins; most_back: and at how many samples, more or less."""
+        """back_ms: how far it looks back from the time when it begins; most_back: and at how many samples."""
         self.place = ""  # what it has read; '': it has not begun
         self._link = link
         self._key = DomainKeys(domain).samples
         self._back_ms = back_ms
-        self._most_back = most_back
+        self._left = most_back
+        self._before = ""  # what is in front of this was not read
+        self._floor = ""
 
     async def next(self, count: int = PAGE) -> list[Sampled]:
-        """The samples behind `place`, at most so many; [] when there are no more for now."""
+        """What came behind `place`, the oldest first, at most so many; [] when there are no more for now."""
         if not self.place:
-            self.place = await self._beginning()
+            await self._begin()
         found = await self._link.call("XRANGE", self._key, f"({self.place}", "+", "COUNT", count)
         self.place = found[-1][0].decode() if found else await self._end()
         return [_sampled(*one) for one in found]
 
-    async def pages(self, count: int = PAGE) -> AsyncIterator[list[Sampled]]:
-        """All that there are for now."""
-        while page := await self.next(count):
-            yield page
-            if len(page) < count:
-                return
+    async def earlier(self, count: int = PAGE) -> list[Sampled]:
+        """What was there when it began, the newest first, at most so many; fewer when these were all."""
+        if not self.place:
+            await self._begin()
+        count = min(count, self._left)
+        if not count:
+            return []
+        found = await self._link.call("XREVRANGE", self._key, self._before, self._floor, "COUNT", count)
+        if found:
+            self._before = f"({found[-1][0].decode()}"
+        self._left -= len(found)
+        return [_sampled(*one) for one in found]
+
+    async def _begin(self) -> None:
+        floor = f"{max(0, await self._link.now_ms() - self._back_ms)}-0"
+        place = await self._last() or "0-0"
+        self.place, self._before, self._floor = place, place, floor
 
     async def _end(self) -> str:
         """Where it goes on when nothing came: the data went back in time, and so did the clock, or it is as it was."""
-        last = await self._id("XREVRANGE", "+", "-")
+        last = await self._last()
         return last if last and parse_id(last) < parse_id(self.place) else self.place
 
-    async def _beginning(self) -> str:
-        """So far back as it may; where there are too many samples, as far as if all came at the same pace."""
-        start = max(0, await self._link.now_ms() - self._back_ms)
-        first, last = await self._id("XRANGE", "-", "+"), await self._id("XREVRANGE", "+", "-")
-        number = int(await self._link.call("XLEN", self._key))
-        if first and last and number > self._most_back:
-            begin, end = parse_id(first)[0], parse_id(last)[0]
-            start = max(start, end - (end - begin) * self._most_back // number)
-        return f"{start}-0"
-
-    async def _id(self, command: str, start: str, end: str) -> str:
-        """Of the entry at this end, '' if there is none."""
-        found = await self._link.call(command, self._key, start, end, "COUNT", 1)
+    async def _last(self) -> str:
+        """The id of the newest one, '' if there is none."""
+        found = await self._link.call("XREVRANGE", self._key, "+", "-", "COUNT", 1)
         return str(found[0][0].decode()) if found else ""
 
 

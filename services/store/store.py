@@ -244,7 +244,7 @@ class Store(Catalogue, Company):
         return found
 
     def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> Following:
-        """The samples of a domain from so far back on (following.py)."""
+        """The samples of a domain, as they come, and so far back (following.py)."""
         return Following(self._domain(domain).link, domain, back_ms, most_back)
 
     def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:

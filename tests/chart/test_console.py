@@ -266,8 +266,8 @@ def ask(url: str, token: str, **more: str) -> tuple[int, str]:
 
 
 def test_a_console_as_the_chart_sets_it_up_is_asked_with_its_token(up: Up, tmp_path: Path) -> None:
-    with console(render(CONSOLE), tmp_path, up.tenant["url"], "abc") as url:
-        status, told = ask(url, "abc", START_S="20")
+    with console(render(CONSOLE), tmp_path, up.tenant["url"], "abc" * 8) as url:
+        status, told = ask(url, "abc" * 8, START_S="20")
         assert (status, told.splitlines()[-1].startswith(f"console at {url}: tells of ")) == (0, True), told
         status, told = ask(url, "wrong")
         assert (status, "/api/v1/overview was answered 401" in told) == (1, True)

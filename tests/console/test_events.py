@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from services.console.live import INTEREST_S
 from tests.console.live_console import PATIENCE_S, Events, LiveConsole
 from tests.live import until
 from tests.servers import Server
 from tests.stores import NewServer
+
+FIRST = "the first token of all"
 
 
 @asynccontextmanager
@@ -46,15 +48,15 @@ async def test_the_first_event_is_whole(console: LiveConsole) -> None:
 
 async def test_a_token_that_was_revoked_watches_no_longer(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "token"
-    file.write_text("first")
+    file.write_text(FIRST)
     tokens = [{"name": "a", "role": "view", "file": str(file)}]
     async with LiveConsole(server.url, tokens=tokens) as console:
         await console.tools.initialise()
-        headers = {"Authorization": "Bearer first"}
+        headers = {"Authorization": f"Bearer {FIRST}"}
         async with console.session.get(f"{console.base}/api/v1/events", headers=headers) as response:
             events = Events(response)
             await events.next("overview")
-            file.write_text("another")
+            file.write_text(FIRST[::-1])
             async with asyncio.timeout(PATIENCE_S):
                 while not response.content.at_eof():
                     await response.content.readany()
@@ -69,6 +71,18 @@ async def _row(events: Events, name: str, **wanted: Any) -> dict[str, Any]:
         for row in found["rows"]:
             if row["name"] == name and all(row[field] == value for field, value in wanted.items()):
                 return dict(row)
+
+
+async def test_watching_makes_no_answer_slow(console: LiveConsole) -> None:
+    """The metric has how long the view took to begin, not how long somebody watched."""
+    seconds = "penstock_console_request_seconds"
+    began = time.monotonic()
+    async with watching(console) as events:
+        took = time.monotonic() - began
+        for _ in range(5):
+            await events.next("overview")
+    await until(lambda: console.value(f"{seconds}_count", method="GET") == 1)
+    assert 0 < console.value(f"{seconds}_sum", method="GET") <= took
 
 
 async def test_only_what_changed(console: LiveConsole) -> None:
@@ -108,24 +122,6 @@ async def test_jobs(console: LiveConsole) -> None:
             if job["state"] == "done":
                 break
         assert job["moved"] == 1
-
-
-async def test_nothing_is_looked_at_while_nobody_wants_to_know(
-    console: LiveConsole, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("services.console.live.INTEREST_S", 0.1)
-    assert INTEREST_S > 1
-    assert console.running is not None
-    live = console.running._console.live
-    async with watching(console) as events:
-        await events.next("queues")
-        await events.next("overview")
-    await until(lambda: not live._wanted.is_set())
-    version = live.version
-    await asyncio.sleep(0.5)  # five looks, if there were any
-    assert live.version == version
-    assert (await console.get("/queues")).status == 200
-    assert live.version > version
 
 
 async def test_a_slow_reader_holds_nobody_up(server: Server) -> None:

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from services.console.history import MOST_KEPT, TOLD_LATE_MS
+from services.console.followed import MOST_KEPT
+from services.console.history import TOLD_LATE_MS
 from services.console.series import DEPTH_LASTS_MS, Depth, Flow, Series, parse, quantile_ms
 from services.console.totals import Totals
 from services.store.buckets import CLASSES, PUT_S, WAIT_S
 from services.store.following import Sampled
 from tests.console.live_console import LiveConsole
+from tests.live import until
 
 NONE = ",".join(["0"] * CLASSES)
 
@@ -109,6 +111,17 @@ def test_samples_of_something_else(fields: dict[str, str]) -> None:
     assert parse(Sampled("1-0", 1, fields)) is None
 
 
+async def history(console: LiveConsole, path: str) -> dict[str, Any]:
+    """Once all is read."""
+
+    async def complete() -> Any:
+        found = await console.found(path)
+        return found if found["complete"] else None
+
+    found: dict[str, Any] = await until(complete)
+    return found
+
+
 async def _told(console: LiveConsole, at_ms: int, **fields: Any) -> None:
     """A sample in the store, of that time."""
     link = console.tools.registry.link
@@ -130,7 +143,7 @@ async def test_a_queue(console: LiveConsole) -> None:
     await _told(console, now_ms - 120_000, **_queue_sample("others", 1, in_=5))
     await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
     await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))  # its answer was lost
-    found = await console.found("/queues/orders/history?minutes=5")
+    found = await history(console, "/queues/orders/history?minutes=5")
     assert found["stepMs"] == 10_000
     inflow = found["series"]["in"]
     assert len(inflow) == 30
@@ -139,19 +152,20 @@ async def test_a_queue(console: LiveConsole) -> None:
     assert inflow[-1] == 0
     assert sum(number or 0 for number in found["series"]["refused"]) == pytest.approx(0.3, rel=0.02)
     assert {number for number in found["series"]["putP50Ms"] if number} == {3.75}
-    await _told(console, now_ms - 30_000, **_queue_sample("orders", 2, in_=50))
-    again = await console.found("/queues/orders/history?minutes=5")
+    for _ in range(2):
+        await _told(console, now_ms - 30_000, **_queue_sample("orders", 2, in_=50))
+    again = await history(console, "/queues/orders/history?minutes=5")
     assert sum(number or 0 for number in again["series"]["in"]) == pytest.approx(15, rel=0.01)
 
 
 async def test_all_queues_together(console: LiveConsole) -> None:
     """Also of queues that are gone; of the time before the first sample nothing is known."""
-    found = await console.found("/history?minutes=5")
+    found = await history(console, "/history?minutes=5")
     now_ms = await console.tools.now_ms()
     await _told(console, now_ms - 120_000, **_queue_sample("others", 1, in_=50))
     await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))
     await _told(console, now_ms - 60_000, **_queue_sample("orders", 1, in_=100))  # its answer was lost
-    found = await console.found("/history?minutes=5")
+    found = await history(console, "/history?minutes=5")
     assert found["stepMs"] == 10_000
     series = found["series"]
     assert set(series) == {"in", "out", "acked", "refused"}
@@ -161,7 +175,7 @@ async def test_all_queues_together(console: LiveConsole) -> None:
         10 <= sum(number or 0 for number in series["in"]) <= 15.1
     )  # of the first sample a part may be before
     assert sum(number or 0 for number in series["refused"]) >= 0.3
-    longer = await console.found("/history?minutes=180")
+    longer = await history(console, "/history?minutes=180")
     assert longer["stepMs"] == 30_000
     assert sum(number or 0 for number in longer["series"]["in"]) * 30 == pytest.approx(
         sum(number or 0 for number in series["in"]) * 10, abs=51
@@ -205,7 +219,7 @@ async def test_how_far_back(console: LiveConsole) -> None:
         *((1, 10_000, 6), (60, 10_000, 360), (61, 30_000, 122), (180, 30_000, 360)),
         *((181, 60_000, 181), (360, 60_000, 360), (361, 240_000, 90), (1440, 240_000, 360)),
     ):
-        found = await console.found(f"/queues/orders/history?minutes={minutes}")
+        found = await history(console, f"/queues/orders/history?minutes={minutes}")
         assert found["stepMs"] == step_ms
         assert {len(values) for values in found["series"].values()} == {count}
     for minutes in ("0", "1441", "x"):
@@ -214,6 +228,7 @@ async def test_how_far_back(console: LiveConsole) -> None:
 
 
 async def test_no_more_than_so_many_are_kept(console: LiveConsole, monkeypatch: Any) -> None:
+    monkeypatch.setattr("services.console.followed.MOST_KEPT", 10)
     monkeypatch.setattr("services.console.history.MOST_KEPT", 10)
     assert MOST_KEPT > 1000
     await console.declare("orders")
@@ -221,7 +236,7 @@ async def test_no_more_than_so_many_are_kept(console: LiveConsole, monkeypatch: 
     for number in range(30):
         at_ms = now_ms - 60_000 + number * 1000
         await _told(console, at_ms, **_queue_sample("orders", number + 1, in_=1))
-    found = await console.found("/queues/orders/history?minutes=2")
+    found = await history(console, "/queues/orders/history?minutes=2")
     assert (
         sum(number is not None for number in found["series"]["in"]) <= (40_000 - TOLD_LATE_MS) // 10_000 + 1
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,20 +72,6 @@ class TestTokens:
             async with guarded.session.get(guarded.base + path) as response:
                 assert response.status == 200
 
-    async def test_from_a_file_that_changes(self, server: Server, tmp_path: Path) -> None:
-        file = tmp_path / "token"
-        file.write_text("first\n")
-        async with LiveConsole(
-            server.url, tokens=[{"name": "a", "role": "view", "file": str(file)}]
-        ) as console:
-            assert (await console.get("/me", token="first")).status == 200
-            file.write_text("the second\n")
-            assert (await console.get("/me", token="first")).status == 401
-            assert (await console.get("/me", token="the second")).status == 200
-            file.unlink()
-            assert (await console.get("/me", token="the second")).status == 200
-            assert console.log.events("token_reload_failed")
-
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.action)
 async def test_every_route_keeps_out_who_may_less(guarded: LiveConsole, route: Any) -> None:
@@ -120,8 +105,28 @@ class TestProxy:
         assert reply.document == {"who": "ann", "role": "operate", "auth": "proxy"}
 
     async def test_groups_that_may_nothing(self, server: Server) -> None:
-        reply = await self._ask(server, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "others"})
-        assert (reply.status, reply.label) == (403, "forbidden")
+        """Who that was is known, so the audit log has it, in the store as well."""
+        headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "others"}
+        async with LiveConsole(server.url, proxy=PROXY) as console:
+            for method, path in (("GET", "/me"), ("GET", "/queues"), ("PUT", "/queues/orders")):
+                body = {"ackLevel": "memory"} if method == "PUT" else None
+                reply = await console.ask(method, path, body, headers=headers)
+                assert (reply.status, reply.label) == (403, "forbidden")
+                assert "'ann'" in reply.document["detail"]
+            root = {"X-Forwarded-User": "bob", "X-Forwarded-Groups": "root"}
+            kept = (await console.get("/audit", headers=root)).items
+            lines = [
+                (line["who"], line["role"], line["auth"], line["action"], line["outcome"]) for line in kept
+            ]
+            assert lines == [
+                ("ann", "", "proxy", action, "forbidden") for action in ("queue.put", "queue.list", "me.show")
+            ]
+            told = [(line["who"], line["role"], line["what"], line["target"]) for line in console.audited()]
+            assert told == [
+                ("ann", None, "me.show", ""),
+                ("ann", None, "queue.list", ""),
+                ("ann", None, "queue.put", "orders"),
+            ]
 
     async def test_no_user(self, server: Server) -> None:
         assert (await self._ask(server, {"X-Forwarded-Groups": "root"})).status == 401

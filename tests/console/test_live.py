@@ -1,4 +1,4 @@
-"""How much is looked at for one question (what the look finds is in test_queues.py and test_events.py)."""
+"""What is looked at for one question (what the look finds is in test_queues.py and test_events.py)."""
 
 from __future__ import annotations
 
@@ -33,3 +33,26 @@ async def test_a_question_looks_only_at_what_was_touched_before_it(server: Serve
                 assert live.version - before == 2  # of each queue once
         finally:
             working.cancel()
+
+
+async def test_totals_have_what_was_changed_before(server: Server) -> None:
+    """Without another look at all queues."""
+    names = ("queues", "ready", "inFlight", "dead", "bytes")
+    async with LiveConsole(server.url, refresh_s=60) as console:
+        await console.bury(await console.declare("others"), b"abc")
+
+        async def totals() -> tuple[int, ...]:
+            told = (await console.found("/overview"))["totals"]
+            rows = (await console.get("/queues")).items
+            for name in names[1:]:
+                assert told[name] == sum(row[name] for row in rows)
+            return tuple(told[name] for name in names)
+
+        assert await totals() == (1, 0, 0, 1, 0)
+        assert (await console.ask("PUT", "/queues/orders", {"ackLevel": "memory"})).status == 201
+        assert await totals() == (2, 0, 0, 1, 0)
+        for ready in (1, 2):
+            assert (await console.ask("POST", "/queues/orders/messages", {"body": "abcd"})).status == 201
+            assert await totals() == (2, ready, 0, 1, 4 * ready)
+        assert (await console.ask("DELETE", "/queues/orders", headers={"If-Match": "*"})).status == 200
+        assert await totals() == (1, 0, 0, 1, 0)

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from services.console.app import SAFE
 from services.console.openapi import PREFIX, document
 from services.console.operations import Condition
+from services.console.prepared import SAFE
 from services.console.table import ROUTES
 from tests.console.live_console import LiveConsole
 

@@ -105,3 +105,61 @@ async def test_dead_letters_that_nobody_reads(console: LiveConsole) -> None:
         return (await console.get(f"/queues/orders/dead/{letter}")).status == 200
 
     await until(is_told)
+
+
+@pytest.mark.parametrize("what", ["dead", "messages"])
+async def test_lists_of_whole_bodies_that_nobody_reads(console: LiveConsole, what: str) -> None:
+    """As base64 two of the largest have room."""
+    queue = await console.declare("orders")
+    body = b"x" * (LONGEST_BODY - 100)
+    await (console.bury(queue, body) if what == "dead" else console.fill(queue, body))
+    path = f"/queues/orders/{what}?octets={LONGEST_BODY}"
+    (item,) = (await console.get(path)).items
+    assert (item["bytes"], item["truncated"]) == (len(body), False)
+    asked = f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    asking = [await asyncio.open_connection(*console.place) for _ in range(2)]
+    try:
+        for reader, writer in asking:
+            writer.write(asked)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        reply = await console.get(path)
+        assert (reply.status, reply.label) == (503, "busy")
+        assert (await console.get(f"/queues/orders/{what}")).status == 200
+    finally:
+        for _, writer in asking:
+            writer.transport.abort()
+
+    async def is_told() -> bool:
+        return (await console.get(path)).status == 200
+
+    await until(is_told)
+
+
+async def test_large_attributes_count_as_well(console: LiveConsole) -> None:
+    """How large an answer is shows when it is written."""
+    queue = await console.declare("orders")
+    await console.fill(queue, *[b""] * 300, attributes={"a": "x" * 60_000})
+    assert console.running is not None
+    room = console.running._console.room
+    path = "/queues/orders/messages?limit=300"
+    assert len((await console.get(path)).body) > 4_000_000
+    room._left = 4_000_000
+    reply = await console.get(path)
+    assert (reply.status, reply.label) == (503, "busy")
+    assert room._left == 4_000_000
+    assert (await console.get("/queues/orders/messages?limit=3")).status == 200
+
+
+async def test_a_page_of_dead_letters_ends_behind_4_mib_of_bodies(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.bury(queue, *[b"x" * 1_000_000] * 12)
+    seen: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        page = await console.found(f"/queues/orders/dead?octets=1000000&cursor={cursor}")
+        assert len(page["items"]) <= 6
+        seen += [item["id"] for item in page["items"]]
+        cursor = page["next"]
+    assert len(set(seen)) == len(seen) == 12
+    few = await console.found("/queues/orders/dead?octets=10&body=x")  # read whole, and cut
+    assert {len(item["bodyBase64"]) for item in few["items"]} == {16}

@@ -1,4 +1,4 @@
-"""Samples are read from some time back on, and then as they come (docs/store.md, Samples)."""
+"""Samples are read as they come, and back from where one began (docs/store.md, Samples)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,16 @@ async def desk(server: Server) -> AsyncIterator[Desk]:
 
 
 async def rest(following: Following) -> list[Sampled]:
-    return [one async for page in following.pages() for one in page]
+    """What came."""
+    return await following.next(100_000)
+
+
+async def all_earlier(following: Following, count: int = 1_000) -> list[Sampled]:
+    """What was there, the oldest first."""
+    found: list[Sampled] = []
+    while page := await following.earlier(count):
+        found += page
+    return found[::-1]
 
 
 async def test_what_edges_tell_is_followed(desk: Desk) -> None:
@@ -65,43 +74,52 @@ def numbers(samples: list[Sampled]) -> list[int]:
 async def test_it_looks_back_no_further_than_it_is_told(desk: Desk, server: Server) -> None:
     now = await desk.store.now_ms()
     fill(server, now - 2 * HOUR_MS, 60_000, 120)
-    found = numbers(await rest(desk.store.following("main", HOUR_MS)))
+    found = numbers(await all_earlier(desk.store.following("main", HOUR_MS)))
     assert found == list(range(found[0], 120))
     assert found[0] in (60, 61)
-    assert numbers(await rest(desk.store.following("main", 10 * HOUR_MS))) == list(range(120))
-    assert await rest(desk.store.following("main", 0)) == []
+    assert numbers(await all_earlier(desk.store.following("main", 10 * HOUR_MS))) == list(range(120))
+    assert await all_earlier(desk.store.following("main", 0)) == []
 
 
-async def test_nor_at_many_more_samples(desk: Desk, server: Server) -> None:
+async def test_nor_at_more_samples(desk: Desk, server: Server) -> None:
     now = await desk.store.now_ms()
-    fill(server, now - HOUR_MS, 100, 30_000)
-    found = numbers(await rest(desk.store.following("main", 10 * HOUR_MS, 3_000)))
-    assert found[-1] == 29_999
-    assert 2_900 <= len(found) <= 3_100
-    assert len(await rest(desk.store.following("main", 10 * HOUR_MS, 30_000))) == 30_000
+    fill(server, now - HOUR_MS, 100, 5_000)
+    found = numbers(await all_earlier(desk.store.following("main", 10 * HOUR_MS, 2_500)))
+    assert found == list(range(2_500, 5_000))
+    assert len(await all_earlier(desk.store.following("main", 10 * HOUR_MS, 5_000))) == 5_000
 
 
-async def test_a_page_after_the_other(desk: Desk, server: Server) -> None:
-    fill(server, await desk.store.now_ms() - 1_000, 10, 25)
+async def test_what_was_and_what_comes_is_read_once(desk: Desk, server: Server) -> None:
+    now = await desk.store.now_ms()
+    fill(server, now - 1_000, 10, 25)
     following = desk.store.following("main", HOUR_MS)
-    pages = [numbers(page) async for page in following.pages(10)]
-    assert pages == [list(range(10)), list(range(10, 20)), list(range(20, 25))]
+    assert numbers(await following.earlier(10)) == list(range(24, 14, -1))
+    fill(server, now + 1_000, 10, 25)
+    assert numbers(await following.next(10)) == list(range(10))
+    assert numbers(await following.earlier(10)) == list(range(14, 4, -1))
+    assert numbers(await rest(following)) == list(range(10, 25))
+    assert numbers(await following.earlier(10)) == list(range(4, -1, -1))
+    assert await following.earlier(10) == []
     assert await following.next(10) == []
 
 
 async def test_what_was_trimmed_meanwhile_is_passed_over(desk: Desk, server: Server) -> None:
-    fill(server, await desk.store.now_ms() - 1_000, 10, 20)
+    now = await desk.store.now_ms()
+    fill(server, now - 1_000, 10, 20)
     following = desk.store.following("main", HOUR_MS)
-    assert len(await following.next(5)) == 5
+    assert numbers(await following.earlier(2)) == [19, 18]
+    fill(server, now + 1_000, 10, 20)
     server.call("XTRIM", KEY, "MAXLEN", 3)
     assert numbers(await rest(following)) == [17, 18, 19]
+    assert await following.earlier(5) == []
 
 
 async def test_data_that_went_back_in_time_is_followed_on(desk: Desk, server: Server) -> None:
     """A copy was restored, or another server took over whose clock is behind: what comes then is told."""
     now = await desk.store.now_ms()
-    fill(server, now + HOUR_MS, 10, 5)
     following = desk.store.following("main", HOUR_MS)
+    assert await rest(following) == []
+    fill(server, now + HOUR_MS, 10, 5)
     assert len(await rest(following)) == 5
     server.call("DEL", KEY)
     assert await rest(following) == []
@@ -113,12 +131,15 @@ async def test_data_that_went_back_in_time_is_followed_on(desk: Desk, server: Se
 
 async def test_a_store_that_is_away_says_so_and_it_goes_on_where_it_was(own_server: Server) -> None:
     async with Desk(own_server) as desk:
-        fill(own_server, await desk.store.now_ms() - 1_000, 10, 20)
         following = desk.store.following("main", HOUR_MS)
+        assert await following.next(5) == []
+        fill(own_server, await desk.store.now_ms() + 1_000, 10, 20)
         assert len(await following.next(5)) == 5
         own_server.kill9()
         with pytest.raises(StoreUnavailable):
             await following.next()
+        with pytest.raises(StoreUnavailable):
+            await following.earlier()
         own_server.restart()
 
         async def is_back() -> list[Sampled] | None:

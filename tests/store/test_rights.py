@@ -96,8 +96,8 @@ async def work_with_company(store: Store, queue: Queue) -> None:
     assert list(await store.stats_of([queue])) == ["rights"]
     await store.audit.append(Entry("eve", "admin", "", "delete", "rights", "done"))
     assert len((await store.audit.page()).lines) == 1
-    assert await store.following("main", 60_000).next()
-    assert await store.following("main", 60_000, 0).next() is not None
+    assert await store.following("main", 60_000).earlier()
+    assert await store.following("main", 60_000).next() is not None
 
 
 async def work_with_rqp(store: Store, queue: Queue) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import time
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import Field
 
-from services.console.api.messages import OCTETS, Octets
+from services.console.api.messages import OCTETS, READ_OCTETS, Octets
 from services.console.cursor import decode_cursor, encode_cursor
 from services.console.detail import chosen
 from services.console.etags import must_match, queue_etag
@@ -18,6 +20,7 @@ from services.console.moments import moment, moment_or_none
 from services.console.operations import Answer, Call, plain
 from services.console.paging import Paged
 from services.console.problems import Problem, problem_of
+from services.console.room import Room
 from services.console.selection import MOST_REASONS, Conditions, Reason, count
 from services.store import DeadLetter, DeadLetters, Filter, Queue, StoreError, StoreUnavailable
 from services.store.dead import PAGE, WHOLE, Looked
@@ -45,9 +48,17 @@ async def list_(call: Call) -> Answer:
     wanted = call.query.wanted()
     after = _place(call.query.cursor, queue) if call.query.cursor else ""
     now_ms = await call.console.store.now_ms()
-    found = await _page(letters, wanted, after, call.query, now_ms)
+    async with _turn(call.console.room, call.query):
+        found = await _page(letters, wanted, after, call.query, now_ms)
+        call.share.take_encoded(sum(len(letter.body) for letter in found.letters))
     more = None if found.is_last else encode_cursor(LIST, queue.qid, found.last)
     return Answer({"items": [_told(letter, call.query.octets) for letter in found.letters], "next": more})
+
+
+def _turn(room: Room, query: DeadQuery) -> AbstractAsyncContextManager[None]:
+    """Where bodies are read of which nobody knows how large they are."""
+    is_small = query.body is None and query.octets * query.limit <= READ_OCTETS
+    return nullcontext() if is_small else room.finding
 
 
 def _place(cursor: str, queue: Queue) -> str:
@@ -61,15 +72,24 @@ def _place(cursor: str, queue: Queue) -> str:
 
 
 async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQuery, now_ms: int) -> Looked:
-    """In steps that the store does not feel, as many as there is time for."""
+    """In steps that the store does not feel, as many as there is time, and room, for."""
     page: list[DeadLetter] = []
+    octets = 0
     end = time.monotonic() + LOOK_S
     while True:
         looked = await letters.look(after, wanted, now_ms, min(query.limit - len(page), PAGE), query.octets)
-        page += looked.letters
+        some = [_cut(each, query.octets) for each in looked.letters]
+        page += some
+        octets += sum(len(each.body) for each in some)
         after = looked.last or after
-        if looked.is_last or len(page) == query.limit or time.monotonic() > end:
+        is_full = len(page) == query.limit or octets >= READ_OCTETS
+        if looked.is_last or is_full or time.monotonic() > end:
             return Looked(page, after, looked.is_last)
+
+
+def _cut(letter: DeadLetter, octets: int) -> DeadLetter:
+    """Without the rest of a body that was read for a pattern."""
+    return letter if len(letter.body) <= octets else replace(letter, body=letter.body[:octets])
 
 
 async def show(call: Call) -> Answer:

@@ -87,26 +87,34 @@ def _context(call: Call) -> dict[str, str]:
 
 async def peek(call: Call) -> Answer:
     """The next ones that are ready, in their order; none is taken."""
-    store = call.console.store
+    store, query = call.console.store, call.query
     queue = await store.find(call.path["name"])
-    deliveries = await store.look_at(queue.domain).peek(queue, call.query.limit, READ_OCTETS)
     now_ms = await store.now_ms()
-    items = [it for each in deliveries for it in _messages(each, now_ms, call.query.octets)]
-    return Answer({"items": items[: call.query.limit], "next": None})
+    async with call.console.room.finding:
+        deliveries = await store.look_at(queue.domain).peek(queue, query.limit, READ_OCTETS)
+        found = [it for each in deliveries for it in _records(each)][: query.limit]
+        call.share.take_encoded(sum(len(content.body[: query.octets]) for _, _, content in found))
+        items = [_told(*each, now_ms, query.octets) for each in found]
+    return Answer({"items": items, "next": None})
 
 
-def _messages(delivery: Delivery, now_ms: int, octets: int) -> Iterator[dict[str, Any]]:
+def _records(delivery: Delivery) -> Iterator[tuple[Delivery, int, records.Content]]:
     for number, record in enumerate(delivery.records()):
-        content = records.decode(record)
-        yield {
-            "position": f"{delivery.entry.decode('ascii', 'replace')}:{delivery.start + number}",
-            "ageMs": max(now_ms - delivery.enqueued_ms, 0),
-            "enqueuedAt": moment(delivery.enqueued_ms),
-            "origin": delivery.origin,
-            "givenOut": delivery.acquired if delivery.history else 0,
-            "failed": delivery.failed,
-            "bytes": len(content.body),
-            "attributes": plain(content.attributes),
-            "bodyBase64": base64.b64encode(content.body[:octets]).decode(),
-            "truncated": len(content.body) > octets,
-        }
+        yield delivery, delivery.start + number, records.decode(record)
+
+
+def _told(
+    delivery: Delivery, place: int, content: records.Content, now_ms: int, octets: int
+) -> dict[str, Any]:
+    return {
+        "position": f"{delivery.entry.decode('ascii', 'replace')}:{place}",
+        "ageMs": max(now_ms - delivery.enqueued_ms, 0),
+        "enqueuedAt": moment(delivery.enqueued_ms),
+        "origin": delivery.origin,
+        "givenOut": delivery.acquired if delivery.history else 0,
+        "failed": delivery.failed,
+        "bytes": len(content.body),
+        "attributes": plain(content.attributes),
+        "bodyBase64": base64.b64encode(content.body[:octets]).decode(),
+        "truncated": len(content.body) > octets,
+    }

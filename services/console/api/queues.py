@@ -8,7 +8,7 @@ from pydantic import Field
 
 from services.console.detail import changed
 from services.console.etags import differs, must_be_new, must_match, queue_etag, unreadable_etag
-from services.console.history import MOST_MINUTES
+from services.console.followed import MOST_MINUTES
 from services.console.operations import JSON, Answer, Call, Shape, encode
 from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request

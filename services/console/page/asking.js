@@ -6,9 +6,11 @@ import { link } from "./state.js";
 
 const PAUSE_MS = 300; // after the last key
 const ENOUGH = 40; // rows: what a screen shows
+const SOON_MS = 1000; // where the console is still reading what it was asked for
 
 /**
- * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails.
+ * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails. What says
+ * that it is not complete is asked again soon.
  * path: null = nothing to ask. everyMs: 0 = once; nothing is asked while the tab is not seen.
  */
 export function useAsked(path, query = {}, everyMs = 0) {
@@ -34,6 +36,11 @@ export function useAsked(path, query = {}, everyMs = 0) {
       asking.current?.abort();
     };
   }, [key, everyMs]);
+  useEffect(() => {
+    if (told.data?.complete !== false) return undefined;
+    const timer = setTimeout(ask, SOON_MS);
+    return () => clearTimeout(timer);
+  }, [told, ask]);
   useComingBack(ask, path !== null);
   const now = kept(told, key);
   return { ...now, isLoading: path !== null && !now.data && !now.problem, again: ask };

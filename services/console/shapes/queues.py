@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -53,6 +53,10 @@ class QueuePage(Shape):
     next: Cursor
 
 
+Complete = Annotated[
+    bool,
+    Field(description="false: samples are still being read, the newest first; null are the steps of others"),
+]
 Numbers = list[float | None]
 Sizes = list[int | None]
 
@@ -77,6 +81,7 @@ class HistorySeries(Shape):
 class History(Shape):
     step_ms: Ms
     from_: Time = Field(alias="from")
+    complete: Complete
     series: HistorySeries
 
 
@@ -92,6 +97,7 @@ class FlowSeries(Shape):
 class FlowHistory(Shape):
     step_ms: Ms
     from_: Time = Field(alias="from")
+    complete: Complete
     series: FlowSeries
 
 

@@ -1,0 +1,147 @@
+"""What is looked at while nobody wants to know, and the first question after that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from services.console import interest, live
+from services.console.live import Live
+from services.store import StoreUnavailable
+from tests.console.live_console import PATIENCE_S, LiveConsole
+from tests.live import until
+from tests.servers import Server
+from tests.stores import NewServer
+
+
+@asynccontextmanager
+async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float) -> AsyncIterator[Live]:
+    """Somebody had asked, and nobody has for a while: what is known is older than two refreshes."""
+    patch.setattr(live, "REST_S", rest_s)
+    found = Live(console.tools, refresh_s=0.01)
+    found.start()
+    try:
+        await found.look()
+        patch.setattr(interest, "LASTS_S", 0.0)
+        await until(lambda: not found._is_fresh() and not found._interest.is_new)
+        yield found
+    finally:
+        await found.close()
+
+
+async def test_nothing_is_looked_at_before_anybody_asks(
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "REST_S", 0.01)
+    assert console.running is not None
+    own = console.running._console.live
+    await asyncio.sleep(0.3)  # thirty looks, if there were any
+    assert own.version == 0
+    assert (await console.get("/queues")).status == 200
+    assert own.version > 0
+
+
+async def test_and_seldom_when_nobody_does_any_more(
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with resting(console, monkeypatch, 3600.0) as found:
+        version = found.version
+        await asyncio.sleep(0.3)  # thirty looks, if somebody did
+        assert found.version == version
+        monkeypatch.setattr(live, "REST_S", 0.01)
+        await found.look()
+        await until(lambda: found.version > version + 3)
+
+
+async def test_the_first_question_waits_for_no_look(
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told what is known, with what we changed ourselves; the next one is told what is now."""
+    orders = await console.declare("orders")
+    async with resting(console, monkeypatch, 3600.0) as found:
+        real, version = found._take, found.version
+        goes_on = asyncio.Event()
+
+        async def slowly() -> None:
+            await goes_on.wait()
+            await real()
+
+        monkeypatch.setattr(found, "_take", slowly)
+        await console.fill(orders, b"one")
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await found.look()).rows["orders"].summary["ready"] == 0
+        goes_on.set()
+        await until(lambda: found.version > version)
+        assert (await found.look()).rows["orders"].summary["ready"] == 1
+
+
+async def test_what_we_changed_is_seen_before_that(
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = await console.declare("orders")
+    async with resting(console, monkeypatch, 3600.0) as found:
+
+        async def never() -> None:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(found, "_take", never)
+        await console.fill(orders, b"one")
+        found.touch("orders")
+        async with asyncio.timeout(PATIENCE_S):
+            look = await found.look()
+        assert (look.rows["orders"].summary["ready"], look.totals["ready"]) == (1, 1)
+
+
+async def test_what_is_too_old_is_not_told(console: LiveConsole, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = await console.declare("orders")
+    async with resting(console, monkeypatch, 3600.0) as found:
+        await console.fill(orders, b"one")
+        monkeypatch.setattr(live, "REST_S", 0.0)
+        assert (await found.look()).rows["orders"].summary["ready"] == 1
+
+
+async def test_while_the_store_is_away_the_first_question_is_told_so(
+    new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await new_server()
+    async with LiveConsole(server.url) as console, resting(console, monkeypatch, 0.01) as found:
+        server.kill9()
+        await until(lambda: found.trouble is not None)
+        with pytest.raises(StoreUnavailable):
+            await found.look()
+
+
+async def test_who_waits_while_a_look_fails_takes_its_error(
+    new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that stands still keeps each waiting as long as one, not one behind the other."""
+    server: Server = await new_server()
+    async with LiveConsole(server.url) as console:
+        await console.declare("orders")
+        found = Live(console.tools, refresh_s=60)
+        takes = 0
+        real = found._take
+
+        async def counted() -> None:
+            nonlocal takes
+            takes += 1
+            await real()
+
+        monkeypatch.setattr(found, "_take", counted)
+        server.kill9()
+        told: list[Any] = await asyncio.gather(*(found.look() for _ in range(5)), return_exceptions=True)
+        assert [type(each) for each in told] == [StoreUnavailable] * 5
+        assert takes == 1
+        server.restart()
+
+        async def is_back() -> bool:
+            try:
+                return set((await found.look()).rows) == {"orders"}
+            except StoreUnavailable:
+                return False
+
+        await until(is_back)
