@@ -215,10 +215,14 @@ class Catalogue:
         return made
 
     async def release(self, one: Listed) -> bool:
-        """Its owner looks after it no more: whoever declares it has it. False: it is another one's by now, or gone."""
+        """Its owner looks after it no more: whoever declares it has it. False: it is another one's by now, or gone.
+
+        Raises StoreUnavailable, OutcomeUnknown.
+        """
         if not await self.registry.hand_over(one, released(one.owner)):
             return False
-        await self.registry.tell(one.name)
+        with decided():
+            await self.registry.tell(one.name)
         return True
 
     async def delete(self, queue: Queue, *, if_empty: bool = False) -> int:
