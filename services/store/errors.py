@@ -10,6 +10,7 @@ StoreError
 ├── AccessDenied          the queue's `access` does not let this client
 ├── QueueExists
 ├── QueueChanged          its document is another one than the caller saw
+├── PeerChanged           the same of a peer
 ├── QueueNotEmpty
 ├── NumberTaken           another queue has this number, or leads to it
 ├── BehindRefused         the same source wanted something before it in order, which was refused
@@ -100,6 +101,12 @@ class QueueChanged(StoreError):
     """the queue's document was changed meanwhile"""
 
     reason = "queue_changed"
+
+
+class PeerChanged(StoreError):
+    """the peer's document was changed meanwhile"""
+
+    reason = "peer_changed"
 
 
 class QueueNotEmpty(StoreError):

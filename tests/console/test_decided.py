@@ -77,6 +77,16 @@ async def test_a_peer_of_which_nobody_could_be_told(own_server: Server) -> None:
         assert (await console.get("/peers/west")).status == 404
 
 
+async def test_a_peer_for_which_there_is_no_room(own_server: Server) -> None:
+    """Nothing was done, and that is what is said."""
+    async with LiveConsole(own_server.url) as console:
+        await console.tools.initialise()
+        own_server.call("CONFIG", "SET", "maxmemory", "1")
+        reply = await console.ask("PUT", "/peers/west", {"protocol": "ring", "addresses": ["127.0.0.1"]})
+        assert (reply.status, reply.label) == (503, "store_unavailable")
+        assert (await console.get("/peers/west")).status == 404
+
+
 async def test_a_store_that_goes_away_before_it_says_how_the_queue_is_now(server: Server) -> None:
     async with Proxy(server.port) as proxy, LiveConsole(proxy.url, refresh_s=60) as console:
         await console.declare("orders")

@@ -1,13 +1,17 @@
-"""Changes of queues: what was done is never told as not done, and what somebody else changed is seen."""
+"""Changes of queues and peers: what was done is never told as not done, and what somebody else changed is seen."""
 
 from __future__ import annotations
 
 import pytest
 
-from services.store.errors import OutcomeUnknown
+from services.store.errors import OutcomeUnknown, PeerChanged
+from services.store.peer import Peer, PeerSpec
 from services.store.queues import Listed
 from tests.servers import Server
 from tests.store.desk import Desk
+
+SERVER = PeerSpec(protocol="text", addresses=["10.0.0.7"])
+NODE = PeerSpec(protocol="ring", addresses=["10.0.0.8"])
 
 
 async def test_what_was_let_go_is_never_told_as_kept(own_server: Server) -> None:
@@ -17,3 +21,22 @@ async def test_what_was_let_go_is_never_told_as_kept(own_server: Server) -> None
         with pytest.raises(OutcomeUnknown):
             await desk.store.release(Listed(queue.name, queue.qid, "test"))
         assert (await desk.store.find(queue.name)).owner == "released test"
+
+
+async def test_a_peer_is_changed_if_it_is_still_what_was_seen(desk: Desk) -> None:
+    peers = desk.store.peers
+    assert await peers.apply("shop", SERVER, "a", seen=b"")
+    with pytest.raises(PeerChanged):
+        await peers.apply("shop", NODE, "b", seen=b"")
+    seen = await peers.document("shop")
+    assert not await peers.apply("shop", NODE, "b", seen=seen)
+    with pytest.raises(PeerChanged):
+        await peers.apply("shop", SERVER, "a", seen=seen)
+    with pytest.raises(PeerChanged):
+        await peers.delete("shop", seen=seen)
+    assert await peers.find("shop") == Peer("shop", NODE, "b")
+    assert await peers.delete("shop", seen=await peers.document("shop"))
+    assert await peers.document("shop") == b""
+    with pytest.raises(PeerChanged):
+        await peers.delete("shop", seen=seen)
+    assert not await peers.delete("shop")

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from services.console.detail import changed
+from services.console.detail import changed, made
 from services.console.etags import differs, must_be_new, must_match, queue_etag, unreadable_etag
 from services.console.history import MOST_MINUTES
 from services.console.operations import JSON, Answer, Call, Shape, encode
@@ -94,7 +94,7 @@ async def _told_of_change(call: Call, name: str, status: int) -> Answer:
 
 
 async def _make(call: Call, name: str) -> Answer:
-    call.detail.update(changed(None, call.body))
+    call.detail.update(made(call.body))
     try:
         await call.console.store.declare(name, call.body, OWNER)
     except QueueExists:  # somebody else was faster
