@@ -225,14 +225,19 @@ class Catalogue:
             await self.registry.tell(one.name)
         return True
 
-    async def delete(self, queue: Queue, *, if_empty: bool = False) -> int:
+    async def declared(self, queue: Queue) -> int:
+        """How often its document was put in force: for `delete`, to see whether one was since."""
+        return await self._domain(queue.domain).declared(queue)
+
+    async def delete(self, queue: Queue, *, if_empty: bool = False, declared: int | None = None) -> int:
         """Removes queue, messages and dead letters; answers how many messages went.
 
-        Raises QueueNotEmpty, StoreUnavailable, OutcomeUnknown.
+        declared: only if it was `declared` no more often. Raises QueueNotEmpty, QueueChanged (with declared),
+        StoreUnavailable, OutcomeUnknown.
         """
         domain = self._domain(queue.domain)
         policy = "DeleteIfEmpty" if if_empty else "Delete"
-        done, messages = await domain.delete(queue, policy)
+        done, messages = await domain.delete(queue, policy, declared)
         if not done:
             raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
         with decided():

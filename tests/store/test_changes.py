@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.store.errors import OutcomeUnknown, PeerChanged
+from services.store import QueueSpec
+from services.store.errors import OutcomeUnknown, PeerChanged, QueueChanged
 from services.store.peer import Peer, PeerSpec
 from services.store.queues import Listed
 from tests.servers import Server
@@ -40,3 +41,25 @@ async def test_a_peer_is_changed_if_it_is_still_what_was_seen(desk: Desk) -> Non
     with pytest.raises(PeerChanged):
         await peers.delete("shop", seen=seen)
     assert not await peers.delete("shop")
+
+
+async def test_a_queue_is_deleted_if_nobody_declared_it_meanwhile(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"a")
+    declared = await desk.store.declared(queue)
+    await desk.store.declare(queue.name, QueueSpec(ack_level="memory", paused=True), "another", replace=True)
+    with pytest.raises(QueueChanged):
+        await desk.store.delete(queue, declared=declared)
+    assert (await desk.store.stats(queue))["ready"] == 1
+    assert await desk.store.delete(queue, declared=await desk.store.declared(queue)) == 1
+    with pytest.raises(QueueChanged):  # it is gone
+        await desk.store.delete(queue, declared=declared)
+
+
+async def test_a_queue_that_was_deleted_by_half_is_deleted(desk: Desk) -> None:
+    """Whoever began may have died before the name was free."""
+    queue = await desk.queue()
+    await desk.store.look_at(queue.domain).delete(queue, "Delete")
+    assert await desk.store.registry.document(queue.name) is not None
+    assert await desk.store.delete(queue, declared=await desk.store.declared(queue)) == 0
+    assert await desk.store.registry.document(queue.name) is None

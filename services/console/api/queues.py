@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from pydantic import Field
@@ -20,6 +21,7 @@ from services.store.spec import check_name
 
 OWNER = "console"
 LIST, RESERVED = "queues", "reservations"
+DELETES = 3  # attempts
 
 
 class QueuesQuery(Paged):
@@ -104,11 +106,23 @@ async def _make(call: Call, name: str) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    queue, unreadable = await call.console.store.find_leniently(call.path["name"])
+    """Also where it was declared anew meanwhile, as it was: some do that again and again."""
+    for _ in range(DELETES):
+        with contextlib.suppress(QueueChanged):  # between our look and the change
+            messages = await _delete(call)
+            call.detail["messages"] = messages
+            return Answer({"messages": messages})
+    raise differs(None)
+
+
+async def _delete(call: Call) -> int:
+    """Raises Problem, QueueChanged."""
+    store, name = call.console.store, call.path["name"]
+    # counted before the look: what changes the document from here on is counted, too
+    declared = await store.declared((await store.find_leniently(name))[0])
+    queue, unreadable = await store.find_leniently(name)
     must_match(call.headers, await _etag(call, queue, unreadable))
-    messages = await call.console.store.delete(queue, if_empty=call.query.if_empty)
-    call.detail["messages"] = messages
-    return Answer({"messages": messages})
+    return await store.delete(queue, if_empty=call.query.if_empty, declared=declared)
 
 
 class HistoryQuery(Shape):
