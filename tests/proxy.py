@@ -1,4 +1,4 @@
-"""A TCP proxy that loses what a test tells it to (replies, everything on the connections there are) or keeps requests."""
+"""A TCP proxy that loses what a test tells it to, replies or all on the connections there are, or keeps requests."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from services.store.decided import decided
 from services.store.errors import PeerChanged, StoreFault
 from services.store.outcomes import tell
 from services.store.peer import Peer, PeerSpec, Unreadable
+from services.store.queue_document import faults_of
 from services.store.registry import Registry, decode_name, encode_name
 from services.store.spec import MAX_NAME_BYTES
 
@@ -92,8 +93,7 @@ def read(name: str, kept: bytes) -> Peer | Unreadable:
     try:
         return Peer(name, PeerSpec.model_validate_json(document), owner)
     except ValidationError as error:
-        faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        return Unreadable(name, "; ".join(fault.removeprefix(": ") for fault in faults), owner)
+        return Unreadable(name, faults_of(error), owner)
 
 
 def _unwrapped(kept: bytes) -> tuple[str, bytes | str]:

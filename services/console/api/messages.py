@@ -88,7 +88,7 @@ def _context(call: Call) -> dict[str, str]:
 async def peek(call: Call) -> Answer:
     """The next ones that are ready, in their order; none is taken."""
     store = call.console.store
-    queue = await store.find(call.path["name"])
+    queue, _ = await store.find_leniently(call.path["name"])
     deliveries = await store.look_at(queue.domain).peek(queue, call.query.limit, READ_OCTETS)
     now_ms = await store.now_ms()
     items = [it for each in deliveries for it in _messages(each, now_ms, call.query.octets)]

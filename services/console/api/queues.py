@@ -17,6 +17,7 @@ from services.console.rows import RATES, Row, detail_of, rates_of
 from services.store import Queue
 from services.store.decided import decided
 from services.store.errors import QueueChanged, QueueExists, QueueUnknown
+from services.store.queue_document import parse_leniently
 from services.store.spec import check_name
 
 OWNER = "console"
@@ -49,21 +50,11 @@ async def show(call: Call) -> Answer:
     return await _told(call, queue, 200, unreadable)
 
 
-async def _etag(call: Call, queue: Queue, unreadable: str) -> str:
-    """Raises QueueUnknown."""
-    if not unreadable:
-        return queue_etag(queue)
-    document = await call.console.store.registry.document(queue.name)
-    if document is None:
-        raise QueueUnknown
-    return unreadable_etag(queue, document)
-
-
 async def _told(call: Call, queue: Queue, status: int, unreadable: str = "") -> Answer:
     figures = await call.console.store.stats(queue)
     row = call.console.live.row(queue.name)
     rates = row.rates if row is not None and row.queue.qid == queue.qid else rates_of(RATES, figures, None, 0)
-    etag = await _etag(call, queue, unreadable)
+    etag = await call.console.etag(queue, unreadable)
     return Answer(detail_of(queue, figures, rates, unreadable), status, {"ETag": etag})
 
 
@@ -77,7 +68,7 @@ async def put(call: Call) -> Answer:
         if "If-Match" in call.headers:
             must_match(call.headers, None)
         return await _make(call, name)
-    old, unreadable = registry.parse_leniently(name, document)
+    old, unreadable = parse_leniently(name, document)
     must_match(call.headers, unreadable_etag(old, document) if unreadable else queue_etag(old))
     call.detail.update(changed(None if unreadable else old.spec, call.body))
     if old.owner != OWNER:
@@ -121,7 +112,7 @@ async def _delete(call: Call) -> int:
     # counted before the look: what changes the document from here on is counted, too
     declared = await store.declared((await store.find_leniently(name))[0])
     queue, unreadable = await store.find_leniently(name)
-    must_match(call.headers, await _etag(call, queue, unreadable))
+    must_match(call.headers, await call.console.etag(queue, unreadable))
     return await store.delete(queue, if_empty=call.query.if_empty, declared=declared)
 
 
@@ -130,7 +121,7 @@ class HistoryQuery(Shape):
 
 
 async def history(call: Call) -> Answer:
-    queue = await call.console.store.find(call.path["name"])
+    queue, _ = await call.console.store.find_leniently(call.path["name"])
     return Answer(await call.console.history.of(queue, call.query.minutes))
 
 
