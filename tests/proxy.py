@@ -1,4 +1,4 @@
-"""A TCP proxy that loses what a test tells it to: replies, or everything on the connections there are."""
+"""A TCP proxy that loses what a test tells it to, replies or all on the connections there are, or keeps requests."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class Proxy:
             b""  # a request with these octets is forwarded, its reply lost and the connection closed
         )
         self.lost = 0
+        self.kept: tuple[bytes, asyncio.Event] | None = None  # which requests, and until when
+        self.held = 0
 
     @property
     def url(self) -> str:
@@ -36,6 +38,15 @@ class Proxy:
         for line in self._lines:
             line.close()
         await asyncio.gather(*(task for line in self._lines for task in line.tasks), return_exceptions=True)
+
+    def keep(self, octets: bytes) -> None:
+        """A request with these octets waits, and with it whatever stands behind it on its connection."""
+        self.kept = octets, asyncio.Event()
+
+    def let_go(self) -> None:
+        if self.kept is not None:
+            self.kept[1].set()
+            self.kept = None
 
     def freeze(self) -> int:
         """From now on nothing passes on the connections there are, and they stay open; new ones work. How many."""
@@ -76,6 +87,12 @@ class _Line:
     async def replies(self, reader: asyncio.StreamReader) -> None:
         await self._carry(reader, self._down, self._lose)
 
+    async def _hold(self, data: bytes) -> None:
+        kept = self._proxy.kept
+        if kept is not None and kept[0] in data:
+            self._proxy.held += 1
+            await kept[1].wait()
+
     def _note(self, data: bytes) -> bool:
         wanted = self._proxy.lose_replies_to
         if wanted and wanted in data:
@@ -95,6 +112,8 @@ class _Line:
             while data := await reader.read(1 << 16):
                 while self.frozen:
                     await asyncio.Event().wait()
+                if writer is self._up:
+                    await self._hold(data)
                 if not passes(data):  # type: ignore[operator]
                     break
                 writer.write(data)

@@ -21,7 +21,7 @@ from penstock_operator.rqprc import Rqprc
 from penstock_operator.statuses import Statuses
 from penstock_operator.wanted_peers import Wanted, declared_peers, unfit
 from services.store import Store, StoreError
-from services.store.errors import StoreUnavailable
+from services.store.errors import OutcomeUnknown, StoreUnavailable
 from services.store.peer import Peer, Unreadable
 from services.store.queues import RELEASED
 from services.store.rqp_binding import Remote
@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 ALL = Key(Kind.PEER, "", "")  # what waits to be looked at, whichever of them changed
 DISCOVERED = "discovered"
 MAX_SILENT = 3  # writings, one after the other, that a store could not do: then it is asked no more
+UNSETTLED = (StoreUnavailable, OutcomeUnknown)  # to be tried again, and nothing said against the peer
 
 Write = Callable[[], Awaitable[object]]
 There = dict[str, Peer | Unreadable]  # in the store, by name
@@ -142,7 +143,7 @@ class Peers:
             name: _protocol(peer) for name, peer in there.items() if name not in gone - failed.keys()
         }
         protocols |= {name: one.spec.protocol.value for name, one in other.items() if name not in failed}
-        waiting = {name for name, error in failed.items() if isinstance(error, StoreUnavailable)}
+        waiting = {name for name, error in failed.items() if isinstance(error, UNSETTLED)}
         self._take(wanted, protocols, [each for each in resources if each.key.name not in waiting])
         return strange | {name: refused(error) for name, error in failed.items()}
 
@@ -217,11 +218,11 @@ async def _write_all(writes: Iterable[tuple[str, Write]]) -> dict[str, StoreErro
             await write()
         except StoreError as error:
             failed[name] = error
-            silent = [*silent, error] if isinstance(error, StoreUnavailable) else []
+            silent = [*silent, error] if isinstance(error, UNSETTLED) else []
         else:
             silent = []
     for name, refusal in failed.items():
-        if not isinstance(refusal, StoreUnavailable):  # of which the log tells otherwise, and once
+        if not isinstance(refusal, UNSETTLED):  # of which the log tells otherwise, and once
             fields = {"action": "peer_refused", "peer": name}
             log.warning("the peer %r cannot be put right: %s", name, refusal, extra=fields)
     return failed

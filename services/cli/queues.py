@@ -91,7 +91,10 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
     All of them, or those whose name matches PATTERN, as in a shell: 'orders-*'. Queues in which nodes of rings keep
     what they have to send are listed only if PATTERN says so: 'ring/*'.
     """
-    found = [one async for one in store.queues() if _is_asked_for(one, pattern)]
+    unreadable: dict[str, str] = {}
+    found = [
+        one async for one in store.queues(unreadable=unreadable.__setitem__) if _is_asked_for(one, pattern)
+    ]
     told: list[tuple[Queue, dict[str, Any]]] = []
     with output.progress("queues", len(found)) as advance:
         for one in sorted(found, key=lambda one: one.name):
@@ -99,6 +102,11 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
             advance(1)
             if stats is not None:
                 told.append((one, stats))
+    for name, why in sorted(unreadable.items()):
+        if fnmatch.fnmatchcase(name, pattern):
+            output.note(f"left out: {why}")
+            if output.as_json:
+                output.record({"name": name, "unreadable": why})
     if output.as_json:
         for one, stats in told:
             output.record({**_description(one), "stats": stats})

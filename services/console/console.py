@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.console.audit import Audit
+from services.console.etags import queue_etag, unreadable_etag
 from services.console.history import History
 from services.console.jobs import Jobs
 from services.console.live import Live
@@ -16,6 +17,7 @@ from services.console.settings import ConsoleSettings
 from services.kit.settings import GlobalSettings
 from services.store import DeadLetters, Queue, Store
 from services.store.asking import Asker
+from services.store.errors import QueueUnknown
 
 SHOWN_JOBS = 50  # of the live view
 
@@ -33,10 +35,19 @@ class Console:
     room: Room = field(default_factory=Room)
     streams: int = 0  # live views open now
 
-    async def letters(self, name: str) -> tuple[Queue, DeadLetters]:
-        """Raises QueueUnknown."""
-        queue = await self.store.find(name)
-        return queue, DeadLetters(self.store.look_at(queue.domain), queue)
+    async def letters(self, name: str) -> tuple[Queue, DeadLetters, str]:
+        """Also of a queue whose document cannot be read, and why not, or ''. Raises QueueUnknown."""
+        queue, unreadable = await self.store.find_leniently(name)
+        return queue, DeadLetters(self.store.look_at(queue.domain), queue), unreadable
+
+    async def etag(self, queue: Queue, unreadable: str) -> str:
+        """Of its document. unreadable: why that cannot be read, or ''. Raises QueueUnknown."""
+        if not unreadable:
+            return queue_etag(queue)
+        document = await self.store.registry.document(queue.name)
+        if document is None:
+            raise QueueUnknown
+        return unreadable_etag(queue, document)
 
     async def asker(self, queue: Queue) -> Asker:
         """Raises StoreUnavailable where no session can be opened."""

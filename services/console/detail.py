@@ -13,15 +13,24 @@ SHORTEST = 24  # octets that something more is worth
 FIRST = 5  # of many ids
 
 
+def made(new: BaseModel) -> dict[str, Any]:
+    """Fields as documents have them, of those that were said."""
+    return {"made": _said(new)}
+
+
 def changed(old: BaseModel | None, new: BaseModel) -> dict[str, Any]:
-    """Fields as documents have them: [before, now] of those that differ; of what is new, those that were said."""
-    now = new.model_dump(mode="json", by_alias=True)
+    """[before, now] of the fields that differ; all that were said where the old one cannot be read (None)."""
     if old is None:
-        return {"made": new.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+        return {"replaced": _said(new)}
+    now = new.model_dump(mode="json", by_alias=True)
     was = old.model_dump(mode="json", by_alias=True)
     return {
         "changed": {name: [was.get(name), value] for name, value in now.items() if was.get(name) != value}
     }
+
+
+def _said(document: BaseModel) -> dict[str, Any]:
+    return document.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def chosen(ids: Sequence[str]) -> dict[str, Any]:

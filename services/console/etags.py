@@ -37,6 +37,10 @@ def peer_etag(peer: Peer) -> str:
     return etag_of("peer", peer.name, peer.owner, plain)
 
 
+def unreadable_peer_etag(name: str, document: bytes) -> str:
+    return etag_of("unreadable peer", name, hashlib.sha256(document).hexdigest())
+
+
 def must_match(headers: Mapping[str, str], current: str | None) -> None:
     """Whoever changes a document says which one he saw. current: None if there is none.
 

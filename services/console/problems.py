@@ -9,9 +9,18 @@ from http import HTTPStatus
 from typing import Any
 
 from services.store import StoreError, StoreUnavailable, errors
+from services.store.keys import RegistryKeys
 
 CONTENT_TYPE = "application/problem+json"
 TYPE = "urn:penstock:problem:"
+UNREADABLE = (
+    ". A newer version may have written it: use that one, or replace or delete the queue here. Meanwhile its messages "
+    "and dead letters can be looked at, and dead letters be brought back and purged"
+)
+SPOILT = (
+    f". Not even what is in the queue can be found: take its field out of the store's hash {RegistryKeys().queues} by "
+    "hand, and make the queue anew"
+)
 RETRY_S = 2  # what whoever finds the store away is told to wait
 
 Fault = tuple[str, str]  # where, and what is wrong there
@@ -70,6 +79,7 @@ STATUSES: tuple[tuple[type[StoreError], int], ...] = (
     (errors.QueueFull, 429),
     (errors.StoreFull, 507),
     (errors.StoreEvicts, 507),
+    (errors.QueueUnreadable, 409),
     (errors.StoreFault, 500),
     (StoreError, 409),  # it is refused as things are
 )
@@ -78,4 +88,10 @@ STATUSES: tuple[tuple[type[StoreError], int], ...] = (
 def problem_of(error: StoreError) -> Problem:
     status = next(status for kind, status in STATUSES if isinstance(error, kind))
     headers = {"Retry-After": str(RETRY_S)} if status in (429, 503) else {}
-    return Problem(status, error.reason, str(error), headers=headers)
+    return Problem(status, error.reason, f"{error}{_advice(error)}", headers=headers)
+
+
+def _advice(error: StoreError) -> str:
+    if not isinstance(error, errors.QueueUnreadable):
+        return ""
+    return UNREADABLE if error.is_known else SPOILT

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 
-from services.store.errors import QueueUnknown, StoreError, StoreUnavailable
+from services.store.errors import QueueUnknown, QueueUnreadable, StoreError, StoreUnavailable
 from services.store.registry import EVERYTHING, decode_name
 
 if TYPE_CHECKING:
@@ -112,5 +112,7 @@ class Caretaker:
             await self._store.find(name)
         except StoreUnavailable:
             return
+        except QueueUnreadable as error:  # who has it goes on as before
+            self._store.complain(name, str(error))
         except QueueUnknown:
             self._store.forget(name)

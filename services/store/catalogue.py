@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -18,28 +17,27 @@ from services.store.errors import (
     QueueExists,
     QueueNotEmpty,
     QueueUnknown,
-    StoreFault,
+    QueueUnreadable,
     domain_lost,
 )
-from services.store.figures import FIELDS, figures, figures_of
+from services.store.listing import Listing
 from services.store.numbers import Numbers
 from services.store.outcomes import tell
 from services.store.peers import NOTICE, Peers, Watcher
 from services.store.probe import Promises
+from services.store.queue_document import parse_leniently
 from services.store.queues import Listed, Queue, released
 from services.store.registry import EVERYTHING, Registry
 from services.store.ring_nodes import RingNodes
 from services.store.sharing import Sharing
 from services.store.spec import QueueSpec
 
-LOOKED_AT = 50  # queues in one call: the store serves others in between
 
-
-class Catalogue:
+class Catalogue(Listing):
     """A store's queues and peers. `Store` says which domains there are, and what can be promised."""
 
     def __init__(self, registry: Registry) -> None:
-        self.registry = registry
+        super().__init__(registry)
         self.numbers = Numbers(self._numbered, registry.all_numbers)
         self.peers = Peers(registry)
         self.audit = AuditLog(registry)
@@ -49,9 +47,6 @@ class Catalogue:
         self._handles: WeakValueDictionary[str, Queue] = WeakValueDictionary()
         self._sharing = Sharing(self._find)
         self._watchers: list[Watcher] = []
-
-    def _domain(self, name: str) -> Domain:
-        raise NotImplementedError
 
     async def promises(self) -> Promises:
         raise NotImplementedError
@@ -92,11 +87,11 @@ class Catalogue:
         """Also one whose spec cannot be read, and why not: to look at it, replace it, delete it. Raises as `find`."""
         try:
             return await self.find(name), ""
-        except StoreFault:
+        except QueueUnreadable:
             document = await self.registry.document(name)
         if document is None:
             raise QueueUnknown(f"there is no queue {name!r}")
-        return self.registry.parse_leniently(name, document)
+        return parse_leniently(name, document)
 
     async def _find(self, name: str) -> Queue:
         queue = await self.registry.find(name)
@@ -138,7 +133,8 @@ class Catalogue:
         """The queues that lead to other systems."""
         found = []
         for name in await self.registry.remotes():
-            with contextlib.suppress(QueueUnknown, DatasetLost):  # deleted meanwhile; others are not held up
+            # deleted meanwhile; others are not held up
+            with contextlib.suppress(QueueUnknown, QueueUnreadable, DatasetLost):
                 queue = await self.find(name)
                 if queue.spec.remote is not None:
                     found.append(queue)
@@ -170,11 +166,6 @@ class Catalogue:
             tell(watcher, name)
         if name == EVERYTHING:
             self.peers.changed(name)
-
-    async def queues(self, beginning: str = "") -> AsyncIterator[Queue]:
-        """Those whose names begin so."""
-        async for queue in self.registry.all(beginning):
-            yield queue
 
     async def declare(
         self, name: str, spec: QueueSpec, owner: str, *, replace: bool = False, seen: bytes = b""
@@ -215,20 +206,29 @@ class Catalogue:
         return made
 
     async def release(self, one: Listed) -> bool:
-        """Its owner looks after it no more: whoever declares it has it. False: it is another one's by now, or gone."""
+        """Its owner looks after it no more: whoever declares it has it. False: it is another one's by now, or gone.
+
+        Raises StoreUnavailable, OutcomeUnknown.
+        """
         if not await self.registry.hand_over(one, released(one.owner)):
             return False
-        await self.registry.tell(one.name)
+        with decided():
+            await self.registry.tell(one.name)
         return True
 
-    async def delete(self, queue: Queue, *, if_empty: bool = False) -> int:
+    async def declared(self, queue: Queue) -> int:
+        """How often its document was put in force: for `delete`, to see whether one was since."""
+        return await self._domain(queue.domain).declared(queue)
+
+    async def delete(self, queue: Queue, *, if_empty: bool = False, declared: int | None = None) -> int:
         """Removes queue, messages and dead letters; answers how many messages went.
 
-        Raises QueueNotEmpty, StoreUnavailable, OutcomeUnknown.
+        declared: only if it was `declared` no more often. Raises QueueNotEmpty, QueueChanged (with declared),
+        StoreUnavailable, OutcomeUnknown.
         """
         domain = self._domain(queue.domain)
         policy = "DeleteIfEmpty" if if_empty else "Delete"
-        done, messages = await domain.delete(queue, policy)
+        done, messages = await domain.delete(queue, policy, declared)
         if not done:
             raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
         with decided():
@@ -237,27 +237,3 @@ class Catalogue:
             self.numbers.changed()
             await self.registry.tell(queue.name)
         return int(messages)
-
-    async def stats(self, queue: Queue) -> dict[str, Any]:
-        """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown."""
-        reply = await self._domain(queue.domain).link.function("stats", list(queue.keys))
-        if reply == b"GONE":
-            raise QueueUnknown(f"there is no queue {queue.name!r}")
-        return figures(reply)
-
-    async def stats_of(self, queues: Iterable[Queue]) -> dict[str, dict[str, Any]]:
-        """The same of many, by name, in few calls; without those that are gone meanwhile. Raises StoreUnavailable."""
-        domains: dict[str, list[Queue]] = {}
-        for queue in queues:
-            domains.setdefault(queue.domain, []).append(queue)
-        found: dict[str, dict[str, Any]] = {}
-        await asyncio.gather(*(self._look(name, those, found) for name, those in domains.items()))
-        return found
-
-    async def _look(self, domain: str, queues: list[Queue], found: dict[str, dict[str, Any]]) -> None:
-        link = self._domain(domain).link
-        for at in range(0, len(queues), LOOKED_AT):
-            part = queues[at : at + LOOKED_AT]
-            keys = [key for queue in part for key in queue.keys]
-            told = figures_of(await link.function("stats_of", keys, *FIELDS))
-            found |= {queue.name: its for queue, its in zip(part, told, strict=True) if its is not None}

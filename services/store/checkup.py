@@ -164,8 +164,9 @@ async def _queues(store: Store, found: Promises) -> Finding:
     """Declared when the store could do more than it can now."""
     known = found if found.settings else await store.promises()
     total, broken, why = 0, [], ""
+    unreadable: dict[str, str] = {}
     try:
-        async for queue in store.queues():
+        async for queue in store.queues(unreadable=unreadable.__setitem__):
             total += 1
             try:
                 known.check(queue.spec.ack_level)
@@ -173,7 +174,12 @@ async def _queues(store: Store, found: Promises) -> Finding:
                 broken.append(f"{queue.name} ({queue.spec.ack_level})")
                 why = str(error)
     except StoreError as error:
-        return Finding("queues", Grade.FAIL, str(error), "declare that queue again")
+        return Finding("queues", Grade.FAIL, str(error), "look at the store")
+    if unreadable:
+        text = (
+            f"{len(unreadable)} of {total + len(unreadable)} cannot be read: {_some([*unreadable.values()])}"
+        )
+        return Finding("queues", Grade.FAIL, text, "declare that queue again")
     if broken:
         return Finding("queues", Grade.FAIL, f"{len(broken)} of {total}: {_some(broken)} cannot be kept", why)
     return Finding("queues", Grade.OK, f"{total}, and every ack level can be kept")

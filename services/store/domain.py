@@ -14,7 +14,7 @@ from services.store.alarms import COUNTER_MISMATCH
 from services.store.claims import Claims
 from services.store.connect import Connector
 from services.store.delivery import Delivery
-from services.store.errors import QueueUnknown, StoreError
+from services.store.errors import QueueChanged, QueueUnknown, StoreError
 from services.store.keys import DomainKeys
 from services.store.link import Link
 from services.store.pipe import Pipe, PipeSettings
@@ -192,11 +192,24 @@ class Domain(Claims):
             )
         return wrong
 
-    async def delete(self, queue: Queue, policy: str) -> tuple[int, int]:
-        """Whether it was done, and how many messages it had. What it counted last is sampled where samples are."""
+    async def declared(self, queue: Queue) -> int:
+        """How often its document was brought here; 0 where it is gone."""
+        return int(await self.link.call("HGET", queue.keys[1], "declared") or 0)
+
+    async def delete(self, queue: Queue, policy: str, declared: int | None = None) -> tuple[int, int]:
+        """Whether it was done, and how many messages it had. What it counted last is sampled where samples are.
+
+        declared: how often it has to have been declared. Raises QueueChanged.
+        """
         keys = [*queue.keys, *self.keys.bindings, self.keys.samples]
         name, kept = encode_name(queue.name), self._timing.samples_kept
-        done, messages = await self.function("delete", keys, queue.qid, policy, name, kept)
+        seen = () if declared is None else (declared,)
+        # asked again after an answer that was lost, it would find it gone
+        attempts = 2 if declared is None else 1
+        reply = await self.function("delete", keys, queue.qid, policy, name, kept, *seen, attempts=attempts)
+        if reply == b"CHANGED":
+            raise QueueChanged
+        done, messages = reply
         return done, messages
 
     # looking

@@ -10,6 +10,7 @@ StoreError
 ├── AccessDenied          the queue's `access` does not let this client
 ├── QueueExists
 ├── QueueChanged          its document is another one than the caller saw
+├── PeerChanged           the same of a peer
 ├── QueueNotEmpty
 ├── NumberTaken           another queue has this number, or leads to it
 ├── BehindRefused         the same source wanted something before it in order, which was refused
@@ -30,6 +31,7 @@ StoreError
 ├── DomainMismatch        queues of two domains cannot be changed together
 ├── ReportUnknown         the analytics job's report is of another version
 └── StoreFault            the store answered what it never should: a bug, ours or its
+    └── QueueUnreadable   the queue's document is of a newer version, or spoilt
 
 The docstring is the default message; `reason` is the stable label of the counter.
 """
@@ -100,6 +102,12 @@ class QueueChanged(StoreError):
     """the queue's document was changed meanwhile"""
 
     reason = "queue_changed"
+
+
+class PeerChanged(StoreError):
+    """the peer's document was changed meanwhile"""
+
+    reason = "peer_changed"
 
 
 class QueueNotEmpty(StoreError):
@@ -220,6 +228,17 @@ class StoreFault(StoreError):
     """the store answered what it never should"""
 
     reason = "store_fault"
+
+
+class QueueUnreadable(StoreFault):
+    """the queue's document in the store cannot be read"""
+
+    reason = "queue_unreadable"
+
+    def __init__(self, message: str = "", *, is_known: bool = True) -> None:
+        """is_known: its id and domain can be read, so whatever is in the queue can be reached."""
+        super().__init__(message)
+        self.is_known = is_known
 
 
 # How the functions name their refusals (lua/publish.lua, lua/commit.lua).

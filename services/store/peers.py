@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from services.store.errors import StoreFault
+from services.store.decided import decided
+from services.store.errors import PeerChanged, StoreFault
 from services.store.outcomes import tell
 from services.store.peer import Peer, PeerSpec, Unreadable
+from services.store.queue_document import faults_of
 from services.store.registry import Registry, decode_name, encode_name
 from services.store.spec import MAX_NAME_BYTES
 
@@ -18,46 +21,60 @@ Watcher = Callable[[str], None]
 
 
 class Peers:
-    """Every method raises StoreUnavailable."""
+    """Every method raises StoreUnavailable; those that change something OutcomeUnknown, too.
+
+    seen: the `document` that has to be there still, b"" = none. Else PeerChanged is raised.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._watchers: list[Watcher] = []
 
-    async def apply(self, name: str, spec: PeerSpec, owner: str) -> bool:
+    async def apply(self, name: str, spec: PeerSpec, owner: str, *, seen: bytes | None = None) -> bool:
         """Makes it, or changes it to this; True if it is new. Raises NotInitialised.
 
         owner: who declares it, 'file' or 'operator'; whoever did so before has it no more.
         """
-        await self._registry.epoch()
         plain = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        document = json.dumps({"owner": owner, "spec": plain})
-        key = self._registry.keys.peers
-        new = await self._registry.link.call("HSET", key, encode_name(name), document)
-        await self._registry.tell(NOTICE + name)
-        return bool(new)
+        return await self._change("put_peer", name, seen, json.dumps({"owner": owner, "spec": plain}))
+
+    async def _change(self, function: str, name: str, seen: bytes | None, *words: str) -> bool:
+        keys = [self._registry.keys.epoch, self._registry.keys.peers]
+        expected = () if seen is None else (hashlib.sha1(seen).hexdigest() if seen else "",)
+        args = (await self._registry.epoch(), encode_name(name), *words, *expected)
+        # asked again after an answer that was lost, it would find its own change
+        attempts = 2 if seen is None else 1
+        reply = await self._registry.link.function(function, keys, *args, attempts=attempts)
+        if reply == b"CHANGED":
+            raise PeerChanged
+        with decided():
+            await self._registry.tell(NOTICE + name)
+        return bool(reply)
 
     async def all(self) -> list[Peer | Unreadable]:
         """In the order of their names. One that cannot be read hides no other."""
         found = await self._registry.link.call("HGETALL", self._registry.keys.peers)
         return sorted(
-            (_read(decode_name(found[i]), found[i + 1]) for i in range(0, len(found), 2)),
+            (read(decode_name(found[i]), found[i + 1]) for i in range(0, len(found), 2)),
             key=lambda peer: peer.name,
         )
 
     async def find(self, name: str) -> Peer | None:
         """None: there is none. Raises StoreFault if it cannot be read."""
-        found = await self._registry.link.call("HGET", self._registry.keys.peers, encode_name(name))
-        peer = None if found is None else _read(name, found)
+        found = await self.document(name)
+        peer = read(name, found) if found else None
         if isinstance(peer, Unreadable):
             raise StoreFault(f"the document of peer {name!r} in the store cannot be read: {peer.problem}")
         return peer
 
-    async def delete(self, name: str) -> bool:
-        """False: there was none."""
-        gone = await self._registry.link.call("HDEL", self._registry.keys.peers, encode_name(name))
-        await self._registry.tell(NOTICE + name)
-        return bool(gone)
+    async def document(self, name: str) -> bytes:
+        """As it is kept: for `read`, and for a change to know whether it is still the same; b"" if there is none."""
+        found = await self._registry.link.call("HGET", self._registry.keys.peers, encode_name(name))
+        return b"" if found is None else bytes(found)
+
+    async def delete(self, name: str, *, seen: bytes | None = None) -> bool:
+        """False: there was none. Raises NotInitialised."""
+        return await self._change("drop_peer", name, seen)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Tells of each peer that changes, comes or goes: its name, or EVERYTHING; as `Store.watch` does of queues."""
@@ -70,13 +87,13 @@ class Peers:
             tell(watcher, name)
 
 
-def _read(name: str, kept: bytes) -> Peer | Unreadable:
+def read(name: str, kept: bytes) -> Peer | Unreadable:
+    """kept: as `Peers.document` has it."""
     owner, document = _unwrapped(kept)
     try:
         return Peer(name, PeerSpec.model_validate_json(document), owner)
     except ValidationError as error:
-        faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        return Unreadable(name, "; ".join(fault.removeprefix(": ") for fault in faults), owner)
+        return Unreadable(name, faults_of(error), owner)
 
 
 def _unwrapped(kept: bytes) -> tuple[str, bytes | str]:

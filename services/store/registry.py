@@ -3,23 +3,29 @@ what another one began: the name is claimed with a queue id, then the queue's li
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import re
 import secrets
 import time
 from collections.abc import AsyncIterator
 
-from pydantic import ValidationError
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError
 
 from services.store.connect import Connector, ask
-from services.store.duration import STORED
-from services.store.errors import DatasetLost, NotInitialised, NumberTaken, QueueChanged, StoreFault
+from services.store.errors import (
+    DatasetLost,
+    NotInitialised,
+    NumberTaken,
+    QueueChanged,
+    QueueUnreadable,
+    StoreFault,
+)
 from services.store.keys import RegistryKeys
 from services.store.library import LIBRARY, loaded, source
 from services.store.link import Link, explain
+from services.store.queue_document import fields, parse, queue_of
 from services.store.queues import Listed, Queue
 from services.store.requests import check_id
 from services.store.ring_binding import INBOX, OUTBOX
@@ -132,7 +138,7 @@ class Registry:
         qid, domain, new, kept, fresh = reply
         if seen and domain.decode() == spec.domain and kept != text.encode():
             raise StoreFault("the store's functions are of an older version: run `penstock store init`")
-        return self._queue(name, qid.decode(), domain.decode(), owner, kept), bool(new), bool(fresh)
+        return queue_of(name, qid.decode(), domain.decode(), owner, kept), bool(new), bool(fresh)
 
     async def claim_domain(self, domain: str) -> bool:
         """Whether it is still to be set up. Raises NotInitialised."""
@@ -160,27 +166,21 @@ class Registry:
     async def find(self, name: str) -> Queue | None:
         """None if there is no such queue. Raises NotInitialised: an empty store is not one without queues."""
         found = await self.document(name)
-        return None if found is None else self.parse(name, found)
+        return None if found is None else parse(name, found)
 
     async def document(self, name: str) -> bytes | None:
-        """As it is kept: for `parse`, and for `claim` to know whether it is still the same. Raises NotInitialised."""
+        """As it is kept: for queue_document.parse, and `claim`, whether it is still the same. Raises NotInitialised."""
         found = await self.link.call("HGET", self.keys.queues, encode_name(name))
         if found is None:
             await self.epoch()
         return None if found is None else bytes(found)
 
-    async def all(self, beginning: str = "") -> AsyncIterator[Queue]:
-        """Every registered queue whose name begins so; what is declared or deleted meanwhile may be among them or not.
-
-        Raises NotInitialised.
-        """
-        async for name, document in self.documents(beginning):
-            yield self.parse(name, document)
-
     async def listed(self) -> AsyncIterator[Listed]:
-        """All of them, also those whose documents cannot be read."""
+        """All of them, also those whose specs cannot be read; not those of which not even the id is known."""
         async for name, document in self.documents():
-            yield Listed(name, *(json.loads(document)[field] for field in ("qid", "owner")))
+            with contextlib.suppress(QueueUnreadable):
+                qid, _, owner, _ = fields(name, document)
+                yield Listed(name, qid, owner)
 
     async def documents(self, beginning: str = "") -> AsyncIterator[tuple[str, bytes]]:
         """Names and documents as they are kept; one may be told twice. Raises NotInitialised."""
@@ -250,38 +250,5 @@ class Registry:
         """Every process that holds the queue looks at its document again."""
         await self.link.call("PUBLISH", self.keys.changes, encode_name(name))
 
-    def parse(self, name: str, document: bytes) -> Queue:
-        """Raises StoreFault for a document that cannot be read."""
-        return self._queue(name, *_fields(name, document))
-
-    def parse_leniently(self, name: str, document: bytes) -> tuple[Queue, str]:
-        """The queue, and why its spec cannot be read, or ''; where it cannot, as if its document said nothing.
-
-        So it can be looked at, replaced and deleted. Raises StoreFault where not even its id is known.
-        """
-        qid, domain, owner, spec = _fields(name, document)
-        try:
-            return self._queue(name, qid, domain, owner, spec), ""
-        except StoreFault as error:
-            return Queue(name, qid, domain, owner, QueueSpec(domain=domain)), str(error)
-
-    def _queue(self, name: str, qid: str, domain: str, owner: str, spec: bytes | str) -> Queue:
-        try:
-            read = QueueSpec.model_validate_json(spec, context=STORED)
-        except ValidationError as error:
-            raise StoreFault(
-                f"the document of queue {name!r} in the store cannot be read: {error}"
-            ) from error
-        return Queue(name, qid, domain, owner, read)
-
     async def close(self) -> None:
         await self.link.close()
-
-
-def _fields(name: str, document: bytes) -> tuple[str, str, str, str]:
-    """qid, domain, owner, spec. Raises StoreFault."""
-    try:
-        found = json.loads(document)
-        return found["qid"], found["domain"], found["owner"], found["spec"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreFault(f"the document of queue {name!r} in the store cannot be read: {error!r}") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from services.store.errors import StoreFault
+from services.store.errors import QueueUnreadable
+from services.store.queue_document import parse_leniently
 from services.store.queues import Queue
 from services.store.registry import Registry
 
@@ -25,7 +26,7 @@ class Roll:
         async for name, document in self._registry.documents():
             try:
                 read[name] = self._found(name, document)
-            except StoreFault as error:
+            except QueueUnreadable as error:
                 unreadable[name] = str(error)
                 continue
             if problem := read[name][2]:  # a newer version may have written it
@@ -37,4 +38,4 @@ class Roll:
         known = self._read.get(name)
         if known is not None and known[0] == document:
             return known
-        return document, *self._registry.parse_leniently(name, document)
+        return document, *parse_leniently(name, document)

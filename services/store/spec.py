@@ -62,6 +62,7 @@ def check_domain(name: str, info: ValidationInfo) -> str:
 
 CATALOGUES_DOMAIN = f"the domain {REGISTRY_DOMAIN!r} is that of the store's catalogue: choose another name"
 NO_DOMAIN = "a domain has 1 to 63 letters, digits, dots, dashes and underscores"
+DOMAIN_NAME = re.compile("[A-Za-z0-9_.-]{1,63}")
 DomainName = Annotated[
     str,
     Field(

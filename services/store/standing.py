@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from services.store.errors import StoreError, StoreFault
+from services.store.errors import QueueUnreadable, StoreError
 from services.store.log import Log, LogSpec
+from services.store.queue_document import parse_leniently
 from services.store.spec import LOG_DOMAIN, Overflow, QueueSpec
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ async def standings(store: Store) -> Standings:
     """Of all queues, but those of which not even the id can be read. Raises StoreError."""
     queues = []
     async for name, document in store.registry.documents():
-        with contextlib.suppress(StoreFault):
-            queues.append(store.registry.parse_leniently(name, document)[0])
+        with contextlib.suppress(QueueUnreadable):
+            queues.append(parse_leniently(name, document)[0])
     told = await store.stats_of(queues)
     return {queue.name: _standing(told[queue.name], queue.spec) for queue in queues if queue.name in told}
 

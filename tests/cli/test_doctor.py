@@ -125,6 +125,17 @@ def test_a_domain_that_lost_its_data(ready: Shell, server: Server) -> None:
     assert ready.run("get", "q").out == b"new"
 
 
+def test_a_queue_that_cannot_be_read_hides_no_other(ready: Shell, server: Server) -> None:
+    for name in ("newer", "q"):
+        ready.run("queue", "create", name)
+    server.call("HSET", "ps:{registry}:queues", "newer", "{")
+    found = findings(ready, code=1)["queues"]
+    assert found["found"].startswith("1 of 2 cannot be read: the document of queue 'newer'")
+    listed = ready.run("queue", "list", "--json").objects
+    assert [(one["name"], "unreadable" in one) for one in listed] == [("newer", True), ("q", False)]
+    assert ready.run("queue", "list").text.splitlines()[-1].split()[0] == "q"
+
+
 def test_a_store_that_lost_everything_looks_like_a_new_one(ready: Shell, server: Server) -> None:
     """docs/operations.md warns of it: nothing in it can tell that it ever held data."""
     ready.run("queue", "create", "q")

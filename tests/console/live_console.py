@@ -163,10 +163,9 @@ class LiveConsole:
 
     # the store behind it
 
-    async def declare(self, name: str, **spec: Any) -> Queue:
-        queue, _ = await self.tools.declare(
-            name, QueueSpec.model_validate({"ackLevel": "memory", **spec}), "test"
-        )
+    async def declare(self, name: str, *, replace: bool = False, **spec: Any) -> Queue:
+        read = QueueSpec.model_validate({"ackLevel": "memory", **spec})
+        queue, _ = await self.tools.declare(name, read, "test", replace=replace)
         return queue
 
     async def fill(self, queue: Queue, *bodies: bytes, attributes: Mapping[str, Any] | None = None) -> None:

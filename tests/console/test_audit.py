@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
+import aiohttp
+import pytest
+
+from services.console import audit, process
 from services.console.cursor import encode_cursor
+from services.store.keys import RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.live import until
+from tests.proxy import Proxy
 from tests.servers import Server
 from tests.stores import NewServer
 
@@ -66,6 +73,28 @@ async def test_a_store_that_takes_no_line_keeps_no_answer_back(new_server: NewSe
         assert console.value("penstock_console_audit_failures_total") == 1
         (line,) = console.audited()
         assert (line["what"], line["outcome"]) == ("queue.delete", "store_unavailable")
+
+
+async def test_a_line_that_the_end_of_the_process_cuts_off_is_counted(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change was made, its line is on its way, and nobody waits for it any longer."""
+    monkeypatch.setattr(audit, "WRITE_S", 600.0)
+    monkeypatch.setattr(process, "LAST_ANSWERS_S", 0.2)
+    async with Proxy(server.port) as proxy, LiveConsole(proxy.url) as console:
+        await console.tools.initialise()
+        proxy.keep(RegistryKeys().audit.encode())
+        asking = asyncio.create_task(console.ask("PUT", "/queues/orders", SPEC))
+        await until(lambda: proxy.held)
+        assert console.value("penstock_console_audit_failures_total") == 0
+        assert console.running is not None
+        await console.running.stop_taking()
+        with pytest.raises(aiohttp.ClientError):
+            await asking
+        assert console.value("penstock_console_audit_failures_total") == 1
+        assert [line["outcome"] for line in console.audited(what="queue.put")] == ["done"]
+        proxy.let_go()
+        assert (await console.tools.find("orders")).spec.max_length == 0
 
 
 async def test_who_may_do_little_wipes_nothing_out(server: Server) -> None:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from services.store.keys import DomainKeys, RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.live import until
 from tests.proxy import Proxy
@@ -44,6 +45,26 @@ async def test_a_queue_that_is_gone_and_nobody_could_be_told(own_server: Server)
         assert (await console.get("/queues/orders")).status == 404
 
 
+async def test_a_queue_that_is_gone_while_the_catalogue_is(own_server: Server) -> None:
+    """Its domain had it removed before anybody could see that the rest of the store is empty."""
+    async with LiveConsole(own_server.url) as console:
+        queue = await console.declare("orders")
+        own_server.call("DEL", RegistryKeys().epoch)
+        reply = await console.ask("DELETE", "/queues/orders", headers=ANY)
+        assert (reply.status, reply.label) == (504, "outcome_unknown")
+        assert "penstock store init" in reply.document["detail"]
+        assert own_server.call("HGET", queue.keys[1], "deleted") == b"1"
+
+
+async def test_a_queue_that_is_named_in_a_domain_that_lost_its_data(own_server: Server) -> None:
+    async with LiveConsole(own_server.url) as console:
+        await console.declare("far", domain="other")
+        own_server.call("DEL", DomainKeys("other").epoch)
+        reply = await console.ask("PUT", "/queues/late", {"ackLevel": "memory", "domain": "other"})
+        assert (reply.status, reply.label) == (504, "outcome_unknown")
+        assert await console.tools.registry.document("late") is not None
+
+
 async def test_a_peer_of_which_nobody_could_be_told(own_server: Server) -> None:
     async with LiveConsole(own_server.url) as console:
         await console.tools.initialise()
@@ -53,6 +74,16 @@ async def test_a_peer_of_which_nobody_could_be_told(own_server: Server) -> None:
         assert (await console.get("/peers/west")).status == 200
         reply = await console.ask("DELETE", "/peers/west", headers=ANY)
         assert (reply.status, reply.label) == (504, "outcome_unknown")
+        assert (await console.get("/peers/west")).status == 404
+
+
+async def test_a_peer_for_which_there_is_no_room(own_server: Server) -> None:
+    """Nothing was done, and that is what is said."""
+    async with LiveConsole(own_server.url) as console:
+        await console.tools.initialise()
+        own_server.call("CONFIG", "SET", "maxmemory", "1")
+        reply = await console.ask("PUT", "/peers/west", {"protocol": "ring", "addresses": ["127.0.0.1"]})
+        assert (reply.status, reply.label) == (503, "store_unavailable")
         assert (await console.get("/peers/west")).status == 404
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from services.console.detail import written
+from services.store.keys import RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
 
@@ -40,6 +41,19 @@ async def test_a_peer(console: LiveConsole) -> None:
     assert (await last(console))["made"]["addresses"] == ["127.0.0.1"]
     await console.ask("PUT", "/peers/west", {**peer, "addresses": ["127.0.0.2"]}, headers=ANY)
     assert await last(console) == {"changed": {"addresses": [["127.0.0.1"], ["127.0.0.2"]]}}
+
+
+async def test_what_replaced_a_document_that_cannot_be_read(console: LiveConsole, server: Server) -> None:
+    await console.declare("orders")
+    kept = json.loads(server.call("HGET", RegistryKeys().queues, "orders"))
+    server.call("HSET", RegistryKeys().queues, "orders", json.dumps({**kept, "spec": '{"colour": 1}'}))
+    spec = {"ackLevel": "memory", "paused": True}
+    assert (await console.ask("PUT", "/queues/orders", spec, headers=ANY)).status == 200
+    assert await last(console) == {"replaced": spec, "owner": ["test", "console"]}
+    server.call("HSET", RegistryKeys().peers, "west", '{"spec": {"colour": 1}}')
+    peer = {"protocol": "ring", "addresses": ["127.0.0.1"]}
+    assert (await console.ask("PUT", "/peers/west", peer, headers=ANY)).status == 200
+    assert await last(console) == {"replaced": peer}
 
 
 async def test_dead_letters_that_were_chosen(console: LiveConsole) -> None:

@@ -23,6 +23,7 @@ from tests.servers import Server
 from tests.stores import NewServer
 
 REDRIVE = "/queues/orders/dead/redrive"
+ENDED = "dead.redrive.ended"
 SLOW = {"all": True, "rate": 8}
 
 
@@ -79,6 +80,14 @@ async def test_last_words_are_said_when_the_store_is_back(new_server: NewServer)
         await until(lambda: _none_left(console))
         stats = await console.stats("orders")
         assert (stats["ready"], stats["dead_letters"]) == (told["moved"], 40 - told["moved"])
+        (line,) = [line for line in (await console.get("/audit")).items if line["action"] == ENDED]
+        assert (line["target"], line["outcome"], line["who"]) == ("orders", "cancelled", "local")
+        assert json.loads(line["detail"]) == {
+            "job": job["id"],
+            "moved": told["moved"],
+            "missing": 0,
+            "matched": 40,
+        }
 
 
 async def _none_left(console: LiveConsole) -> bool:
@@ -98,6 +107,8 @@ async def test_the_end_of_the_process_is_the_end_of_last_words(
         await console.running.stop_taking()
         assert _tasks() == []
         assert len(console.log.events("job_unsaid")) == 1
+        (line,) = console.audited(what=ENDED)  # in the log, if nowhere else
+        assert (line["outcome"], line["detail"]["job"]) == ("cancelled", job["id"])
         server.restart()
 
 
@@ -174,6 +185,30 @@ async def test_what_a_killed_console_moved_is_told_and_no_longer_counted(
         await until(lambda: _is(other, killed, lambda told: told["moved"] == 5))
         told = await other.found(f"/jobs/{killed['id']}")
         assert (told["state"], told["error"]) == ("failed", LOST)
+        await until(lambda: _none_left(other))
+
+
+async def test_a_lost_job_that_cannot_be_looked_after_holds_up_no_other(
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
+) -> None:
+    """Of the queue of the first not even the id can be read any more."""
+    queue = await console.declare("orders")
+    ids = await console.bury(queue, b"a", b"b")
+    monkeypatch.setattr(lost, "LOOK_S", 0.05)
+    monkeypatch.setattr(lost, "CERTAIN_S", 0.3)
+    job = await console.job(await console.ask("POST", REDRIVE, {"ids": ids[:1]}))
+    killed = {**job, "state": "running", "moved": 0, "endedAt": None}
+    first = {**killed, "id": "0" * 16, "queue": "broken", "target": "broken"}
+    second = {**killed, "id": "1" * 16}
+    server.call("HSET", RegistryKeys().queues, "broken", "{")
+    letters = DeadLetters(console.tools.look_at(queue.domain), queue)
+    assert (await letters.redrive(ids[1:], run=run_of(second["id"]))).moved == 1
+    for each in (first, second):
+        await _write(console, each)
+    posted = [key.decode() for key in server.call("HKEYS", RegistryKeys().jobs)]
+    assert posted.index(first["id"]) < posted.index(second["id"])
+    async with LiveConsole(server.url) as other:
+        await until(lambda: _is(other, second, lambda told: told["moved"] == 1))
         await until(lambda: _none_left(other))
 
 

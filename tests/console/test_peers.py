@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.console.live_console import LiveConsole
 
 SPEC = {"protocol": "rqp-mca", "addresses": ["10.0.0.7", "mq.example.org:11311"], "window": 10}
@@ -33,6 +35,26 @@ async def test_make_look_change_delete(console: LiveConsole) -> None:
         "peer.put",
         "peer.delete",
     ]
+
+
+async def test_of_many_who_saw_the_same_one_changes_it(console: LiveConsole) -> None:
+    """However little time there is between a look and a change."""
+    await console.ask("PUT", "/peers/west", SPEC)
+    seen = await console.etag("/peers/west")
+    changes = [
+        console.ask("PUT", "/peers/west", {**SPEC, "window": 20 + number}, headers=seen)
+        for number in range(8)
+    ]
+    assert sorted(reply.status for reply in await asyncio.gather(*changes)) == [200, *[412] * 7]
+    news = [console.ask("PUT", "/peers/east", {**SPEC, "window": 1 + number}) for number in range(8)]
+    assert sorted({reply.status for reply in await asyncio.gather(*news)} - {428}) == [201, 412]
+    seen = await console.etag("/peers/west")
+    both = [
+        console.ask("PUT", "/peers/west", SPEC, headers=seen),
+        console.ask("DELETE", "/peers/west", headers=seen),
+    ]
+    changed, gone = [reply.status for reply in await asyncio.gather(*both)]
+    assert (changed, gone) in ((200, 412), (412, 204))
 
 
 async def test_a_document_that_is_none(console: LiveConsole) -> None:

@@ -18,9 +18,11 @@ KEY = RegistryKeys().queues
 
 @pytest.fixture
 async def newer(server: Server) -> AsyncIterator[LiveConsole]:
-    """`orders`, with a message, has been changed by a newer version; `others` has not."""
+    """`orders`, with a message and three dead letters, has been changed by a newer version; `others` has not."""
     async with LiveConsole(server.url) as console:
-        await console.fill(await console.declare("orders"), b"a")
+        queue = await console.declare("orders")
+        await console.bury(queue, b"x", b"y", b"z")
+        await console.fill(queue, b"a")
         await console.declare("others")
         kept = json.loads(server.call("HGET", KEY, "orders"))
         kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
@@ -63,12 +65,79 @@ async def test_it_can_be_deleted(newer: LiveConsole) -> None:
     assert [row["name"] for row in (await newer.get("/queues")).items] == ["others"]
 
 
-async def test_one_of_which_not_even_the_id_is_known(newer: LiveConsole, server: Server) -> None:
+async def test_what_is_in_it_can_be_reached(newer: LiveConsole) -> None:
+    assert [each["bodyBase64"] for each in (await newer.get("/queues/orders/messages")).items] == ["YQ=="]
+    letters = await newer.letters("orders")
+    assert (await newer.found(f"/queues/orders/dead/{letters[0]['id']}"))["bodyBase64"] == "eA=="
+    assert (await newer.get("/queues/orders/history")).status == 200
+    redrive = {"ids": [letters[0]["id"]]}
+    job = await newer.job(await newer.ask("POST", "/queues/orders/dead/redrive", redrive))
+    assert (job["state"], job["moved"]) == ("done", 1)
+    purge = {"ids": [letters[1]["id"]]}
+    other = {"If-Match": '"x"'}
+    assert (await newer.ask("POST", "/queues/orders/dead/purge", purge, headers=other)).status == 412
+    seen = await newer.etag("/queues/orders")
+    job = await newer.job(await newer.ask("POST", "/queues/orders/dead/purge", purge, headers=seen))
+    assert (job["state"], job["moved"]) == ("done", 1)
+    assert [letter["id"] for letter in await newer.letters("orders")] == [letters[2]["id"]]
+
+
+async def test_what_cannot_be_done_says_what_to_do(newer: LiveConsole) -> None:
+    reply = await newer.ask("POST", "/queues/orders/messages", {"body": "b"})
+    assert (reply.status, reply.label) == (409, "queue_unreadable")
+    assert "colour: Extra inputs" in reply.document["detail"]
+    assert "replace or delete the queue here" in reply.document["detail"]
+    redrive = {"all": True, "target": "orders"}
+    reply = await newer.ask("POST", "/queues/others/dead/redrive", redrive)
+    assert (reply.status, reply.label) == (409, "queue_unreadable")
+
+
+SOUND = {"qid": "q77", "domain": "main", "owner": "cli", "spec": "{}"}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "{",
+        "[]",
+        "[" * 100_000,
+        json.dumps({**SOUND, "domain": "a b"}),
+        json.dumps({**SOUND, "domain": ""}),
+        json.dumps({**SOUND, "domain": "\ud800"}),
+        json.dumps({**SOUND, "domain": 5}),
+        json.dumps({**SOUND, "qid": "q1}:x"}),
+        json.dumps({**SOUND, "spec": {}}),
+        json.dumps({**SOUND, "owner": None}),
+    ],
+)
+async def test_one_of_which_not_even_the_id_is_known(
+    newer: LiveConsole, server: Server, document: str
+) -> None:
     """It hides no other, and is an alarm."""
-    server.call("HSET", KEY, "broken", "{")
+    server.call("HSET", KEY, "broken", document)
 
     async def is_told() -> bool:
         return any("'broken'" in text for text in (await newer.found("/overview"))["store"]["alarms"])
 
     await until(is_told)
     assert [row["name"] for row in (await newer.get("/queues")).items] == ["orders", "others"]
+    for path in ("", "/messages", "/dead", "/dead/1-1", "/history"):
+        reply = await newer.get(f"/queues/broken{path}")
+        assert (reply.status, reply.label) == (409, "queue_unreadable")
+        assert "take its field out of the store's hash ps:{registry}:queues" in reply.document["detail"]
+    for method, path in (("PUT", ""), ("DELETE", ""), ("POST", "/messages")):
+        body = {"PUT": SPEC, "POST": {"body": "b"}}.get(method)
+        headers = {} if method == "POST" else {"If-Match": "*"}
+        reply = await newer.ask(method, f"/queues/broken{path}", body, headers=headers)
+        assert (reply.status, reply.label) == (409, "queue_unreadable")
+
+
+async def test_one_in_the_domain_of_the_catalogue_is_seen(newer: LiveConsole, server: Server) -> None:
+    """As versions before could make it, and with a spec of which this one knows nothing."""
+    kept = json.loads(server.call("HGET", KEY, "orders"))
+    server.call("HSET", KEY, "orders", json.dumps({**kept, "domain": "registry"}))
+    assert [row["name"] for row in (await newer.get("/queues")).items] == [
+        "others"
+    ]  # there is none of its id
+    reply = await newer.get("/queues/orders")
+    assert (reply.status, reply.label) == (404, "queue_unknown")

@@ -14,7 +14,7 @@ from pydantic import Field
 from services.console.api.messages import OCTETS, READ_OCTETS, Octets
 from services.console.cursor import decode_cursor, encode_cursor
 from services.console.detail import chosen
-from services.console.etags import must_match, queue_etag
+from services.console.etags import must_match
 from services.console.job import Job, Kind
 from services.console.moments import moment, moment_or_none
 from services.console.operations import Answer, Call, plain
@@ -44,7 +44,7 @@ class DeadQuery(Paged, Conditions):
 
 async def list_(call: Call) -> Answer:
     """Oldest first."""
-    queue, letters = await call.console.letters(call.path["name"])
+    queue, letters, _ = await call.console.letters(call.path["name"])
     wanted = call.query.wanted()
     after = _place(call.query.cursor, queue) if call.query.cursor else ""
     now_ms = await call.console.store.now_ms()
@@ -110,7 +110,7 @@ async def body(call: Call) -> Answer:
 
 
 async def _find(call: Call) -> DeadLetter:
-    queue, letters = await call.console.letters(call.path["name"])
+    queue, letters, _ = await call.console.letters(call.path["name"])
     async with call.console.room.finding:
         letter = await letters.find(call.path["id"])
         if letter is not None:
@@ -144,7 +144,7 @@ def _told(letter: DeadLetter, octets: int) -> dict[str, Any]:
 
 
 async def redrive(call: Call) -> Answer:
-    queue, letters = await call.console.letters(call.path["name"])
+    queue, letters, _ = await call.console.letters(call.path["name"])
     goal = queue
     if call.body.target is not None:
         goal = await call.console.store.find(call.body.target)
@@ -165,9 +165,9 @@ async def _must_take(letters: DeadLetters, goal: Queue) -> None:
 
 
 async def purge(call: Call) -> Answer:
-    queue, letters = await call.console.letters(call.path["name"])
+    queue, letters, unreadable = await call.console.letters(call.path["name"])
     if not call.body.dry_run:
-        must_match(call.headers, queue_etag(queue))
+        must_match(call.headers, await call.console.etag(queue, unreadable))
     return await _begin(call, queue, letters, queue, Kind.PURGE, 0)
 
 

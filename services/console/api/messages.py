@@ -88,7 +88,7 @@ def _context(call: Call) -> dict[str, str]:
 async def peek(call: Call) -> Answer:
     """The next ones that are ready, in their order; none is taken."""
     store, query = call.console.store, call.query
-    queue = await store.find(call.path["name"])
+    queue, _ = await store.find_leniently(call.path["name"])
     now_ms = await store.now_ms()
     async with call.console.room.finding:
         deliveries = await store.look_at(queue.domain).peek(queue, query.limit, READ_OCTETS)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from services.console.api.queues import OWNER
-from services.console.detail import changed
-from services.console.etags import etag_of, must_be_new, must_match, peer_etag
+from services.console.detail import changed, made
+from services.console.etags import differs, must_be_new, must_match, peer_etag, unreadable_peer_etag
 from services.console.operations import Answer, Call
 from services.console.paging import page_of
 from services.console.problems import Problem, bad_request
-from services.store.decided import decided
-from services.store.peer import Peer, Unreadable, to_peer_document
+from services.store.errors import PeerChanged
+from services.store.peer import Peer, PeerSpec, Unreadable, to_peer_document
+from services.store.peers import read
 from services.store.rqp_binding import check_peer_name
 
 LIST = "peers"
@@ -23,22 +24,22 @@ async def list_(call: Call) -> Answer:
 
 
 async def show(call: Call) -> Answer:
-    peer = await _there(call)
-    return Answer(_told(peer), headers={"ETag": _etag(peer)})
+    peer, etag, _ = await _there(call)
+    return Answer(_told(peer), headers={"ETag": etag})
 
 
 async def put(call: Call) -> Answer:
-    """Makes it, or replaces the document that the caller saw.
-
-    Known weakness: between our look and the change another program may change the document, which is lost then.
-    """
-    name, there = _name(call), await _find(call)
-    must_be_new(call.headers, there is not None)
-    if there is not None or "If-Match" in call.headers:
-        must_match(call.headers, _etag(there) if there is not None else None)
-    call.detail.update(changed(there.spec if isinstance(there, Peer) else None, call.body))
-    with decided():
-        is_new = await call.console.store.peers.apply(name, call.body, OWNER)
+    """Makes it, or replaces the document that the caller saw."""
+    name, found = _name(call), await _find(call)
+    must_be_new(call.headers, found is not None)
+    if found is not None or "If-Match" in call.headers:
+        must_match(call.headers, found.etag if found is not None else None)
+    call.detail.update(_change(found, call.body))
+    seen = found.document if found is not None else b""
+    try:
+        is_new = await call.console.store.peers.apply(name, call.body, OWNER, seen=seen)
+    except PeerChanged:  # between our look and the change
+        raise differs(None) from None
     peer = Peer(name, call.body, OWNER)
     headers = {"ETag": peer_etag(peer)}
     if is_new:
@@ -47,36 +48,43 @@ async def put(call: Call) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    must_match(call.headers, _etag(await _there(call)))
-    with decided():
-        is_gone = await call.console.store.peers.delete(call.path["name"])
-    if not is_gone:
-        raise _unknown(call.path["name"])
+    found = await _there(call)
+    must_match(call.headers, found.etag)
+    try:
+        await call.console.store.peers.delete(call.path["name"], seen=found.document)
+    except PeerChanged:
+        raise differs(None) from None
     return Answer(status=204)
 
 
-async def _there(call: Call) -> Peer | Unreadable:
+class _Found(NamedTuple):
+    peer: Peer | Unreadable  # the latter can be replaced, and deleted
+    etag: str
+    document: bytes
+
+
+async def _there(call: Call) -> _Found:
     found = await _find(call)
     if found is None:
-        raise _unknown(call.path["name"])
+        name = call.path["name"]
+        raise Problem(404, "peer_unknown", f"there is no peer {name!r}")
     return found
 
 
-async def _find(call: Call) -> Peer | Unreadable | None:
-    """Also one that cannot be read: it can be replaced, and deleted."""
-    return next(
-        (peer for peer in await call.console.store.peers.all() if peer.name == call.path["name"]), None
-    )
+async def _find(call: Call) -> _Found | None:
+    name = call.path["name"]
+    document = await call.console.store.peers.document(name)
+    if not document:
+        return None
+    peer = read(name, document)
+    etag = peer_etag(peer) if isinstance(peer, Peer) else unreadable_peer_etag(name, document)
+    return _Found(peer, etag, document)
 
 
-def _unknown(name: str) -> Problem:
-    return Problem(404, "peer_unknown", f"there is no peer {name!r}")
-
-
-def _etag(peer: Peer | Unreadable) -> str:
-    if isinstance(peer, Unreadable):
-        return etag_of("unreadable", peer.name, peer.owner, peer.problem)
-    return peer_etag(peer)
+def _change(found: _Found | None, spec: PeerSpec) -> dict[str, Any]:
+    if found is None:
+        return made(spec)
+    return changed(found.peer.spec if isinstance(found.peer, Peer) else None, spec)
 
 
 def _told(peer: Peer | Unreadable) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from pydantic import Field
 
-from services.console.detail import changed
+from services.console.detail import changed, made
 from services.console.etags import differs, must_be_new, must_match, queue_etag, unreadable_etag
 from services.console.followed import MOST_MINUTES
 from services.console.operations import JSON, Answer, Call, Shape, encode
@@ -16,10 +17,12 @@ from services.console.rows import RATES, Row, detail_of, rates_of
 from services.store import Queue
 from services.store.decided import decided
 from services.store.errors import QueueChanged, QueueExists, QueueUnknown
+from services.store.queue_document import parse_leniently
 from services.store.spec import check_name
 
 OWNER = "console"
 LIST, RESERVED = "queues", "reservations"
+DELETES = 3  # attempts
 
 
 class QueuesQuery(Paged):
@@ -47,21 +50,11 @@ async def show(call: Call) -> Answer:
     return await _told(call, queue, 200, unreadable)
 
 
-async def _etag(call: Call, queue: Queue, unreadable: str) -> str:
-    """Raises QueueUnknown."""
-    if not unreadable:
-        return queue_etag(queue)
-    document = await call.console.store.registry.document(queue.name)
-    if document is None:
-        raise QueueUnknown
-    return unreadable_etag(queue, document)
-
-
 async def _told(call: Call, queue: Queue, status: int, unreadable: str = "") -> Answer:
     figures = await call.console.store.stats(queue)
     row = call.console.live.row(queue.name)
     rates = row.rates if row is not None and row.queue.qid == queue.qid else rates_of(RATES, figures, None, 0)
-    etag = await _etag(call, queue, unreadable)
+    etag = await call.console.etag(queue, unreadable)
     return Answer(detail_of(queue, figures, rates, unreadable), status, {"ETag": etag})
 
 
@@ -75,7 +68,7 @@ async def put(call: Call) -> Answer:
         if "If-Match" in call.headers:
             must_match(call.headers, None)
         return await _make(call, name)
-    old, unreadable = registry.parse_leniently(name, document)
+    old, unreadable = parse_leniently(name, document)
     must_match(call.headers, unreadable_etag(old, document) if unreadable else queue_etag(old))
     call.detail.update(changed(None if unreadable else old.spec, call.body))
     if old.owner != OWNER:
@@ -94,7 +87,7 @@ async def _told_of_change(call: Call, name: str, status: int) -> Answer:
 
 
 async def _make(call: Call, name: str) -> Answer:
-    call.detail.update(changed(None, call.body))
+    call.detail.update(made(call.body))
     try:
         await call.console.store.declare(name, call.body, OWNER)
     except QueueExists:  # somebody else was faster
@@ -104,11 +97,23 @@ async def _make(call: Call, name: str) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    queue, unreadable = await call.console.store.find_leniently(call.path["name"])
-    must_match(call.headers, await _etag(call, queue, unreadable))
-    messages = await call.console.store.delete(queue, if_empty=call.query.if_empty)
-    call.detail["messages"] = messages
-    return Answer({"messages": messages})
+    """Also where it was declared anew meanwhile, as it was: some do that again and again."""
+    for _ in range(DELETES):
+        with contextlib.suppress(QueueChanged):  # between our look and the change
+            messages = await _delete(call)
+            call.detail["messages"] = messages
+            return Answer({"messages": messages})
+    raise differs(None)
+
+
+async def _delete(call: Call) -> int:
+    """Raises Problem, QueueChanged."""
+    store, name = call.console.store, call.path["name"]
+    # counted before the look: what changes the document from here on is counted, too
+    declared = await store.declared((await store.find_leniently(name))[0])
+    queue, unreadable = await store.find_leniently(name)
+    must_match(call.headers, await call.console.etag(queue, unreadable))
+    return await store.delete(queue, if_empty=call.query.if_empty, declared=declared)
 
 
 class HistoryQuery(Shape):
@@ -116,7 +121,7 @@ class HistoryQuery(Shape):
 
 
 async def history(call: Call) -> Answer:
-    queue = await call.console.store.find(call.path["name"])
+    queue, _ = await call.console.store.find_leniently(call.path["name"])
     return Answer(await call.console.history.of(queue, call.query.minutes))
 
 

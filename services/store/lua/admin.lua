@@ -12,16 +12,18 @@ FUNCTIONS.declare = function(K, A)
   local args = {}
   for i = 5, #A do args[#args + 1] = A[i] end
   if #args > 0 then call('HSET', K[2], unpack(args)) end
+  call('HINCRBY', K[2], 'declared', 1)
   return call('HGET', K[2], 'maker') == A[3] and 1 or 0
 end
 
--- KEYS epoch, 8 of the queue, log:h, log:b, samples; ARGV epoch qid policy(Delete|DeleteIfEmpty) name samples-to-keep(0 = none).
--- Answers {1, lost} or {0, messages}.
+-- KEYS epoch, 8 of the queue, log:h, log:b, samples; ARGV epoch qid policy(Delete|DeleteIfEmpty) name samples-to-keep(0 = none)
+-- [declared]. Answers {1, lost} or {0, messages}, or CHANGED where it was declared more often than that, or is gone.
 FUNCTIONS.delete = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local v = call('HMGET', K[3], 'id', 'len')
+  local v = call('HMGET', K[3], 'id', 'len', 'declared')
+  if A[6] and (v[3] or '0') ~= A[6] then return 'CHANGED' end
   if v[1] ~= A[2] then return { 1, 0 } end
   local len = tonumber(v[2] or 0)
   if A[3] == 'DeleteIfEmpty' and (len > 0 or call('EXISTS', K[8]) == 1 and call('XLEN', K[8]) > 0) then

@@ -88,6 +88,29 @@ FUNCTIONS.hand_over = function(K, A)
   return 1
 end
 
+-- seen: the SHA-1 of the document that has to be there, '' = none; without it whatever is there will do.
+local function is_other(there, seen)
+  return seen and (there and there ~= '' and redis.sha1hex(there) or '') ~= seen
+end
+
+-- KEYS epoch peers; ARGV epoch name JSON [seen]. Answers 1 if it is new, 0 if not, or CHANGED.
+FUNCTIONS.put_peer = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  if is_other(call('HGET', K[2], A[2]), A[4]) then return 'CHANGED' end
+  return call('HSET', K[2], A[2], A[3])
+end
+
+-- KEYS epoch peers; ARGV epoch name [seen]. Answers 1 if it was there, 0 if not, or CHANGED.
+FUNCTIONS.drop_peer = function(K, A)
+  begin()
+  local err = check_epoch(K[1], A[1])
+  if err then return err end
+  if is_other(call('HGET', K[2], A[2]), A[3]) then return 'CHANGED' end
+  return call('HDEL', K[2], A[2])
+end
+
 -- A member says what it is, under this server's clock; who was silent for longer than `keep` ms is forgotten.
 local function write_down(board, member, text, keep)
   local now, all = now_ms(), call('HGETALL', board)

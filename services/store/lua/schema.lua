@@ -18,6 +18,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS); who has it reserved
                           (holder, until, fence; freed, freed_by, served = when it was free again, and whose question was answered), who serves it (own, own_until, own_fence), condition = what is wrong; watched = how many
                           w:<entry number> = fate keys of messages that somebody waits for, each alone in its entry;
+                          declared = how often its document was brought here, so that who deletes it sees whether one came meanwhile;
                           sampled = "<server ms> <digest>" of the last sample of it, "0 <server ms when it was made>": none yet (samples.lua)
                           heavy_dead = id of a dead letter behind which none has more than 16 KiB: the last of those, or the first that
                           died since there is this field, so not there = nothing is known (redrive.lua);
