@@ -8,7 +8,8 @@ const PAUSE_MS = 300; // after the last key
 const ENOUGH = 40; // rows: what a screen shows
 
 /**
- * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails.
+ * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails. `etag` goes with
+ * `data`, and both are others after the next answer: whoever changes what he saw keeps the two of then. again() answers them, too.
  * path: null = nothing to ask. everyMs: 0 = once; nothing is asked while the tab is not seen.
  */
 export function useAsked(path, query = {}, everyMs = 0) {
@@ -21,8 +22,10 @@ export function useAsked(path, query = {}, everyMs = 0) {
     try {
       const { data, etag } = await read(path, query, signal);
       setTold({ key, data, etag, problem: null });
+      return { data, etag };
     } catch (problem) {
       if (problem.name !== "AbortError") setTold((before) => ({ ...kept(before, key), problem }));
+      return {};
     }
   }, [key]);
   useEffect(() => {
