@@ -8,11 +8,15 @@ import pytest
 from playwright.async_api import Locator, Page, Response, expect
 
 from services.store import QueueSpec
+from services.store import records as record
+from services.store.asking import Asker
 from services.store.peer import PeerSpec
 from tests.console.page.looking import axe, show
 from tests.console.page.scene import Scene
+from tests.live import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+MORTAL = {"maxLength": 1, "overflow": "dead_letter_oldest"}
 NOW = "Document as it stands now"
 
 
@@ -110,3 +114,38 @@ async def once_more(page: Page, dialog: Locator, name: str, heading: str) -> Non
     await dialog.get_by_role("textbox").fill(name)
     await dialog.get_by_role("button", name="Delete it").click()
     await expect(page.locator("main h1")).to_have_text(heading)
+
+
+async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene, page: Page) -> None:
+    """docs/console.md, Dead letters: the queue that the preview counted, not another one of its name."""
+    await declare(place, "mortal", **MORTAL)
+    await die(place, "mortal", 3)
+    await show(page, place.address, "queues/mortal/dead", "mortal")
+    await page.get_by_role("button", name="Purge…").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("3 dead letters would be removed")
+    await replace(place, "mortal", **MORTAL)
+    await die(place, "mortal", 7)
+    await dialog.get_by_role("textbox").fill("mortal")
+    button = dialog.get_by_role("button", name="Remove them for good")
+    await button.click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
+    await expect(dialog).to_contain_text("7 dead letters would be removed")
+    await expect(button).to_be_disabled()
+    assert (await place.store.stats(await place.store.find("mortal")))["dead_letters"] == 7
+    await dialog.get_by_role("textbox").fill("mortal")
+    await button.click()
+    await expect(dialog).to_have_count(0)
+    await until(lambda: are_dead(place, "mortal", 0))
+
+
+async def die(place: Scene, name: str, number: int) -> None:
+    queue = await place.store.find(name)
+    pipe = place.store.domain(queue.domain).pipe
+    await pipe.ready()
+    await Asker(pipe).publish(queue, [record.encode(b"%d" % i) for i in range(number + 1)], "test")
+    await until(lambda: are_dead(place, name, number))
+
+
+async def are_dead(place: Scene, name: str, number: int) -> bool:
+    return bool((await place.store.stats(await place.store.find(name)))["dead_letters"] == number)
