@@ -65,7 +65,7 @@ ROUTES: tuple[Route, ...] = (
         "PUT", QUEUE, ADMIN, "queue.put", queues.put,
         "Make a queue, or replace its document. What the body leaves out is as by default.",
         {200: shapes.QueueDetail, 201: shapes.QueueDetail},
-        body=QueueSpec, condition=Condition.REPLACE, tells=REPLACED, tag="queues",
+        query=queues.ReplaceQuery, body=QueueSpec, condition=Condition.REPLACE, tells=REPLACED, tag="queues",
     ),
     Route(
         "DELETE", QUEUE, ADMIN, "queue.delete", queues.delete,

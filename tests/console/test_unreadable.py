@@ -14,6 +14,7 @@ from tests.servers import Server
 
 SPEC = {"ackLevel": "memory"}
 KEY = RegistryKeys().queues
+REPLACED = "/queues/orders?replaceUnreadable=true"
 
 
 @pytest.fixture
@@ -42,11 +43,17 @@ async def test_it_is_seen(newer: LiveConsole) -> None:
     assert (told["ready"], told["spec"], told["unreadable"]) == (1, {}, rows[0]["unreadable"])
 
 
-async def test_it_can_be_replaced(newer: LiveConsole) -> None:
+async def test_it_is_replaced_by_those_who_say_so(newer: LiveConsole, server: Server) -> None:
     seen = await newer.etag("/queues/orders")
     assert (await newer.ask("PUT", "/queues/orders", SPEC)).status == 428
-    assert (await newer.ask("PUT", "/queues/orders", SPEC, headers={"If-Match": '"x"'})).status == 412
-    reply = await newer.ask("PUT", "/queues/orders", SPEC, headers=seen)
+    assert (await newer.ask("PUT", REPLACED, SPEC, headers={"If-Match": '"x"'})).status == 412
+    kept = server.call("HGET", KEY, "orders")
+    for precondition in (seen, {"If-Match": "*"}):
+        reply = await newer.ask("PUT", "/queues/orders", SPEC, headers=precondition)
+        assert (reply.status, reply.document["label"]) == (409, "queue_unreadable"), "it told us {} as its spec"
+        assert "colour" in reply.document["detail"]
+    assert server.call("HGET", KEY, "orders") == kept
+    reply = await newer.ask("PUT", REPLACED, SPEC, headers=seen)
     assert (reply.status, reply.document["ready"], reply.document["unreadable"]) == (200, 1, None)
     assert (await newer.ask("PUT", "/queues/orders", SPEC, headers=seen)).status == 412
 

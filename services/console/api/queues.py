@@ -29,6 +29,13 @@ class QueuesQuery(Paged):
     name: str = Field("", description="only those whose names begin so")
 
 
+class ReplaceQuery(Shape):
+    replace_unreadable: bool = Field(
+        False,
+        description="also a document that this version cannot read; whatever it says is gone then",
+    )
+
+
 class DeleteQuery(Shape):
     if_empty: bool = Field(False, description="only if it holds neither messages nor dead letters")
 
@@ -70,6 +77,9 @@ async def put(call: Call) -> Answer:
         return await _make(call, name)
     old, unreadable = parse_leniently(name, document)
     must_match(call.headers, unreadable_etag(old, document) if unreadable else queue_etag(old))
+    if unreadable and not call.query.replace_unreadable:
+        text = f"this version cannot read the document that is there: {unreadable}; replaceUnreadable=true replaces it"
+        raise Problem(409, "queue_unreadable", text)
     call.detail.update(changed(None if unreadable else old.spec, call.body))
     if old.owner != OWNER:
         call.detail["owner"] = [old.owner, OWNER]

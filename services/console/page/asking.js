@@ -7,10 +7,15 @@ import { link } from "./state.js";
 const PAUSE_MS = 300; // after the last key
 const ENOUGH = 40; // rows: what a screen shows
 const SOON_MS = 1000; // where the console is still reading what it was asked for
+const MOST = 1000; // items of a page of the API
+const FOLLOW_MS = 800; // what changes often is not asked for at each change,
+const FOLLOW_EACH_MS = 5; // a list of a thousand every six seconds at most, and one that takes long after a pause of
+const FOLLOW_PAUSES = 10; // times as long as it took last
 
 /**
- * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails. What says
- * that it is not complete is asked again soon.
+ * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails. `etag` goes with
+ * `data`, and both are others after the next answer: whoever changes what he saw keeps the two of then. again() answers them, too.
+ * What says that it is not complete is asked again soon.
  * path: null = nothing to ask. everyMs: 0 = once; nothing is asked while the tab is not seen.
  */
 export function useAsked(path, query = {}, everyMs = 0) {
@@ -23,8 +28,10 @@ export function useAsked(path, query = {}, everyMs = 0) {
     try {
       const { data, etag } = await read(path, query, signal);
       setTold({ key, data, etag, problem: null });
+      return { data, etag };
     } catch (problem) {
       if (problem.name !== "AbortError") setTold((before) => ({ ...kept(before, key), problem }));
+      return {};
     }
   }, [key]);
   useEffect(() => {
@@ -58,7 +65,10 @@ function useComingBack(ask, isWanted) {
   }, [state]);
 }
 
-/** Pages of a list, one after the other: {items, silent, problem, isLoading, isBusy, hasMore, more, again}. */
+/**
+ * Pages of a list, one after the other: {items, silent, problem, isLoading, isBusy, hasMore, more, again, refresh}. refresh():
+ * asks anew for as many as are shown, which stay until the answer is there, and answers whether it came.
+ */
 export function usePages(path, query = {}) {
   const key = JSON.stringify([path, query]);
   const [told, setTold] = useState({ key, items: null, next: null });
@@ -88,6 +98,25 @@ export function usePages(path, query = {}) {
     },
     [key],
   );
+  const refresh = async (least) => {
+    asking.current?.abort();
+    const { signal } = (asking.current = new AbortController());
+    const items = [];
+    let next = null;
+    let silent = [];
+    try {
+      do {
+        const limit = Math.min(Math.max(least - items.length, query.limit ?? 1), MOST);
+        const { data } = await read(path, { ...query, limit, cursor: next }, signal);
+        ({ next, silent = [] } = data);
+        items.push(...data.items);
+      } while (next && items.length < Math.max(least, ENOUGH));
+    } catch {
+      return false; // what is known stays, and whoever wants to know better asks again
+    }
+    setTold({ key, items, next, silent, problem: null });
+    return true;
+  };
   useEffect(() => {
     if (path !== null) page(null, []);
     return () => asking.current?.abort();
@@ -103,7 +132,34 @@ export function usePages(path, query = {}) {
     hasMore: Boolean(now.next),
     more: () => page(now.next, now.items),
     again: () => page(null, []),
+    refresh: () => refresh(now.items?.length ?? 0),
   };
+}
+
+/**
+ * Asks for pages anew a while after `sign` has become another one, the later the more of them there are; not while somebody
+ * waits for an answer, nor where the last one was a problem.
+ */
+export function useFollowing(sign, pages) {
+  const { length } = pages.items;
+  const newest = useRef(sign);
+  newest.current = sign;
+  const [asked, setAsked] = useState(sign);
+  const [turn, setTurn] = useState(0);
+  const took = useRef(0); // ms: a filter may have much to look through
+  const isStale = asked !== sign && !pages.isLoading && !pages.isBusy && !pages.problem;
+  useEffect(() => {
+    if (!isStale) return undefined;
+    const wait = Math.max(FOLLOW_MS + length * FOLLOW_EACH_MS, took.current * FOLLOW_PAUSES);
+    const timer = setTimeout(async () => {
+      const current = newest.current;
+      const begun = performance.now();
+      if (await pages.refresh()) setAsked(current);
+      took.current = performance.now() - begun;
+      setTurn((n) => n + 1);
+    }, wait);
+    return () => clearTimeout(timer);
+  }, [isStale, turn]);
 }
 
 /** What is typed, once typing pauses: nothing is asked for each key. */

@@ -1,13 +1,14 @@
 // What the console tells by itself, as signals: whoever shows one of them is drawn again when it changes.
 
 import { batch, computed, signal } from "./html.js";
+import { followed } from "./flows.js";
 import { me } from "./session.js";
-
-const KEPT_MS = 15 * 60_000; // of rates, for the plot of the overview
 
 /** How the stream of events is: {state: connecting|live|lost, since, retryAt}. */
 export const link = signal({ state: "connecting", since: Date.now(), retryAt: 0 });
 export const version = signal("");
+/** How often the stream tells how things stand. */
+export const refreshMs = signal(2000);
 /** Why the console cannot see the store; '' = it does. */
 export const trouble = signal("");
 export const overview = signal(null);
@@ -25,6 +26,7 @@ export const running = computed(() => (jobs.value ?? []).filter((job) => job.sta
 const handlers = {
   hello(told) {
     version.value = told.version ?? "";
+    refreshMs.value = told.refreshMs ?? refreshMs.peek();
     if (told.role) me.value = { ...me.peek(), ...pick(told, ["who", "role", "auth"]) };
   },
   overview(told) {
@@ -45,20 +47,6 @@ const handlers = {
 
 function pick(told, wanted) {
   return Object.fromEntries(wanted.filter((name) => name in told).map((name) => [name, told[name]]));
-}
-
-/** One more point, and none that is too old. */
-function followed(past, told) {
-  const at = new Date(told.at).getTime() / 1000;
-  const from = past.at.findIndex((each) => each > at - KEPT_MS / 1000);
-  const kept = (values, value) => [...(from < 0 ? [] : values.slice(from)), value];
-  if (past.at.at(-1) >= at) return past;
-  return {
-    at: kept(past.at, at),
-    in: kept(past.in, told.rates.in),
-    out: kept(past.out, told.rates.out),
-    acked: kept(past.acked, told.rates.acked),
-  };
 }
 
 /** An event of the stream; those that this page does not know are for newer ones. */

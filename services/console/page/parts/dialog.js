@@ -39,13 +39,17 @@ export function Dialog({ title, onClose, isWide, children }) {
 
 /**
  * Asks before something is done that cannot be undone. word: what has to be typed first, if it can be typed; act: does it, and may throw
- * Problem; children: what is about to happen.
+ * Problem; children: what is about to happen. Where somebody has changed it meanwhile (412) the word is to be typed again: it was
+ * meant for something else.
  */
-export function Confirm({ title, word: wanted, action, act, onDone, onClose, children }) {
+export function Confirm({ title, word: wanted, action, act, isBlocked, onDone, onClose, children }) {
   const [typed, setTyped] = useState("");
   const doing = useDoing(act);
   const word = wanted && !isTypable(wanted) ? ANY_WORD : wanted;
-  const isReady = !word || typed === word;
+  const isReady = !isBlocked && (!word || typed === word);
+  useEffect(() => {
+    if (doing.problem?.status === 412) setTyped("");
+  }, [doing.problem]);
   const submit = async (event) => {
     event.preventDefault();
     if (!isReady || doing.isBusy) return;

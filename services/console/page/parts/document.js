@@ -48,29 +48,33 @@ const whole = (kind, name, spec) =>
   yaml({ apiVersion: "penstock.dev/v1alpha1", kind, metadata: { name }, spec }).trimStart();
 
 /**
- * path: of the document in the API. etag: of what is shown. onChanged: somebody is to look again. mayChange: whether there
- * is a button for it.
+ * path: of the document in the API. etag: of `spec`; both may be others at any time. onChanged: somebody is to look again.
+ * mayChange: whether there is a button for it.
  */
 export function DocumentView({ kind, name, spec, path, etag, mayChange, onChanged }) {
-  const [text, setText] = useState(null); // null: only looked at
-  const doing = useDoing(() => change("PUT", path, { body: read(text), etag }));
+  const [edited, edit] = useState(null); // {text, etag}: of the document as it was when that began; null: only looked at
+  const doing = useDoing(() => change("PUT", path, { body: read(edited.text), etag: edited.etag }));
+  const begin = () => {
+    doing.clear();
+    edit({ text: JSON.stringify(spec, null, 2), etag });
+  };
   const save = async (event) => {
     event.preventDefault();
     const done = await doing.run();
     if (done) {
-      setText(null);
+      edit(null);
       say(`The document of ${name} is changed.`);
     }
     onChanged(); // also when somebody else was faster
   };
-  if (text === null) {
-    const shown = whole(kind, name, spec);
+  const shown = whole(kind, name, spec);
+  if (edited === null) {
     return html`
       <section class="body" aria-label="Document">
         <div class="bar"><span class="soft">As in a file of <code>penstock apply</code>; what is not said has its default.</span>
           <span class="right">
             <${Copy} text=${shown} />
-            ${mayChange && html`<button class="small" onClick=${() => setText(JSON.stringify(spec, null, 2))}>Change</button>`}
+            ${mayChange && html`<button class="small" onClick=${begin}>Change</button>`}
           </span>
         </div>
         <pre tabindex="0" aria-label="Document as YAML">${shown}</pre>
@@ -80,12 +84,13 @@ export function DocumentView({ kind, name, spec, path, etag, mayChange, onChange
   return html`
     <form class="stack" onSubmit=${save}>
       <label class="field">The document's <code>spec</code>, as JSON
-        <textarea class="code" rows="18" spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)} />
+        <textarea class="code" rows="18" spellcheck="false" value=${edited.text} onInput=${(event) => edit({ ...edited, text: event.target.value })} />
       </label>
       <${ProblemBox} problem=${doing.problem} />
+      ${edited.etag !== etag && !doing.isBusy && html`<${Overtaken} shown=${shown} begin=${begin} />`}
       <footer class="left">
         <button type="button" onClick=${() => {
-          setText(null);
+          edit(null);
           doing.clear();
         }}>Cancel</button>
         <button class="primary" disabled=${doing.isBusy}>Save</button>
@@ -93,3 +98,12 @@ export function DocumentView({ kind, name, spec, path, etag, mayChange, onChange
     </form>
   `;
 }
+
+/** What is being typed is of a document that is no more: it cannot be saved, so nothing of somebody else's is lost. */
+const Overtaken = ({ shown, begin }) => html`
+  <div class="lost stack" role="status">
+    <p>Somebody has changed the document since you began, so yours will not be saved. This is how it stands now:</p>
+    <pre tabindex="0" aria-label="Document as it stands now">${shown}</pre>
+    <footer class="left"><button type="button" onClick=${begin}>Begin again with this one</button></footer>
+  </div>
+`;

@@ -2,7 +2,7 @@
 // out by a dry run before anything moves.
 
 import { html, useEffect, useRef, useState } from "../html.js";
-import { at, change } from "../api.js";
+import { at, change, read } from "../api.js";
 import { useDoing, useSettled } from "../asking.js";
 import { count, several } from "../formats.js";
 import { ProblemBox } from "./problem.js";
@@ -20,8 +20,8 @@ export function selectionOf(scope, ids, { reason, origin, olderThan, body }) {
 }
 
 /**
- * [scope, setScope, preview]: preview = {told: {matched, reasons}, problem, isBusy}, found out anew when the scope changes,
- * or where they are to go: a queue may take none.
+ * [scope, setScope, preview]: preview = {told: {matched, reasons}, etag, problem, isBusy}, found out anew when the scope changes,
+ * or where they are to go: a queue may take none. etag: of the queue that was counted.
  */
 export function useSelection(kind, queue, filter, ids, typed = "") {
   const target = useSettled(typed);
@@ -31,12 +31,13 @@ export function useSelection(kind, queue, filter, ids, typed = "") {
   const doing = useDoing(async () => {
     setTold(null);
     const mine = ++turn.current;
+    const { etag } = await read(at`queues/${queue.name}`); // before: a queue that is another one by then is not the counted one
     const body = { ...selectionOf(scope, ids, filter), ...(target && { target }), dryRun: true };
     const found = await change("POST", at`queues/${queue.name}/dead/${kind}`, { body });
-    if (mine === turn.current) setTold(found); // else another choice was made meanwhile
+    if (mine === turn.current) setTold({ ...found, etag }); // else another choice was made meanwhile
   });
   useEffect(() => void doing.run(), [scope, target]);
-  return [scope, setScope, { ...doing, told: target === typed ? told : null }];
+  return [scope, setScope, { ...doing, told: target === typed ? told : null, etag: told?.etag }];
 }
 
 export function Scope({ scope, setScope, ids, filter }) {

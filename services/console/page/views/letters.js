@@ -2,7 +2,7 @@
 
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { at } from "../api.js";
-import { usePages, useSettled } from "../asking.js";
+import { useFollowing, usePages, useSettled } from "../asking.js";
 import { decode, preview } from "../bodies.js";
 import { bytes, count, several } from "../formats.js";
 import { Ago, Filter, More, useOpen } from "../parts/fields.js";
@@ -12,6 +12,7 @@ import { Empty, ProblemBox } from "../parts/problem.js";
 import { Table } from "../parts/table.js";
 import { href, refine, route } from "../routes.js";
 import { may } from "../session.js";
+import { jobs } from "../state.js";
 
 const LIMIT = 200;
 const PREVIEW = 160; // octets of each body
@@ -27,24 +28,25 @@ const filterOf = ({ reason = "", origin = "", olderThan = "", body = "" }) => ({
 export function DeadLetters({ queue }) {
   const filter = useSettled(filterOf(route.value.query));
   const pages = usePages(at`queues/${queue.name}/dead`, { ...filter, limit: LIMIT, octets: PREVIEW });
-  const [selected, setSelected] = useState(new Set());
-  const [open, setOpen, close] = useOpen();
-  useEffect(() => setSelected(new Set()), [JSON.stringify(filter)]);
+  useFollowing(signOf(queue), pages);
+  const [selected, setSelected] = useSelected(filter, pages);
+  const [open, setOpen, close] = useOpen(); // {Part, ids}: what was selected as it opened
   const done = () => {
     setSelected(new Set());
     pages.again();
   };
-  const chosen = { queue, filter, ids: [...selected] };
+  const act = (Part) => () => setOpen({ Part, ids: [...selected] });
   return html`
     <section>
       <${Filters} />
       <div class="tools">
         <p aria-live="polite" class="soft">${selected.size ? `${several(selected.size, "letter")} selected` : shownOf(pages, queue, filter)}</p>
+        <button disabled=${pages.isBusy} onClick=${pages.again}>Look again</button>
         ${
           may("operate") &&
           html`<span class="right">
-          <button class="primary" disabled=${!pages.items.length} onClick=${() => setOpen("redrive")}>Redrive…</button>${" "}
-          <button class="danger" disabled=${!pages.items.length} onClick=${() => setOpen("purge")}>Purge…</button>
+          <button class="primary" disabled=${!pages.items.length} onClick=${act(Redrive)}>Redrive…</button>${" "}
+          <button class="danger" disabled=${!pages.items.length} onClick=${act(Purge)}>Purge…</button>
         </span>`
         }
       </div>
@@ -52,10 +54,29 @@ export function DeadLetters({ queue }) {
       ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Looking…</p>`}
       ${!pages.isLoading && !pages.problem && html`<${Letters} queue=${queue} pages=${pages} selected=${selected} select=${setSelected} />`}
       <${More} pages=${pages} what="letters" />
-      ${open === "redrive" && html`<${Redrive} ...${chosen} onClose=${close} onDone=${done} />`}
-      ${open === "purge" && html`<${Purge} ...${chosen} onClose=${close} onDone=${done} />`}
+      ${open && html`<${open.Part} queue=${queue} filter=${filter} ids=${open.ids} onClose=${close} onDone=${done} />`}
     </section>
   `;
+}
+
+/** Becomes another one when letters come or go: their number, and how jobs that move them stand. */
+const signOf = ({ name, dead }) =>
+  [
+    dead,
+    ...(jobs.value ?? [])
+      .filter(({ queue, target }) => queue === name || target === name)
+      .map(({ id, state }) => `${id} ${state}`),
+  ].join();
+
+/** Ids that are selected, of those that are still there; none after another filter was set. */
+function useSelected(filter, { items }) {
+  const [selected, setSelected] = useState(new Set());
+  useEffect(() => setSelected(new Set()), [JSON.stringify(filter)]);
+  const left = useMemo(() => {
+    const there = new Set(items.map(({ id }) => id));
+    return new Set([...selected].filter((id) => there.has(id)));
+  }, [selected, items]);
+  return [left, setSelected];
 }
 
 const isFiltered = (filter) => Object.values(filter).some(Boolean);

@@ -2,6 +2,7 @@
 
 import { html } from "../html.js";
 import { useAsked } from "../asking.js";
+import { behind } from "../flows.js";
 import { age, bytes, count, rate, several } from "../formats.js";
 import { Empty } from "../parts/problem.js";
 import { Badge, Figure, Head } from "../parts/fields.js";
@@ -9,10 +10,9 @@ import { Plot } from "../parts/plot.js";
 import { troubles } from "../parts/troubles.js";
 import { Table } from "../parts/table.js";
 import { href } from "../routes.js";
-import { edges, overview, queueList, rates } from "../state.js";
+import { edges, overview, queueList, rates, refreshMs } from "../state.js";
 
 const SHOWN = 8; // rows of each list
-const FLOWS = ["in", "out", "acked"];
 
 export function Overview() {
   const told = overview.value;
@@ -66,24 +66,14 @@ function Strip({ told: { totals, rates: now, store } }) {
 }
 
 function Flow() {
-  const { at, in: put, out, acked } = behind(useAsked("history", { minutes: 15 }).data, rates.value);
+  const told = useAsked("history", { minutes: 15 }).data;
+  const { at, in: put, out, acked } = behind(told, rates.value, refreshMs.value);
   const lines = [
     { name: "in", values: put, tone: "--in" },
     { name: "out", values: out, tone: "--out" },
     { name: "acked", values: acked, tone: "--acked", isDashed: true },
   ];
   return html`<${Plot} title="Messages a second, all queues" at=${at} lines=${lines} write=${rate} height=${180} leastS=${300} />`;
-}
-
-/** What the page has seen, behind what was before it came. */
-function behind(told, seen) {
-  if (!told) return seen;
-  const from = new Date(told.from) / 1000;
-  const before = told.series.in
-    .map((_, i) => from + ((i + 0.5) * told.stepMs) / 1000)
-    .filter((each) => seen.at.length === 0 || each < seen.at[0]);
-  const joined = (name) => [...told.series[name].slice(0, before.length), ...seen[name]];
-  return { at: [...before, ...seen.at], ...Object.fromEntries(FLOWS.map((name) => [name, joined(name)])) };
 }
 
 function Wanting() {

@@ -4,7 +4,8 @@ import { html, useState } from "../html.js";
 import { at, change } from "../api.js";
 import { useAsked, useDoing, usePages } from "../asking.js";
 import { age, since } from "../formats.js";
-import { Confirm, Dialog } from "../parts/dialog.js";
+import { Delete } from "../parts/delete.js";
+import { Dialog } from "../parts/dialog.js";
 import { DocumentView, read } from "../parts/document.js";
 import { Badge, Filter, Head, useOpen } from "../parts/fields.js";
 import { say } from "../parts/notices.js";
@@ -94,11 +95,6 @@ function One({ name }) {
   const path = at`peers/${name}`;
   const asked = useAsked(path);
   const [open, setOpen, close] = useOpen();
-  const done = () => {
-    say(`Peer ${name} is deleted.`);
-    close();
-    go(["peers"]);
-  };
   return html`
     <${Head} above=${html`<a href="#/peers">Peers</a>`} title=${name} actions=${asked.data && may("admin") && html`<button class="danger" onClick=${() => setOpen(true)}>Delete</button>`}>
       ${asked.data?.owner && html`<p class="badges"><${Badge}>of ${asked.data.owner}<//></p>`}
@@ -109,7 +105,7 @@ function One({ name }) {
         <${DocumentView} kind="Peer" name=${name} spec=${peer.spec ?? {}} path=${path} etag=${asked.etag} mayChange=${may("admin")} onChanged=${asked.again} />
         ${
           open &&
-          html`<${Confirm} title=${`Delete ${name}`} word=${name} action="Delete it" act=${() => change("DELETE", path, { etag: asked.etag })} onDone=${done} onClose=${close}>
+          html`<${Delete} what="Peer" name=${name} path=${path} seen=${asked.etag} again=${asked.again} back=${["peers"]} onClose=${close}>
           <p>Queues that lead to this peer keep their messages and say that it is missing.</p>
         <//>`
         }

@@ -3,20 +3,21 @@
 import { html, names } from "../html.js";
 import { at, change } from "../api.js";
 import { useAsked, useDoing } from "../asking.js";
-import { Confirm } from "../parts/dialog.js";
+import { Delete } from "../parts/delete.js";
 import { DocumentView } from "../parts/document.js";
 import { Badge, Head, useOpen } from "../parts/fields.js";
 import { say } from "../parts/notices.js";
 import { Asked, ProblemBox } from "../parts/problem.js";
 import { Publish } from "../parts/publish.js";
+import { Replace } from "../parts/replace.js";
 import { count, several } from "../formats.js";
-import { go, href } from "../routes.js";
+import { href } from "../routes.js";
 import { may } from "../session.js";
 import { queues } from "../state.js";
 import { DeadLetters } from "./letters.js";
 import { Letter } from "./letter.js";
 import { Messages } from "./messages.js";
-import { QueueNow } from "./queuenow.js";
+import { QueueNow, Unreadable } from "./queuenow.js";
 
 const EVERY_MS = 5000;
 
@@ -35,10 +36,11 @@ export function Queue({ parts: [, name, tab = "", id] }) {
     <//>
     <${Asked} asked=${{ ...asked, problem: asked.problem, data: queue }}>
       ${() => html`
-        <${Tabs} queue=${queue} tab=${tab} />
-        <${View} queue=${queue} tab=${tab} id=${id} asked=${asked} />
+        ${queue.unreadable ? html`<${Unreadable} queue=${queue} />` : html`<${Tabs} queue=${queue} tab=${tab} /><${View} queue=${queue} tab=${tab} id=${id} asked=${asked} />`}
         ${open === "publish" && html`<${Publish} name=${name} onClose=${close} onDone=${asked.again} />`}
-        ${open === "delete" && html`<${Delete} queue=${queue} etag=${asked.etag} onClose=${close} onStale=${asked.again} />`}
+        ${open === "replace" && html`<${Replace} name=${name} why=${queue.unreadable} seen=${asked.etag} again=${asked.again} onClose=${close} />`}
+        ${open === "delete" && html`<${Delete} what="Queue" name=${name} path=${at`queues/${name}`} seen=${asked.etag} again=${asked.again} back=${["queues"]}
+          action="Delete it and all that is in it" onClose=${close}><${Gone} queue=${queue} /><//>`}
       `}
     <//>
   `;
@@ -85,7 +87,12 @@ const Tabs = ({ queue, tab }) => html`
   </nav>
 `;
 
-function Actions({ queue, asked, open }) {
+const Actions = ({ queue, asked, open }) => html`
+  ${queue.unreadable ? may("admin") && html`<button onClick=${() => open("replace")}>Replace…</button>` : html`<${Usual} queue=${queue} asked=${asked} open=${open} />`}
+  ${may("admin") && html`<button class="danger" onClick=${() => open("delete")}>Delete</button>`}
+`;
+
+function Usual({ queue, asked, open }) {
   const pausing = useDoing(() =>
     change("PUT", at`queues/${queue.name}`, { body: paused(queue), etag: asked.etag }),
   );
@@ -97,7 +104,6 @@ function Actions({ queue, asked, open }) {
   return html`
     ${may("operate") && html`<button onClick=${() => open("publish")}>Publish</button>`}
     ${may("admin") && html`<button disabled=${pausing.isBusy} onClick=${toggle}>${queue.paused ? "Resume" : "Pause"}</button>`}
-    ${may("admin") && html`<button class="danger" onClick=${() => open("delete")}>Delete</button>`}
     <${ProblemBox} problem=${pausing.problem} />
   `;
 }
@@ -108,24 +114,6 @@ function paused({ spec, paused: isPaused }) {
   return isPaused ? others : { ...others, paused: true };
 }
 
-function Delete({ queue, etag, onClose, onStale }) {
-  const total = queue.ready + queue.inFlight;
-  const act = async () => {
-    try {
-      return await change("DELETE", at`queues/${queue.name}`, { etag });
-    } catch (problem) {
-      if (problem.status === 412) onStale();
-      throw problem;
-    }
-  };
-  const done = () => {
-    say(`Queue ${queue.name} is deleted.`);
-    onClose();
-    go(["queues"]);
-  };
-  return html`
-    <${Confirm} title=${`Delete ${queue.name}`} word=${queue.name} action="Delete it and all that is in it" act=${act} onDone=${done} onClose=${onClose}>
-      <p>The queue goes, and with it <strong>${several(total, "message")}</strong> and <strong>${several(queue.dead, "dead letter")}</strong>, for good.</p>
-    <//>
-  `;
-}
+const Gone = ({ queue: { ready, inFlight, dead } }) => html`
+  <p>The queue goes, and with it <strong>${several(ready + inFlight, "message")}</strong> and <strong>${several(dead, "dead letter")}</strong>, for good.</p>
+`;

@@ -1,0 +1,37 @@
+// A document of a queue that this version cannot read, as a newer one wrote it: nothing of it can be kept, so it is only
+// replaced as a whole, and by whoever says so.
+
+import { html, useState } from "../html.js";
+import { at, change } from "../api.js";
+import { Confirm } from "./dialog.js";
+import { read } from "./document.js";
+import { say } from "./notices.js";
+
+/** seen: the ETag as this opens. again: asks for the queue anew. */
+export function Replace({ name, why, seen, again, onClose }) {
+  const [text, setText] = useState("{}");
+  const [etag, setEtag] = useState(seen);
+  const act = async () => {
+    try {
+      const query = { replaceUnreadable: true };
+      return await change("PUT", at`queues/${name}`, { query, body: read(text), etag });
+    } catch (problem) {
+      if (problem.status === 412) setEtag((await again()).etag ?? etag);
+      throw problem;
+    }
+  };
+  const done = () => {
+    say(`The document of ${name} is replaced.`);
+    onClose();
+    again();
+  };
+  return html`
+    <${Confirm} title=${`Replace the document of ${name}`} word=${name} action="Replace it" act=${act} onDone=${done} onClose=${onClose}>
+      <p>Whatever the document says is gone then, also what a newer version wrote there on purpose: limits, bindings, where it leads. Messages stay.</p>
+      <p class="soft">${why}</p>
+      <label class="field">The new <code>spec</code>, as JSON; what is not said has its default
+        <textarea class="code" rows="8" spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)} />
+      </label>
+    <//>
+  `;
+}

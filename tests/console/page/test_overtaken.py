@@ -1,0 +1,151 @@
+"""Somebody else changes what one is about to change, and the page sees it before one is done: nothing is overwritten."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from playwright.async_api import Locator, Page, Response, expect
+
+from services.store import QueueSpec
+from services.store import records as record
+from services.store.asking import Asker
+from services.store.peer import PeerSpec
+from tests.console.page.looking import axe, show
+from tests.console.page.scene import Scene
+from tests.live import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+MORTAL = {"maxLength": 1, "overflow": "dead_letter_oldest"}
+NOW = "Document as it stands now"
+
+
+async def declare(place: Scene, name: str, **spec: object) -> None:
+    await place.store.declare(name, QueueSpec.model_validate(spec), "test", replace=True)
+
+
+async def replace(place: Scene, name: str, **spec: object) -> None:
+    """Another queue of the same name."""
+    await place.store.delete(await place.store.find(name))
+    await declare(place, name, **spec)
+
+
+class Seen:
+    """The page has asked again, and was told of another document than at first."""
+
+    def __init__(self, page: Page, path: str) -> None:
+        self._path, self._tags = path, set[str]()
+        self._is_other = asyncio.Event()
+        page.on("response", self._told)
+
+    def _told(self, response: Response) -> None:
+        if response.request.method == "GET" and response.url.endswith(self._path) and response.ok:
+            self._tags.add(response.headers["etag"])
+            if len(self._tags) > 1:
+                self._is_other.set()
+
+    async def other(self, page: Page) -> None:
+        async with asyncio.timeout(30):
+            await self._is_other.wait()
+        await page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")  # it is drawn
+
+
+async def test_what_was_typed_for_an_older_document_is_not_saved(place: Scene, page: Page) -> None:
+    await declare(place, "both")
+    seen = Seen(page, "/queues/both")
+    await show(page, place.address, "queues/both/document", "both")
+    await page.get_by_role("button", name="Change").click()
+    field = page.get_by_label("The document's spec")
+    await field.fill('{"maxLength": 1}')
+    await declare(place, "both", maxLength=99, paused=True)
+    await seen.other(page)
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
+    assert (await place.store.find("both")).spec.max_length == 99
+    await expect(page.get_by_label(NOW)).to_contain_text("maxLength: 99")
+    await expect(field).to_have_value('{"maxLength": 1}')
+    assert await axe(page) == []
+    await page.get_by_role("button", name="Begin again with this one").click()
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    await field.fill('{"maxLength": 98, "paused": true}')
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_label("Document as YAML")).to_contain_text("maxLength: 98")
+
+
+async def test_another_queue_of_the_name_is_not_deleted(place: Scene, page: Page) -> None:
+    await declare(place, "fleeting")
+    seen = Seen(page, "/queues/fleeting")
+    await show(page, place.address, "queues/fleeting", "fleeting")
+    dialog = await deleting(page)
+    await replace(place, "fleeting", maxLength=5)
+    await seen.other(page)
+    await refused(dialog, "fleeting")
+    assert (await place.store.find("fleeting")).spec.max_length == 5
+    await once_more(page, dialog, "fleeting", "Queues")
+
+
+async def test_a_peer_that_was_changed_is_not_deleted(place: Scene, page: Page) -> None:
+    spec = {"protocol": "rqp-mca", "addresses": ["10.0.0.8"]}
+    await place.store.peers.apply("mill", PeerSpec.model_validate(spec), "test")
+    await show(page, place.address, "peers/mill", "mill")
+    dialog = await deleting(page)
+    await place.store.peers.apply("mill", PeerSpec.model_validate({**spec, "addresses": ["10.0.0.9"]}), "test")
+    await refused(dialog, "mill")
+    await once_more(page, dialog, "mill", "Peers")
+
+
+async def deleting(page: Page) -> Locator:
+    await page.get_by_role("button", name="Delete").click()
+    return page.get_by_role("dialog")
+
+
+async def refused(dialog: Locator, name: str) -> None:
+    """And what was typed is to be typed again: it was meant for something else."""
+    await dialog.get_by_role("textbox").fill(name)
+    await dialog.get_by_role("button", name="Delete it").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
+    await expect(dialog.get_by_role("button", name="Delete it")).to_be_disabled()
+    await expect(dialog.get_by_role("textbox")).to_have_value("")
+
+
+async def once_more(page: Page, dialog: Locator, name: str, heading: str) -> None:
+    await dialog.get_by_role("textbox").fill(name)
+    await dialog.get_by_role("button", name="Delete it").click()
+    await expect(page.locator("main h1")).to_have_text(heading)
+
+
+async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene, page: Page) -> None:
+    """docs/console.md, Dead letters: the queue that the preview counted, not another one of its name."""
+    await declare(place, "mortal", **MORTAL)
+    await die(place, "mortal", 3)
+    await show(page, place.address, "queues/mortal/dead", "mortal")
+    await page.get_by_role("button", name="Purge…").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("3 dead letters would be removed")
+    await replace(place, "mortal", **MORTAL)
+    await die(place, "mortal", 7)
+    await dialog.get_by_role("textbox").fill("mortal")
+    button = dialog.get_by_role("button", name="Remove them for good")
+    await button.click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
+    await expect(dialog).to_contain_text("7 dead letters would be removed")
+    await expect(button).to_be_disabled()
+    assert (await place.store.stats(await place.store.find("mortal")))["dead_letters"] == 7
+    await dialog.get_by_role("textbox").fill("mortal")
+    await button.click()
+    await expect(dialog).to_have_count(0)
+    await until(lambda: are_dead(place, "mortal", 0))
+
+
+async def die(place: Scene, name: str, number: int) -> None:
+    queue = await place.store.find(name)
+    pipe = place.store.domain(queue.domain).pipe
+    await pipe.ready()
+    await Asker(pipe).publish(queue, [record.encode(b"%d" % i) for i in range(number + 1)], "test")
+    await until(lambda: are_dead(place, name, number))
+
+
+async def are_dead(place: Scene, name: str, number: int) -> bool:
+    return bool((await place.store.stats(await place.store.find(name)))["dead_letters"] == number)

@@ -1,0 +1,49 @@
+"""A queue whose document a newer version wrote: nothing on the page destroys it by a click."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from services.store import QueueSpec
+from services.store.keys import RegistryKeys
+from tests.console.page.looking import axe, show
+from tests.console.page.scene import Scene
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+KEY = RegistryKeys().queues
+
+
+async def test_it_is_looked_at_replaced_and_deleted(place: Scene, page: Page) -> None:
+    await place.store.declare("newer", QueueSpec.model_validate({"maxLength": 7}), "test")
+    kept = json.loads(place.server.call("HGET", KEY, "newer"))
+    kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
+    place.server.call("HSET", KEY, "newer", json.dumps(kept))
+    written = place.server.call("HGET", KEY, "newer")
+    for tab in ("", "/document", "/messages", "/dead"):
+        await show(page, place.address, f"queues/newer{tab}", "newer")
+        await expect(page.get_by_role("alert")).to_contain_text("colour")
+        shown = await page.locator("main button").all_text_contents()
+        assert [each.strip() for each in shown] == ["Replace…", "Delete"]
+        await expect(page.locator("nav.tabs, main pre")).to_have_count(0)
+    await expect(page.locator("dl[aria-label=Now]")).to_contain_text("ready")
+    assert await axe(page) == []
+    await page.get_by_role("button", name="Replace").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("The new spec").fill('{"maxLength": 8}')
+    await expect(dialog.get_by_role("button", name="Replace it")).to_be_disabled()
+    assert await axe(page) == []
+    assert place.server.call("HGET", KEY, "newer") == written
+    await dialog.get_by_label("To go on").fill("newer")
+    await dialog.get_by_role("button", name="Replace it").click()
+    await expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    await expect(page.locator("main").get_by_role("alert")).to_have_count(0)
+    await page.get_by_role("link", name="Document").click()
+    await expect(page.get_by_label("Document as YAML")).to_have_text(re.compile("maxLength: 8\n"))
+    await page.get_by_role("button", name="Delete").click()
+    await dialog.get_by_role("textbox").fill("newer")
+    await dialog.get_by_role("button", name="Delete it").click()
+    await expect(page.locator("main h1")).to_have_text("Queues")
