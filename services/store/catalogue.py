@@ -21,7 +21,8 @@ from services.store.errors import (
     StoreFault,
     domain_lost,
 )
-from services.store.figures import FIELDS, figures, figures_of
+from services.store.figures import Looked, figures
+from services.store.looking import Looking
 from services.store.numbers import Numbers
 from services.store.outcomes import tell
 from services.store.peers import NOTICE, Peers, Watcher
@@ -31,8 +32,6 @@ from services.store.registry import EVERYTHING, Registry
 from services.store.ring_nodes import RingNodes
 from services.store.sharing import Sharing
 from services.store.spec import QueueSpec
-
-LOOKED_AT = 50  # queues in one call: the store serves others in between
 
 
 class Catalogue:
@@ -49,6 +48,7 @@ class Catalogue:
         self._handles: WeakValueDictionary[str, Queue] = WeakValueDictionary()
         self._sharing = Sharing(self._find)
         self._watchers: list[Watcher] = []
+        self._looking = Looking(lambda domain: self._domain(domain).link)
 
     def _domain(self, name: str) -> Domain:
         raise NotImplementedError
@@ -245,19 +245,8 @@ class Catalogue:
             raise QueueUnknown(f"there is no queue {queue.name!r}")
         return figures(reply)
 
-    async def stats_of(self, queues: Iterable[Queue]) -> dict[str, dict[str, Any]]:
-        """The same of many, by name, in few calls; without those that are gone meanwhile. Raises StoreUnavailable."""
-        domains: dict[str, list[Queue]] = {}
-        for queue in queues:
-            domains.setdefault(queue.domain, []).append(queue)
-        found: dict[str, dict[str, Any]] = {}
-        await asyncio.gather(*(self._look(name, those, found) for name, those in domains.items()))
-        return found
-
-    async def _look(self, domain: str, queues: list[Queue], found: dict[str, dict[str, Any]]) -> None:
-        link = self._domain(domain).link
-        for at in range(0, len(queues), LOOKED_AT):
-            part = queues[at : at + LOOKED_AT]
-            keys = [key for queue in part for key in queue.keys]
-            told = figures_of(await link.function("stats_of", keys, *FIELDS))
-            found |= {queue.name: its for queue, its in zip(part, told, strict=True) if its is not None}
+    async def stats_of(self, queues: Iterable[Queue]) -> Looked:
+        """The same of many, in few calls; without those that are gone meanwhile. A damaged one hides no other, nor does
+        a domain that cannot be asked. Raises StoreError where none can.
+        """
+        return await self._looking.look(queues)

@@ -72,3 +72,32 @@ async def test_one_of_which_not_even_the_id_is_known(newer: LiveConsole, server:
 
     await until(is_told)
     assert [row["name"] for row in (await newer.get("/queues")).items] == ["orders", "others"]
+
+
+async def test_a_damaged_one_hides_no_other(server: Server) -> None:
+    """Neither in the list nor in the overview, with and without a look at it before."""
+    async with LiveConsole(server.url) as console:
+        queues = [await console.declare(name) for name in ("good", "late", "spoilt")]
+        await console.fill(queues[0], b"a")
+        server.call("SET", queues[2].keys[6], "damage")
+
+        async def told() -> dict[str, str]:
+            return {row["name"]: row["condition"] for row in (await console.get("/queues")).items}
+
+        rows = await told()
+        assert (rows["good"], rows["late"]) == ("", "")
+        assert "WRONGTYPE" in rows["spoilt"]
+        totals = (await console.found("/overview"))["totals"]
+        assert (totals["queues"], totals["ready"]) == (3, 1)
+        server.call("SET", queues[1].keys[6], "damage")
+
+        async def is_seen() -> bool:
+            return "WRONGTYPE" in (await told())["late"]
+
+        await until(is_seen)
+        server.call("DEL", queues[1].keys[6], queues[2].keys[6])
+
+        async def is_well() -> bool:
+            return set((await told()).values()) == {""}
+
+        await until(is_well)
