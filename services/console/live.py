@@ -19,7 +19,7 @@ from services.console.gone import Gone
 from services.console.interest import Interest
 from services.console.look import Look
 from services.console.moments import moment
-from services.console.rows import RATES, Row, rates_of, summary_of
+from services.console.rows import RATES, Row, rates_of, summary_of, unread_row
 from services.console.state import StateOfStore
 from services.store import Store, StoreError
 from services.store.errors import QueueUnknown, StoreFault
@@ -206,13 +206,13 @@ class Live:
     async def _take(self) -> None:
         began = time.monotonic()
         queues = await self._roll.look()
-        found = await self._store.stats_of(queues)
+        looked = await self._store.stats_of(queues)
         self.processes = await self._store.processes()
         await self.state.look()
         for other in self._along:
             await other()
         before, look = self._look, Look(self._look.version + 1, began, at_ms=await self._store.now_ms())
-        self._look = await look.compared(before, queues, found, self._roll.unreadable)
+        self._look = await look.compared(before, queues, looked, self._roll.unreadable)
         for name in before.rows.keys() - look.rows.keys():
             self._gone.add(look.version, name)
         self.trouble = None
@@ -243,7 +243,11 @@ class Live:
                 look.drop(name)
                 self._gone.add(look.version, name)
             return
-        is_same = old is not None and old.queue.qid == queue.qid
+        except StoreFault as error:
+            if old is not None:  # it is damaged; one that nobody saw before is in the next look
+                look.rows[name] = unread_row(old.queue, old, error, look.version)
+            return
+        is_same = old is not None and old.is_read and old.queue.qid == queue.qid
         rates = old.rates if old is not None and is_same else rates_of(RATES, figures, None, 0)
         base = old.base if old is not None and is_same else figures
         summary = summary_of(queue, figures, rates, unreadable)

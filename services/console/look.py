@@ -16,8 +16,10 @@ from services.console.rows import (
     has_changed,
     rates_of,
     summary_of,
+    unread_row,
 )
 from services.store import Queue
+from services.store.figures import Looked
 
 OLDEST_BASE_S = 60.0  # rates over longer than this would tell nothing of now
 STRETCH = 100  # rows in a row, before others get a turn
@@ -44,7 +46,7 @@ class Look:
         self,
         before: Look,
         queues: Sequence[Queue],
-        found: Mapping[str, Figures],
+        looked: Looked,
         unreadable: Mapping[str, str],
     ) -> Look:
         """Itself, with what was found; rows that changed since the look before have its version."""
@@ -53,14 +55,16 @@ class Look:
             seconds = 0.0
         self.totals = dict.fromkeys(TOTALS, 0)
         for number, queue in enumerate(queues):
-            figures = found.get(queue.name)
-            if figures is None:
+            old = before.rows.get(queue.name)
+            if (figures := looked.told.get(queue.name)) is not None:
+                row = self._row(queue, figures, old, seconds, unreadable.get(queue.name, ""))
+            elif (error := looked.unread.get(queue.name)) is not None:
+                row = unread_row(queue, old, error, self.version)
+            else:
                 continue  # deleted meanwhile
-            self.rows[queue.name] = self._row(
-                queue, figures, before.rows.get(queue.name), seconds, unreadable.get(queue.name, "")
-            )
+            self.rows[queue.name] = row
             for name, of in TOTALS.items():
-                self.totals[name] += figures[of]
+                self.totals[name] += row.base[of]
             if number % STRETCH == STRETCH - 1:
                 await asyncio.sleep(0)
         self._sum(before, seconds)
@@ -86,7 +90,7 @@ class Look:
             self.totals[name] += sign * row.summary[name]
 
     def _row(self, queue: Queue, figures: Figures, old: Row | None, seconds: float, unreadable: str) -> Row:
-        if old is not None and old.queue.qid != queue.qid:
+        if old is not None and (old.queue.qid != queue.qid or not old.is_read):
             old = None
         rates = rates_of(RATES, figures, old.base if old is not None else None, seconds)
         summary = summary_of(queue, figures, rates, unreadable)
@@ -102,7 +106,7 @@ class Look:
         sums = dict.fromkeys(ALL_RATES, 0.0)
         for name, row in self.rows.items():
             old = before.rows.get(name)
-            if old is not None and old.queue.qid == row.queue.qid:
+            if old is not None and old.is_read and old.queue.qid == row.queue.qid:
                 for rate, of in ALL_RATES.items():
                     sums[rate] += row.base[of] - old.base[of]
         self.rates = {rate: round(max(total, 0.0) / seconds, 2) for rate, total in sums.items()}

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from services.console.operations import encode
 from services.store import Queue
+from services.store.errors import StoreError
 from services.store.figures import COUNTERS
 from services.store.spec import to_document
 
@@ -32,6 +33,7 @@ class Row:
     version: int  # of the look in which it last changed
     told_age_ms: int = 0  # of the oldest message, as of then
     text: bytes | None = None
+    is_read: bool = True  # False: `base` is older, or nothing at all
 
     def encoded(self) -> bytes:
         if self.text is None:
@@ -44,6 +46,28 @@ def rates_of(names: Mapping[str, str], now: Figures, before: Figures | None, sec
     if before is None or seconds <= 0:
         return dict.fromkeys(names)
     return {rate: round(max(now[name] - before[name], 0) / seconds, 2) for rate, name in names.items()}
+
+
+NOTHING: Figures = {
+    **dict.fromkeys(
+        ("ready", "in_flight", "dead_letters", "bytes", "oldest_age_ms", "reserved_for_ms", *COUNTERS), 0
+    ),
+    **dict.fromkeys(("reserved_by", "owned_by", "condition"), ""),
+}
+
+
+def unread_row(queue: Queue, old: Row | None, error: StoreError, version: int) -> Row:
+    """Of a queue that is damaged, or whose shard is away: as it was seen last, and what is wrong with it."""
+    if old is not None and old.queue.qid != queue.qid:
+        old = None
+    base = old.base if old is not None else NOTHING
+    rates: Rates = dict.fromkeys(RATES)
+    summary = {**summary_of(queue, base, rates), "condition": f"how it stands cannot be read: {error}"}
+    if old is not None and not has_changed(summary, old):
+        version = old.version
+    return Row(
+        queue, base, rates, summary, version, summary["oldestAgeMs"], is_read=old is not None and old.is_read
+    )
 
 
 def summary_of(queue: Queue, figures: Figures, rates: Rates, unreadable: str = "") -> dict[str, Any]:

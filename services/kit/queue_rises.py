@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from prometheus_client.core import CounterMetricFamily
 
@@ -20,20 +20,26 @@ class QueueRises:
 
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
-        self._known: Mapping[str, int] | None = None  # totals of the last look, by queue
+        self._known: Mapping[str, int | None] | None = (
+            None  # totals by queue; None: there is one that nobody read yet
+        )
         self._risen: dict[str, int] = {OTHER: 0}  # by label
         self._read: set[str] = set()  # labels that somebody knows as they were before
 
-    def count(self, totals: Mapping[str, int], label: Callable[[str], str]) -> None:
+    def count(
+        self, totals: Mapping[str, int], label: Callable[[str], str], unread: Collection[str] = ()
+    ) -> None:
+        """unread: queues that are there, and have no total now: theirs rises from the last one that was known."""
         if self._known is not None and OTHER not in self._read:
             return  # nobody has read the first 0: all that rises is told behind it
-        risen = {label(name): 0 for name in totals} | {OTHER: 0}
-        for name, total in totals.items() if self._known is not None else ():
-            own = label(name)
-            risen[own if own in self._read else OTHER] += max(0, total - (self._known or {}).get(name, 0))
+        risen = {label(name): 0 for name in (*totals, *unread)} | {OTHER: 0}
+        known = self._known
+        for name, total in totals.items() if known is not None else ():
+            own, before = label(name), (known or {}).get(name, 0)
+            risen[own if own in self._read else OTHER] += 0 if before is None else max(0, total - before)
         self._risen = {label: self._risen.get(label, 0) + number for label, number in risen.items()}
         self._read &= self._risen.keys()
-        self._known = dict(totals)
+        self._known = {**totals, **{name: (known or {}).get(name) for name in unread}}
 
     def family(self) -> CounterMetricFamily:
         """For somebody who reads it now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -24,7 +24,15 @@ SHOWN = {
     "used": state_measures.USED,
 }
 OF_ONE = ("oldest_age_s", "used")  # of several queues the greatest counts, as they have no sum
-COUNTED = {"died": state_measures.DIED, "dead_overflowed": state_measures.DEAD_TRIMMED}
+COUNTED = {
+    "died": state_measures.DIED,
+    "dead_overflowed": state_measures.DEAD_TRIMMED,
+    "redriven": state_measures.REDRIVEN,
+    "purged": state_measures.PURGED,
+    "expired": state_measures.EXPIRED,
+    "duplicates": state_measures.DUPLICATES,
+    "fenced": state_measures.FENCED,
+}
 
 
 class QueueState(Protocol):
@@ -45,6 +53,18 @@ class QueueState(Protocol):
         """Dead letters that were dropped as there were too many, since it was made."""
 
     @property
+    def redriven(self) -> int:
+        """This and what follows: since it was made."""
+
+    @property
+    def purged(self) -> int: ...
+    @property
+    def expired(self) -> int: ...
+    @property
+    def duplicates(self) -> int: ...
+    @property
+    def fenced(self) -> int: ...
+    @property
     def octets(self) -> int: ...
     @property
     def oldest_age_s(self) -> float: ...
@@ -53,7 +73,14 @@ class QueueState(Protocol):
         """Part of its bounds."""
 
 
-States = Mapping[str, QueueState]  # by the name of the queue
+class States(Protocol):
+    """By the name of the queue."""
+
+    @property
+    def read(self) -> Mapping[str, QueueState]: ...
+    @property
+    def unread(self) -> Collection[str]:
+        """Those that are there, and nobody can say how they stand."""
 
 
 @dataclass(slots=True)
@@ -88,12 +115,14 @@ class QueueStates(Collector):
         self._states = states
         if states is None:
             return
-        self._named &= states.keys()
+        read = states.read
+        self._named &= read.keys() | set(states.unread)
         if room := self._most - len(self._named):
-            rest = states.keys() - self._named
-            self._named.update(sorted(rest, key=lambda name: (-_size(states[name]), name))[:room])
+            rest = read.keys() - self._named
+            self._named.update(sorted(rest, key=lambda name: (-_size(read[name]), name))[:room])
         for field, rises in self._rises.items():
-            rises.count({name: getattr(state, field) for name, state in states.items()}, self._label)
+            totals = {name: getattr(state, field) for name, state in read.items()}
+            rises.count(totals, self._label, states.unread)
 
     def _label(self, name: str) -> str:
         return label_of(name) if name in self._named else OTHER
@@ -103,9 +132,12 @@ class QueueStates(Collector):
         if states is None:
             return
         sums = {OTHER: Sum()}
-        for name, state in states.items():
+        for name, state in states.read.items():
             sums.setdefault(self._label(name), Sum()).add(state)
-        yield GaugeMetricFamily(state_measures.QUEUES.name, state_measures.QUEUES.text, len(states))
+        yield GaugeMetricFamily(
+            state_measures.QUEUES.name, state_measures.QUEUES.text, len(states.read) + len(states.unread)
+        )
+        yield GaugeMetricFamily(state_measures.UNREAD.name, state_measures.UNREAD.text, len(states.unread))
         for field, one in SHOWN.items():
             family = GaugeMetricFamily(one.name, one.text, labels=one.label_names)
             for label, told in sums.items():

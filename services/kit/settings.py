@@ -111,7 +111,13 @@ class TracingSettings(Section):
         default=1.0, ge=0, le=1, description="how many of the messages that bring no context begin a trace"
     )
     most_per_s: float = Field(
-        default=50.0, gt=0, le=100_000, description="messages traced a second at most, in each process"
+        default=50.0, gt=0, le=100_000, description="traces begun a second at most, in each process"
+    )
+    most_followed_per_s: float = Field(
+        default=2000.0,
+        gt=0,
+        le=100_000,
+        description="messages a second at most that are in a trace already and traced on, in each process",
     )
     headers: dict[str, SecretText] = Field(
         default={}, description="sent with every request, as a token; secret"

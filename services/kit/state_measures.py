@@ -10,6 +10,11 @@ QUEUE = Label("queue", "most named + 1")
 AS = "as the last look found it; not there while the store cannot be asked. Without names all of it is `_other`"
 
 QUEUES = gauge("penstock_queues", "Queues that there are")
+UNREAD = gauge(
+    "penstock_queues_unread",
+    "Queues of which nobody can say how they stand",
+    more="damaged ones, and those of a domain whose shard is away; the log has `queue_unread`",
+)
 READY = gauge("penstock_queue_ready_messages", "Messages that wait to be given out", QUEUE, more=AS)
 IN_FLIGHT = gauge("penstock_queue_in_flight_messages", "Messages that are given out and not settled", QUEUE)
 DEAD = gauge("penstock_queue_dead_messages", "Dead letters that there are", QUEUE)
@@ -37,6 +42,36 @@ DEAD_TRIMMED = counter(
     "Dead letters that were dropped, as their queue had more than it keeps",
     QUEUE,
     more="the oldest, beyond `deadLetter.maxLength`, not those that were too old; since the process began to look",
+)
+REDRIVEN = counter(
+    "penstock_queue_redriven_messages_total",
+    "Dead letters that were brought back, by whomever",
+    QUEUE,
+    more="of the queue whose dead letters they were; since the process began to look",
+)
+PURGED = counter(
+    "penstock_queue_purged_messages_total",
+    "Dead letters that somebody purged",
+    QUEUE,
+    more="since the process began to look",
+)
+EXPIRED = counter(
+    "penstock_queue_expired_messages_total",
+    "Messages whose time (`messageTTL`) was over before somebody took them",
+    QUEUE,
+    more="since the process began to look",
+)
+DUPLICATES = counter(
+    "penstock_queue_duplicates_total",
+    "Batches, commits and requests that came again and were not done again",
+    QUEUE,
+    more="since the process began to look",
+)
+FENCED = counter(
+    "penstock_queue_fenced_messages_total",
+    "Messages that somebody settled or returned who had them no more",
+    QUEUE,
+    more="since the process began to look",
 )
 
 STORE_USED = gauge(

@@ -97,7 +97,7 @@ class DeadSpans:
 
     def _tell(self, queue: Queue, letter: DeadLetter) -> None:
         parent = of_attributes(letter.attributes)
-        if parent is None or not parent.is_sampled or not self._recorder.admit():
+        if parent is None or not parent.is_sampled or not self._recorder.follow():
             return
         more: dict[str, Value] = {
             "penstock.reason": letter.reason,

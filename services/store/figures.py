@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+from services.store.errors import StoreError, StoreFault
 
 COUNTERS = (
     "added",
@@ -26,6 +29,14 @@ NUMBERS = ("len", "leased", "bytes", "until", "own_until", *COUNTERS)
 FIELDS = (*NUMBERS, "holder", "own", "condition")  # of the queue's hash
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A look at many queues, by name."""
+
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)  # as `figures`
+    unread: dict[str, StoreError] = field(default_factory=dict)  # they are damaged, or their shard is away
+
+
 def figures(reply: list[Any]) -> dict[str, Any]:
     """Exact counters and sizes from the reply of `ps1_stats`: integers, times in ms."""
     pairs, *sizes, now = reply
@@ -33,10 +44,21 @@ def figures(reply: list[Any]) -> dict[str, Any]:
     return _figures([found.get(field.encode()) for field in FIELDS], sizes, int(now))
 
 
-def figures_of(reply: list[Any]) -> list[dict[str, Any] | None]:
-    """The same of each queue from the reply of `ps1_stats_of`; None: it is gone."""
+def figures_of(reply: list[Any]) -> list[dict[str, Any] | StoreFault | None]:
+    """The same of each queue from the reply of `ps1_stats_of`; None: it is gone; a fault: it is damaged."""
     now = int(reply[0])
-    return [None if told is None else _figures(told[0], told[1:], now) for told in reply[1:]]
+    return [_figures_of_one(told, now) for told in reply[1:]]
+
+
+def _figures_of_one(told: Any, now: int) -> dict[str, Any] | StoreFault | None:
+    if told is None:
+        return None
+    if isinstance(told, bytes):
+        return StoreFault(f"it is damaged in the store: {told.decode('utf-8', 'replace')}")
+    try:
+        return _figures(told[0], told[1:], now)
+    except ValueError as error:  # its counters are no numbers
+        return StoreFault(f"it is damaged in the store: {error}")
 
 
 def _figures(values: Sequence[bytes | None], sizes: Sequence[Any], now: int) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class HandedOut:
         """Somebody was given it. One that is settled already has had its end."""
         for index, record in enumerate(delivery.records()):
             parent = trace_context.of_record(record) if record[0] else None
-            if parent is None or not parent.is_sampled or not self._recorder.admit():
+            if parent is None or not parent.is_sampled or not self._recorder.follow():
                 continue
             span = self._receive(delivery, record, parent, client)
             span.links += links

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from services.store.domain import Domain
 from services.store.errors import QueueUnknown, QueueUnreadable
-from services.store.figures import FIELDS, figures, figures_of
+from services.store.figures import Looked, figures
+from services.store.looking import Looking
 from services.store.queue_document import parse
 from services.store.queues import Queue
 from services.store.registry import Registry
 
 log = logging.getLogger(__name__)
 
-LOOKED_AT = 50  # queues in one call: the store serves others in between
 Unread = Callable[[str, str], None]  # is told a queue's name, and why its document cannot be read
 
 
@@ -24,6 +23,7 @@ class Listing:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self._complaints: dict[str, str] = {}  # names of queues -> what was wrong with them
+        self._looking = Looking(lambda domain: self._domain(domain).link)
 
     def _domain(self, name: str) -> Domain:
         raise NotImplementedError
@@ -53,19 +53,8 @@ class Listing:
             raise QueueUnknown(f"there is no queue {queue.name!r}")
         return figures(reply)
 
-    async def stats_of(self, queues: Iterable[Queue]) -> dict[str, dict[str, Any]]:
-        """The same of many, by name, in few calls; without those that are gone meanwhile. Raises StoreUnavailable."""
-        domains: dict[str, list[Queue]] = {}
-        for queue in queues:
-            domains.setdefault(queue.domain, []).append(queue)
-        found: dict[str, dict[str, Any]] = {}
-        await asyncio.gather(*(self._look(name, those, found) for name, those in domains.items()))
-        return found
-
-    async def _look(self, domain: str, queues: list[Queue], found: dict[str, dict[str, Any]]) -> None:
-        link = self._domain(domain).link
-        for at in range(0, len(queues), LOOKED_AT):
-            part = queues[at : at + LOOKED_AT]
-            keys = [key for queue in part for key in queue.keys]
-            told = figures_of(await link.function("stats_of", keys, *FIELDS))
-            found |= {queue.name: its for queue, its in zip(part, told, strict=True) if its is not None}
+    async def stats_of(self, queues: Iterable[Queue]) -> Looked:
+        """The same of many, in few calls; without those that are gone meanwhile. A damaged one hides no other, nor does
+        a domain that cannot be asked. Raises StoreError where none can.
+        """
+        return await self._looking.look(queues)

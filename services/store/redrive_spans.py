@@ -14,7 +14,7 @@ def tell(recorder: Recorder, goal: Queue, told: list[bytes], start_ns: int) -> N
     for at in range(0, len(told), PER_LETTER):
         identifier, reason, attributes = told[at : at + PER_LETTER]
         parent = of_packed(attributes)
-        if parent is None or not parent.is_sampled or not recorder.admit():
+        if parent is None or not parent.is_sampled or not recorder.follow():
             continue
         more: dict[str, Value] = {"penstock.letter": identifier.decode(), "penstock.reason": reason.decode()}
         span = begun("redrive", Kind.PRODUCER, goal, parent, parent.child(), more, "send")

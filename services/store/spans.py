@@ -57,10 +57,13 @@ class Recorder(Protocol):
         """0 to 1: how many of the messages that come without a context begin a trace."""
 
     def admit(self) -> bool:
-        """Whether one more message may be traced now; if not, it is counted as left out."""
+        """Whether one more message may begin a trace now; if not, it is counted as left out."""
+
+    def follow(self) -> bool:
+        """Whether one more message that is in a trace may be traced on; if not, it is counted."""
 
     def left_out(self, number: int) -> None:
-        """So many more, about, were not even asked for."""
+        """So many more, about, that would have begun one, were not even asked for."""
 
     def record(self, span: Span) -> None:
         """An ended one."""

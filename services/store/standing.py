@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,22 +32,36 @@ class Standing:
     dead: int  # dead letters that there are
     died: int  # that there ever were, since the queue was made
     dead_overflowed: int  # dead letters that were dropped as there were too many
+    redriven: int  # dead letters that were brought back; this and what follows since the queue was made
+    purged: int
+    expired: int
+    duplicates: int
+    fenced: int
     octets: int
     oldest_age_s: float  # of the oldest message that is not settled; 0: there is none
     used: float  # part of its bounds, as `used_part` reckons it
 
 
-Standings = Mapping[str, Standing]  # by the name of the queue
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """Of all queues that there are, by name."""
+
+    read: Mapping[str, Standing]
+    unread: Collection[str]  # damaged ones, and those of a shard that is away
 
 
 async def standings(store: Store) -> Standings:
-    """Of all queues, but those of which not even the id can be read. Raises StoreError."""
-    queues = []
+    """Raises StoreError."""
+    queues, unread = [], set[str]()
     async for name, document in store.registry.documents():
-        with contextlib.suppress(QueueUnreadable):
+        try:
             queues.append(parse_leniently(name, document)[0])
-    told = await store.stats_of(queues)
-    return {queue.name: _standing(told[queue.name], queue.spec) for queue in queues if queue.name in told}
+        except QueueUnreadable:  # not even its id can be read
+            unread.add(name)
+    looked = await store.stats_of(queues)
+    specs = {queue.name: queue.spec for queue in queues}
+    read = {name: _standing(figures, specs[name]) for name, figures in looked.told.items()}
+    return Standings(read, unread | looked.unread.keys())
 
 
 def _standing(figures: dict[str, Any], spec: QueueSpec) -> Standing:
@@ -58,6 +71,11 @@ def _standing(figures: dict[str, Any], spec: QueueSpec) -> Standing:
         figures["dead_letters"],
         figures["dead"],
         figures["dead_overflowed"],
+        figures["redriven"],
+        figures["purged"],
+        figures["expired"],
+        figures["duplicates"],
+        figures["fenced"],
         figures["bytes"],
         figures["oldest_age_ms"] / 1000,
         used_part(spec, figures["ready"] + figures["in_flight"], figures["bytes"]),
@@ -85,10 +103,18 @@ async def keep_looking(
     look: Callable[[], Awaitable[FoundT]], tell: Callable[[FoundT | None], None], every_s: float
 ) -> None:
     """Until it is cancelled. tell: is given what was found, None where the store cannot be asked."""
+    trouble = ""
     while True:
         try:
             tell(await look())
-        except StoreError:
+            trouble = ""
+        except StoreError as error:
+            if error.reason != trouble:
+                fields = {"action": "look_failed", "reason": error.reason}
+                log.warning(
+                    "a look at the store failed, and what it tells is not told: %s", error, extra=fields
+                )
+            trouble = error.reason
             tell(None)
         except Exception as error:  # a fault of ours ends no look
             log.critical(

@@ -78,7 +78,7 @@ class Tracing:
         if free and not self.sampling.passes(len(free)):
             chosen = {free[place] for place in self.sampling.chosen(len(free))}
         for index, parent in enumerate(parents):
-            if index in chosen or (parent is not None and parent.is_sampled and self.recorder.admit()):
+            if index in chosen or (parent is not None and parent.is_sampled and self.recorder.follow()):
                 yield index, parent
 
     def put_one(

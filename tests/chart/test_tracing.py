@@ -47,9 +47,9 @@ def test_nothing_is_traced_unless_somebody_says_where_to() -> None:
 
 @pytest.mark.parametrize("who", ["tmq", "ring", "rqp", "pubsub", "console"])
 def test_edges_and_the_console_are_told(who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7}})
+    rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7, "mostFollowedPerSecond": 70}})
     told = as_it_reads_it(rendered, who, tmp_path, monkeypatch)
-    assert (told.endpoint, told.ratio, told.most_per_s) == (ENDPOINT, 0.25, 7)
+    assert (told.endpoint, told.ratio, told.most_per_s, told.most_followed_per_s) == (ENDPOINT, 0.25, 7, 70)
     assert told.headers == {}
 
 

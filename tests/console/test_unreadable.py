@@ -50,7 +50,9 @@ async def test_it_is_replaced_by_those_who_say_so(newer: LiveConsole, server: Se
     kept = server.call("HGET", KEY, "orders")
     for precondition in (seen, {"If-Match": "*"}):
         reply = await newer.ask("PUT", "/queues/orders", SPEC, headers=precondition)
-        assert (reply.status, reply.document["label"]) == (409, "queue_unreadable"), "it told us {} as its spec"
+        assert (reply.status, reply.document["label"]) == (409, "queue_unreadable"), (
+            "it told us {} as its spec"
+        )
         assert "colour" in reply.document["detail"]
     assert server.call("HGET", KEY, "orders") == kept
     reply = await newer.ask("PUT", REPLACED, SPEC, headers=seen)
@@ -148,3 +150,32 @@ async def test_one_in_the_domain_of_the_catalogue_is_seen(newer: LiveConsole, se
     ]  # there is none of its id
     reply = await newer.get("/queues/orders")
     assert (reply.status, reply.label) == (404, "queue_unknown")
+
+
+async def test_a_damaged_one_hides_no_other(server: Server) -> None:
+    """Neither in the list nor in the overview, with and without a look at it before."""
+    async with LiveConsole(server.url) as console:
+        queues = [await console.declare(name) for name in ("good", "late", "spoilt")]
+        await console.fill(queues[0], b"a")
+        server.call("SET", queues[2].keys[6], "damage")
+
+        async def told() -> dict[str, str]:
+            return {row["name"]: row["condition"] for row in (await console.get("/queues")).items}
+
+        rows = await told()
+        assert (rows["good"], rows["late"]) == ("", "")
+        assert "WRONGTYPE" in rows["spoilt"]
+        totals = (await console.found("/overview"))["totals"]
+        assert (totals["queues"], totals["ready"]) == (3, 1)
+        server.call("SET", queues[1].keys[6], "damage")
+
+        async def is_seen() -> bool:
+            return "WRONGTYPE" in (await told())["late"]
+
+        await until(is_seen)
+        server.call("DEL", queues[1].keys[6], queues[2].keys[6])
+
+        async def is_well() -> bool:
+            return set((await told()).values()) == {""}
+
+        await until(is_well)

@@ -91,8 +91,28 @@ async def test_many_queues_are_looked_at_on_all_shards(cluster: Cluster) -> None
             queues.append(await desk.queue(f"of {name}", domain=name, ack_level="memory"))
             async with desk.another(domain=name) as own:
                 await own.put(queues[-1], b"x")
-        told = await desk.store.stats_of(queues)
+        told = (await desk.store.stats_of(queues)).told
         assert [figures["ready"] for figures in told.values()] == [1, 1, 1]
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
+    cluster = Cluster(next(iter(PROGRAMS)), tmp_path / "own").start()
+    yield cluster
+    cluster.end()
+
+
+async def test_a_shard_that_is_away_hides_no_other(own_cluster: Cluster) -> None:
+    home = own_cluster.holder(RegistryKeys().epoch)
+    away, other = [node for node in own_cluster.nodes if node is not home]
+    async with Desk(own_cluster.url) as desk:
+        queues = [
+            await desk.queue(f"q{at}", domain=own_cluster.domain_on(node), ack_level="memory")
+            for at, node in enumerate((home, away, other))
+        ]
+        away.kill9()
+        looked = await desk.store.stats_of(queues)
+        assert (sorted(looked.told), list(looked.unread)) == (["q0", "q2"], ["q1"])
 
 
 async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:

@@ -30,7 +30,7 @@ async def test_the_oldest_go_when_there_are_too_many(desk: Desk) -> None:
     stats = await desk.stats(queue)
     assert (stats["dead"], stats["dead_trimmed"], stats["dead_letters"]) == (8, 3, 5)
     assert stats["dead_overflowed"] == 3
-    assert (await standings(desk.store))[queue.name].dead_overflowed == 3
+    assert (await standings(desk.store)).read[queue.name].dead_overflowed == 3
 
 
 async def test_they_are_kept_for_as_long_as_the_document_says(desk: Desk) -> None:

@@ -139,7 +139,7 @@ async def test_how_all_queues_stand(desk: Desk) -> None:
     await work(desk, one)
     await desk.publish(two, b"x")
     await desk.take(two, 1)
-    found = await standings(desk.store)
+    found = (await standings(desk.store)).read
     assert found.keys() == {one.name, two.name}
     told = found[one.name]
     assert (told.ready, told.in_flight, told.dead, told.died) == (1, 0, 1, 1)
@@ -174,7 +174,7 @@ async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
     kept = json.loads(await registry.link.call("HGET", registry.keys.queues, newer.name))
     kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
     await registry.link.call("HSET", registry.keys.queues, newer.name, json.dumps(kept))
-    found = await standings(desk.store)
+    found = (await standings(desk.store)).read
     assert found.keys() == {readable.name, newer.name}
     assert found[newer.name].ready == 1
 

@@ -93,7 +93,7 @@ async def work_with_company(store: Store, queue: Queue) -> None:
 
     await until(answered)
     assert [one.edge for one in await store.processes()] == ["test"]
-    assert list(await store.stats_of([queue])) == ["rights"]
+    assert list((await store.stats_of([queue])).told) == ["rights"]
     await store.audit.append(Entry("eve", "admin", "", "delete", "rights", "done"))
     assert len((await store.audit.page()).lines) == 1
     assert await store.following("main", 60_000).earlier()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from services.store import Queue
-from services.store.catalogue import LOOKED_AT
-from services.store.errors import StoreUnavailable
+from services.store.errors import StoreFault, StoreUnavailable
+from services.store.looking import LOOKED_AT
+from services.store.standing import standings
 from tests.servers import Server
 from tests.store.desk import Desk, numbered, until
 
@@ -40,7 +41,7 @@ async def busy(desk: Desk, name: str, domain: str) -> Queue:
 async def test_they_are_as_each_is_asked_alone(desk: Desk) -> None:
     """In two domains; also of queues that nobody ever used."""
     queues = [await busy(desk, "one", "main"), await busy(desk, "two", "elsewhere"), await desk.queue("none")]
-    told = await desk.store.stats_of(queues)
+    told = (await desk.store.stats_of(queues)).told
     assert list(told) != []
     for queue in queues:
         alone = await desk.stats(queue)
@@ -57,14 +58,14 @@ async def test_one_that_is_gone_is_left_out(desk: Desk) -> None:
     """Whoever lists the queues and asks then is never refused for one that was deleted in between."""
     queues = [await desk.queue(f"q{number}") for number in range(3)]
     await desk.store.delete(queues[1])
-    assert list(await desk.store.stats_of(queues)) == ["q0", "q2"]
-    assert await desk.store.stats_of([]) == {}
+    assert list((await desk.store.stats_of(queues)).told) == ["q0", "q2"]
+    assert (await desk.store.stats_of([])).told == {}
 
 
 async def test_more_than_one_call_takes(desk: Desk) -> None:
     queues = [await desk.queue(f"q{number}") for number in range(2 * LOOKED_AT + 1)]
     await desk.put(queues[-1], b"x")
-    told = await desk.store.stats_of(iter(queues))
+    told = (await desk.store.stats_of(iter(queues))).told
     assert list(told) == [queue.name for queue in queues]
     assert [figures["ready"] for figures in told.values()] == [0] * 2 * LOOKED_AT + [1]
 
@@ -77,11 +78,11 @@ async def test_the_oldest_may_have_been_moved_out_of_the_stream(desk: Desk) -> N
     assert await desk.domain.tidy(queue, straggler_ms=0) is not None
 
     async def has_aged() -> bool:
-        told = await desk.store.stats_of([queue])
+        told = (await desk.store.stats_of([queue])).told
         return int(told["orders"]["oldest_age_ms"]) > 0
 
     await until(has_aged)
-    assert exact((await desk.store.stats_of([queue]))["orders"]) == exact(await desk.stats(queue))
+    assert exact((await desk.store.stats_of([queue])).told["orders"]) == exact(await desk.stats(queue))
 
 
 async def test_a_store_that_is_away_says_so(own_server: Server) -> None:
@@ -90,3 +91,29 @@ async def test_a_store_that_is_away_says_so(own_server: Server) -> None:
         own_server.kill9()
         with pytest.raises(StoreUnavailable):
             await desk.store.stats_of([queue])
+
+
+async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """Whichever of its keys it is; and it is told once."""
+    queues = [await busy(desk, f"q{number}", "main") for number in range(4)]
+    for queue, key in ((queues[1], queues[1].keys[6]), (queues[2], queues[2].keys[1])):
+        await desk.domain.link.call("SET", key, "damage")
+    for _ in range(2):
+        looked = await desk.store.stats_of(queues)
+        assert list(looked.told) == ["q0", "q3"]
+        assert {name: type(error) for name, error in looked.unread.items()} == {
+            "q1": StoreFault,
+            "q2": StoreFault,
+        }
+        assert "WRONGTYPE" in str(looked.unread["q1"])
+    told = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
+    assert sorted(record.__dict__["queue"] for record in told) == ["q1", "q2"]
+    found = await standings(desk.store)
+    assert (found.read.keys(), set(found.unread)) == ({"q0", "q3"}, {"q1", "q2"})
+
+
+async def test_counters_that_are_no_numbers(desk: Desk) -> None:
+    one, other = await desk.queue("one"), await desk.queue("other")
+    await desk.domain.link.call("HSET", one.keys[1], "added", "many")
+    looked = await desk.store.stats_of([one, other])
+    assert (list(looked.told), list(looked.unread)) == (["other"], ["one"])

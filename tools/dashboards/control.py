@@ -26,6 +26,7 @@ OPERATOR = (
         "That there are in the store; peers by who declared them.",
         "short",
         ("max by ($WHOSE) (penstock_queues{$CONTROL})", "queues"),
+        ("max by ($WHOSE) (penstock_queues_unread{$CONTROL})", "of them unread"),
         ("max by ($WHOSE, by) (penstock_operator_peers{$CONTROL})", "peers: {{by}}"),
     ),
     Panel.of(

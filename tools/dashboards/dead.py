@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.dashboards.board import RATE, USUAL, Board, Panel, in_all
-from tools.dashboards.queue import CHOSEN, DONE, ON, STANDS
+from tools.dashboards.queue import CHOSEN, DONE, ON, STANDS, risen
 
 DEAD_NOW = f"max by ($WHOSE, queue) (penstock_queue_dead_messages{{{STANDS}}})"
 
@@ -29,10 +29,7 @@ DEAD = Board(
             "Died",
             "Messages that became dead letters, by queue, as the operator sees them.",
             "mps",
-            (
-                f"max by ($WHOSE, queue) (rate(penstock_queue_died_messages_total{{{STANDS}}}{RATE}))",
-                "{{queue}}",
-            ),
+            (risen("died_messages"), "{{queue}}"),
         ),
         Panel.of(
             "Dropped",
@@ -64,9 +61,17 @@ DEAD = Board(
         ),
         Panel.of(
             "Brought back",
-            "Dead letters that Redrive resources have brought back.",
+            "Dead letters that were brought back, by whomever, and of them those that Redrive resources have.",
             "mps",
-            (f"sum by ($WHOSE) (rate(penstock_operator_redriven_total{{$CONTROL}}{RATE}))", "redriven"),
+            (risen("redriven_messages"), "{{queue}}"),
+            (f"sum by ($WHOSE) (rate(penstock_operator_redriven_total{{$CONTROL}}{RATE}))", "by Redrives"),
+        ),
+        Panel.of(
+            "Purged, expired",
+            "Dead letters that somebody purged, and messages that died as their time was over.",
+            "mps",
+            (risen("purged_messages"), "{{queue}} purged"),
+            (risen("expired_messages"), "{{queue}} expired"),
         ),
         Panel.of(
             "Reasons",

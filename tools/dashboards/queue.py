@@ -21,6 +21,11 @@ def now(metric: str) -> str:
     return f"max by ($WHOSE, queue) (penstock_queue_{metric}{{{STANDS}}})"
 
 
+def risen(metric: str) -> str:
+    """A second, as whoever looks at all queues sees it."""
+    return f"max by ($WHOSE, queue) (rate(penstock_queue_{metric}_total{{{STANDS}}}{RATE}))"
+
+
 def rate(metric: str) -> str:
     return f"sum by ($WHOSE, queue) (rate(penstock_queue_{metric}_total{{{DONE}}}{RATE}))"
 
@@ -116,6 +121,13 @@ QUEUE = Board(
             "That there are, of the queue.",
             "short",
             (now("dead_messages"), "{{queue}}"),
+        ),
+        Panel.of(
+            "Came again, came too late",
+            "Batches, commits and requests that were done before, and messages settled by who had them no more.",
+            "ops",
+            (risen("duplicates"), "{{queue}} again"),
+            (risen("fenced_messages"), "{{queue}} too late"),
         ),
     ),
 )

@@ -4,7 +4,7 @@
 {{- define "penstock.tracing.file" -}}
 {{- with .Values.tracing }}
 {{- if .endpoint }}
-tracing: {endpoint: {{ .endpoint | toJson }}, ratio: {{ .ratio | float64 | toJson }}, most_per_s: {{ .mostPerSecond | toJson }}}
+tracing: {endpoint: {{ .endpoint | toJson }}, ratio: {{ .ratio | float64 | toJson }}, most_per_s: {{ .mostPerSecond | toJson }}, most_followed_per_s: {{ .mostFollowedPerSecond | toJson }}}
 {{- end }}
 {{- end }}
 {{- end }}

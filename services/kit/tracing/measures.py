@@ -6,12 +6,14 @@ from services.kit.measure import Label, counter
 
 WHO = "every edge, the console, the System V bridge"
 EXPORTED, FAILED, DROPPED, LIMITED = "exported", "failed", "dropped", "limited"
+UNFOLLOWED = "unfollowed"
 IF_ON = "where `tracing.endpoint` is set"
 
 SPANS = counter(
     "penstock_trace_spans_total",
     "Spans by what became of them",
-    Label("result", "4"),
+    Label("result", "5"),
     more="`exported`: the collector has them; `failed`: it was away, too slow or refused them; `dropped`: as many as "
-    f"`tracing.queue` were waiting; `limited`: messages, of which `tracing.most_per_s` allowed none; {IF_ON}",
+    "`tracing.queue` were waiting; `limited`: messages that began no trace for `tracing.most_per_s`; `unfollowed`: "
+    f"what is missing in traces for `tracing.most_followed_per_s`; {IF_ON}",
 )

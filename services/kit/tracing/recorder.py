@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from services.kit.settings import TracingSettings
-from services.kit.tracing.measures import DROPPED, EXPORTED, FAILED, LIMITED
+from services.kit.tracing.measures import DROPPED, EXPORTED, FAILED, LIMITED, UNFOLLOWED
 
 log = logging.getLogger(__name__)
 
@@ -92,18 +92,19 @@ class Recorder:
         self.ratio = settings.ratio
         self._sender = sender
         self._count = count
-        self._limit = Limit(settings.most_per_s)
+        self._beginning = Limit(settings.most_per_s)
+        self._following = Limit(settings.most_followed_per_s)
         self._queue: deque[Finished] = deque()
         self._most = settings.queue
         self._batch = settings.batch
         self._interval_s = settings.interval_s
-        self._limited = 0  # grows in the loop; told by the thread
-        self._limited_told = 0
+        self._left_out = {LIMITED: 0, UNFOLLOWED: 0}  # grow in the loop; told by the thread
+        self._left_out_told = dict(self._left_out)
         self._awake = threading.Event()
         self._stopping = False
         self._trouble = ""
         self._thread = threading.Thread(target=self._send_for_ever, name="traces", daemon=True)
-        for result in (EXPORTED, FAILED, DROPPED, LIMITED):
+        for result in (EXPORTED, FAILED, DROPPED, LIMITED, UNFOLLOWED):
             count(result, 0)
 
     def start(self) -> None:
@@ -112,14 +113,20 @@ class Recorder:
     # from the store
 
     def admit(self) -> bool:
-        """Whether one more message may be traced."""
-        if self._limit.take():
-            return True
-        self._limited += 1
+        """Whether one more message may begin a trace."""
+        return self._beginning.take() or self._leave_out(LIMITED)
+
+    def follow(self) -> bool:
+        """Whether what is done with one more message that is in a trace may be told. Its limit is its own: where new
+        traces used that up, hardly any would have more than its beginning."""
+        return self._following.take() or self._leave_out(UNFOLLOWED)
+
+    def _leave_out(self, result: str) -> bool:
+        self._left_out[result] += 1
         return False
 
     def left_out(self, number: int) -> None:
-        self._limited += number
+        self._left_out[LIMITED] += number
 
     def record(self, span: Finished) -> None:
         if len(self._queue) >= self._most:
@@ -140,9 +147,10 @@ class Recorder:
         self._sender.close()
 
     def _send_all(self) -> None:
-        limited = self._limited  # it may grow meanwhile
-        self._count(LIMITED, limited - self._limited_told)
-        self._limited_told = limited
+        for result, number in self._left_out_told.items():
+            left_out = self._left_out[result]  # it may grow meanwhile
+            self._count(result, left_out - number)
+            self._left_out_told[result] = left_out
         while batch := [self._queue.popleft() for _ in range(min(self._batch, len(self._queue)))]:
             try:
                 lost, trouble = self._sender.send(batch)

@@ -159,16 +159,21 @@ FUNCTIONS.stats = function(K)
     num(FUNCTIONS.oldest(K[1], K[8])), num(now_ms()) }
 end
 
+local function stats_of_one(K, first, A)
+  local v = call('HMGET', K[first + 1], 'id', 'len', unpack(A))
+  local oldest = v[1] and tonumber(v[2] or 0) > 0 and FUNCTIONS.oldest(K[first], K[first + 7]) or 0
+  return v[1] and { { unpack(v, 3, 2 + #A) }, call('XLEN', K[first + 6]), call('ZCARD', K[first + 3]),
+    call('HLEN', K[first + 2]), num(oldest) }
+end
+
 -- KEYS 8 of each queue; ARGV fields of their hashes. Answers the time, then of each queue those fields, dead, returned, lots,
--- oldest time; of one that is gone, false.
+-- oldest time; of one that is gone, false; of one that is damaged, why it cannot be read: it hides no other.
 FUNCTIONS.stats_of = function(K, A)
   begin()
   local out = { num(now_ms()) }
   for first = 1, #K, 8 do
-    local v = call('HMGET', K[first + 1], 'id', 'len', unpack(A))
-    local oldest = v[1] and tonumber(v[2] or 0) > 0 and FUNCTIONS.oldest(K[first], K[first + 7]) or 0
-    out[#out + 1] = v[1] and { { unpack(v, 3, 2 + #A) }, call('XLEN', K[first + 6]), call('ZCARD', K[first + 3]),
-      call('HLEN', K[first + 2]), num(oldest) }
+    local ok, told = pcall(stats_of_one, K, first, A)
+    out[#out + 1] = ok and told or not ok and tostring(type(told) == 'table' and told.err or told)
   end
   return out
 end

@@ -1,0 +1,63 @@
+"""Many queues looked at together: whatever is wrong with some, the rest is seen."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from services.store.errors import StoreError, StoreFault
+from services.store.figures import FIELDS, Looked, figures_of
+from services.store.link import Link
+from services.store.queues import Queue
+
+log = logging.getLogger(__name__)
+
+LOOKED_AT = 50  # queues in one call: the store serves others in between
+
+
+class Looking:
+    """Of one process, which tells once of each queue that cannot be read, until it can."""
+
+    def __init__(self, link_of: Callable[[str], Link]) -> None:
+        """link_of: by the domain's name."""
+        self._link_of = link_of
+        self._unread: set[str] = set()
+
+    async def look(self, queues: Iterable[Queue]) -> Looked:
+        """Raises StoreError where no domain can be asked."""
+        domains: dict[str, list[Queue]] = {}
+        for queue in queues:
+            domains.setdefault(queue.domain, []).append(queue)
+        found = Looked()
+        told = await asyncio.gather(*(self._look_at(name, those, found) for name, those in domains.items()))
+        failures = [failure for failure in told if failure is not None]
+        if failures and len(failures) == len(domains):
+            raise failures[0]
+        self._complain(found)
+        return found
+
+    async def _look_at(self, domain: str, queues: list[Queue], found: Looked) -> StoreError | None:
+        """Why the domain could not be asked, or not to the end."""
+        link = self._link_of(domain)
+        for at in range(0, len(queues), LOOKED_AT):
+            part = queues[at : at + LOOKED_AT]
+            keys = [key for queue in part for key in queue.keys]
+            try:
+                told = figures_of(await link.function("stats_of", keys, *FIELDS))
+            except StoreError as error:
+                found.unread.update((queue.name, error) for queue in queues[at:])
+                return error
+            for queue, its in zip(part, told, strict=True):
+                if isinstance(its, StoreFault):
+                    found.unread[queue.name] = its
+                elif its is not None:
+                    found.told[queue.name] = its
+        return None
+
+    def _complain(self, found: Looked) -> None:
+        for name, error in found.unread.items():
+            if name not in self._unread:
+                fields = {"action": "queue_unread", "queue": name, "reason": error.reason}
+                log.warning("nobody sees how queue %r stands: %s", name, error, extra=fields)
+        self._unread = set(found.unread)
