@@ -31,6 +31,17 @@ async def test_a_session_asks_and_is_answered() -> None:
         assert (await server.session()).lost_with is False
 
 
+async def test_both_ends_say_alike_where_it_comes_from() -> None:
+    """Traces over RQP/MCA are named by that; nobody knows it any more once the socket is closed."""
+    async with Server() as server, Calls() as calls:
+        session = await calls.call(server.port)
+        accepted = (await server.session()).wire
+        assert session.wire.local == (accepted.peer.address, accepted.peer.port)
+        assert accepted.local == ("127.0.0.1", server.port)
+        session.wire.abort()
+        await until(lambda: session.wire.local is None and accepted.local is None)
+
+
 async def test_a_name_is_looked_up() -> None:
     async with Server() as server, Calls() as calls:
         session = await calls.call(server.port, "localhost")
