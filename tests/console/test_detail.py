@@ -48,7 +48,9 @@ async def test_what_replaced_a_document_that_cannot_be_read(console: LiveConsole
     kept = json.loads(server.call("HGET", RegistryKeys().queues, "orders"))
     server.call("HSET", RegistryKeys().queues, "orders", json.dumps({**kept, "spec": '{"colour": 1}'}))
     spec = {"ackLevel": "memory", "paused": True}
-    assert (await console.ask("PUT", "/queues/orders", spec, headers=ANY)).status == 200
+    assert (
+        await console.ask("PUT", "/queues/orders?replaceUnreadable=true", spec, headers=ANY)
+    ).status == 200
     assert await last(console) == {"replaced": spec, "owner": ["test", "console"]}
     server.call("HSET", RegistryKeys().peers, "west", '{"spec": {"colour": 1}}')
     peer = {"protocol": "ring", "addresses": ["127.0.0.1"]}

@@ -61,7 +61,7 @@ def test_without_names_all_queues_are_one() -> None:
 def test_the_fullest_queue_is_not_hidden_among_others() -> None:
     """Whatever holds most has a name: it may have no bounds."""
     states = QueueStates(1)
-    states.tell({"huge": State(1000), "small": State(9, used=0.9), "empty": State(used=0.1)})
+    states.tell(Seen({"huge": State(1000), "small": State(9, used=0.9), "empty": State(used=0.1)}))
     assert shown(states, "queue_used_ratio") == {"huge": 0, OTHER: 0.9}
 
 
