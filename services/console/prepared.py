@@ -33,4 +33,5 @@ async def prepare(request: web.Request, response: web.StreamResponse) -> None:
 
 def answered_at(request: web.Request) -> float:
     """When its answer began, or now, if it is about to: who watches, or reads slowly, makes it no slower."""
-    return request.get(BEGAN, time.monotonic())
+    at: float = request.get(BEGAN, time.monotonic())
+    return at

@@ -57,7 +57,7 @@ async def list_(call: Call) -> Answer:
 
 def _turn(room: Room, query: DeadQuery) -> AbstractAsyncContextManager[None]:
     """Where bodies are read of which nobody knows how large they are."""
-    is_small = query.body is None and query.octets * query.limit <= READ_OCTETS
+    is_small = not query.body and query.octets * query.limit <= READ_OCTETS
     return nullcontext() if is_small else room.finding
 
 
