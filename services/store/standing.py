@@ -7,10 +7,11 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from services.store.errors import QueueUnreadable, StoreError
 from services.store.log import Log, LogSpec
+from services.store.looking import FAULT, FAULT_FIELDS, FoundT, hand_on
 from services.store.queue_document import parse_leniently
 from services.store.spec import LOG_DOMAIN
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from services.store.store import Store
 
 log = logging.getLogger(__name__)
-
-FoundT = TypeVar("FoundT")
 
 LOOK_S = 15.0  # between two looks: scrapes are rarer than that, as a rule
 
@@ -73,13 +72,12 @@ async def keep_looking(
 ) -> None:
     """Until it is cancelled. tell: is given what was found, None where the store cannot be asked."""
     while True:
+        found: FoundT | None = None
         try:
-            tell(await look())
+            found = await look()
         except StoreError:
-            tell(None)
+            pass
         except Exception as error:  # a fault of ours ends no look
-            log.critical(
-                "a look at the store failed: %r", error, exc_info=True, extra={"action": "look_fault"}
-            )
-            tell(None)
+            log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
+        hand_on(found, tell)
         await asyncio.sleep(every_s)
