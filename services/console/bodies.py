@@ -18,6 +18,7 @@ from services.console.room import Share
 DEEPEST = 32  # lists and objects in one another
 MOST_PARTS = 20_000  # values of a document: a text may be long, but what is made of many costs far more than its octets
 MOST_FAULTS = 100  # that are told
+SILENT_S = 30.0  # between two pieces of a body
 LARGE = 64 << 10  # octets that are no longer worked on within a millisecond or two
 OPENING = (b"[", b"{", b",")
 WorkT = TypeVar("WorkT")
@@ -43,12 +44,22 @@ async def read_body(request: web.Request, longest: int, share: Share) -> bytes:
     if request.content_length is not None and request.content_length > longest:
         raise too_large(longest)
     body = bytearray()
-    async for chunk in request.content.iter_any():
+    while chunk := await _next(request):
         if len(body) + len(chunk) > longest:
             raise too_large(longest)
         share.take(len(chunk))
         body += chunk
     return bytes(body)
+
+
+async def _next(request: web.Request) -> bytes:
+    """What has come; b"" at its end. Raises Problem 408."""
+    try:
+        async with asyncio.timeout(SILENT_S):
+            return await request.content.readany()
+    except TimeoutError:
+        text = f"nothing more of the body came for {SILENT_S:.0f} s"
+        raise Problem(408, "too_slow", text, headers={"Connection": "close"}) from None
 
 
 async def read_document(request: web.Request, model: Any, longest: int, share: Share) -> Any:
