@@ -248,7 +248,7 @@ def _expecting(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResp
 def _refused(request: web.Request, problem: Problem) -> web.Response:
     headers = {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store", **problem.headers}
     response = web.Response(body=problem.body(request.path), status=problem.status, headers=headers)
-    if problem.status in (413, 415, 417):
+    if problem.status in (408, 413, 415, 417):
         response.force_close()  # what else is on its way is not read
     return response
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
-from typing import Any, get_origin
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, get_origin
 from urllib.parse import parse_qsl
 
 from aiohttp import web
@@ -17,7 +18,10 @@ from services.console.room import Share
 DEEPEST = 32  # lists and objects in one another
 MOST_PARTS = 20_000  # values of a document: a text may be long, but what is made of many costs far more than its octets
 MOST_FAULTS = 100  # that are told
+SILENT_S = 30.0  # between two pieces of a body
+LARGE = 64 << 10  # octets that are no longer worked on within a millisecond or two
 OPENING = (b"[", b"{", b",")
+WorkT = TypeVar("WorkT")
 STRUCTURED = ("application/json",)
 
 
@@ -40,7 +44,7 @@ async def read_body(request: web.Request, longest: int, share: Share) -> bytes:
     if request.content_length is not None and request.content_length > longest:
         raise too_large(longest)
     body = bytearray()
-    async for chunk in request.content.iter_any():
+    while chunk := await _next(request):
         if len(body) + len(chunk) > longest:
             raise too_large(longest)
         share.take(len(chunk))
@@ -48,12 +52,31 @@ async def read_body(request: web.Request, longest: int, share: Share) -> bytes:
     return bytes(body)
 
 
+async def _next(request: web.Request) -> bytes:
+    """What has come; b"" at its end. Raises Problem 408."""
+    try:
+        async with asyncio.timeout(SILENT_S):
+            return await request.content.readany()
+    except TimeoutError:
+        text = f"nothing more of the body came for {SILENT_S:.0f} s"
+        raise Problem(408, "too_slow", text, headers={"Connection": "close"}) from None
+
+
 async def read_document(request: web.Request, model: Any, longest: int, share: Share) -> Any:
     """What `model` makes of the body. Raises Problem: 413, 415; 400 for no JSON, 422 for no such model."""
     if request.content_type not in STRUCTURED:
         text = "send application/json"
         raise Problem(415, "unsupported_media_type", text, headers={"Accept-Post": "application/json"})
-    return checked(model, parse(await read_body(request, longest, share)))
+    body = await read_body(request, longest, share)
+    return await aside(len(body), lambda: checked(model, parse(body)))
+
+
+async def aside(octets: int, work: Callable[[], WorkT]) -> WorkT:
+    """What takes long where there are many octets is done in a thread, and others are answered in between.
+
+    Known weakness: they wait for each step that Python does in one go, of 16 MiB as JSON some 60 to 250 ms.
+    """
+    return await asyncio.to_thread(work) if octets > LARGE else work()
 
 
 def parse(body: bytes) -> Any:

@@ -31,7 +31,7 @@ UNREAD = (
     "Bad Request. What is no HTTP, or has a line or a header field of more than 8190 octets, is refused before it is "
     "read, in one line of text/plain."
 )
-EVERYWHERE = (400, 403, 413, 415, 417, 500, 503)  # statuses of problems that each route may have
+EVERYWHERE = (400, 403, 408, 413, 415, 417, 500, 503)  # statuses of problems that each route may have
 OF_STORE = (409, 504)
 LATER = (429, 503)  # those that say when to come again
 HEADERS: dict[str, dict[str, Any]] = {

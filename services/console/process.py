@@ -15,6 +15,7 @@ from pydantic import Field
 from services.console.app import App
 from services.console.audit import Audit
 from services.console.console import Console
+from services.console.door import Door
 from services.console.figures import Figures
 from services.console.history import History
 from services.console.identity import Identities
@@ -97,12 +98,9 @@ class Running:
         figures.streams.set_function(lambda: self._console.streams)
         app = App(self._console, Identities(settings), figures, self.ready).application()
         self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            handle_signals=False,
-            shutdown_timeout=LAST_ANSWERS_S,
-            auto_decompress=False,  # a body comes as it is, or not at all (bodies.must_be_plain)
+            app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
         )
+        self._metrics = context.metrics
         self._filter = PeersFaults(context.metrics.count_refusal)
         logging.getLogger(SERVER_LOG).addFilter(self._filter)
         self._tls = TlsKeeper.of_server(settings.tls) if settings.tls is not None else None
@@ -121,7 +119,7 @@ class Running:
         sock = bind(self._settings.host, self._settings.port, reuse_port=False)
         await self._runner.setup()
         tls = _following(self._tls) if self._tls is not None else None
-        await web.SockSite(self._runner, sock, ssl_context=tls).start()
+        await Door(self._runner, sock, self._settings, tls, self._metrics, LISTENER).start()
         host, port = sock.getsockname()[:2]
         fields = {
             "action": "listening",

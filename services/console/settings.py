@@ -117,11 +117,26 @@ class ConsoleSettings(Part):
         le=60,
         description="how often the live view looks at the store while somebody watches",
     )
+    max_connections: int = Field(
+        default=1000, ge=1, description="connections at a time, of whomever; more are closed at once"
+    )
+    max_connections_per_address: int = Field(
+        default=0, ge=0, description="0: no limit; IPv6 counts by /64. A proxy is one address"
+    )
+    idle_timeout_s: float = Field(
+        default=75.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="a connection without a whole head of a request for so long is closed; a proxy should do so before",
+    )
     max_streams: int = Field(
         default=100, ge=1, le=10_000, description="live views at a time; more are refused"
     )
     stream_timeout_s: float = Field(
-        default=30.0, gt=0, le=MAX_SECONDS, description="a live view that takes nothing for so long is closed"
+        default=30.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="who takes nothing of an answer for so long is let go",
     )
     request_timeout_s: float = Field(
         default=30.0, gt=0, le=MAX_SECONDS, description="after this the outcome of a request is unknown"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from redis.exceptions import ResponseError
 
 from services.store.errors import StoreError, StoreFault, StoreUnavailable
+from services.store.handover import FAULT, FAULT_FIELDS, hand_on
 from services.store.keys import RegistryKeys
 from services.store.line import Line
 from services.store.link import explain
@@ -53,19 +54,22 @@ async def read_report(registry: Registry) -> Report | None:
 async def keep_reading(registry: Registry, tell: Callable[[Figures | None], None], every_s: float) -> None:
     """Until it is cancelled. tell: is given what the report says, None where there is none that can be read.
 
-    What was told holds while the store is away: it says of when it is.
+    What was told holds while the store is away: it says of when it is. A fault of ours ends nothing.
     """
     known = ""  # what was wrong, and is said once
     while True:
         trouble = ""
         try:
             report = await read_report(registry)
-            tell(figures(report) if report is not None else None)
+            hand_on(figures(report) if report is not None else None, tell)
         except StoreUnavailable:
             trouble = known
         except StoreError as error:
-            tell(None)
+            hand_on(None, tell)
             trouble = str(error)
+        except Exception as error:
+            log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
+            hand_on(None, tell)
         if trouble not in ("", known):
             log.warning("%s", trouble, extra={"action": "report_unreadable"})
         known = trouble

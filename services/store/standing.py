@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from services.store.errors import QueueUnreadable, StoreError
+from services.store.handover import FAULT, FAULT_FIELDS, FoundT, hand_on
 from services.store.log import Log, LogSpec
 from services.store.queue_document import parse_leniently
 from services.store.spec import LOG_DOMAIN, Overflow, QueueSpec
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from services.store.store import Store
 
 log = logging.getLogger(__name__)
-
-FoundT = TypeVar("FoundT")
 
 LOOK_S = 15.0  # between two looks: scrapes are rarer than that, as a rule
 
@@ -105,8 +104,9 @@ async def keep_looking(
     """Until it is cancelled. tell: is given what was found, None where the store cannot be asked."""
     trouble = ""
     while True:
+        found: FoundT | None = None
         try:
-            tell(await look())
+            found = await look()
             trouble = ""
         except StoreError as error:
             if error.reason != trouble:
@@ -115,10 +115,7 @@ async def keep_looking(
                     "a look at the store failed, and what it tells is not told: %s", error, extra=fields
                 )
             trouble = error.reason
-            tell(None)
         except Exception as error:  # a fault of ours ends no look
-            log.critical(
-                "a look at the store failed: %r", error, exc_info=True, extra={"action": "look_fault"}
-            )
-            tell(None)
+            log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
+        hand_on(found, tell)
         await asyncio.sleep(every_s)

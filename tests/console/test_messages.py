@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import threading
 from typing import Any
 
 import pytest
 
+from services.console import bodies
 from tests.console.live_console import LiveConsole
+from tests.live import until
 
 PUT = "/queues/orders/messages"
 
@@ -36,6 +40,27 @@ async def test_only_the_first_octets(console: LiveConsole) -> None:
     assert base64.b64decode(long["bodyBase64"]) == b"x" * 10
     assert (short["bytes"], short["truncated"]) == (10, False)
     assert len((await console.get(f"{PUT}?limit=1")).items) == 1
+
+
+async def test_others_are_answered_while_a_large_one_is_read(
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await console.declare("orders")
+    read, is_read, may_end = bodies.parse, threading.Event(), threading.Event()
+    waits: list[bool] = []
+
+    def slowly(body: bytes) -> Any:
+        is_read.set()
+        waits.append(may_end.wait(20))
+        return read(body)
+
+    monkeypatch.setattr(bodies, "parse", slowly)
+    putting = asyncio.create_task(console.ask("POST", PUT, {"body": "a" * (1 << 20)}))
+    await until(is_read.is_set)
+    assert (await console.get("/me")).status == 200
+    may_end.set()
+    assert (await putting).status == 201
+    assert waits == [True]
 
 
 async def test_attributes_of_any_kind(console: LiveConsole) -> None:

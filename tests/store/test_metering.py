@@ -181,7 +181,7 @@ async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
 
 async def test_a_look_that_fails_is_not_the_last() -> None:
     """Whatever it was: what was found before would be told for ever."""
-    told, looks = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2])
+    told, looks = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2, *[3] * 100])
     is_told = asyncio.Event()
 
     async def look() -> int:
@@ -192,10 +192,14 @@ async def test_a_look_that_fails_is_not_the_last() -> None:
 
     def tell(found: int | None) -> None:
         told.append(found)
-        if len(told) == 4:
+        if len(told) == 6:
             is_told.set()
+        if len(told) in (4, 5):
+            raise KeyError("a fault of whoever is told")
 
     looking = asyncio.create_task(keep_looking(look, tell, 0.0))
-    await is_told.wait()
+    waiting = asyncio.create_task(is_told.wait())
+    await asyncio.wait([looking, waiting], return_when=asyncio.FIRST_COMPLETED)
     looking.cancel()
-    assert told == [1, None, None, 2]
+    waiting.cancel()
+    assert told[:6] == [1, None, None, 2, None, 3]

@@ -12,11 +12,12 @@ from services.store import Store
 from services.store.errors import NotInitialised, ReportUnknown, StoreFault, StoreUnavailable
 from services.store.keys import RegistryKeys
 from services.store.report import MOST_OCTETS, Report
-from services.store.reports import read_report, write_report
+from services.store.report_figures import Figures
+from services.store.reports import keep_reading, read_report, write_report
 from services.store.rights import analytics_rules
 from tests.reports import NOW_MS, document, report
 from tests.servers import Server
-from tests.store.desk import Desk
+from tests.store.desk import Desk, until
 
 KEY = RegistryKeys().report
 
@@ -120,6 +121,23 @@ async def test_what_is_no_report_is_a_fault(desk: Desk, server: Server, value: b
     server.call("SET", KEY, value)
     with pytest.raises(StoreFault, match="the report in the store"):
         await read_report(desk.store.registry)
+
+
+async def test_a_fault_of_who_is_told_is_not_the_end(desk: Desk, server: Server) -> None:
+    """What he was told before stands no longer, and the next report he is told again."""
+    told: list[float | None] = []
+
+    def tell(found: Figures | None) -> None:
+        told.append(found["time"][()] if found is not None else None)
+        if len(told) < 4:
+            raise KeyError("a fault")
+
+    assert await write(server.url, report())
+    reading = asyncio.create_task(keep_reading(desk.store.registry, tell, 0.0))
+    await until(lambda: len(told) > 4 or reading.done())
+    reading.cancel()
+    assert told[:5] == [told[0], None, told[0], None, told[0]]
+    assert told[0] is not None
 
 
 async def test_the_jobs_own_user_may_write_it_and_nothing_else(desk: Desk, server: Server) -> None:

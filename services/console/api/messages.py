@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from services.console.bodies import aside
 from services.console.moments import moment
 from services.console.operations import Answer, Call, Shape, plain
 from services.console.problems import Problem, bad_request
@@ -47,6 +48,11 @@ class NewMessage(Shape):
             raise ValueError("say body or bodyBase64, one of the two")
         return self
 
+    @property
+    def size(self) -> int:
+        """About how many octets."""
+        return len(self.body or self.body_base64 or "")
+
     def octets(self) -> bytes:
         """Raises Problem."""
         if self.body is not None:
@@ -63,8 +69,9 @@ async def put(call: Call) -> Answer:
     """One message, durable at the queue's ack level when it is answered."""
     console, message = call.console, call.body
     queue = await console.store.find(call.path["name"])
+    attributes = {**_context(call), **message.attributes}
     try:
-        record = records.encode(message.octets(), {**_context(call), **message.attributes})
+        record = await aside(message.size, lambda: records.encode(message.octets(), attributes))
     except OverflowError as error:
         raise Problem(422, "invalid", f"an attribute is no number of 64 bits: {error}") from None
     except ValueError as error:

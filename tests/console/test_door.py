@@ -1,0 +1,151 @@
+"""Who holds connections to the console, and says nothing (docs/console.md, Bounds)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from services.console import bodies
+from tests.console.live_console import LiveConsole
+from tests.kit.authority import Authority
+from tests.live import until
+from tests.servers import Server
+
+REFUSED = "penstock_refusals_total"
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+POST = (
+    b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+)
+Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def _connected(console: LiveConsole, number: int = 1) -> AsyncIterator[list[Line]]:
+    lines = [await asyncio.open_connection(*console.place) for _ in range(number)]
+    try:
+        yield lines
+    finally:
+        for _, writer in lines:
+            writer.close()
+
+
+async def _is_closed(line: Line) -> bool:
+    try:
+        return await line[0].read() == b""
+    except ConnectionError:
+        return True
+
+
+async def _answer(line: Line, octets: bytes = HEAD + b"\r\n") -> bytes:
+    line[1].write(octets)
+    return (await line[0].readline()).rstrip()
+
+
+async def test_more_connections_than_may_be_are_closed_at_once(server: Server) -> None:
+    async with LiveConsole(server.url, max_connections=3) as console:
+        async with _connected(console, 3) as lines:
+            for line in lines:
+                assert await _answer(line) == b"HTTP/1.1 200 OK"
+            async with _connected(console, 30) as more:
+                assert all([await _is_closed(line) for line in more])
+            assert console.value(REFUSED, reason="connection_limit") == 30
+            refused = console.log.events("refused", reason="connection_limit")
+            assert 0 < len(refused) <= 10  # however many came
+            assert await _answer(lines[0], HEAD + b"\r\n")  # who is in stays
+        await until(lambda: _lets_in(console))
+
+
+async def _lets_in(console: LiveConsole) -> bool:
+    """Who went has made room."""
+    async with _connected(console) as (line,):
+        try:
+            return await _answer(line) == b"HTTP/1.1 200 OK"
+        except ConnectionError:
+            return False
+
+
+async def test_of_one_address(server: Server) -> None:
+    async with (
+        LiveConsole(server.url, max_connections_per_address=2) as console,
+        _connected(console, 2),
+        _connected(console) as (line,),
+    ):
+        assert await _is_closed(line)
+        assert console.value(REFUSED, reason="address_limit") == 1
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /", HEAD])
+async def test_who_says_no_whole_head_is_let_go(server: Server, said: bytes) -> None:
+    """However often he says a little more."""
+    async with (
+        LiveConsole(server.url, idle_timeout_s=0.5) as console,
+        _connected(console) as (line,),
+    ):
+        line[1].write(said)
+
+        async def dribble() -> None:
+            while said:
+                line[1].write(b"X: y\r\n" if said == HEAD else b"T")
+                await asyncio.sleep(0.1)
+
+        dribbling = asyncio.create_task(dribble())
+        assert await _is_closed(line)
+        dribbling.cancel()
+
+
+async def test_who_rests_between_requests_is_let_go(server: Server) -> None:
+    async with (
+        LiveConsole(server.url, idle_timeout_s=0.5) as console,
+        _connected(console) as (line,),
+    ):
+        assert await _answer(line) == b"HTTP/1.1 200 OK"
+        assert (await line[0].read()).endswith(b"ok\n")
+
+
+async def test_who_does_not_go_on_with_a_body_is_told(
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "SILENT_S", 0.3)
+    await console.declare("orders")
+    async with _connected(console) as (line,):
+        assert (
+            await _answer(line, POST + b'Content-Length: 13\r\n\r\n{"bo') == b"HTTP/1.1 408 Request Timeout"
+        )
+        assert b'"label":"too_slow"' in await line[0].read()
+
+
+async def test_who_takes_nothing_is_let_go(server: Server) -> None:
+    """Of files that everybody may have, who asks for them again and again."""
+    async with LiveConsole(server.url, stream_timeout_s=0.5) as console:
+        loop = asyncio.get_running_loop()
+        sock = socket.socket()
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with sock:
+            await loop.sock_connect(sock, console.place)
+            asking = asyncio.create_task(
+                loop.sock_sendall(sock, b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000)
+            )
+            await until(lambda: console.value(REFUSED, reason="write_timeout") == 1)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+
+async def test_who_speaks_no_tls_is_counted_until_he_goes(server: Server, tmp_path: Path) -> None:
+    files = Authority.create(tmp_path, "127.0.0.1").listener()
+    async with LiveConsole(server.url, tls=files, max_connections=1) as console:
+        async with _connected(console) as (first,), _connected(console) as (second,):
+            assert await _is_closed(second)
+            assert console.value(REFUSED, reason="connection_limit") == 1
+            first[1].write(b"GET / HTTP/1.1\r\n\r\n")
+            await first[0].read()
+        await until(lambda: console.value(REFUSED, reason="tls_handshake") == 1)
+        async with _connected(console) as (third,):  # there is room again
+            third[1].write(b"nonsense\r\n")
+            await third[0].read()
+        await until(lambda: console.value(REFUSED, reason="tls_handshake") == 2)
