@@ -136,6 +136,14 @@ def _durability_finding(p: Promises) -> Finding:
         )
     if p.mode in ("sentinel", "cluster") and not p.replicas:
         return Finding("durability", Grade.WARN, found, "a failover needs a replica, and there is none")
+    if p.mode == "single" and p.replicas:
+        return Finding(
+            "durability",
+            Grade.WARN,
+            f"{found}; one address, {p.replicas} replica{'s' if p.replicas > 1 else ''}",
+            "if one of them may take over behind this address, fsync loses what it lacks: say replicated:<n>, or name "
+            "the Sentinels",
+        )
     return Finding("durability", Grade.OK, found)
 
 

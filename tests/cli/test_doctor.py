@@ -10,7 +10,7 @@ import pytest
 
 from services.store.library import LIBRARY
 from tests.cli.shell import Shell
-from tests.servers import Server, free_port
+from tests.servers import Server, eventually, free_port
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,22 @@ def test_a_good_store(shell: Shell) -> None:
     assert "of this version" in found["functions"]["found"]
     assert "ms" in found["clock"]["found"]
     assert shell.run("doctor").text.startswith("subject")
+
+
+def test_one_address_that_has_replicas_is_a_warning(ready: Shell, server: Server, tmp_path: Path) -> None:
+    """One of them may take over behind it (a managed Redis, a proxy), and lack what was answered yes."""
+    assert findings(ready, code=0)["durability"]["grade"] == "ok"
+    replica = Server("valkey", tmp_path / "replica").start()
+    try:
+        replica.call("REPLICAOF", "127.0.0.1", str(server.port))
+        eventually(lambda: server.info("replication")["connected_slaves"] == "1")
+        ready.run("store", "init")
+        found = findings(ready, code=0)["durability"]
+    finally:
+        replica.end()
+    assert found["grade"] == "warn"
+    assert found["found"].endswith("one address, 1 replica")
+    assert "replicated:<n>" in found["advice"]
 
 
 def test_a_store_that_nobody_set_up(empty: Shell) -> None:

@@ -22,6 +22,7 @@ from tests.tmq.process import ROOT
 BLOCK = re.compile(r"^```\n(\$ .*?)^```", re.M | re.S)
 SOMEBODY = re.compile(r"\bcli [^\s@\"]+@[\w.-]+")
 READY = "ready; Ctrl-C"
+LEFT = shutil.ignore_patterns("penstock-data*", "__pycache__")  # by who followed the pages here
 AGE = re.compile(r"\b\d+[sm]\b")
 BREAK = re.compile(r"(none|(inbound|outbound|both), \?s ago: .*?) +(?=\?s ago$)", re.M)  # of `ring status`
 LOOKS = re.compile(
@@ -70,7 +71,9 @@ class Bench:
 
         is_forking: all commands run in the namespaces in which the bench was made.
         """
-        self.examples = shutil.copytree(ROOT / "docs" / "examples" / examples, folder / "examples")
+        self.examples = shutil.copytree(
+            ROOT / "docs" / "examples" / examples, folder / "examples", ignore=LEFT
+        )
         self.folder = self.examples
         self.said = said
         self._ups: list[subprocess.Popen[bytes]] = []

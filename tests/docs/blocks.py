@@ -80,6 +80,19 @@ def blocks(page: str) -> Iterator[Block]:
         raise ValueError(f"{page}: the block of line {began[0]} does not end")
 
 
+def chains_of(page: str) -> Iterator[list[str]]:
+    """Each heading of a page, with those that it is below, the outermost first."""
+    chain: list[str] = []
+    fence = ""
+    for line in (ROOT / page).read_text().splitlines():
+        if found := FENCE.match(line):
+            fence = "" if fence and found[2].startswith(fence) and not found[3].strip() else fence or found[2]
+        elif not fence and (heading := HEADING.match(line)):
+            depth = len(heading[1])
+            chain = [*(each for each in chain if len(each) - len(each.lstrip("#")) < depth), line]
+            yield chain
+
+
 def without_fence(page: str) -> Iterator[str]:
     """First lines of blocks that are marked by nothing but their indentation, outside of lists."""
     fenced, is_listed, before = False, False, ""

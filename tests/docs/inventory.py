@@ -1,11 +1,14 @@
 """Which test runs which commands of the pages: the one list. tests/docs/test_inventory.py holds it against the pages.
 
-A new block of commands is best run by a test that takes it from its page; then its row says which.
+A new block of commands is best run by a test that takes it from its page; then its row says which, and the test asks
+`headings` for the sections that it follows: one that it leaves out is in no row, and the page's block is missed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from tests.docs.blocks import chains_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,13 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """Nothing that anybody types: what commands may be. The test holds it against the program."""
+
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
 class Nowhere:
     """No test can."""
 
@@ -36,8 +46,9 @@ class Row:
 
     page: str
     section: str
-    by: Taken | Elsewhere | Nowhere
+    by: Taken | Elsewhere | Shown | Nowhere
     begins: str = ""
+    but: tuple[Elsewhere, ...] = ()  # of these commands: those that `by` leaves out, or runs otherwise
 
 
 CLI, RQP, RING, PUBSUB = "docs/cli.md", "docs/rqp.md", "docs/ring.md", "docs/pubsub.md"
@@ -62,30 +73,47 @@ IN_PODS = Taken("docs/test_chart_commands.py::test_its_commands_run_in_the_pods_
 HELM_OF_README = Taken("docs/test_chart_page.py::test_the_commands_of_the_readme_were_run")
 TRACES = Taken("docs/test_tracing_page.py::test_the_commands")
 
+IMAGES_BUILT = Elsewhere(
+    "images/test_push.py::test_what_the_readme_says_builds_and_pushes",
+    "`make images`, in `make e2e`: it takes podman",
+)
+TEST_OF_HELM = Elsewhere("e2e/test_release.py::test_helm_test", "`helm test`, whose pod wants a node")
+UNINSTALLED = Elsewhere(
+    "e2e/test_release.py::test_uninstall_hangs_nowhere_and_retained_messages_are_there_again",
+    "`helm uninstall` with its hooks, whose Job wants a node; without one it is run with --no-hooks",
+)
+
 ROWS = (
     Row("CONTRIBUTING.md", "Contributing", Nowhere("what begins all tests is run by no test")),
     Row("CONTRIBUTING.md", "End to end", Elsewhere(
-        "e2e/test_leftovers.py::cluster_with_a_pod", "up, run and down, with a pod of its own, within `make e2e`")),
+        "e2e/test_leftovers.py::cluster_with_a_pod",
+        "`up --bare` and `run --in FOLDER`, in `make e2e`; what `down` does is called there, and not the command; "
+        "`make e2e` itself is what .ci/run runs")),
     Row("README.md", "Try it", ENVIRONMENT, "make up"),
     Row("README.md", "Try it", README, "bash -c"),
     Row("README.md", "Try it", README, ".venv/bin/penstock"),
     Row("README.md", "Try it", README, "nc "),
-    Row("README.md", "On Kubernetes", HELM_OF_README, "make images"),
+    Row("README.md", "On Kubernetes", HELM_OF_README, "make images",
+        (IMAGES_BUILT, TEST_OF_HELM, UNINSTALLED)),
     Row("README.md", "On Kubernetes", Taken("e2e/test_release.py::test_what_the_readme_shows_of_a_queue"), "kubectl"),
-    Row("charts/penstock/README.md", "Chart penstock", HELM_OF_README),
+    Row("charts/penstock/README.md", "Chart penstock", HELM_OF_README, but=(TEST_OF_HELM,)),
     Row(ANALYTICS, "The job", Taken("analytics/spark/test_kills.py::command")),
     Row(ANALYTICS, "By spark-submit", Taken("analytics/spark/test_commands.py::test_the_job_submitted")),
     Row(ANALYTICS, "In a bucket", Elsewhere(
         "analytics/spark/test_s3.py::bucket", "two variables, with the secret of a store that the test starts")),
     Row(ANALYTICS, "In a cluster", Elsewhere(
         "e2e/test_analytics.py::test_the_job_runs_alone_and_its_report_is_read_back",
-        "the node of tests has its images without a registry, and needs values for little memory"), "helm"),
+        "the node of tests has its images without a registry, and needs values for little memory"),
+        "helm upgrade penstock charts/penstock --namespace queues --reset-then-reuse-values --set analytics.enabled"),
+    Row(ANALYTICS, "In a cluster", Elsewhere(
+        "e2e/test_analytics.py::test_the_job_runs_on_two_executors_and_its_report_is_read_back", "the same reasons"),
+        "helm upgrade penstock charts/penstock --namespace queues --reset-then-reuse-values --set analytics.executors"),
     Row(ANALYTICS, "In a cluster", Elsewhere(
         "e2e/test_analytics.py::run_job", "the same Job, looked at while it runs"), "kubectl"),
-    Row(CHART, "Install", INSTALLED),
+    Row(CHART, "Install", INSTALLED, but=(TEST_OF_HELM,)),
     Row(CHART, "GitOps", Taken("docs/test_chart_page.py::test_what_is_applied_without_helm_runs_no_hooks")),
     Row(CHART, "Upgrade", INSTALLED),
-    Row(CHART, "Uninstall", INSTALLED),
+    Row(CHART, "Uninstall", INSTALLED, but=(UNINSTALLED,)),
     Row(CHART, "The store", INSTALLED),
     Row(CHART, "TLS", INSTALLED),
     Row(CHART, "Namespaces and rights", WATCHED),
@@ -115,7 +143,7 @@ ROWS = (
     Row(CLI, "report", Taken("analytics/spark/test_commands.py::test_the_report")),
     Row(CLI, "sysv", QUEUES),
     Row(CLI, "console", WITHOUT_STORE),
-    Row("docs/reference/cli.md", "", Taken("cli/test_reference.py::test_the_page_is_not_stale")),
+    Row("docs/reference/cli.md", "", Shown("cli/test_reference.py::test_the_page_is_not_stale")),
     Row("docs/console.md", "Use it", Taken("console/test_page_of_docs.py::test_its_commands")),
     Row(IMAGES, "Images", Taken("images/test_page.py::test_what_is_built")),
     Row(IMAGES, "What they promise", Taken("images/test_page.py::test_how_a_container_is_best_run")),
@@ -168,3 +196,18 @@ ROWS = (
     Row("docs/tracing.md", "Try it", TRACES),
     *(Row(f"{TUTORIALS}{name}.md", "", TUTORIAL) for name in ("index", "pubsub", "ring", "rqp-cast", "rqp-mca", "tmq")),
 )  # fmt: skip
+
+
+def headings(test: str, page: str) -> list[str]:
+    """The sections of a page that rows say the test takes, as headings (`## put`), in the order of the rows.
+
+    Parts of a section that is among them are left out: they are followed with it.
+    """
+    mine = {row.section for row in ROWS if row.page == page and row.by == Taken(test)}
+    chains = {chain[-1].lstrip("# "): chain for chain in chains_of(page)}
+    found = [row.section for row in ROWS if row.page == page and row.section in mine]
+    return [
+        chains[section][-1]
+        for section in dict.fromkeys(found)
+        if not mine & {heading.lstrip("# ") for heading in chains[section][:-1]}
+    ]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from protos.rqp_cast import Insertion, ReceiverState, Unanswered, Unheard, Why
 from tests.cli.shell import Shell, running
+from tests.docs.bench import LEFT
 from tests.docs.test_reasons import told_in
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_net import Net, port_range
@@ -22,7 +23,7 @@ ENDS_WELL = {Why.CONFIRMED, Why.SENT}
 
 def machine(folder: Path, net: Net, **cast: str) -> Shell:
     """One with the files of the page, on ports of its own."""
-    shell = Shell(shutil.copytree(EXAMPLES, folder))
+    shell = Shell(shutil.copytree(EXAMPLES, folder, ignore=LEFT))
     ports = {"REQUEST_PORT": str(net.request_port), "FINDRECEIVER_PORT": str(net.findreceiver_port)}
     own = {"RECEIVER_PORTS": port_range(), "SENDER_PORTS": port_range(), "T_WAIT1_S": "0.5", **cast}
     told = {f"PENSTOCK_EDGES__RQP__CAST__{name}": value for name, value in {**ports, **own}.items()}

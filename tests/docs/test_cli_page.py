@@ -15,13 +15,14 @@ import pytest
 
 from tests.cli.shell import ANY_PORT, Shell, Terminal
 from tests.docs.bench import READY, commands
+from tests.docs.inventory import headings
 from tests.docs.session import Session
 from tests.docs.talk import Talk
 from tests.servers import eventually
 from tests.sysv.namespace import own_machine
 from tests.tmq.process import ROOT
 
-PAGE = "docs/cli.md"
+HERE, PAGE = "docs/test_cli_page.py", "docs/cli.md"
 TEXT = (ROOT / PAGE).read_text()
 QUEUES, PEERS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.M | re.S)
 LOGGED = re.compile(r"^\d{4}-\S+Z [A-Z]+ .*\n", re.M)  # some machines are warned of before they begin
@@ -53,8 +54,7 @@ def follow(session: Session, *headings: str) -> None:
 
 
 def test_without_a_store(new: New) -> None:
-    headings = ("Which store", "For programs", "store rights", "config", "console")
-    follow(new("alone"), *(f"## {heading}" for heading in headings))
+    follow(new("alone"), *headings(f"{HERE}::test_without_a_store", PAGE))
 
 
 def plain_shell(session: Session) -> Shell:
@@ -96,8 +96,7 @@ def said(terminal: Terminal) -> str:
 def test_queues_and_messages(new: New) -> None:
     home = new("home")
     home.start_up("penstock up --store-port 6399")
-    headings = ("doctor", "queue", "put", "peek", "get", "dead", "peer", "sysv")
-    follow(home, *(f"## {heading}" for heading in headings))
+    follow(home, *headings(f"{HERE}::test_queues_and_messages", PAGE))
     home.press_ctrl_c()
 
 

@@ -54,8 +54,10 @@ def test_each_row_has_a_block_and_its_test_is_there(row: Row) -> None:
     assert any(is_of(row, block) for block in commands())
     if isinstance(row.by, Nowhere):
         return
-    file, _, name = row.by.test.partition("::")
-    assert name in functions(file), row.by.test
+    for by in (row.by, *row.but):
+        file, _, name = by.test.partition("::")
+        assert name in functions(file), by.test
+    file, _, _ = row.by.test.partition("::")
     if isinstance(row.by, Taken) and file not in FOLLOWERS:
         assert _names(file, row.page), f"{file} does not take anything from {row.page}"
 

@@ -18,6 +18,7 @@ import pytest
 import trustme
 
 from tests.cli.shell import PATIENCE_S, Shell, Up, running
+from tests.docs.bench import LEFT
 from tests.servers import eventually, free_port
 from tests.tmq.process import ROOT
 
@@ -32,7 +33,7 @@ RunUp = Callable[..., Up]  # a file, more arguments, environment
 def examples(tmp_path: Path) -> Path:
     """A copy of the folder with other ports, the same in all files, and what the openssl commands make."""
     folder = tmp_path / "examples"
-    shutil.copytree(EXAMPLES, folder, ignore=shutil.ignore_patterns("penstock-data"))
+    shutil.copytree(EXAMPLES, folder, ignore=LEFT)
     ports: dict[str, int] = {}
     for path in folder.glob("*.yaml"):
         text = path.read_text()

@@ -17,6 +17,7 @@ from services.ring.settings import RingSettings
 from services.ring.words import REFUSED
 from tests.cli.shell import Shell, Up, running
 from tests.docs.bench import Bench, commands
+from tests.docs.inventory import headings
 from tests.docs.test_reasons import said_in, told_in
 from tests.ring.clients.test_words import said_by_the_port
 from tests.servers import eventually
@@ -43,7 +44,9 @@ def test_the_examples(tmp_path: Path) -> None:
 
 
 def shown_line() -> tuple[str, str]:
-    ((command, said),) = re.findall(r"^\$ (bash -c .*)\n((?:.*\n)*?)```", PAGE, re.M)
+    ((command, said),) = re.findall(
+        r"^\$ (bash -c .*)\n((?:.*\n)*?)```", PAGE.partition("\n## Try it\n")[2], re.M
+    )
     return command, said
 
 
@@ -83,7 +86,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 @pytest.mark.timeout(300)
 def test_two_systems(bench: Bench) -> None:
     """Every command, and what it shows."""
-    for part in ("### Both there", "### The shop alone", "### Both again"):
+    for part in headings("docs/test_ring_page.py::test_two_systems", "docs/ring.md"):
         if part == "### The shop alone":
             bench.press_ctrl_c_in(1)  # the depot's
         done = [bench.follow(command) for command in commands("docs/ring.md", part)]

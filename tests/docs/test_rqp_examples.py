@@ -12,6 +12,7 @@ import pytest
 from services.kit.refusals import Refusal
 from services.rqp.mca.troubles import WHY
 from tests.cli.shell import Shell, running
+from tests.docs.bench import LEFT
 from tests.docs.test_reasons import said_in, told_in
 from tests.servers import eventually, free_port
 from tests.tmq.process import ROOT
@@ -25,7 +26,7 @@ OF_QUEUES = {"queue_unknown", "queue_paused", "queue_full", "queue_reserved"}
 def examples(tmp_path: Path) -> Path:
     """A copy of the folder with other ports, the same in all files."""
     folder = tmp_path / "examples"
-    shutil.copytree(EXAMPLES, folder)
+    shutil.copytree(EXAMPLES, folder, ignore=LEFT)
     ports: dict[str, int] = {}
     for path in folder.glob("*.yaml"):
         text = path.read_text()
