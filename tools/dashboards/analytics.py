@@ -72,8 +72,8 @@ ANALYTICS = Board(
         ),
         Panel.of(
             "Left out",
-            "Records that runs could not use, or that the archive alone has (`--late-hours`), and samples that were trimmed "
-            "before: then the job runs too rarely.",
+            "Records that runs could not use, or that the archive alone has (`--late-hours`), and samples that were "
+            "trimmed before: then the job runs too rarely.",
             "short",
             (told("quarantined", "kind"), "{{kind}} not usable"),
             (told("late_records"), "came too late for the tables"),
