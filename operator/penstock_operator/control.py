@@ -16,10 +16,12 @@ from functools import partial
 from penstock_operator.api import Api, ApiError
 from penstock_operator.claiming import Claiming
 from penstock_operator.conditions import Ready
+from penstock_operator.datasets import Datasets
 from penstock_operator.declared import is_held, is_removed_with_its_resource
 from penstock_operator.events import Recorder
 from penstock_operator.farewells import Farewells
 from penstock_operator.letting_go import RETAINED, Retained
+from penstock_operator.looks import Looks
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.peers import ALL, Peers
@@ -35,9 +37,6 @@ from penstock_operator.stranded import Stranded
 from penstock_operator.unheld import Unheld
 from penstock_operator.work import Work
 from services.store import Store
-from services.store.memory import memory_of
-from services.store.reports import keep_reading
-from services.store.standing import LOOK_S, copies_lost, keep_looking, standings
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +54,10 @@ class Control:
         self._recorder = Recorder(api, metrics)
         self.statuses = Statuses(api, self._recorder, self.mirror, metrics)
         self._unheld = Unheld(self.statuses, self.work.add_after)
-        self.store_watch = StoreWatch(store, self.look_at_all, metrics, accept_loss=settings.accept_loss)
+        self._datasets = Datasets.kept_in(api, settings.own_namespace, settings.dataset_configmap, metrics)
+        self.store_watch = StoreWatch(
+            store, self.look_at_all, self._datasets.holds, metrics, accept_loss=settings.accept_loss
+        )
         self._peers = Peers(
             store,
             self.mirror,
@@ -77,13 +79,7 @@ class Control:
         )
         self._retained = Retained(store, self.mirror, partial(self.mirror.knows, Kind.QUEUE), self.work.alone)
         self._stranded = Stranded(store, metrics, settings.sweep_s)
-        often = min(LOOK_S, settings.sweep_s)
-        self._looks = partial(keep_looking, partial(standings, store), metrics.queue_states.tell, often)
-        self._losses = partial(keep_looking, partial(copies_lost, store), metrics.log_losses.tell, often)
-        self._memory = partial(
-            keep_looking, partial(memory_of, store.connector), metrics.store_memory.tell, often
-        )
-        self._reports = partial(keep_reading, store.registry, metrics.report.tell, settings.sweep_s)
+        self._looks = Looks(store, metrics, settings.sweep_s)
         removing = Removing(store, settings.delete_timeout_s)
         self._farewells = Farewells(removing, self._recorder, self.statuses, self.mirror, metrics)
         self._redrives = Redrives(
@@ -99,12 +95,10 @@ class Control:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.store_watch.run())
+                group.create_task(self._datasets.run())
                 group.create_task(self.work.run())
                 group.create_task(self._stranded.run())
-                group.create_task(self._reports())
-                group.create_task(self._looks())
-                group.create_task(self._losses())
-                group.create_task(self._memory())
+                group.create_task(self._looks.run())
         finally:
             await self._redrives.close()
 

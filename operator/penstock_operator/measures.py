@@ -47,7 +47,12 @@ STORE_UP = gauge(
 RESTORED = counter(
     "penstock_operator_store_restored_total",
     "Times the store held another data set than before",
-    more="an empty one that was set up anew, as a rule; an operator that was started anew knows none before",
+    more="an empty one that was set up anew, as a rule",
+)
+REPLACED = gauge(
+    "penstock_operator_store_replaced_time_seconds",
+    "When the store was last found to hold another data set than before",
+    more="since 1970; 0: never; also before the operator was started",
 )
 SWEEPS = counter(
     "penstock_operator_sweeps_total", "Passes over all resources", RESULT, more="`done`, `failed`"

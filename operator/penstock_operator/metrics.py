@@ -30,6 +30,7 @@ class Metrics:
         self.resources = self._gauge(measures.RESOURCES)
         self.store_up = self._gauge(measures.STORE_UP)
         self.restored = self._counter(measures.RESTORED)
+        self.replaced = self._gauge(measures.REPLACED)
         self.sweeps = self._counter(measures.SWEEPS)
         self.sweep_s = self._gauge(measures.SWEEP_SECONDS)
         self.waiting = self._gauge(measures.WAITING)

@@ -33,6 +33,9 @@ class OperatorSettings(BaseSettings):
     )
     store: str = Field("penstock", description="label penstock.dev/store of the edges of our own store")
     rqprc_configmap: str = Field("", description="the ConfigMap that is given .rqprc; '' = none")
+    dataset_configmap: str = Field(
+        "", description="the ConfigMap that keeps which data the store held; '' = none: a restart forgets it"
+    )
     health_host: str = Field(
         "127.0.0.1", description="address of /metrics, /healthz and /readyz; 0.0.0.0: all"
     )

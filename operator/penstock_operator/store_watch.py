@@ -18,10 +18,19 @@ LOOK_S = 1.0
 
 
 class StoreWatch:
-    """`on_change` is called when the store can be used again, or holds other data, all of it or a domain."""
+    """`on_change` is called when the store can be used again, or holds other data, all of it or a domain.
+
+    `holds` is told its data set then.
+    """
 
     def __init__(
-        self, store: Store, on_change: Callable[[], None], metrics: Metrics, *, accept_loss: bool
+        self,
+        store: Store,
+        on_change: Callable[[], None],
+        holds: Callable[[str], None],
+        metrics: Metrics,
+        *,
+        accept_loss: bool,
     ) -> None:
         self._down: StoreError | None = StoreUnavailable("the store has not been asked yet")
         self._lost: frozenset[str] = (
@@ -30,6 +39,7 @@ class StoreWatch:
         self._refused: dict[Key, str] = {}  # what it could not do, though it answers: it may take no writes
         self._store = store
         self._on_change = on_change
+        self._holds = holds
         self._metrics = metrics
         self._accept_loss = accept_loss
         self._epoch = ""
@@ -126,12 +136,7 @@ class StoreWatch:
             self._on_change()
 
     def _is_up(self, epoch: str, lost: frozenset[str]) -> None:
-        if self._epoch and _dataset(self._epoch) != _dataset(epoch):
-            self._metrics.restored.inc()
-            log.error(
-                "the store holds another data set than before: it came back empty, or somebody set it up anew",
-                extra={"action": "store_restored", "old": self._epoch, "new": epoch},
-            )
+        self._holds(_dataset(epoch))
         self._down, self._epoch, self._lost = None, epoch, lost
         self._metrics.store_up.set(0 if lost else 1)
         for name in sorted(lost):

@@ -133,6 +133,7 @@ SWITCHES = (
             f"RoleBinding/{NAME}-operator",
             f"Role/{NAME}-operator-own",
             f"ConfigMap/{NAME}-rqprc",
+            f"ConfigMap/{NAME}-dataset",
             f"NetworkPolicy/{NAME}-operator",
         ),
     ),

@@ -89,6 +89,7 @@ def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_
     assert "condition met" in cluster.kubectl(*wait)
     cluster.apply([_slice(release, "rqp", {"name": "rqp-cast", "port": 11312, "protocol": "UDP"})])
     eventually(lambda: release.get("configmap", f"{NAME}-rqprc").get("data") == {"rqprc": "10.1.2.3:11312\n"})
+    eventually(lambda: (release.get("configmap", f"{NAME}-dataset").get("data") or {}).get("dataset"))
     assert "forbidden" not in operator.text().lower()
 
     done = _uninstalled(api_server, release, tmp_path)

@@ -46,6 +46,7 @@ def hurried() -> dict[str, Any]:
             r"\[\d+[smhd](:\d+m)?\]", lambda at: f"[{WINDOW}{':1s' if at[1] else ''}]", rule["expr"]
         )
         rule["expr"] = re.sub(r"offset \d+[smhd]", f"offset {WINDOW}", rule["expr"])
+        rule["expr"] = rule["expr"].replace("< 3600", f"< {WINDOW[:-1]}")
         rule["for"] = "0s" if rule["for"] == "0m" else "2s"
     return {"groups": groups}
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator
 
 import pytest
+from penstock_operator.datasets import Datasets
 from penstock_operator.metrics import Metrics
 from penstock_operator.store_watch import StoreWatch
 
@@ -20,7 +21,8 @@ class Watched:
     def __init__(self, server: Server) -> None:
         self.metrics = Metrics()
         self.store = Store(server.url, "operator")
-        self.watch = StoreWatch(self.store, lambda: None, self.metrics, accept_loss=False)
+        datasets = Datasets(None, self.metrics)
+        self.watch = StoreWatch(self.store, lambda: None, datasets.holds, self.metrics, accept_loss=False)
 
     def is_up(self) -> bool:
         return self._value("penstock_operator_store_up") == 1

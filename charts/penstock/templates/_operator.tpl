@@ -62,6 +62,7 @@ subjects:
 {{ include "penstock.operator.env" (list . "operator") }}
 - {name: PENSTOCK_OPERATOR_STORE, value: {{ include "penstock.store" . | toJson }}}
 - {name: PENSTOCK_OPERATOR_RQPRC_CONFIGMAP, value: {{ ternary (printf "%s-rqprc" (include "penstock.fullname" .)) "" $own.rqprc | quote }}}
+- {name: PENSTOCK_OPERATOR_DATASET_CONFIGMAP, value: {{ printf "%s-dataset" (include "penstock.fullname" .) | toJson }}}
 - {name: PENSTOCK_OPERATOR_HEALTH_HOST, value: {{ .Values.edgeDefaults.bindAddress | toJson }}}
 - {name: PENSTOCK_OPERATOR_HEALTH_PORT, value: {{ $own.healthPort | quote }}}
 - {name: PENSTOCK_OPERATOR_SWEEP_S, value: {{ $own.sweepSeconds | quote }}}
