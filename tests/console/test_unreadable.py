@@ -48,7 +48,9 @@ async def test_it_is_replaced_by_those_who_say_so(newer: LiveConsole, server: Se
     kept = server.call("HGET", KEY, "orders")
     for precondition in (seen, {"If-Match": "*"}):
         reply = await newer.ask("PUT", "/queues/orders", SPEC, headers=precondition)
-        assert (reply.status, reply.document["label"]) == (409, "document_unreadable"), "it told us {} as its spec"
+        assert (reply.status, reply.document["label"]) == (409, "document_unreadable"), (
+            "it told us {} as its spec"
+        )
         assert "colour" in reply.document["detail"]
     assert server.call("HGET", KEY, "orders") == kept
     reply = await newer.ask("PUT", REPLACED, SPEC, headers=seen)

@@ -1,4 +1,4 @@
-"""Somebody else changes what one is about to change, and the page sees it before one is done: nothing is overwritten."""
+"""Somebody else changes what one is about to change, and the page has seen it: nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ class Seen:
     async def other(self, page: Page) -> None:
         async with asyncio.timeout(30):
             await self._is_other.wait()
-        await page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")  # it is drawn
+        await page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+        )  # it is drawn
 
 
 async def test_what_was_typed_for_an_older_document_is_not_saved(place: Scene, page: Page) -> None:
@@ -91,7 +93,9 @@ async def test_a_peer_that_was_changed_is_not_deleted(place: Scene, page: Page) 
     await place.store.peers.apply("mill", PeerSpec.model_validate(spec), "test")
     await show(page, place.address, "peers/mill", "mill")
     dialog = await deleting(page)
-    await place.store.peers.apply("mill", PeerSpec.model_validate({**spec, "addresses": ["10.0.0.9"]}), "test")
+    await place.store.peers.apply(
+        "mill", PeerSpec.model_validate({**spec, "addresses": ["10.0.0.9"]}), "test"
+    )
     await refused(dialog, "mill")
     await once_more(page, dialog, "mill", "Peers")
 
