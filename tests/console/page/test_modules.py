@@ -185,3 +185,11 @@ async def test_routes_are_read_as_they_are_written(ready: Page) -> None:
     given = [["queues", "a/b c%&#?"], {"filter": "x&y=z", "sort": "-ready"}]
     found = await call(ready, "routes.js", "m.parse(m.href(...given))", given)
     assert found == {"parts": given[0], "query": given[1]}
+
+
+@pytest.mark.parametrize("number", [2, 3, 12, 20, 24, 100])
+async def test_nodes_of_a_ring_stand_apart(ready: Page, number: int) -> None:
+    given = [f"127.0.0.1:{9000 + each}" for each in range(number)]
+    apart = "given.map((name, i) => [at.get(name), at.get(given[(i + 1) % given.length])])"
+    distance = f"((at) => {apart}.map(([a, b]) => Math.hypot(a.x - b.x, a.y - b.y)))(m.places(given))"
+    assert min(await call(ready, "parts/ringpicture.js", distance, given)) > 40, "each has a radius of 15"
