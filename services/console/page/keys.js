@@ -51,9 +51,14 @@ function left({ key, target }) {
   return Boolean(place);
 }
 
-function acted({ key, timeStamp }) {
+/** Whether this is the letter behind a `g`, which whoever has keys of his own is to leave alone. */
+export const leads = ({ key, timeStamp }) =>
+  timeStamp - pressedG < PATIENCE_MS && PLACES.some(([letter]) => letter === key);
+
+function acted(event) {
+  const { key, timeStamp } = event;
   const place = PLACES.find(([letter]) => letter === key);
-  if (timeStamp - pressedG < PATIENCE_MS && place) {
+  if (leads(event)) {
     pressedG = 0;
     go([place[1]]);
     return true;

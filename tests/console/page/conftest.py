@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
-from tests.console.page.looking import PATIENCE_MS, watched
+from tests.console.page.looking import PATIENCE_MS, show, watched
 from tests.console.page.scene import Scene, scene
 
 MODULE = {"scope": "module", "loop_scope": "module"}
@@ -55,3 +55,12 @@ async def page(chromium: Browser, complaints: list[str]) -> AsyncIterator[Page]:
     yield made
     await context.close()
     assert complaints == []
+
+
+@pytest_asyncio.fixture(**MODULE)
+async def ready(place: Scene, chromium: Browser) -> AsyncIterator[Page]:
+    """For tests of modules: one window for all, as modules keep nothing of a call."""
+    page = await chromium.new_page()
+    await show(page, place.address, "config")
+    yield page
+    await page.close()

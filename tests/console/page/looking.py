@@ -71,3 +71,9 @@ async def axe(page: Page) -> list[dict[str, Any]]:
         {"rule": each["id"], "where": [node["html"][:200] for node in each["nodes"]]}
         for each in found["violations"]
     ]
+
+
+async def call(page: Page, module: str, expression: str, given: Any = None) -> Any:
+    """expression: of `m`, the module, and `given`."""
+    script = f"async (given) => {{ const m = await import('./{module}'); return {expression}; }}"
+    return await page.evaluate(script, given)

@@ -73,6 +73,15 @@ async def test_arrows_move_in_a_table_and_enter_opens(place: Scene, page: Page) 
     await expect(page.locator("main h1")).to_have_text("archive")
 
 
+async def test_g_and_j_go_to_the_jobs_from_a_table_too(place: Scene, page: Page) -> None:
+    """Where `j` alone is the next row."""
+    await show(page, place.address, "queues")
+    await page.get_by_role("link", name="archive").focus()
+    await page.keyboard.press("g")
+    await page.keyboard.press("j")
+    await expect(page.locator("main h1")).to_have_text("Jobs")
+
+
 async def test_space_selects_a_letter(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/returns/dead")
     first = page.get_by_role("table", name="Dead letters").locator("tbody tr").first

@@ -1,4 +1,4 @@
-"""Somebody else changes what one is about to change, and the page sees it before one is done: nothing is overwritten."""
+"""Somebody else changes what one is about to change, and the page has seen it: nothing is overwritten."""
 
 from __future__ import annotations
 

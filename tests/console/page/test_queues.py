@@ -7,6 +7,9 @@ import re
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from services.store import QueueSpec
+from services.store import records as record
+from services.store.asking import Asker
 from tests.console.page.looking import DASH, PATIENCE_MS, axe, settled, show
 from tests.console.page.scene import SCRIPT, Scene
 
@@ -159,6 +162,37 @@ async def test_a_change_of_somebody_else_is_not_lost(place: Scene, page: Page) -
     await expect(page.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.get_by_label("Document as YAML")).to_contain_text("maxLength: 99")
+
+
+async def test_it_says_how_many_messages_are_not_shown(place: Scene, page: Page) -> None:
+    await place.store.declare("full", QueueSpec(), "test")
+    queue = await place.store.find("full")
+    pipe = place.store.domain(queue.domain).pipe
+    await pipe.ready()
+    bodies = [record.encode(b"%d " % number + b"x" * 20_000) for number in range(376)]
+    await Asker(pipe).publish(queue, bodies, "test")
+    await show(page, place.address, "queues/full/messages", "full")
+    shown = page.locator("ol.messages > li")
+    await expect(page.get_by_text("the first 50 of 376")).to_be_visible()
+    await expect(shown).to_have_count(50)
+    await page.get_by_role("button", name="200").click()
+    await expect(page.get_by_text("the first 200 of 376")).to_be_visible()
+    await page.get_by_role("button", name="1,000").click()
+    many = page.get_by_text(re.compile(r"the first 2\d\d of 376"))  # 4 MiB are looked at
+    await expect(many).to_be_visible()
+    assert "first=1000" in page.url
+    await shown.last.locator("summary").click()
+    await expect(shown.last.locator("pre")).to_contain_text("xxx")
+    await expect(shown.last).to_contain_text("Only the first 4.1 KiB are shown.")
+    assert await axe(page) == []
+
+
+async def test_copying_is_told_where_a_browser_has_no_clipboard(place: Scene, page: Page) -> None:
+    """As on plain HTTP under another name than localhost."""
+    await page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    await show(page, place.address, "queues/orders/document")
+    await page.get_by_role("button", name="Copy").click()
+    await expect(page.get_by_text("This browser does not let the page copy")).to_be_visible()
 
 
 async def test_a_queue_that_is_not_there_is_told(place: Scene, page: Page) -> None:

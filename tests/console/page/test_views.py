@@ -107,6 +107,7 @@ async def test_the_ring_is_drawn(place: Scene, page: Page) -> None:
 
 async def test_an_address_that_names_nothing_says_so(place: Scene, page: Page) -> None:
     await show(page, place.address, "nonsense/%zz", "There is no such page")
+    await show(page, place.address, "constructor", "There is no such page")  # every object has one
     await page.get_by_role("link", name="To the overview").click()
     await expect(page.locator("main h1")).to_have_text("Overview")
 

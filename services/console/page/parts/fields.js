@@ -79,10 +79,12 @@ export const Facts = ({ facts, class: look = "" }) => html`
 
 export function Copy({ text, label = "Copy" }) {
   const copy = async () => {
-    await navigator.clipboard.writeText(text).then(
-      () => say("Copied."),
-      () => say("This browser does not let the page copy: mark the text instead."),
-    );
+    try {
+      await navigator.clipboard.writeText(text); // there is none on plain HTTP, but at localhost
+      say("Copied.");
+    } catch {
+      say("This browser does not let the page copy: mark the text instead.");
+    }
   };
   return html`<button class="small" onClick=${copy}>${label}</button>`;
 }

@@ -4,14 +4,24 @@
 import { html } from "../html.js";
 import { age } from "../formats.js";
 
-const WIDTH = 440;
-const HEIGHT = 310;
-const CENTRE = [WIDTH / 2, HEIGHT / 2];
+const BESIDE = [122, 57]; // of the circle, for names
+const CENTRE = [0, 0];
 const NODE = 15; // radius
+const MANY = 12; // nodes: of more, names stand out like rays, as they would lie upon each other
+const LEAST = 98; // radius of the circle, which grows with its nodes:
+const APART = 3.2 * NODE; // of their centres along it, with room for an arrow
+
+const radiusOf = (number) => Math.max(LEAST, (number * APART) / (2 * Math.PI));
+
+/** What is seen of the drawing, whose centre is 0 0. */
+function viewBox(number) {
+  const [x, y] = BESIDE.map((room) => radiusOf(number) + (number > MANY ? BESIDE[0] : room));
+  return `${-x} ${-y} ${2 * x} ${2 * y}`;
+}
 
 /** Where nodes stand, in the order of the ring: Map name → {x, y, angle}. */
 export function places(nodeNames) {
-  const radius = nodeNames.length === 1 ? 0 : 98;
+  const radius = nodeNames.length === 1 ? 0 : radiusOf(nodeNames.length);
   return new Map(
     nodeNames.map((name, i) => {
       const angle = (2 * Math.PI * i) / nodeNames.length - Math.PI / 2;
@@ -41,14 +51,14 @@ export function RingPicture({ group }) {
   const title = `Ring of group ${group.group}: ${[...at.keys()].join(", then ")}`;
   const id = `arrow-${group.group}`;
   return html`
-    <svg class="ring" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${title}>
+    <svg class="ring" viewBox=${viewBox(at.size)} role="img" aria-label=${title}>
       <defs>
         <marker id=${id} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
           <path d="M0 0.5 8 4 0 7.5z" class="arrow" />
         </marker>
       </defs>
       ${linksOf(group).map(([from, to]) => html`<${Link} key=${from} from=${at.get(from)} to=${at.get(to)} marker=${id} />`)}
-      ${[...at].map(([name, place]) => html`<${Node} key=${name} name=${name} place=${place} node=${told.get(name)} leads=${group.leaders.includes(name)} isAlone=${at.size === 1} />`)}
+      ${[...at].map(([name, place]) => html`<${Node} key=${name} name=${name} place=${place} node=${told.get(name)} leads=${group.leaders.includes(name)} count=${at.size} />`)}
     </svg>
   `;
 }
@@ -76,20 +86,37 @@ const stateOf = (node, leads) => {
   return leads ? "leader" : node.isAway ? "away" : "";
 };
 
-function Node({ name, place, node, leads, isAlone }) {
-  const away = isAlone ? [0, 1] : [Math.cos(place.angle), Math.sin(place.angle)];
-  const side = Math.abs(away[0]) < 0.3 ? "middle" : away[0] > 0 ? "start" : "end";
-  const x = place.x + away[0] * (NODE + 9);
-  const y = place.y + away[1] * (NODE + (side === "middle" ? 16 : 6));
+function Node({ name, place, node, leads, count }) {
   const state = stateOf(node, leads);
-  const up = away[1] < -0.3 && side === "middle" && state ? -13 : 0;
   return html`
     <g class=${lookOf(node, leads)}>
       ${leads && html`<circle cx=${place.x} cy=${place.y} r=${NODE + 4} class="halo" />`}
       <circle cx=${place.x} cy=${place.y} r=${NODE} />
-      <text x=${x} y=${y + 4 + up} text-anchor=${side}>${short(name)}</text>
-      ${state && html`<text x=${x} y=${y + 18 + up} text-anchor=${side} class="state">${state}</text>`}
+      ${count > MANY ? html`<${Ray} name=${name} place=${place} state=${state} />` : html`<${Beside} name=${name} place=${place} state=${state} isAlone=${count === 1} />`}
     </g>
+  `;
+}
+
+function Ray({ name, place: { angle, x, y }, state }) {
+  const isLeft = Math.cos(angle) < 0;
+  const turn = (angle * 180) / Math.PI + (isLeft ? 180 : 0);
+  const from = [Math.cos(angle), Math.sin(angle)].map((each) => each * (NODE + 9));
+  return html`
+    <text transform=${`translate(${x + from[0]} ${y + from[1]}) rotate(${turn})`} dy="4" text-anchor=${isLeft ? "end" : "start"}>
+      ${short(name)}${state && html` <tspan class="state">${state}</tspan>`}
+    </text>
+  `;
+}
+
+function Beside({ name, place, state, isAlone }) {
+  const away = isAlone ? [0, 1] : [Math.cos(place.angle), Math.sin(place.angle)];
+  const side = Math.abs(away[0]) < 0.3 ? "middle" : away[0] > 0 ? "start" : "end";
+  const x = place.x + away[0] * (NODE + 9);
+  const y = place.y + away[1] * (NODE + (side === "middle" ? 16 : 6));
+  const up = away[1] < -0.3 && side === "middle" && state ? -13 : 0;
+  return html`
+    <text x=${x} y=${y + 4 + up} text-anchor=${side}>${short(name)}</text>
+    ${state && html`<text x=${x} y=${y + 18 + up} text-anchor=${side} class="state">${state}</text>`}
   `;
 }
 

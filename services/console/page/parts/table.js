@@ -2,6 +2,7 @@
 // cost no more than thirty. Sorting is kept in the address. Arrows move from row to row.
 
 import { html, names, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
+import { leads } from "../keys.js";
 import { refine, route } from "../routes.js";
 import { bytes, several } from "../formats.js";
 
@@ -179,7 +180,7 @@ function moved(event, focus) {
   }
   const step = STEPS[event.key];
   const isTyping = event.target.matches("input:not([type=checkbox]), textarea, select");
-  if (step === undefined || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (step === undefined || isTyping || leads(event) || event.ctrlKey || event.metaKey || event.altKey) return;
   const row = event.target.closest("tbody tr");
   if (!row) return;
   event.preventDefault();

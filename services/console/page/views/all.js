@@ -30,7 +30,7 @@ const tries = new Map(); // how often each was asked for; of one that is on its 
 
 /** {title, View, key} of an address; View is null as long as it is on its way. */
 export function viewOf(parts) {
-  const found = VIEWS[parts[0]];
+  const found = Object.hasOwn(VIEWS, parts[0] ?? "") && VIEWS[parts[0]];
   if (!found) return { title: "Not found", View: Unknown };
   const { file, name } = parts[1] !== undefined && found.one ? found.one : found;
   const View = there.value[file] ?? null;

@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { at } from "../api.js";
 import { useAsked } from "../asking.js";
-import { age, bytes, count, latency, rate } from "../formats.js";
+import { age, bytes, count, DASH, latency, rate } from "../formats.js";
 import { Choice, Facts } from "../parts/fields.js";
 import { Plot } from "../parts/plot.js";
 import { ProblemBox } from "../parts/problem.js";
@@ -44,7 +44,7 @@ function Strip({ queue }) {
     ["ready", count(queue.ready)],
     ["in flight", count(queue.inFlight)],
     ["dead", count(queue.dead), queue.dead ? "--dead" : null],
-    ["oldest waits", queue.ready ? age(queue.oldestAgeMs) : "–"],
+    ["oldest waits", queue.ready || queue.inFlight ? age(queue.oldestAgeMs) : DASH],
     ["in / s", rate(rates.in), "--in"],
     ["out / s", rate(rates.out), "--out"],
     ["acked / s", rate(rates.acked), "--acked"],
