@@ -49,7 +49,9 @@ def rates_of(names: Mapping[str, str], now: Figures, before: Figures | None, sec
 
 
 NOTHING: Figures = {
-    **dict.fromkeys(("ready", "in_flight", "dead_letters", "bytes", "oldest_age_ms", "reserved_for_ms", *COUNTERS), 0),
+    **dict.fromkeys(
+        ("ready", "in_flight", "dead_letters", "bytes", "oldest_age_ms", "reserved_for_ms", *COUNTERS), 0
+    ),
     **dict.fromkeys(("reserved_by", "owned_by", "condition"), ""),
 }
 
@@ -63,7 +65,9 @@ def unread_row(queue: Queue, old: Row | None, error: StoreError, version: int) -
     summary = {**summary_of(queue, base, rates), "condition": f"how it stands cannot be read: {error}"}
     if old is not None and not has_changed(summary, old):
         version = old.version
-    return Row(queue, base, rates, summary, version, summary["oldestAgeMs"], is_read=old is not None and old.is_read)
+    return Row(
+        queue, base, rates, summary, version, summary["oldestAgeMs"], is_read=old is not None and old.is_read
+    )
 
 
 def summary_of(queue: Queue, figures: Figures, rates: Rates, unreadable: str = "") -> dict[str, Any]:

@@ -20,7 +20,9 @@ class QueueRises:
 
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
-        self._known: Mapping[str, int | None] | None = None  # totals by queue; None: there is one that nobody read yet
+        self._known: Mapping[str, int | None] | None = (
+            None  # totals by queue; None: there is one that nobody read yet
+        )
         self._risen: dict[str, int] = {OTHER: 0}  # by label
         self._read: set[str] = set()  # labels that somebody knows as they were before
 

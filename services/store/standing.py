@@ -96,7 +96,9 @@ async def keep_looking(
         except StoreError as error:
             if error.reason != trouble:
                 fields = {"action": "look_failed", "reason": error.reason}
-                log.warning("a look at the store failed, and what it tells is not told: %s", error, extra=fields)
+                log.warning(
+                    "a look at the store failed, and what it tells is not told: %s", error, extra=fields
+                )
             trouble = error.reason
             tell(None)
         except Exception as error:  # a fault of ours ends no look

@@ -161,7 +161,11 @@ def test_what_the_store_counts_of_queues_is_told() -> None:
     before = Seen({"a": State()})
     states.tell(before)
     what = {"redriven": 1, "purged": 2, "expired": 3, "duplicates": 4, "fenced": 5}
-    names = {of: "queue_duplicates_total" if of == "duplicates" else f"queue_{of}_messages_total" for of in what}
+    names = {
+        of: "queue_duplicates_total" if of == "duplicates" else f"queue_{of}_messages_total" for of in what
+    }
     assert [shown(states, name) for name in names.values()] == 5 * [{OTHER: 0}]
     states.tell(Seen({"a": State(**what)}))
-    assert {of: shown(states, name) for of, name in names.items()} == {of: {OTHER: n} for of, n in what.items()}
+    assert {of: shown(states, name) for of, name in names.items()} == {
+        of: {OTHER: n} for of, n in what.items()
+    }

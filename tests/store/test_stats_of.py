@@ -101,7 +101,10 @@ async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptur
     for _ in range(2):
         looked = await desk.store.stats_of(queues)
         assert list(looked.told) == ["q0", "q3"]
-        assert {name: type(error) for name, error in looked.unread.items()} == {"q1": StoreFault, "q2": StoreFault}
+        assert {name: type(error) for name, error in looked.unread.items()} == {
+            "q1": StoreFault,
+            "q2": StoreFault,
+        }
         assert "WRONGTYPE" in str(looked.unread["q1"])
     told = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
     assert sorted(record.__dict__["queue"] for record in told) == ["q1", "q2"]
