@@ -96,7 +96,7 @@ async def test_a_store_that_is_away_says_so(own_server: Server) -> None:
 async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     """Whichever of its keys it is; and it is told once."""
     queues = [await busy(desk, f"q{number}", "main") for number in range(4)]
-    for queue, key in ((queues[1], queues[1].keys[6]), (queues[2], queues[2].keys[1])):
+    for key in (queues[1].keys[6], queues[2].keys[1]):
         await desk.domain.link.call("SET", key, "damage")
     for _ in range(2):
         looked = await desk.store.stats_of(queues)
