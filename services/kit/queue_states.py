@@ -134,10 +134,9 @@ class QueueStates(Collector):
         sums = {OTHER: Sum()}
         for name, state in states.read.items():
             sums.setdefault(self._label(name), Sum()).add(state)
-        yield GaugeMetricFamily(
-            state_measures.QUEUES.name, state_measures.QUEUES.text, len(states.read) + len(states.unread)
-        )
-        yield GaugeMetricFamily(state_measures.UNREAD.name, state_measures.UNREAD.text, len(states.unread))
+        unread, there = len(states.unread), len(states.read) + len(states.unread)
+        for one, number in ((state_measures.QUEUES, there), (state_measures.UNREAD, unread)):
+            yield GaugeMetricFamily(one.name, one.text, number)
         for field, one in SHOWN.items():
             family = GaugeMetricFamily(one.name, one.text, labels=one.label_names)
             for label, told in sums.items():

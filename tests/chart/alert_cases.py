@@ -1,0 +1,203 @@
+"""What each arm and each reason of an alert sounds for, and what is on the other side of its threshold.
+
+`alerts_test.yaml` has the words of alerts, their times and blips; here is one row for each thing that a rule speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+MINUTES = 200  # of samples; longer than any rule waits
+RISES, STAYS = f"0+1x{MINUTES}", f"7x{MINUTES}"
+Series = Mapping[str, str]  # their values in promtool's notation, one each minute
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    alert: str
+    called: str
+    sounds: Series
+    silent: Series
+    value: float | None = None  # of all that sounds together, where people read it
+
+
+def always(number: float) -> str:
+    return f"{number}x{MINUTES}"
+
+
+def of(metric: str, **labels: str) -> str:
+    told = ",".join(f'{name}="{value}"' for name, value in {"namespace": "shop", **labels}.items())
+    return f"penstock_{metric}{{{told}}}"
+
+
+def risen(alert: str, metric: str, **labels: str) -> Case:
+    series = of(metric, **labels)
+    return Case(alert, " ".join((metric, *labels.values())), {series: RISES}, {series: STAYS})
+
+
+def level(alert: str, metric: str, sounds: float, silent: float, **labels: str) -> Case:
+    series = of(metric, **labels)
+    return Case(
+        alert, " ".join((metric, *labels.values())), {series: always(sounds)}, {series: always(silent)}
+    )
+
+
+def looked(alert: str, metric: str, sounds: float, silent: float, *, value: float | None = None) -> Case:
+    """Two that look tell the same."""
+    pods = [of(metric, pod=pod, queue="orders") for pod in ("o-0", "c-0")]
+    return Case(
+        alert, metric, dict.fromkeys(pods, always(sounds)), dict.fromkeys(pods, always(silent)), value=value
+    )
+
+
+def seconds(**rates: int) -> Series:
+    """Requests a minute by bucket, as le_1_25=100."""
+    bounds = {name[3:].replace("_", ".").replace("Inf", "+Inf"): rate for name, rate in rates.items()}
+    return {
+        of("request_seconds_bucket", edge="tmq", le=le): f"0+{rate}x{MINUTES}" for le, rate in bounds.items()
+    }
+
+
+def answers(bad: int) -> Series:
+    """Of a thousand requests a minute of the console so many fail."""
+    rates = {"200": 1000 - bad, "503": bad}
+    return {
+        of("console_requests_total", edge="console", status=status): f"0+{rate}x{MINUTES}"
+        for status, rate in rates.items()
+    }
+
+
+def edges() -> Iterator[Case]:
+    yield level("PenstockEdgeNotReady", "ready", 0, 1, edge="tmq", pod="p-0")
+    yield Case("PenstockEdgesGone", "none", {}, {of("ready", edge="tmq"): always(1)})
+    yield Case("PenstockPodDown", "up", {_up(): always(0)}, {_up(): always(1)})
+    one, both = ([of("ready", edge="tmq", pod=pod) for pod in pods] for pods in (("a",), ("a", "b")))
+    yield Case(
+        "PenstockPodsMissing", "pods", dict.fromkeys(one, always(1)), dict.fromkeys(both, always(1)), value=1
+    )
+    yield risen("PenstockLocalErrors", "local_errors_total", edge="tmq")
+    for reason in ("connection_limit", "input_budget", "output_budget"):
+        yield risen("PenstockEdgeFull", "refusals_total", edge="tmq", reason=reason)
+    for result in ("failed", "dropped"):
+        yield risen("PenstockTracesLost", "trace_spans_total", edge="tmq", result=result)
+    slow = seconds(le_1=98, le_1_25=100, le_Inf=100)
+    fast = seconds(le_0_75=98, le_1=100, le_Inf=100)
+    yield Case("PenstockSlowRequests", "99 of 100", slow, fast)
+
+
+def _up() -> str:
+    return 'up{namespace="shop",pod="p-0"}'
+
+
+def store() -> Iterator[Case]:
+    refused = (
+        "store_unavailable",
+        "dataset_lost",
+        "not_initialised",
+        "store_full",
+        "store_evicts",
+        "ack_level_lost",
+    )
+    for reason in refused:
+        yield risen("PenstockStoreRefuses", "refusals_total", edge="tmq", reason=reason)
+    for reason in ("store_fault", "too_late", "outcome_unknown"):
+        yield risen("PenstockStoreFaults", "store_events_total", edge="tmq", reason=reason)
+    yield risen("PenstockStoreDataLost", "store_events_total", edge="tmq", reason="dataset_changed")
+    yield risen("PenstockStoreDataLost", "operator_store_restored_total")
+    for reason in ("store_rolled_back", "new_generation", "counter_mismatch"):
+        yield risen("PenstockStoreAlarm", "store_events_total", edge="tmq", reason=reason)
+
+
+def queues() -> Iterator[Case]:
+    died = [of("queue_died_messages_total", pod=pod, queue="orders") for pod in ("o-0", "c-0")]
+    yield Case(
+        "PenstockDeadLetters", "died", dict.fromkeys(died, RISES), dict.fromkeys(died, STAYS), value=60
+    )
+    there = {
+        of("queue_dead_messages", pod=pod, queue=queue): (before, after)
+        for pod in ("o-0", "c-0")
+        for queue, before, after in (("orders", 3, 5), ("bills", 1, 2))
+    }
+    rose = {series: f"{before}x{MINUTES - 20} {after}x20" for series, (before, after) in there.items()}
+    stayed = {series: always(before) for series, (before, _) in there.items()}
+    counted = {died[0]: STAYS}
+    yield Case("PenstockDeadLetters", "while nobody looked", counted | rose, counted | stayed, value=3)
+    shown = {of("queues", pod="o-0"): always(9)}
+    unread = of("queues_unread", pod="o-0")
+    yield Case("PenstockQueuesUnseen", "some", shown | {unread: always(1)}, shown | {unread: always(0)})
+    yield Case("PenstockQueuesUnseen", "all", {}, shown)
+    yield looked("PenstockStoreFillsUp", "store_fullest_ratio", 0.61, 0.59, value=0.61)
+    yield looked("PenstockBacklog", "queue_oldest_age_seconds", 3601, 3600, value=3601)
+    yield risen("PenstockCopiesLost", "link_copies_lost_total", pod="o-0")
+    dropped = [of("queue_dead_trimmed_messages_total", pod=pod, queue="orders") for pod in ("o-0", "c-0")]
+    yield Case(
+        "PenstockDeadLettersDropped",
+        "dropped",
+        dict.fromkeys(dropped, RISES),
+        dict.fromkeys(dropped, STAYS),
+        value=60,
+    )
+
+
+def protocols() -> Iterator[Case]:
+    stuck = [of("rqp_stuck_queues", edge="rqp", protocol="rqp-mca", pod=pod) for pod in ("a", "b")]
+    yield Case(
+        "PenstockQueueStuck",
+        "on two pods",
+        dict(zip(stuck, (always(1), always(2)), strict=True)),
+        dict.fromkeys(stuck, always(0)),
+        value=3,
+    )
+    yield risen("PenstockMessagesLost", "rqp_lost_messages_total", edge="rqp", protocol="rqp-mca")
+    yield risen("PenstockCastUnburied", "rqp_cast_unburied_total", edge="rqp", reason="injured")
+    yield risen("PenstockCastHeld", "rqp_cast_held_messages_total", edge="rqp")
+    yield risen("PenstockCastIdClash", "rqp_cast_id_clashes_total", edge="rqp")
+    yield level("PenstockRingWithoutLeader", "ring_led", 0, 1, pod="p-0")
+    sides = [of(f"ring_{side}", pod="p-0") for side in ("predecessor", "successor")]
+    for missing in sides:
+        there = dict.fromkeys(sides, always(1))
+        yield Case("PenstockRingNeighbourMissing", missing, there | {missing: always(0)}, there)
+    yield risen("PenstockLinkGaps", "link_gaps_total", edge="pubsub")
+
+
+def control() -> Iterator[Case]:
+    up = of("operator_store_up", pod="o-0")
+    yield Case("PenstockOperatorGone", "none", {}, {up: always(1)})
+    yield Case("PenstockOperatorStoreDown", "down", {up: always(0)}, {up: always(1)})
+    yield level("PenstockRingStranded", "operator_ring_stranded_messages", 1, 0, pod="o-0", queue="ring/7/n")
+    for reason in ("Invalid", "Conflict", "UnknownPeer", "AckLevelRefused", "Refused", "Failed"):
+        pods = [of("operator_resources", kind="queues", reason=reason, pod=pod) for pod in ("a", "b")]
+        yield Case(
+            "PenstockResourcesNotReady",
+            reason,
+            dict(zip(pods, (always(1), always(2)), strict=True)),
+            dict.fromkeys(pods, always(0)),
+            value=3,
+        )
+    for metric in ("operator_looks_total", "operator_sweeps_total"):
+        yield risen("PenstockOperatorFailing", metric, result="failed")
+    yield level("PenstockConsoleNotReady", "ready", 0, 1, edge="console", pod="c-0")
+    console = of("ready", edge="console", pod="c-0")
+    yield Case("PenstockConsoleGone", "none", {}, {console: always(1)})
+    yield Case("PenstockConsoleFailing", "one in twenty", answers(55), answers(45))
+    yield risen("PenstockConsoleAuditFailing", "console_audit_failures_total", edge="console")
+    report = of("report_time_seconds", pod="o-0")
+    old, young = (f"-{age}+60x{MINUTES}" for age in (10_801, 10_800))
+    yield Case("PenstockAnalyticsStale", "age", {report: old}, {report: young})
+    for there in (up, console):
+        yield Case("PenstockAnalyticsNoReport", there, {there: always(1)}, {there: always(1), report: young})
+
+
+# What the same series are for which nothing at all sounds.
+HARMLESS: Series = {
+    of("refusals_total", edge="tmq", reason="queue_full"): RISES,
+    of("store_events_total", edge="tmq", reason="queue_full"): RISES,
+    of("trace_spans_total", edge="tmq", result="exported"): RISES,
+    of("trace_spans_total", edge="tmq", result="limited"): RISES,
+    of("trace_spans_total", edge="tmq", result="unfollowed"): RISES,
+    of("operator_looks_total", result="done"): RISES,
+    of("operator_sweeps_total", result="done"): RISES,
+    of("operator_resources", kind="queues", reason="Declared"): always(100),
+}
+CASES = (*edges(), *store(), *queues(), *protocols(), *control())

@@ -1,0 +1,121 @@
+"""Each thing that an alert speaks of sounds, and tests see it when a rule is spoilt."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from services.store import errors
+from services.store.errors import StoreError
+from tests.chart.alert_cases import CASES, HARMLESS, MINUTES, Case
+from tests.chart.mutants import mutants
+from tests.chart.rules import rules
+from tools.kubernetes.programs import find
+
+OWN = rules()
+OF = defaultdict[str, list[Case]](list)
+for each in CASES:
+    OF[each.alert].append(each)
+
+# Of the store's refusals, those for which nothing sounds: the client did it, or asked for what is not to be.
+SILENT = {
+    "store_error": "is no refusal itself, but what all of them are",
+    "queue_unknown": "a client names a queue that is not there",
+    "access_denied": "a client asks for a queue that is not for it",
+    "queue_exists": "somebody declares what is there",
+    "queue_changed": "two people change one document: the second looks again",
+    "queue_not_empty": "somebody deletes what holds messages",
+    "number_taken": "somebody declares a number that is taken; PenstockResourcesNotReady, if it is a resource",
+    "behind_refused": "follows what was refused before it, which is counted",
+    "queue_full": "a limit that somebody set; what waits too long is PenstockBacklog",
+    "too_large_for_peers": "a client's message is too large for where it goes",
+    "queue_paused": "somebody paused it",
+    "queue_reserved": "another client has it, as it asked for",
+    "queue_served": "another client was faster",
+    "reservation_lost": "a client came too late",
+    "lease_lost": "a client came too late; penstock_queue_fenced_messages_total",
+    "ack_level_refused": "somebody declares what the store cannot keep; PenstockResourcesNotReady, if it is a resource",
+    "batch_differs": "a client uses one id twice",
+    "bindings_changed": "is asked again at once",
+    "numbers_scattered": "a neighbour's numbers; the link is broken off, and its gaps are PenstockLinkGaps",
+    "domain_mismatch": "a client asks for a transaction over two domains",
+    "report_unknown": "programs of two versions, while one is replaced; PenstockAnalyticsStale, if it lasts",
+}
+
+
+def run(folder: Path, rule: dict[str, Any], cases: Iterable[Case]) -> str:
+    """'' if the rule does as the cases have it, else what promtool says."""
+    folder.mkdir(exist_ok=True)
+    groups = [{"name": "own", "rules": [rule]}]
+    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    tests = [test for case in cases for test in both_tests(rule, case)]
+    (folder / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": tests}))
+    words = [find("promtool"), "test", "rules", "test.yaml"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def both_tests(rule: dict[str, Any], case: Case) -> list[dict[str, Any]]:
+    firing = f'count(ALERTS{{alertname="{case.alert}",alertstate="firing"}})'
+    sounds = {"expr": firing, "exp_samples": [{"labels": "{}", "value": 1}]}
+    value = {
+        "expr": f"round(sum({rule['expr']}), 0.01)",
+        "exp_samples": [{"labels": "{}", "value": case.value}],
+    }
+    asked = [sounds] if case.value is None else [sounds, value]
+    return [
+        one_test(f"{case.called} sounds", case.sounds, asked),
+        one_test(f"{case.called} is silent", HARMLESS | case.silent, [{"expr": firing, "exp_samples": []}]),
+    ]
+
+
+def one_test(name: str, series: Any, asked: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "interval": "1m",
+        "input_series": [{"series": each, "values": values} for each, values in series.items()],
+        "promql_expr_test": [{**each, "eval_time": f"{MINUTES}m"} for each in asked],
+    }
+
+
+def test_each_alert_has_cases() -> None:
+    assert OF.keys() == OWN.keys()
+
+
+@pytest.mark.parametrize("alert", OWN)
+def test_all_that_it_speaks_of_sounds(tmp_path: Path, alert: str) -> None:
+    assert run(tmp_path, OWN[alert], OF[alert]) == ""
+
+
+@pytest.mark.parametrize("alert", OWN)
+def test_a_spoilt_one_is_seen(tmp_path: Path, alert: str) -> None:
+    """Else a case is missing."""
+    rule = OWN[alert]
+    spoilt = list(mutants(rule["expr"], shows_value="$value" in str(rule["annotations"])))
+    survived = [expr for expr in spoilt if not run(tmp_path, {**rule, "expr": expr}, OF[alert])]
+    assert survived == []
+
+
+def test_rules_are_spoilt_at_all() -> None:
+    found = {alert: list(mutants(rule["expr"], shows_value=False)) for alert, rule in OWN.items()}
+    assert {alert for alert, spoilt in found.items() if not spoilt} <= {
+        "PenstockEdgesGone",
+        "PenstockOperatorGone",
+        "PenstockConsoleGone",
+    }
+    assert len(found["PenstockStoreRefuses"]) == 7
+    assert len(found["PenstockRingNeighbourMissing"]) == 3
+
+
+def test_each_refusal_of_the_store_sounds_or_says_why_not() -> None:
+    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, StoreError)]
+    reasons = {one.reason for one in kinds}
+    expr = " ".join(rule["expr"] for rule in OWN.values())
+    sounding = {reason for reason in reasons if f'"{reason}"' in expr.replace("|", '""')}
+    assert reasons - sounding == SILENT.keys()
