@@ -2,6 +2,7 @@
 
     watches, lists ─► Mirror ─► Work ─► Queues, Peers, Redrives ─► store, statuses
     store          ─► StoreWatch ─┘
+          └────────► keep_telling ─► metrics
 
 Everything depends on how things are now, never on what happened: a look may be made at any time, and twice.
 """
@@ -31,13 +32,10 @@ from penstock_operator.rqprc import Rqprc
 from penstock_operator.settings import OperatorSettings
 from penstock_operator.statuses import Statuses
 from penstock_operator.store_watch import StoreWatch
-from penstock_operator.stranded import Stranded
+from penstock_operator.telling import keep_telling
 from penstock_operator.unheld import Unheld
 from penstock_operator.work import Work
 from services.store import Store
-from services.store.memory import memory_of
-from services.store.reports import keep_reading
-from services.store.standing import LOOK_S, copies_lost, keep_looking, standings
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +74,7 @@ class Control:
             self.work.add,
         )
         self._retained = Retained(store, self.mirror, partial(self.mirror.knows, Kind.QUEUE), self.work.alone)
-        self._stranded = Stranded(store, metrics, settings.sweep_s)
-        often = min(LOOK_S, settings.sweep_s)
-        self._looks = partial(keep_looking, partial(standings, store), metrics.queue_states.tell, often)
-        self._losses = partial(keep_looking, partial(copies_lost, store), metrics.log_losses.tell, often)
-        self._memory = partial(
-            keep_looking, partial(memory_of, store.connector), metrics.store_memory.tell, often
-        )
-        self._reports = partial(keep_reading, store.registry, metrics.report.tell, settings.sweep_s)
+        self._keep_telling = partial(keep_telling, store, metrics, settings.sweep_s)
         removing = Removing(store, settings.delete_timeout_s)
         self._farewells = Farewells(removing, self._recorder, self.statuses, self.mirror, metrics)
         self._redrives = Redrives(
@@ -100,11 +91,7 @@ class Control:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.store_watch.run())
                 group.create_task(self.work.run())
-                group.create_task(self._stranded.run())
-                group.create_task(self._reports())
-                group.create_task(self._looks())
-                group.create_task(self._losses())
-                group.create_task(self._memory())
+                group.create_task(self._keep_telling())
         finally:
             await self._redrives.close()
 
