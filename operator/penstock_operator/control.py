@@ -2,6 +2,7 @@
 
     watches, lists ─► Mirror ─► Work ─► Queues, Peers, Redrives ─► store, statuses
     store          ─► StoreWatch ─┘
+          └────────► keep_telling ─► metrics
 
 Everything depends on how things are now, never on what happened: a look may be made at any time, and twice.
 """
@@ -21,7 +22,6 @@ from penstock_operator.declared import is_held, is_removed_with_its_resource
 from penstock_operator.events import Recorder
 from penstock_operator.farewells import Farewells
 from penstock_operator.letting_go import RETAINED, Retained
-from penstock_operator.looks import Looks
 from penstock_operator.metrics import Metrics
 from penstock_operator.mirror import Mirror
 from penstock_operator.peers import ALL, Peers
@@ -33,7 +33,7 @@ from penstock_operator.rqprc import Rqprc
 from penstock_operator.settings import OperatorSettings
 from penstock_operator.statuses import Statuses
 from penstock_operator.store_watch import StoreWatch
-from penstock_operator.stranded import Stranded
+from penstock_operator.telling import keep_telling
 from penstock_operator.unheld import Unheld
 from penstock_operator.work import Work
 from services.store import Store
@@ -78,8 +78,7 @@ class Control:
             self.work.add,
         )
         self._retained = Retained(store, self.mirror, partial(self.mirror.knows, Kind.QUEUE), self.work.alone)
-        self._stranded = Stranded(store, metrics, settings.sweep_s)
-        self._looks = Looks(store, metrics, settings.sweep_s)
+        self._keep_telling = partial(keep_telling, store, metrics, settings.sweep_s)
         removing = Removing(store, settings.delete_timeout_s)
         self._farewells = Farewells(removing, self._recorder, self.statuses, self.mirror, metrics)
         self._redrives = Redrives(
@@ -97,8 +96,7 @@ class Control:
                 group.create_task(self.store_watch.run())
                 group.create_task(self._datasets.run())
                 group.create_task(self.work.run())
-                group.create_task(self._stranded.run())
-                group.create_task(self._looks.run())
+                group.create_task(self._keep_telling())
         finally:
             await self._redrives.close()
 

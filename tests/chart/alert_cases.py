@@ -1,6 +1,6 @@
 """What each arm and each reason of an alert sounds for, and what is on the other side of its threshold.
 
-`alerts_test.yaml` has the words of alerts, their times and blips; here is one row for each thing that a rule speaks of.
+`alerts/` has the words of alerts, their times and blips; here is one row for each thing that a rule speaks of.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ SILENT = {
     "store_error": "is no refusal itself, but what all of them are",
     "queue_unknown": "a client names a queue that is not there",
     "access_denied": "a client asks for a queue that is not for it",
+    "queue_unreadable": "a document of a newer version, or spoilt: an alarm of the console, which lists it as such",
     "queue_exists": "somebody declares what is there",
     "queue_changed": "two people change one document: the second looks again",
     "queue_not_empty": "somebody deletes what holds messages",

@@ -16,7 +16,6 @@ from tests.docs.test_pages import FENCE
 from tests.tmq.process import ROOT
 
 SPAN = re.compile(r"`([^`]+)`")
-LISTED = re.compile(r"^- ((?:penstock|python -m) [^:,]+)", re.M)  # of runbooks
 TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.M)
 HISTORY = {"CHANGELOG.md"}  # tells what was
 
@@ -24,7 +23,7 @@ HISTORY = {"CHANGELOG.md"}  # tells what was
 def spoken(page: str) -> Iterator[list[str]]:
     """Words of each command; what is cut off (`...`) ends it."""
     text = FENCE.sub("", (ROOT / page).read_text())
-    for line in [*SPAN.findall(text), *LISTED.findall(text)]:
+    for line in SPAN.findall(text):
         try:
             words = shlex.split(" ".join(line.split()))
         except ValueError:  # a part of one

@@ -33,6 +33,7 @@ from tests.e2e.node.node import Node
 from tests.e2e.peering import apart, over_links, over_rqp, over_the_ring, send, taken
 from tests.e2e.release import EDGES, FULL, Release, is_ready
 from tests.e2e.released import definitions, released
+from tests.e2e.runbooks import seen
 from tests.e2e.scripted import PLACES, load, run_script
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import Cluster, CommandFailed
@@ -105,6 +106,17 @@ def test_helm_test(release: Release) -> None:
     told = release.test()
     assert told.count("sent and received") == len(EDGES)
     assert told.count(": tells of ") == 1, told
+
+
+def test_what_runbooks_look_at(release: Release) -> None:
+    """Of docs/runbooks/index.md and each page what changes nothing: tests/docs/runbook_commands.py."""
+    there = {pod["metadata"]["name"] for pod in release.pods()}
+    with step("what runbooks look at"):
+        told = seen(release, "orders")
+    (pods,) = [text for words, text in told.items() if words.endswith(" -o wide")]
+    assert there <= set(pods.split()), pods
+    (queues,) = [text for words, text in told.items() if words.endswith(" -- penstock queue list")]
+    assert "orders" in queues
 
 
 def test_what_goes_in_by_the_console_comes_out_by_an_edge_and_the_console_sees_who_takes_it(

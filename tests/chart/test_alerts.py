@@ -1,0 +1,136 @@
+"""Alerts sound where they must, on metrics that there are: the rules as the chart's files have them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from penstock_operator.metrics import Metrics
+
+from tests.chart.rules import ROOT, RULES, alerts, promtool, rules
+from tests.cli.shell import Up
+from tools.metrics_docs import rows
+
+TESTS = sorted((Path(__file__).parent / "alerts").glob("*.yaml"))
+METRIC = re.compile(r"\bpenstock_[a-z_]+\b(?!=)")
+
+
+@pytest.fixture(scope="module")
+def own() -> dict[str, Any]:
+    return rules()
+
+
+@pytest.fixture(scope="module")
+def told(up: Up) -> str:
+    """What edges, the operator and the console tell."""
+    pages = [Metrics().render().decode()]
+    for edge in (*up.told["edges"].values(), up.told["console"]):
+        host, port = edge["health"]["host"], edge["health"]["port"]
+        with urlopen(f"http://{host}:{port}/metrics", timeout=20) as answer:
+            pages.append(answer.read().decode())
+    return "".join(pages)
+
+
+def test_alerts_sound_where_they_must_and_nowhere_else(tmp_path: Path, own: dict[str, Any]) -> None:
+    for file in (RULES, *TESTS):
+        shutil.copy(file, tmp_path)
+    said = promtool("test", "rules", *(str(tmp_path / file.name) for file in TESTS))
+    assert said.count("SUCCESS") == len(TESTS) > 5
+    tests = [
+        each
+        for file in TESTS
+        for one in yaml.safe_load(file.read_text())["tests"]
+        for each in one["alert_rule_test"]
+    ]
+    assert {each["alertname"] for each in tests if each["exp_alerts"]} == set(own)
+    assert {each["alertname"] for each in tests if not each["exp_alerts"]} == set(own)
+
+
+def test_alerts_are_about_metrics_that_there_are(own: dict[str, Any]) -> None:
+    """Also those of dashboards are; tests/monitoring looks whether they show something."""
+    there = {row.measure.name for row in rows()}
+    asked = {metric for rule in own.values() for metric in METRIC.findall(rule["expr"])}
+    assert len(asked) > 15
+    assert {metric for metric in asked if metric.removesuffix("_bucket") not in there} == set()
+
+
+def test_reasons_in_alerts_are_words_of_the_product(own: dict[str, Any]) -> None:
+    sources = "".join(
+        path.read_text() for folder in ("services", "operator") for path in (ROOT / folder).rglob("*.py")
+    )
+    reasons = [
+        reason
+        for rule in own.values()
+        for group in re.findall(r'reason=~?"([^"]*)"', rule["expr"])
+        for reason in group.split("|")
+    ]
+    assert len(reasons) > 12
+    assert [reason for reason in reasons if f'"{reason}"' not in sources] == []
+
+
+def test_what_alerts_see_rise_is_there_before_it_does(own: dict[str, Any], told: str) -> None:
+    """A counter that is born with its first event has no increase then. Those of rate() go on rising."""
+    rising = [
+        found for rule in own.values() for found in re.findall(r"increase\((\w+)\{([^}]*)\}", rule["expr"])
+    ]
+    assert len(rising) > 5
+    for metric, labels in rising:
+        (reasons,) = re.findall(r'reason=~?"([^"]*)"', labels) or [""]
+        for reason in reasons.split("|"):
+            labelled = rf'\{{[^}}]*reason="{reason}"[^}}]*\}}' if reason else r"(?:\{[^}]*\})?"
+            assert re.search(rf"^{metric}{labelled} 0\.0$", told, re.MULTILINE), (
+                metric,
+                reason,
+            )
+
+
+def test_a_bridge_that_stands_still_is_seen_by_the_rule_of_its_page(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```yml\n(.*?)```", (ROOT / "docs" / "sysv.md").read_text(), re.DOTALL)
+    (tmp_path / "rules.yaml").write_text(block)
+    (rule,) = alerts(yaml.safe_load(block)["groups"]).values()
+    assert METRIC.findall(rule["expr"]) == ["penstock_sysv_waiting"]
+    assert "penstock_sysv_waiting" in {row.measure.name for row in rows()}
+    summary = "Mapping 0x2a:orders on till:9161 carries nothing"
+    told = {
+        "exp_labels": {"instance": "till:9161", "mapping": "0x2a:orders", "severity": "warning"},
+        "exp_annotations": {**rule["annotations"], "summary": summary},
+    }
+    series = [
+        {
+            "series": f'penstock_sysv_waiting{{edge="sysv",instance="till:9161",mapping="{name}"}}',
+            "values": values,
+        }
+        for name, values in (("0x2a:orders", "1x60"), ("0x2b:bills", "1x10 0x5 1x10 0x35"))
+    ]
+    asked = [
+        {"eval_time": "20m", "alertname": rule["alert"], "exp_alerts": [told]},
+        {"eval_time": "14m", "alertname": rule["alert"], "exp_alerts": []},
+    ]
+    test = {"interval": "1m", "input_series": series, "alert_rule_test": asked}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [test]}))
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
+
+
+def test_one_alert_silences_those_whose_cause_it_is(own: dict[str, Any]) -> None:
+    """As chart.md gives it to Alertmanager: names that there are, and each source sounds no later than its targets."""
+    (found,) = re.findall(
+        r"```yml\n(inhibit_rules:.*?)```", (ROOT / "docs" / "chart.md").read_text(), re.DOTALL
+    )
+    rules = yaml.safe_load(found)["inhibit_rules"]
+    for rule in rules:
+        (source,) = re.findall(r'alertname="(\w+)"', *rule["source_matchers"])
+        (targets,) = re.findall(r'alertname=~"([\w|]+)"', *rule["target_matchers"])
+        assert rule["equal"] == (["namespace", "edge"] if source == "PenstockEdgeNotReady" else ["namespace"])
+        for target in targets.split("|"):
+            assert _minutes(own[source]) <= _minutes(own[target]), (source, target)
+        assert own[source]["labels"]["severity"] == "critical"
+    assert len(rules) == 2
+
+
+def _minutes(rule: dict[str, Any]) -> int:
+    return int(rule["for"].removesuffix("m"))

@@ -1,0 +1,61 @@
+"""Commands of runbooks that only look, taken from the pages, with names filled in as the index says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+
+from tests.docs.blocks import blocks
+from tests.tmq.process import ROOT
+
+PAGES = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
+FIRST = "Before anything else"  # the section of the index whose block is for every alert
+SPAN = re.compile(r"`((?:kubectl|penstock|helm) [^`]+)`")
+NAMES = ("NAMESPACE", "RELEASE", "<name>", "EDGE", "POD", "QUEUE")
+LOOKS = (
+    *("kubectl get", "kubectl describe", "kubectl logs", "kubectl exec"),
+    *("penstock queue list", "penstock queue show", "penstock dead list", "penstock log show"),
+    *("penstock ring status", "penstock report", "helm list", "helm history"),
+)
+OTHERS = {  # and why nobody runs them to see
+    "helm rollback": "a change",
+    "helm upgrade": "a change",
+    "kubectl delete": "a change",
+    "kubectl port-forward": "it does not end",
+    "kubectl scale": "a change",
+    "penstock dead export": "it writes a file",
+    "penstock dead purge": "a change",
+    "penstock dead redrive": "a change",
+    "penstock doctor": "an administrator's: tests/docs/test_chart_commands.py",
+    "penstock store": "an administrator's",
+}
+MAY_FAIL = {  # where all is well; and what is said then
+    "--previous": "previous terminated container",
+    "penstock report": "no report yet",
+}
+
+
+def commands() -> Iterator[str]:
+    """Of all runbooks, the block of the index first, each once."""
+    (first,) = [block for block in blocks("docs/runbooks/index.md") if block.section == FIRST]
+    spans = [" ".join(span.split()) for page in PAGES for span in SPAN.findall(page.read_text())]
+    yield from dict.fromkeys([*first.text.splitlines(), *spans])
+
+
+def looks() -> list[str]:
+    return [command for command in commands() if command.startswith(LOOKS)]
+
+
+def filled(command: str, names: Mapping[str, str]) -> list[str]:
+    """Its words, with these names of NAMES; `penstock` runs in a pod (docs/chart.md, "Commands in a cluster")."""
+    if command.startswith("penstock "):
+        command = f"kubectl exec -n NAMESPACE deploy/<name>-EDGE -- {command}"
+    for name in NAMES:
+        command = re.sub(rf"(?<![\w-]){name}(?!\w)|(?<=-){name}(?!\w)", names[name], command)
+    return shlex.split(command, comments=True)
+
+
+def is_well(command: str, said: str) -> bool:
+    """Whether a command that failed with these words was not to find anything."""
+    return any(part in command and words in said for part, words in MAY_FAIL.items())

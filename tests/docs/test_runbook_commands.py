@@ -1,0 +1,130 @@
+"""Commands of runbooks: sorted into those that look and others, and the former run as far as that goes without a node.
+
+On a node, where pods run, tests/e2e/test_release.py runs them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chart.chart import NAME, NAMESPACE, RELEASE, pod_of, render
+from tests.chart.console import CONSOLE
+from tests.chart.release import Release
+from tests.cli.shell import Shell
+from tests.docs.runbook_commands import LOOKS, NAMES, OTHERS, commands, filled, looks
+from tests.kubernetes.cluster import DEFINITIONS, Cluster, CommandFailed
+from tests.operator.documents import queue
+from tests.operator.keeper import Keeper
+from tests.servers import PROGRAMS, Server
+
+POD = f"{NAME}-tmq-0"
+FILLED = {
+    "NAMESPACE": NAMESPACE,
+    "RELEASE": RELEASE,
+    "<name>": NAME,
+    "EDGE": "tmq",
+    "POD": POD,
+    "QUEUE": "orders",
+}
+STORE = {"redis": {"enabled": False}, "externalRedis": {"url": "redis://edge:e@store:6379/0"}}
+NOT_ON_A_NODE = "does not have a host assigned"  # a pod was found, and is no more than a document
+WITHOUT = {  # what is said of a store that no edge has used
+    "report": "no report yet",
+    "log show": "no text pub/sub server has used this store yet",
+    "ring status": "no node of any ring has told this store of itself",
+}
+NOTHING_THERE = ("get events", "component=analytics")
+
+
+@pytest.fixture
+def made(cluster: Cluster, new_namespace: Any) -> Iterator[Release]:
+    """With a pod of each workload, which nobody starts."""
+    released = Release(cluster, new_namespace())
+    released.install(CONSOLE, STORE)
+    pods = [pod(each) for each in render(CONSOLE, STORE).of("Deployment", "StatefulSet")]
+    cluster.apply([*pods, queue("orders")], "--namespace", released.namespace)
+    yield released
+    cluster.kubectl("delete", "queues", "--all", "--namespace", released.namespace)
+    cluster.helm("uninstall", RELEASE, "--namespace", released.namespace, "--no-hooks", "--ignore-not-found")
+    for path in DEFINITIONS.glob("*.yaml"):
+        cluster.kubectl("delete", "--ignore-not-found", "--filename", str(path))
+
+
+def pod(workload: Any) -> Any:
+    template = pod_of(workload)
+    name = f"{workload['metadata']['name']}-0"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        **template,
+        "metadata": {**template["metadata"], "name": name},
+    }
+
+
+def test_every_command_looks_or_is_told_why_it_is_not_run() -> None:
+    for command in commands():
+        assert command.startswith((*LOOKS, *OTHERS)), command
+        assert " exec " not in command or command.partition(" -- ")[2].startswith(LOOKS), command
+    for word in (*LOOKS, *OTHERS):
+        assert any(word in command for command in commands()), f"nothing begins with {word}"
+    assert len(looks()) > 25
+
+
+def test_each_name_is_filled_in() -> None:
+    for command in looks():
+        words = " ".join(filled(command, FILLED))
+        assert not re.search(r"\b[A-Z]{3,}\b|[<>#]", words), words
+    used = {name for name in NAMES for command in looks() if name in command}
+    assert used == set(NAMES)
+
+
+def test_kubectl_takes_them(made: Release) -> None:
+    """And what they ask for is there: pods by their labels, objects by their names."""
+    names = {**FILLED, "NAMESPACE": made.namespace}
+    for command in looks():
+        words = filled(command, names)
+        told = ask(made.cluster, words)
+        if (
+            words[1] == "logs"
+        ):  # of pods that nobody has started it says nothing, but of those that are not there
+            if "-l" not in words:
+                continue
+            told = made.cluster.kubectl("get", "pods", *words[2:4], "-l", words[words.index("-l") + 1])
+        assert (NOT_ON_A_NODE in told) == (words[1] == "exec"), (command, told)
+        assert bool(told) != any(part in command for part in NOTHING_THERE), (command, told)
+
+
+def ask(cluster: Cluster, words: list[str]) -> str:
+    """What is said, be it for want of a node that it failed. Raises CommandFailed for anything else."""
+    program, *rest = words
+    try:
+        return {"kubectl": cluster.kubectl, "helm": cluster.helm}[program](*rest)
+    except CommandFailed as error:
+        if NOT_ON_A_NODE not in error.said:
+            raise
+        return error.said
+
+
+def test_penstock_takes_them(tmp_path: Path) -> None:
+    """On a store with that queue, and nothing in it."""
+    store = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
+    try:
+        Keeper(store).declare("orders")
+        shell = Shell(tmp_path, {"REDIS_URL": store.url})
+        for command in looks():
+            words = filled(command, FILLED)
+            if "exec" not in words:
+                continue
+            program, *rest = words[words.index("--") + 1 :]
+            assert program == "penstock"
+            why = WITHOUT.get(" ".join(rest), "")
+            result = shell.run(*rest, code=4 if why else 0)
+            assert why in result.err, (command, result)
+            assert rest != ["queue", "list"] or b"orders" in result.out
+    finally:
+        store.end()

@@ -1,0 +1,34 @@
+"""What somebody sees who is woken by an alert: commands of docs/runbooks that only look, on a release."""
+
+from __future__ import annotations
+
+from tests.docs.runbook_commands import filled, is_well, looks
+from tests.e2e.release import FULL, NAME, Release
+from tests.kubernetes.cluster import CommandFailed
+
+EDGE = "tmq"
+
+
+def seen(release: Release, queue: str) -> dict[str, str]:
+    """What each tells, by its words with names filled in. Raises CommandFailed where one fails though all is well."""
+    names = {
+        "NAMESPACE": release.namespace,
+        "RELEASE": NAME,
+        "<name>": FULL,
+        "EDGE": EDGE,
+        "POD": release.pods(EDGE)[0]["metadata"]["name"],
+        "QUEUE": queue,
+    }
+    each = [filled(command, names) for command in looks()]
+    asked = {" ".join(words): words for words in each}  # once
+    return {command: _told(release, command, words) for command, words in asked.items()}
+
+
+def _told(release: Release, command: str, words: list[str]) -> str:
+    program, *rest = words
+    try:
+        return {"kubectl": release.cluster.kubectl, "helm": release.cluster.helm}[program](*rest)
+    except CommandFailed as error:
+        if not is_well(command, error.said):
+            raise
+        return error.said
