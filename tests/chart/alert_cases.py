@@ -104,7 +104,9 @@ def store() -> Iterator[Case]:
     for reason in ("store_fault", "too_late", "outcome_unknown"):
         yield risen("PenstockStoreFaults", "store_events_total", edge="tmq", reason=reason)
     yield risen("PenstockStoreDataLost", "store_events_total", edge="tmq", reason="dataset_changed")
-    yield risen("PenstockStoreDataLost", "operator_store_restored_total")
+    now_s = MINUTES * 60
+    replaced = "operator_store_replaced_time_seconds"
+    yield level("PenstockStoreDataLost", replaced, now_s - 3590, now_s - 3610, pod="o-0")
     for reason in ("store_rolled_back", "new_generation", "counter_mismatch"):
         yield risen("PenstockStoreAlarm", "store_events_total", edge="tmq", reason=reason)
 
@@ -128,6 +130,7 @@ def queues() -> Iterator[Case]:
     yield Case("PenstockQueuesUnseen", "some", shown | {unread: always(1)}, shown | {unread: always(0)})
     yield Case("PenstockQueuesUnseen", "all", {}, shown)
     yield looked("PenstockStoreFillsUp", "store_fullest_ratio", 0.61, 0.59, value=0.61)
+    yield looked("PenstockQueueFillsUp", "queue_used_ratio", 0.81, 0.8, value=0.81)
     yield looked("PenstockBacklog", "queue_oldest_age_seconds", 3601, 3600, value=3601)
     yield risen("PenstockCopiesLost", "link_copies_lost_total", pod="o-0")
     dropped = [of("queue_dead_trimmed_messages_total", pod=pod, queue="orders") for pod in ("o-0", "c-0")]

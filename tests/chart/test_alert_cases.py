@@ -31,6 +31,7 @@ SILENT = {
     "queue_unreadable": "a document of a newer version, or spoilt: an alarm of the console, which lists it as such",
     "queue_exists": "somebody declares what is there",
     "queue_changed": "two people change one document: the second looks again",
+    "peer_changed": "two people change one peer: the second looks again",
     "queue_not_empty": "somebody deletes what holds messages",
     "number_taken": "somebody declares a number that is taken; PenstockResourcesNotReady, if it is a resource",
     "behind_refused": "follows what was refused before it, which is counted",
