@@ -13,7 +13,7 @@ import pytest
 from services.console import bodies
 from tests.console.live_console import LiveConsole
 from tests.kit.authority import Authority
-from tests.live import until
+from tests.live import PATIENCE_S, until
 from tests.servers import Server
 
 REFUSED = "penstock_refusals_total"
@@ -36,7 +36,8 @@ async def _connected(console: LiveConsole, number: int = 1) -> AsyncIterator[lis
 
 async def _is_closed(line: Line) -> bool:
     try:
-        return await line[0].read() == b""
+        async with asyncio.timeout(PATIENCE_S):
+            return await line[0].read() == b""
     except ConnectionError:
         return True
 
