@@ -1,10 +1,10 @@
 """python -m benchmarks.console: how soon the API and the page answer, and what the live view costs.
 
 Fills a store of its own with a thousand queues and a million dead letters of one of them, starts a console on it, asks
-each route many times, one question after the other and four at a time, looks through all dead letters by a filter that
-none fits, and watches all queues while each of them changes every two seconds. Then the page, in Chromium, on a store
-with a thousand queues of its own; and what an edge loses to those who look on. --docs writes the last full run's tables
-to docs/benchmarks.md.
+each route many times, one question after the other and four at a time, and some after a silence, looks through all dead
+letters by a filter that none fits, and watches all queues while each of them changes every two seconds. Then the page,
+in Chromium, on a store with a thousand queues of its own; and what an edge loses to those who look on. --docs writes
+the last full run's tables to docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.console import beside, routes, walk, watching
+from benchmarks.console import beside, cold, routes, walk, watching
 from benchmarks.console.bench import Bench, start
 from benchmarks.console.shown import SHOWN
 from benchmarks.console.store import fill, url
@@ -55,6 +55,7 @@ async def look_at_edges(bench: Bench) -> dict[str, Any]:
 # By the name on the command line: under which name each is kept, and what does it.
 PARTS: dict[str, tuple[str, Measure]] = {
     "routes": ("routes", routes.measure),
+    "cold": ("cold", cold.measure),
     "walk": ("walk", walk.measure),
     "watch": ("watched", watching.measure),
     "page": ("page", look_at_page),

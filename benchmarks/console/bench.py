@@ -24,12 +24,12 @@ class Bench:
     say: Callable[[str], None]
 
 
-def start(place: Workshop, store: str) -> tuple[Daemon, str]:
+def start(place: Workshop, store: str, name: str = "console") -> tuple[Daemon, str]:
     """A console on the store of this URL, and where its API is."""
     port = free_port()
     settings = ("--set", f"console.port={port}", "--set", "health.port=0")
     environment = {"PENSTOCK_STORE__URL": store, "PYTHONPATH": str(Path.cwd())}
     base = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "services.console", *settings]
-    daemon = place.start("console", command, lambda: urlopen(f"{base}/readyz").close(), environment)
+    daemon = place.start(name, command, lambda: urlopen(f"{base}/readyz").close(), environment)
     return daemon, f"{base}/api/v1"

@@ -17,7 +17,8 @@ BESIDE = {"one": "one question at a time", "four": "four at a time"}
 
 def findings(found: Found) -> list[Finding]:
     """Of the parts that were run, in their order."""
-    parts = {"routes": _routes, "walk": _walk, "watched": _watched, "page": _page, "beside": _beside}
+    parts = {"routes": _routes, "cold": _cold, "walk": _walk}
+    parts |= {"watched": _watched, "page": _page, "beside": _beside}
     return [each for name, part in parts.items() if name in found for each in part(found[name])]
 
 
@@ -26,6 +27,12 @@ def _routes(found: Found) -> Iterator[Finding]:
         slowest = max(found, key=lambda kind: found[kind][beside]["p99"])
         value = found[slowest][beside]["p99"]
         yield Finding("routes", f"p99 of the slowest route, {words}", [value], "ms", ANSWER, f"({slowest})")
+
+
+def _cold(found: Found) -> Iterator[Finding]:
+    slowest = max(found, key=lambda kind: found[kind]["most"])
+    what = "the slowest first question after a silence"
+    yield Finding("cold", what, [found[slowest]["most"]], "ms", ANSWER, f"({slowest})")
 
 
 def _walk(found: Found) -> Iterator[Finding]:

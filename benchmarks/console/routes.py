@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 
 from benchmarks.console.bench import Bench
+from benchmarks.console.busy import busy
 from benchmarks.console.store import FULL, names
 
 FIRST = 5  # of each kind, which are not counted: they wake the live view
@@ -108,7 +109,7 @@ async def ask(
 
 async def measure(bench: Bench) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    async with aiohttp.ClientSession() as session:
+    async with aiohttp.ClientSession() as session, busy(bench, session):
         for kind, question in (await questions(bench, session)).items():
             bench.say(kind)
             await ask(bench, session, question, FIRST, 1)

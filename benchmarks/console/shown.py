@@ -18,6 +18,11 @@ def _routes(found: dict[str, Found]) -> Iterator[Row]:
         yield [kind, *(f"{each:.1f}" for each in times), f"{one['octets']:,}"]
 
 
+def _cold(found: dict[str, Found]) -> Iterator[Row]:
+    for name, told in found.items():
+        yield [name, f"{told['p50']:.1f}", f"{told['most']:.1f}"]
+
+
 def _walk(found: Found) -> Iterator[Row]:
     for name, pings in found["pings"].items():
         yield [name, *(f"{pings[each]:.2f}" for each in ("p50", "p99", "most"))]
@@ -57,6 +62,7 @@ PARTS = {
         ("", "p50", "p99", "four at a time: p50", "p99", "octets of an answer"),
         _routes,
     ),
+    "cold": Part("The first question after a silence, ms", ("", "p50", "most"), _cold),
     "walk": Part(
         "All dead letters looked through by a filter that none fits: a PING of the store, ms",
         ("", "p50", "p99", "most"),

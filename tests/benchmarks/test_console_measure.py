@@ -11,14 +11,14 @@ import pytest
 from rich.console import Console
 
 from benchmarks.console import __main__ as command
-from benchmarks.console import beside, watching
+from benchmarks.console import beside, busy, cold, watching
 from benchmarks.console.findings import findings
 from benchmarks.console.routes import FILTERS
 from benchmarks.console.shown import SHOWN, SMALL
 from benchmarks.kept import write_docs
 
 SIZE = ("--queues", "30", "--dead", "3000", "--asked", "4", "--seconds", "0.5")
-NAME = "console-30-queues-3000-dead-4-asked-0.5-seconds-beside-routes-walk-watch.json"
+NAME = "console-30-queues-3000-dead-4-asked-0.5-seconds-beside-cold-routes-walk-watch.json"
 
 
 @pytest.fixture
@@ -26,8 +26,11 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a run has kept."""
     monkeypatch.setattr(watching, "SETTLED_S", 0.5)
     monkeypatch.setattr(beside, "ROUNDS", 1)
+    monkeypatch.setattr(busy, "SAMPLES", 600)
+    monkeypatch.setattr(cold, "ROUNDS", 1)
+    monkeypatch.setattr(cold, "SILENCE_S", 0.1)
     monkeypatch.setattr(beside, "ROUND_S", 0.1)
-    parts = [word for part in ("routes", "walk", "watch", "beside") for word in ("--only", part)]
+    parts = [word for part in ("routes", "cold", "walk", "watch", "beside") for word in ("--only", part)]
     assert command.main([*SIZE, *parts, "--results", str(tmp_path)]) == 0
     return tmp_path / NAME
 
@@ -38,10 +41,13 @@ def test_it_runs_to_its_end_and_is_shown(whole: Path, tmp_path: Path) -> None:
     assert (found["fill"]["queues"], found["fill"]["dead"]) == (30, 3000)
     assert set(FILTERS) <= {kind.removeprefix("dead letters ") for kind in found["routes"]}
     assert all(0 < each["one"]["p50"] <= each["one"]["most"] for each in found["routes"].values())
+    octets = {kind: each["one"]["octets"] for kind, each in found["routes"].items()}
+    assert min(octets[kind] for kind in ("connections", "peers", "jobs", "audit")) > 5_000  # of a hundred
+    assert all(0 < each["p50"] <= each["most"] for each in found["cold"].values())
     assert found["walk"]["pages"] > 0
     assert found["watched"]["none does"]["octets_per_s"] > 0
     assert {each.verdict for each in findings(found)} <= {"met", "missed"}
-    measures = ["routes", "routes", "walk", "watched", "watched", "beside"]
+    measures = ["routes", "routes", "cold", "walk", "watched", "watched", "beside"]
     assert [each.measure for each in findings(found)] == measures
     assert all(each["rate"] > 0 for each in found["beside"].values())
     page = tmp_path / "benchmarks.md"
@@ -58,12 +64,14 @@ def test_what_is_too_slow_is_said_to_be_missed() -> None:
     slow = {**times, "p99": 51.0}
     found = {
         "routes": {"one": {"one": times, "four": times}, "other": {"one": times, "four": slow}},
+        "cold": {"one": {"p50": 1.0, "most": 50.0}, "other": {"p50": 2.0, "most": 50.1}},
         "page": {"octets": 200_001, "list there": 1000},
         "beside": {"alone, again": {"share": 1.01}, "looked at": {"share": 0.979}},
         "failed": {},
     }
     assert [(each.verdict, each.note) for each in findings(found)] == [
         ("met", "(one)"),
+        ("missed", "(other)"),
         ("missed", "(other)"),
         ("missed", ""),
         ("met", ""),

@@ -1,0 +1,53 @@
+"""How soon the first question after a silence is answered, and the first about samples that a new console is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from typing import Any
+
+import aiohttp
+
+from benchmarks.console.bench import Bench, start
+from benchmarks.console.busy import Samples
+from benchmarks.console.store import FULL, url
+
+ROUNDS = 5
+SILENCE_S = 20.0  # of each console: it looks on for 15 s after the last question
+HISTORY = f"/queues/{FULL}/history"
+PATHS = {"overview": "/overview", "1,000 queues": "/queues?limit=1000", "a queue's history": HISTORY}
+NEW = "a queue's history, of a new console"
+
+
+async def ask(session: aiohttp.ClientSession, place: str) -> float:
+    """ms. Raises OSError for an answer that is none."""
+    began = time.perf_counter()
+    async with session.get(place) as response:
+        body = await response.read()
+    if not response.ok:
+        raise OSError(f"{place}: {response.status} {body[:200]!r}")
+    return (time.perf_counter() - began) * 1000
+
+
+async def measure(bench: Bench) -> dict[str, Any]:
+    """The median and the longest, by what is asked for."""
+    place, store = bench.store.workshop, url(bench.store)
+    took: dict[str, list[float]] = {name: [] for name in (*PATHS, NEW)}
+    async with aiohttp.ClientSession() as session, Samples(bench.store, bench.queues):
+        consoles = {name: start(place, store, f"console {name}") for name in PATHS}
+        for name, (_, base) in consoles.items():
+            await ask(session, base + PATHS[name])
+        for number in range(ROUNDS):
+            bench.say(f"silence {number + 1} of {ROUNDS}")
+            await asyncio.sleep(SILENCE_S)
+            for name, (_, base) in consoles.items():
+                took[name].append(await ask(session, base + PATHS[name]))
+        for daemon, _ in consoles.values():
+            place.stop(daemon)
+        for _ in range(ROUNDS):
+            daemon, base = start(place, store, "console of now")
+            await ask(session, f"{base}/me")
+            took[NEW].append(await ask(session, base + HISTORY))
+            place.stop(daemon)
+    return {name: {"p50": statistics.median(each), "most": max(each)} for name, each in took.items()}
