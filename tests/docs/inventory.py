@@ -194,7 +194,10 @@ ROWS = (
     Row("docs/start.md", "One queue, three ways in", TUTORIAL),
     Row("docs/sysv.md", "5 Running it", Taken("docs/test_sysv_examples.py::test_the_page")),
     Row("docs/tracing.md", "Try it", TRACES),
-    *(Row(f"{TUTORIALS}{name}.md", "", TUTORIAL) for name in ("index", "pubsub", "ring", "rqp-cast", "rqp-mca", "sysv", "tmq")),
+    *(
+        Row(f"{TUTORIALS}{name}.md", "", TUTORIAL)
+        for name in ("index", "pubsub", "ring", "rqp-cast", "rqp-mca", "sysv", "tmq")
+    ),
 )  # fmt: skip
 
 
