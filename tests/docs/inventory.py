@@ -161,6 +161,11 @@ ROWS = (
         "Restore to a server of your own",
         Taken("docs/test_backup_page.py::test_a_copy_of_a_server_is_restored"),
     ),
+    Row(
+        OPERATIONS,
+        "Onto the volume of the chart's store",
+        Nowhere("a helper pod on the store's volume wants a node; docs/test_restore_pod.py looks at the pod"),
+    ),
     Row(PUBSUB, "Text pub/sub: using it", ENVIRONMENT),
     Row(PUBSUB, "Alone", ALONE),
     Row(PUBSUB, "Two servers on one store", BRIDGES),
