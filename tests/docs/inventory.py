@@ -161,6 +161,11 @@ ROWS = (
         "Restore to a server of your own",
         Taken("docs/test_backup_page.py::test_a_copy_of_a_server_is_restored"),
     ),
+    Row(
+        OPERATIONS,
+        "Onto the volume of the chart's store",
+        Nowhere("a helper pod on the store's volume wants a node; docs/test_restore_pod.py looks at the pod"),
+    ),
     Row(PUBSUB, "Text pub/sub: using it", ENVIRONMENT),
     Row(PUBSUB, "Alone", ALONE),
     Row(PUBSUB, "Two servers on one store", BRIDGES),
@@ -193,7 +198,10 @@ ROWS = (
     Row("docs/start.md", "One queue, three ways in", TUTORIAL),
     Row("docs/sysv.md", "5 Running it", Taken("docs/test_sysv_examples.py::test_the_page")),
     Row("docs/tracing.md", "Try it", TRACES),
-    *(Row(f"{TUTORIALS}{name}.md", "", TUTORIAL) for name in ("index", "pubsub", "ring", "rqp-cast", "rqp-mca", "tmq")),
+    *(
+        Row(f"{TUTORIALS}{name}.md", "", TUTORIAL)
+        for name in ("index", "pubsub", "ring", "rqp-cast", "rqp-mca", "sysv", "tmq")
+    ),
 )  # fmt: skip
 
 

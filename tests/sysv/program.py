@@ -1,10 +1,12 @@
-"""program.c at work."""
+"""docs/examples/tutorials/program.c at work."""
 
 from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.program import ROOT
 
 PATIENCE_S = 60.0
 
@@ -31,7 +33,7 @@ class Program:
     @classmethod
     def compiled(cls, folder: Path) -> Program:
         path = folder / "program"
-        source = Path(__file__).with_name("program.c")
+        source = ROOT / "docs" / "examples" / "tutorials" / "program.c"
         subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", path, source], check=True)
         return cls(path)
 
