@@ -13,6 +13,7 @@ from typing import Any
 from tests.chart.chart import NAME, RELEASE
 from tests.cli.shell import Shell, Up, running
 from tests.kubernetes.cluster import Cluster
+from tests.monitoring.others import Others
 from tests.monitoring.prometheus import Target
 from tests.monitoring.traffic import FULL, NOBODYS, NUMBER, ONWARD, ORDERS, OTHER_NUMBER, Traffic
 from tests.operator.conftest import let_go
@@ -20,12 +21,14 @@ from tests.operator.documents import Seen, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.reports import report
-from tests.servers import PROGRAMS, Server
+from tests.servers import PROGRAMS, Server, eventually
 from tests.sysv.local import Keys, make
 from tests.sysv.process import BridgeProgram
 
 NAMESPACE = "shop"
 REPORT = "ps:{registry}:report"
+LOCAL_ONES, NARROW = "narrow", 100  # a queue whose messages go into a local one; octets that this takes
+LEFT = "ring/7/gone.example:8085"  # what a node had to send that is no more
 NO_COLLECTOR = "tracing.endpoint=http://127.0.0.1:1"  # what becomes of traces is counted all the same
 SETTINGS = ("metrics.queues=on", "metrics.queue_latencies=on", "edges.tmq.workers=2", NO_COLLECTOR)
 
@@ -39,6 +42,7 @@ class World:
     operator: OperatorProgram
     seen: Seen
     traffic: Traffic
+    others: Others
 
     def targets(self) -> dict[str, Target]:
         """By component, with the labels that a PodMonitor gives."""
@@ -87,6 +91,12 @@ def world(folder: Path, defined: Cluster, namespace: str) -> Iterator[World]:
     keeper.declare(FULL, maxLength=1)
     keeper.put(FULL, b"one")
     keeper.declare("local")
+    keeper.declare(LOCAL_ONES)
+    keeper.put(
+        LOCAL_ONES, bytes(NARROW), bytes(NARROW + 1), bytes(NARROW)
+    )  # the second is too large, the third waits
+    keeper.declare(LEFT, "edge:ring")
+    keeper.put(LEFT, b"one")
     keeper.declare("dying")
     keeper.kill("dying", 2)
     operator = OperatorProgram(
@@ -94,25 +104,32 @@ def world(folder: Path, defined: Cluster, namespace: str) -> Iterator[World]:
     )
     bridge: BridgeProgram | None = None
     try:
-        key = keys.new()
+        key, narrow = keys.new(), keys.new()
         make(key)
-        words = [word for pair in SETTINGS for word in ("--set", pair)]
+        make(narrow).max_size = NARROW
+        others = Others(store.url, folder, keeper)
+        words = [word for pair in (*SETTINGS, *others.settings) for word in ("--set", pair)]
         operator.start()
         with running(shell, *words) as up:
-            out = ("--out", f"{hex(key)}:local")
-            bridge = BridgeProgram(store.url, folder, *out, "--set", "metrics.queues=on").started()
+            mappings = ("--out", f"{hex(key)}:local", "--in", f"{hex(narrow)}:{LOCAL_ONES}")
+            bridge = BridgeProgram(store.url, folder, *mappings, "--set", "metrics.queues=on").started()
             operator.ready()
-            made = World(store, keeper, up, bridge, operator, Seen(defined, namespace), Traffic(up, key))
-            made.seen.apply(queue("declared"))
+            made = World(
+                store, keeper, up, bridge, operator, Seen(defined, namespace), Traffic(up, key), others
+            )
+            made.seen.apply(queue("declared"), queue("passing", deletionPolicy="Delete"))
             made.report()
             made.lead("here", ONWARD, OTHER_NUMBER, *made.traffic.place("rqp", "mca"))
             made.lead("nowhere", "stuck", NOBODYS, "127.0.0.1", 1)
             keeper.put("stuck", b"one")
             made.look()
+            eventually(lambda: keeper.find("passing"))
+            made.seen.delete("queue", "passing")
             made.traffic.start()
             yield made
             made.traffic.end()
     finally:
+        others.end()
         operator.kill()
         let_go(defined)
         if bridge is not None:
