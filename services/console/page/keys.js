@@ -21,7 +21,7 @@ export const PLACES = [
 ];
 
 export const helpIsOpen = signal(false);
-let pressedG = 0;
+let pressedG = -Infinity; // ms, as events have it: those of the first second are near 0
 
 const isTyping = (target) => target.closest?.("input, textarea, select, [contenteditable]");
 
@@ -59,11 +59,11 @@ function acted(event) {
   const { key, timeStamp } = event;
   const place = PLACES.find(([letter]) => letter === key);
   if (leads(event)) {
-    pressedG = 0;
+    pressedG = -Infinity;
     go([place[1]]);
     return true;
   }
-  pressedG = key === "g" ? timeStamp : 0;
+  pressedG = key === "g" ? timeStamp : -Infinity;
   if (key === "?") return (helpIsOpen.value = true);
   return key === "/" && focusFilter();
 }

@@ -28,6 +28,7 @@ BUTTONS = {
     "peers/warehouse": {"view": [], "operate": [], "admin": ["Delete", "Change"]},
 }
 HARMLESS = {"Copy", "Look again", "Try again", "15 min", "1 h", "6 h", "24 h"}
+HARMLESS |= {"\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"}  # the rest of a row
 HARMLESS |= {"All", "With dead letters", "Nobody takes", "Paused", "Lead elsewhere"}
 
 

@@ -58,7 +58,7 @@ SHOWN = {  # what stands in each view of what goes on
     "connections": r"mca",
     "ring": r"Group 1.*127\.0\.0\.1",
     "peers": r"warehouse.*rqp-mca",
-    "peers/warehouse": r"kind: Peer",
+    "peers/warehouse": r"kind: Peer.*to invoices.*rqp",
     "subscriptions": r"plant\.boiler\*",
     "reservations": r"held.*127\.0\.0\.1",
     "report": r"timeout after",

@@ -72,6 +72,35 @@ async def test_no_column_is_too_narrow_to_be_read(place: Scene, page: Page) -> N
     assert {where: each for where, each in found.items() if each} == {}
 
 
+OPENED = {  # at 400 px: what has no column there
+    "edges": ("Listens on", "Process", "Host", "Up for"),
+    "connections": ("Id", "Process", "unsentOctets", "Through"),
+    "ring": ("Predecessor", "Goes by", "Heard"),
+    "audit": ("Who", "Outcome", "From"),
+}
+
+
+@pytest.mark.parametrize("route", OPENED)
+async def test_what_has_no_column_is_below_the_row(place: Scene, page: Page, route: str) -> None:
+    await page.request.post(f"{place.address}api/v1/queues/invoices/messages", data={"body": "audited"})
+    await page.set_viewport_size({"width": 400, "height": 800})
+    await show(page, place.address, route)
+    more = page.get_by_role("button", name="More of this row").first
+    await more.click()
+    opened = page.locator("tr.opened")
+    for name in OPENED[route]:
+        await expect(opened.locator("dt", has_text=name)).to_be_visible()
+    assert await axe(page) == []
+    assert await page.evaluate("document.documentElement.scrollWidth") == 400
+    await page.set_viewport_size({"width": 2400, "height": 800})
+    columns = [each.strip() for each in await page.locator("thead th").all_text_contents()]
+    for name in set(OPENED[route]) & set(columns):
+        await expect(opened.locator("dt", has_text=name)).to_be_hidden()
+    await page.set_viewport_size({"width": 400, "height": 800})
+    await more.click()
+    await expect(opened).to_have_count(0)
+
+
 async def test_axe_finds_nothing_on_a_telephone(place: Scene, page: Page) -> None:
     await page.set_viewport_size({"width": 400, "height": 800})
     await show(page, place.address, "queues")

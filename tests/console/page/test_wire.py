@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from services.store import QueueSpec
+from services.store.peer import PeerSpec
 from services.store.report import Report
 from services.store.reports import write_report
 from tests import reports
@@ -100,6 +102,28 @@ async def test_a_peer_is_made_changed_and_deleted(place: Scene, page: Page) -> N
     await expect(page.locator("main h1")).to_have_text("Peers")
     await expect(page.get_by_role("link", name="warehouse")).to_be_visible()
     await expect(page.get_by_role("link", name="depot")).to_have_count(0)
+
+
+async def test_queues_that_lead_to_a_peer_are_told_with_it(place: Scene, page: Page) -> None:
+    """And what of the text service should be linked, if peers say so."""
+    spec = {"protocol": "rqp-mca", "addresses": ["127.0.0.1:1"]}
+    for name in ("far", "nearer"):
+        await place.store.peers.apply(name, PeerSpec.model_validate(spec), "test")
+        remote = {"remote": {"protocol": "rqp-mca", "peers": [name], "queueId": 5}}
+        await place.store.declare(f"to {name}", QueueSpec.model_validate(remote), "test")
+    text = {"protocol": "text", "addresses": ["127.0.0.1:2"]}
+    await place.store.peers.apply("chatty", PeerSpec.model_validate(text), "test")
+    await show(page, place.address, "peers/far", "far")
+    table = page.get_by_role("table", name="Queues that lead here")
+    await expect(table.locator("tbody tr")).to_have_count(1)
+    await expect(table.get_by_role("link")).to_have_text("to far")
+    await page.request.post(f"{place.address}api/v1/queues/to%20far/messages", data={"body": "x"})
+    await expect(table.locator("tbody td").first).to_have_text("1")  # nobody here sends it
+    assert await axe(page) == []
+    await show(page, place.address, "peers")
+    await expect(page.get_by_text("Peers name 127.0.0.1:2")).to_be_visible()
+    for name in ("far", "nearer", "chatty"):
+        await place.store.peers.delete(name)
 
 
 async def test_a_change_is_in_the_audit_log(place: Scene, page: Page) -> None:

@@ -3,6 +3,7 @@
 
 import { html, names, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { leads } from "../keys.js";
+import { opener, Opened } from "./opened.js";
 import { refine, route } from "../routes.js";
 import { bytes, several } from "../formats.js";
 
@@ -31,9 +32,12 @@ export const octets = (key, title) => ({
  * columns: [{key, title, cell(row, tab) → text or elements, sort?(row) → value, isNumber?, width?, prio?: 1..4}]; the
  * first one with `isHead` names its row. the higher prio, the wider
  * a table has to be to show it.
- * sort: 'key' or '-key', what the address does not say. Rows are in their own order without.
+ * sort: 'key' or '-key', what the address does not say. Rows are in their own order without. more(row) → [[name, value]]: what
+ * there is no column for. A row with more than is seen can be opened, one at a time.
  */
-export function Table({ label, columns, rows, keyOf, sort = "", sortAs = "sort", empty, rowClass }) {
+export function Table({ label, columns: given, rows, keyOf, sort = "", sortAs = "sort", empty, rowClass, more }) {
+  const [opened, open] = useState(null); // a row's key
+  const columns = [...given, ...opener(given, more, keyOf, opened, open)];
   const chosen = route.value.query[sortAs] ?? sort;
   const sorted = useMemo(() => inOrder(rows, columns, chosen), [rows, chosen]);
   const body = useRef(null);
@@ -43,7 +47,7 @@ export function Table({ label, columns, rows, keyOf, sort = "", sortAs = "sort",
   return html`<div class="fit">
     <table class="rows" aria-label=${label} aria-rowcount=${sorted.length + 1} onKeyDown=${(event) => moved(event, focus)}>
       <colgroup>
-        ${columns.map(({ key, width, prio }) => html`<col key=${key} class=${prio ? `prio${prio}` : ""} style=${{ width }} />`)}
+        ${columns.map(({ key, width, prio, look }) => html`<col key=${key} class=${names({ [`prio${prio}`]: prio, [look]: look })} style=${{ width }} />`)}
       </colgroup>
       <thead>
         <tr aria-rowindex="1">
@@ -54,7 +58,8 @@ export function Table({ label, columns, rows, keyOf, sort = "", sortAs = "sort",
         ${from > 0 && html`<tr class="spacer" aria-hidden="true"><td style=${{ height: `${from * ROW}px` }} /></tr>`}
         ${sorted.slice(from, to).map(
           (row, i) => html`
-          <${Row} key=${keyOf(row)} row=${row} columns=${columns} index=${from + i} isActive=${from + i === active} more=${rowClass?.(row)} focus=${focus} />
+          <${Row} key=${keyOf(row)} row=${row} columns=${columns} index=${from + i} isActive=${from + i === active} look=${rowClass?.(row)} focus=${focus} />
+          ${opened === keyOf(row) && html`<${Opened} key="opened" row=${row} columns=${given} more=${more} />`}
         `,
         )}
         ${to < sorted.length && html`<tr class="spacer" aria-hidden="true"><td style=${{ height: `${(sorted.length - to) * ROW}px` }} /></tr>`}
@@ -63,10 +68,10 @@ export function Table({ label, columns, rows, keyOf, sort = "", sortAs = "sort",
   </div>`;
 }
 
-function Row({ row, columns, index, isActive, more, focus }) {
+function Row({ row, columns, index, isActive, look: rowLook, focus }) {
   const tab = isActive ? 0 : -1; // one stop of the Tab key for the table; arrows do the rest
   return html`
-    <tr data-index=${index} aria-rowindex=${index + 2} class=${more} onFocusIn=${() => focus(index, false)}>
+    <tr data-index=${index} aria-rowindex=${index + 2} class=${rowLook} onFocusIn=${() => focus(index, false)}>
       ${columns.map((column) => {
         const look = names({
           n: column.isNumber,
@@ -83,8 +88,8 @@ function Row({ row, columns, index, isActive, more, focus }) {
 }
 
 function Head({ column, chosen, sortAs }) {
-  const { key, title, sort, isNumber, prio, hint } = column;
-  const look = names({ n: isNumber, [`prio${prio}`]: prio });
+  const { key, title, sort, isNumber, prio, hint, look: own } = column;
+  const look = names({ n: isNumber, [`prio${prio}`]: prio, [own]: own });
   if (!sort) return html`<th scope="col" class=${look} title=${hint}>${title}</th>`;
   const isUp = chosen === key;
   const isDown = chosen === `-${key}`;

@@ -31,7 +31,7 @@ const columns = (close, rows) => [
     title: "Peer",
     isHead: true,
     sort: (row) => row.peer,
-    cell: (row) => html`<span title=${titleOf(row)}>${row.peer}</span>`,
+    cell: (row) => row.peer,
   },
   { key: "edge", title: "Edge", width: "6rem", sort: (row) => row.edge, cell: (row) => row.edge },
   {
@@ -73,12 +73,14 @@ const columns = (close, rows) => [
   },
 ];
 
-const titleOf = ({ id, process, detail }) =>
-  [
-    id,
-    process,
-    ...Object.entries(detail ?? {}).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
-  ].join("\n");
+const moreOf = ({ id, process, detail }) => [
+  ["Id", html`<code>${id}</code>`],
+  ["Process", html`<code>${process}</code>`],
+  ...Object.entries(detail ?? {}).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value : JSON.stringify(value),
+  ]),
+];
 
 export function Connections() {
   const { filter = "", edge = "" } = route.value.query;
@@ -101,7 +103,7 @@ export function Connections() {
     <${ProblemBox} problem=${pages.problem} again=${pages.again} />
     <${Silent} pages=${pages} />
     ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Asking the edges…</p>`}
-    ${!pages.isLoading && !pages.problem && html`<${Table} label="Connections" columns=${columns(close, rows)} rows=${rows} keyOf=${(row) => row.id} sort="peer" empty=${html`<${Empty} title=${pages.items.length ? "No connection matches." : "Nobody is connected."} />`} />`}
+    ${!pages.isLoading && !pages.problem && html`<${Table} label="Connections" columns=${columns(close, rows)} rows=${rows} keyOf=${(row) => row.id} more=${moreOf} sort="peer" empty=${html`<${Empty} title=${pages.items.length ? "No connection matches." : "Nobody is connected."} />`} />`}
     <${More} pages=${pages} what="connections" />
     ${closing && html`<${Close} row=${closing} onClose=${keep} onDone=${pages.again} />`}
   `;

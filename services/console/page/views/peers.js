@@ -4,6 +4,7 @@ import { html, useState } from "../html.js";
 import { at, change } from "../api.js";
 import { useAsked, useDoing, usePages } from "../asking.js";
 import { age, since } from "../formats.js";
+import { Carried } from "../parts/carried.js";
 import { Delete } from "../parts/delete.js";
 import { Dialog } from "../parts/dialog.js";
 import { DocumentView, read } from "../parts/document.js";
@@ -64,7 +65,7 @@ function All() {
       html`<${Table} label="Peers" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name"
       empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer add</code>, or here.<//>`} />`
     }
-    <${TextLinks} />
+    <${TextLinks} peers=${pages.items} />
     ${isNew && html`<${NewPeer} onClose=${close} />`}
   `;
 }
@@ -79,17 +80,26 @@ const LINKS = [
 ];
 
 /** Connections of the text service to servers on other stores, dialled or accepted. */
-function TextLinks() {
+function TextLinks({ peers }) {
+  const wanted = peers.flatMap(({ spec }) => (spec?.protocol === "text" ? spec.addresses : []));
   const asked = useAsked("connections", { edge: "pubsub", limit: 1000 }, 10_000);
   const rows = (asked.data?.items ?? []).filter(({ listener }) => /link|neighbour/.test(listener));
   return html`
     <section>
       <h2>Text links</h2>
       <${ProblemBox} problem=${asked.problem} again=${asked.again} />
-      ${asked.data && html`<${Table} label="Text links" columns=${LINKS} rows=${rows} sortAs="links" keyOf=${({ id }) => id} empty=${html`<${Empty} title="No link to another text server is up." />`} />`}
+      ${asked.data && html`<${Table} label="Text links" columns=${LINKS} rows=${rows} sortAs="links" keyOf=${({ id }) => id} empty=${html`<${NoLink} wanted=${wanted} />`} />`}
     </section>
   `;
 }
+
+/** What edges dial by their own settings the store does not know. */
+const NoLink = ({ wanted }) => html`
+  <${Empty} title="No link to another text server is up.">
+    ${wanted.length > 0 ? `Peers name ${wanted.join(", ")}, and edges dial them again and again.` : "No peer of the text service is declared."}
+    ${" "}What edges have in their settings (<code>edges.pubsub.neighbours</code>) is not known here.
+  <//>
+`;
 
 function One({ name }) {
   const path = at`peers/${name}`;
@@ -103,6 +113,7 @@ function One({ name }) {
       ${(peer) => html`
         ${peer.unreadable && html`<p class="problem">This version cannot read the document: ${peer.unreadable}</p>`}
         <${DocumentView} kind="Peer" name=${name} spec=${peer.spec ?? {}} path=${path} etag=${asked.etag} mayChange=${may("admin")} onChanged=${asked.again} />
+        ${/^rqp/.test(peer.spec?.protocol) && html`<${Carried} peer=${name} protocol=${peer.spec.protocol} />`}
         ${
           open &&
           html`<${Delete} what="Peer" name=${name} path=${path} seen=${asked.etag} again=${asked.again} back=${["peers"]} onClose=${close}>
