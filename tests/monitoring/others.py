@@ -24,6 +24,8 @@ from tests.servers import eventually
 
 TIMES = {"open_s": 0.5, "newcomer_s": 1, "ack_s": 1}  # of the edge's node, which else stays alone for minutes
 CAST, ASKED, RINGED = "cast", "asked", "ringed"  # queues
+LOCAL_ONES, NARROW = "narrow", 100  # a queue whose messages go into a local one; octets that this takes
+LEFT = "ring/7/gone.example:8085"  # what a node had to send that is no more
 RUDE = 55  # a queue over RQP, of a peer that takes what it is sent and hangs up
 EVERYBODY = "127.255.255.255"
 JUNK = b"\xff" * 16
@@ -70,7 +72,11 @@ class Others:
         asyncio.run(self._cast())
 
     def meet(self) -> None:
-        """A node comes, and hangs while it has messages to answer."""
+        """A node comes, and hangs while it has messages to answer; another one has left some. Of three messages for a
+        local queue the first fills it, and the second is too large for it."""
+        self._keeper.put(LOCAL_ONES, bytes(NARROW), bytes(NARROW + 1), bytes(NARROW))
+        self._keeper.declare(LEFT, "edge:ring")
+        self._keeper.put(LEFT, b"one")
         node = NodeProgram(self._url, self._folder, self._beacons)
         self._nodes.append(node)
         eventually(node.has_started)

@@ -44,10 +44,21 @@ QUIET = UNBORN | {
     "penstock_operator_waiting",
     "penstock_output_held_bytes",
     "penstock_ring_leader",  # while the node that hangs may lead
+    "penstock_ring_led",
     "penstock_ring_members",
     "penstock_ring_predecessor",
     "penstock_ring_successor",
     "penstock_subscriptions",
+    # what happens once there: a first value is no increase
+    "penstock_operator_removed_total",
+    "penstock_ring_beacons_received_total",
+    "penstock_ring_breaks_total",
+    "penstock_ring_dials_total",
+    "penstock_ring_messages_received_total",
+    "penstock_ring_messages_returned_total",
+    "penstock_ring_messages_sent_total",
+    "penstock_sysv_dead_total",
+    "penstock_sysv_waits_total",
     # what nobody does there
     "penstock_operator_redriven_total",
     "penstock_queue_duplicates_total",

@@ -13,7 +13,7 @@ from typing import Any
 from tests.chart.chart import NAME, RELEASE
 from tests.cli.shell import Shell, Up, running
 from tests.kubernetes.cluster import Cluster
-from tests.monitoring.others import Others
+from tests.monitoring.others import LOCAL_ONES, NARROW, Others
 from tests.monitoring.prometheus import Target
 from tests.monitoring.traffic import FULL, NOBODYS, NUMBER, ONWARD, ORDERS, OTHER_NUMBER, Traffic
 from tests.operator.conftest import let_go
@@ -27,8 +27,6 @@ from tests.sysv.process import BridgeProgram
 
 NAMESPACE = "shop"
 REPORT = "ps:{registry}:report"
-LOCAL_ONES, NARROW = "narrow", 100  # a queue whose messages go into a local one; octets that this takes
-LEFT = "ring/7/gone.example:8085"  # what a node had to send that is no more
 NO_COLLECTOR = "tracing.endpoint=http://127.0.0.1:1"  # what becomes of traces is counted all the same
 SETTINGS = ("metrics.queues=on", "metrics.queue_latencies=on", "edges.tmq.workers=2", NO_COLLECTOR)
 
@@ -92,11 +90,6 @@ def world(folder: Path, defined: Cluster, namespace: str) -> Iterator[World]:
     keeper.put(FULL, b"one")
     keeper.declare("local")
     keeper.declare(LOCAL_ONES)
-    keeper.put(
-        LOCAL_ONES, bytes(NARROW), bytes(NARROW + 1), bytes(NARROW)
-    )  # the second is too large, the third waits
-    keeper.declare(LEFT, "edge:ring")
-    keeper.put(LEFT, b"one")
     keeper.declare("dying")
     keeper.kill("dying", 2)
     operator = OperatorProgram(

@@ -125,7 +125,7 @@ QUEUE = Board(
         Panel.of(
             "Came again, came too late",
             "Batches, commits and requests that were done before, and messages settled by who had them no more.",
-            "ops",
+            "cps",
             (risen("duplicates"), "{{queue}} again"),
             (risen("fenced_messages"), "{{queue}} too late"),
         ),
