@@ -121,7 +121,7 @@ def _with(recorder: NewRecorder, ratio: float) -> Recorder:
     """One that admits whatever comes."""
     found = recorder("test")
     found.ratio = ratio
-    found._limit._left = 1e9
+    found._beginning._left = 1e9
     return found
 
 
