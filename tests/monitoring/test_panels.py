@@ -175,4 +175,9 @@ def test_without_kubernetes_series_have_no_namespace(world: World, new_prometheu
     """On a laptop: an overview, and what one edge does."""
     places = {name: Target(target.host, target.port) for name, target in world.targets().items()}
     prometheus = new_prometheus({"penstock": places.values()})
-    eventually(lambda: not [line for line in empty(prometheus, load("overview")) if "legends" not in line])
+    world.others.meet()
+
+    def still_empty() -> list[str]:
+        return [line for line in empty(prometheus, load("overview")) if "legends" not in line]
+
+    eventually(still_empty, until=lambda found: not found)
