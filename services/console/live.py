@@ -245,7 +245,8 @@ class Live:
             return
         except StoreFault as error:
             if old is not None:  # it is damaged; one that nobody saw before is in the next look
-                look.rows[name] = unread_row(old.queue, old, error, look.version)
+                unreadable = self._roll.unreadable.get(name, "")
+                look.rows[name] = unread_row(old.queue, old, error, look.version, unreadable)
             return
         is_same = old is not None and old.is_read and old.queue.qid == queue.qid
         rates = old.rates if old is not None and is_same else rates_of(RATES, figures, None, 0)

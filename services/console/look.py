@@ -59,7 +59,7 @@ class Look:
             if (figures := looked.told.get(queue.name)) is not None:
                 row = self._row(queue, figures, old, seconds, unreadable.get(queue.name, ""))
             elif (error := looked.unread.get(queue.name)) is not None:
-                row = unread_row(queue, old, error, self.version)
+                row = unread_row(queue, old, error, self.version, unreadable.get(queue.name, ""))
             else:
                 continue  # deleted meanwhile
             self.rows[queue.name] = row

@@ -56,13 +56,16 @@ NOTHING: Figures = {
 }
 
 
-def unread_row(queue: Queue, old: Row | None, error: StoreError, version: int) -> Row:
+def unread_row(queue: Queue, old: Row | None, error: StoreError, version: int, unreadable: str = "") -> Row:
     """Of a queue that is damaged, or whose shard is away: as it was seen last, and what is wrong with it."""
     if old is not None and old.queue.qid != queue.qid:
         old = None
     base = old.base if old is not None else NOTHING
     rates: Rates = dict.fromkeys(RATES)
-    summary = {**summary_of(queue, base, rates), "condition": f"how it stands cannot be read: {error}"}
+    summary = {
+        **summary_of(queue, base, rates, unreadable),
+        "condition": f"how it stands cannot be read: {error}",
+    }
     if old is not None and not has_changed(summary, old):
         version = old.version
     return Row(

@@ -13,7 +13,7 @@ QUEUES = gauge("penstock_queues", "Queues that there are")
 UNREAD = gauge(
     "penstock_queues_unread",
     "Queues of which nobody can say how they stand",
-    more="damaged ones, and those of a domain whose shard is away; the log has `queue_unread`",
+    more="damaged ones, and those of a domain whose shard is away; the log has `queue_unread`, or `queue_unreadable`",
 )
 READY = gauge("penstock_queue_ready_messages", "Messages that wait to be given out", QUEUE, more=AS)
 IN_FLIGHT = gauge("penstock_queue_in_flight_messages", "Messages that are given out and not settled", QUEUE)

@@ -55,8 +55,9 @@ async def standings(store: Store) -> Standings:
     async for name, document in store.registry.documents():
         try:
             queues.append(parse_leniently(name, document)[0])
-        except QueueUnreadable:  # not even its id can be read
+        except QueueUnreadable as error:  # not even its id can be read
             unread.add(name)
+            store.complain(name, str(error))
     looked = await store.stats_of(queues)
     specs = {queue.name: queue.spec for queue in queues}
     read = {name: _standing(figures, specs[name]) for name, figures in looked.told.items()}

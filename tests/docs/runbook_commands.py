@@ -27,6 +27,7 @@ OTHERS = {  # and why nobody runs them to see
     "penstock dead export": "it writes a file",
     "penstock dead purge": "a change",
     "penstock dead redrive": "a change",
+    "penstock queue delete": "a change",
     "penstock doctor": "an administrator's: tests/docs/test_chart_commands.py",
     "penstock store": "an administrator's",
 }

@@ -16,7 +16,7 @@ from tests.chart.chart import NAME, NAMESPACE, RELEASE, pod_of, render
 from tests.chart.console import CONSOLE
 from tests.chart.release import Release
 from tests.cli.shell import Shell
-from tests.docs.runbook_commands import LOOKS, NAMES, OTHERS, commands, filled, looks
+from tests.docs.runbook_commands import LOOKS, NAMES, OTHERS, PAGES, commands, filled, looks
 from tests.kubernetes.cluster import DEFINITIONS, Cluster, CommandFailed
 from tests.operator.documents import queue
 from tests.operator.keeper import Keeper
@@ -73,6 +73,12 @@ def test_every_command_looks_or_is_told_why_it_is_not_run() -> None:
     for word in (*LOOKS, *OTHERS):
         assert any(word in command for command in commands()), f"nothing begins with {word}"
     assert len(looks()) > 25
+
+
+def test_every_command_is_marked_as_one() -> None:
+    """Or nobody would look at it here."""
+    for page in PAGES:
+        assert not re.search(r"^- (penstock|kubectl|helm) ", page.read_text(), re.MULTILINE), page
 
 
 def test_each_name_is_filled_in() -> None:

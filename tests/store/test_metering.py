@@ -160,7 +160,7 @@ async def test_how_much_of_its_bounds_a_queue_has_used(desk: Desk) -> None:
     for queue in queues[:4]:
         await desk.put(queue, b"0123456789", b"0123456789", b"0123456789")
     await desk.take(queues[0], 2)
-    found = {name: told.used for name, told in (await standings(desk.store)).items()}
+    found = {name: told.used for name, told in (await standings(desk.store)).read.items()}
     assert found["long"] == 3 / 4
     assert found["large"] == (await desk.stats(queues[1]))["bytes"] / 40 > 3 / 100
     assert (found["free"], found["rolling"], found["empty"]) == (0, 0, 0)

@@ -6,7 +6,8 @@ import { link } from "./state.js";
 
 const PAUSE_MS = 300; // after the last key
 const ENOUGH = 40; // rows: what a screen shows
-const SOON_MS = 1000; // where the console is still reading what it was asked for
+const SOON_MS = 1000; // where the console is still reading what it was asked for,
+const LATE_MS = 30_000; // and at most so much later where it does not come to an end
 const MOST = 1000; // items of a page of the API
 const FOLLOW_MS = 800; // what changes often is not asked for at each change,
 const FOLLOW_EACH_MS = 5; // a list of a thousand every six seconds at most, and one that takes long after a pause of
@@ -43,10 +44,16 @@ export function useAsked(path, query = {}, everyMs = 0) {
       asking.current?.abort();
     };
   }, [key, everyMs]);
+  const tries = useRef(0);
   useEffect(() => {
-    if (told.data?.complete !== false) return undefined;
-    const timer = setTimeout(ask, SOON_MS);
-    return () => clearTimeout(timer);
+    if (told.data?.complete !== false) {
+      tries.current = 0;
+      return undefined;
+    }
+    const wait = Math.min(SOON_MS * 2 ** tries.current, LATE_MS);
+    tries.current += 1;
+    const timer = setInterval(() => document.hidden || ask(), wait);
+    return () => clearInterval(timer);
   }, [told, ask]);
   useComingBack(ask, path !== null);
   const now = kept(told, key);
@@ -152,6 +159,10 @@ export function useFollowing(sign, pages) {
     if (!isStale) return undefined;
     const wait = Math.max(FOLLOW_MS + length * FOLLOW_EACH_MS, took.current * FOLLOW_PAUSES);
     const timer = setTimeout(async () => {
+      if (document.hidden) {
+        setTurn((n) => n + 1);
+        return;
+      }
       const current = newest.current;
       const begun = performance.now();
       if (await pages.refresh()) setAsked(current);

@@ -184,6 +184,7 @@ async def test_it_says_how_many_messages_are_not_shown(place: Scene, page: Page)
     await shown.last.locator("summary").click()
     await expect(shown.last.locator("pre")).to_contain_text("xxx")
     await expect(shown.last).to_contain_text("Only the first 4.1 KiB are shown.")
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert await axe(page) == []
 
 

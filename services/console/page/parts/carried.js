@@ -4,7 +4,7 @@ import { html, useEffect, useState } from "../html.js";
 import { at, read } from "../api.js";
 import { count } from "../formats.js";
 import { href } from "../routes.js";
-import { queueList } from "../state.js";
+import { overview, queueList } from "../state.js";
 import { Badge, Figure } from "./fields.js";
 import { Empty } from "./problem.js";
 import { Table } from "./table.js";
@@ -36,8 +36,8 @@ const COLUMNS = [
 
 export function Carried({ peer, protocol }) {
   const remote = queueList.value.filter((row) => row.remote === protocol).map(({ name }) => name);
-  const details = useDetails(remote.slice(0, MOST));
-  const rows = details?.filter(({ spec }) => spec.remote?.peers?.includes(peer)) ?? [];
+  const details = useDetails(overview.value === null ? null : remote.slice(0, MOST));
+  const rows = details?.filter((queue) => leadsTo(queue, peer)) ?? [];
   return html`
     <section>
       <h2>Queues that lead here</h2>
@@ -48,15 +48,23 @@ export function Carried({ peer, protocol }) {
   `;
 }
 
-/** Queues as they are told one by one, asked for every few seconds; null: not yet. One that is gone meanwhile is left out. */
+/** None named: all that are known of that protocol. */
+const leadsTo = ({ spec: { remote } }, peer) => remote && (!remote.peers?.length || remote.peers.includes(peer));
+
+/**
+ * Queues as they are told one by one, asked for every few seconds; null: not yet. One that is gone meanwhile is left out;
+ * what was known stays while one cannot be asked. names: null = nobody knows them yet.
+ */
 function useDetails(names) {
   const [details, tell] = useState(null);
   useEffect(() => {
+    if (names === null) return undefined;
     const controller = new AbortController();
     const { signal } = controller;
     const ask = async () => {
       const found = await Promise.allSettled(names.map((name) => read(at`queues/${name}`, {}, signal)));
-      if (!signal.aborted) tell(found.flatMap(({ value }) => (value ? [value.data] : [])));
+      const isLost = found.some(({ reason }) => reason && reason.status !== 404);
+      if (!signal.aborted && !isLost) tell(found.flatMap(({ value }) => (value ? [value.data] : [])));
     };
     ask();
     const timer = setInterval(() => document.hidden || ask(), EVERY_MS);
@@ -64,6 +72,6 @@ function useDetails(names) {
       clearInterval(timer);
       controller.abort();
     };
-  }, [names.join("\n")]);
+  }, [names?.join("\n")]);
   return details;
 }

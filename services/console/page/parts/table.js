@@ -1,7 +1,7 @@
 // Tables of any length: only the rows that can be seen are in the page, so a thousand that change every two seconds
 // cost no more than thirty. Sorting is kept in the address. Arrows move from row to row.
 
-import { html, names, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
+import { Fragment, html, names, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { leads } from "../keys.js";
 import { opener, Opened } from "./opened.js";
 import { refine, route } from "../routes.js";
@@ -58,8 +58,10 @@ export function Table({ label, columns: given, rows, keyOf, sort = "", sortAs = 
         ${from > 0 && html`<tr class="spacer" aria-hidden="true"><td style=${{ height: `${from * ROW}px` }} /></tr>`}
         ${sorted.slice(from, to).map(
           (row, i) => html`
-          <${Row} key=${keyOf(row)} row=${row} columns=${columns} index=${from + i} isActive=${from + i === active} look=${rowClass?.(row)} focus=${focus} />
-          ${opened === keyOf(row) && html`<${Opened} key="opened" row=${row} columns=${given} more=${more} />`}
+          <${Fragment} key=${keyOf(row)}>
+            <${Row} row=${row} columns=${columns} index=${from + i} isActive=${from + i === active} look=${rowClass?.(row)} focus=${focus} />
+            ${opened === keyOf(row) && html`<${Opened} row=${row} columns=${given} more=${more} />`}
+          <//>
         `,
         )}
         ${to < sorted.length && html`<tr class="spacer" aria-hidden="true"><td style=${{ height: `${(sorted.length - to) * ROW}px` }} /></tr>`}
@@ -170,6 +172,7 @@ function show(body, index) {
 
 /** Enter opens the row and Space selects it, whichever of the two the keyboard is at. */
 function acted({ key, target }) {
+  if (target.matches("button")) return false;
   const row = target.closest("tbody tr");
   const isCheck = target.matches("input[type=checkbox]");
   const wanted = key === "Enter" && isCheck ? "a" : key === " " && !isCheck ? "input[type=checkbox]" : null;
@@ -186,7 +189,7 @@ function moved(event, focus) {
   const step = STEPS[event.key];
   const isTyping = event.target.matches("input:not([type=checkbox]), textarea, select");
   if (step === undefined || isTyping || leads(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-  const row = event.target.closest("tbody tr");
+  const row = event.target.closest("tbody tr[data-index]");
   if (!row) return;
   event.preventDefault();
   focus(Number(row.dataset.index) + step);

@@ -36,7 +36,8 @@ export function Queue({ parts: [, name, tab = "", id] }) {
     <//>
     <${Asked} asked=${{ ...asked, problem: asked.problem, data: queue }}>
       ${() => html`
-        ${queue.unreadable ? html`<${Unreadable} queue=${queue} />` : html`<${Tabs} queue=${queue} tab=${tab} /><${View} queue=${queue} tab=${tab} id=${id} asked=${asked} />`}
+        <${Tabs} queue=${queue} tab=${tab} />
+        <${View} queue=${queue} tab=${tab} id=${id} asked=${asked} />
         ${open === "publish" && html`<${Publish} name=${name} onClose=${close} onDone=${asked.again} />`}
         ${open === "replace" && html`<${Replace} name=${name} why=${queue.unreadable} seen=${asked.etag} again=${asked.again} onClose=${close} />`}
         ${open === "delete" && html`<${Delete} what="Queue" name=${name} path=${at`queues/${name}`} seen=${asked.etag} again=${asked.again} back=${["queues"]}
@@ -51,6 +52,7 @@ function View({ queue, tab, id, asked }) {
   if (tab === "messages") return html`<${Messages} queue=${queue} />`;
   if (tab === "dead" && id) return html`<${Letter} key=${id} queue=${queue} id=${id} />`;
   if (tab === "dead") return html`<${DeadLetters} queue=${queue} />`;
+  if (queue.unreadable) return html`<${Unreadable} queue=${queue} />`;
   if (tab === "document")
     return html`<${DocumentView} kind="Queue" name=${name} spec=${queue.spec} path=${at`queues/${name}`} etag=${asked.etag} mayChange=${may("admin")} onChanged=${asked.again} />`;
   return html`<${QueueNow} queue=${queue} />`;
@@ -78,7 +80,7 @@ const TABS = [
 
 const Tabs = ({ queue, tab }) => html`
   <nav class="tabs" aria-label="Of this queue">
-    ${TABS.map(([key, title, figure]) => {
+    ${TABS.filter(([key]) => key !== "document" || !queue.unreadable).map(([key, title, figure]) => {
       const n = figure(queue);
       return html`<a key=${key} href=${href(["queues", queue.name, ...(key ? [key] : [])])} aria-current=${tab === key ? "page" : undefined}>
         ${title}${n ? html` <span class=${names({ figure: true, bad: key === "dead" })}>${count(n)}</span>` : ""}

@@ -31,8 +31,8 @@ export function QueueNow({ queue }) {
 /** One whose document cannot be read: what is known without it. */
 export const Unreadable = ({ queue }) => html`
   <p class="problem" role="alert">
-    This version cannot read the document of the queue: ${queue.unreadable}. Look at it, or change it, with the version that wrote
-    it.
+    This version cannot read the document of the queue: ${queue.unreadable}. What is in it can be looked at, and dead letters brought
+    back; look at the document, or change it, with the version that wrote it.
   </p>
   <${Strip} queue=${queue} />
   <${Counters} queue=${queue} />
