@@ -108,7 +108,9 @@ class Datasets:
         if self._kept is None:
             self._kept = await self._memory.recall()
             if self._kept.dataset not in ("", self._first):
+                held = self._now.dataset  # it may have changed once more since
                 self._found_another(self._kept.dataset, self._first)
+                self._is(Known(held, self._now.replaced_s))
             elif not self._now.replaced_s:
                 self._is(Known(self._now.dataset, self._kept.replaced_s))
         if (now := self._now) != self._kept:

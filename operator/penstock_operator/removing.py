@@ -10,7 +10,7 @@ from penstock_operator.declared import DeclaredQueue, owner_of
 from penstock_operator.events import Severity
 from penstock_operator.resources import Resource
 from services.store import Queue, Store
-from services.store.errors import QueueNotEmpty, QueueUnknown, StoreError
+from services.store.errors import QueueNotEmpty, QueueUnknown, StoreError, StoreFault
 from services.store.spec import DeletionPolicy
 
 
@@ -59,7 +59,7 @@ class Removing:
         if policy == DeletionPolicy.RETAIN:
             return None
         try:
-            dead = (await self._store.stats(queue))["dead_letters"]
+            dead = await self._dead_letters(queue)
             gone = await self._store.delete(queue, if_empty=policy == DeletionPolicy.DELETE_IF_EMPTY)
         except QueueNotEmpty as error:
             text = f"{error}: it stays in the store; a new Queue of this name has it again"
@@ -68,6 +68,12 @@ class Removing:
             return None
         text = f"the queue is gone, and with it {gone} messages and {dead} dead letters"
         return Farewell(Outcome.REMOVED, Severity.NORMAL, text)
+
+    async def _dead_letters(self, queue: Queue) -> int:
+        try:
+            return int((await self._store.stats(queue))["dead_letters"])
+        except StoreFault:  # it is damaged: nobody can count what goes
+            return 0
 
     async def _own(self, declared: DeclaredQueue) -> Queue | None:
         try:

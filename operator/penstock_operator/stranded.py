@@ -11,7 +11,7 @@ import contextlib
 
 from penstock_operator.metrics import Metrics
 from services.store import Store, StoreError
-from services.store.errors import QueueUnknown
+from services.store.errors import QueueUnknown, StoreFault
 from services.store.ring_nodes import QUEUE_OWNER, QUEUES
 
 
@@ -34,7 +34,8 @@ class Stranded:
         async for queue in self._store.queues(QUEUES):
             if queue.owner != QUEUE_OWNER:
                 continue
-            with contextlib.suppress(QueueUnknown):  # deleted meanwhile
+            # deleted meanwhile, or damaged, which PenstockQueuesUnseen tells: it hides no other
+            with contextlib.suppress(QueueUnknown, StoreFault):
                 stats = await self._store.stats(queue)
                 if not stats["owned_by"] and (waiting := stats["ready"] + stats["in_flight"]):
                     found[queue.name] = waiting

@@ -131,7 +131,7 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
         raise
     except (StoreError, Failure) as error:
         failure = error if isinstance(error, Failure) else failure_of(error)
-        raise failure.half_way(incoming.imported, f"{failure} ({incoming.told})") from None
+        raise failure.half_way(incoming.imported + incoming.perhaps, f"{failure} ({incoming.told})") from None
     finally:
         if fd != sys.stdin.fileno():
             os.close(fd)

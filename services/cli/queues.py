@@ -17,7 +17,7 @@ from services.cli.output import Output
 from services.cli.spec_options import Given, spec_from, spec_options
 from services.cli.text import age, count
 from services.store import Queue, Store
-from services.store.errors import QueueNotEmpty, QueueUnknown
+from services.store.errors import QueueNotEmpty, QueueUnknown, StoreFault
 from services.store.queues import Listed, is_of_a_resource
 from services.store.ring_nodes import QUEUE_OWNER, QUEUES
 from services.store.spec import check_name, to_document
@@ -98,7 +98,11 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
     told: list[tuple[Queue, dict[str, Any]]] = []
     with output.progress("queues", len(found)) as advance:
         for one in sorted(found, key=lambda one: one.name):
-            stats = await _stats(store, one)
+            stats = None
+            try:
+                stats = await _stats(store, one)
+            except StoreFault as error:  # it is damaged, and hides no other
+                unreadable[one.name] = f"queue {one.name!r}: {error}"
             advance(1)
             if stats is not None:
                 told.append((one, stats))
@@ -143,8 +147,15 @@ def _row(queue: Queue, stats: dict[str, Any]) -> list[str]:
 @store_command
 async def show(store: Store, output: Output, name: str) -> None:
     """Show one queue's document and counters."""
-    found = await store.find(name)
+    found, unreadable = await store.find_leniently(name)
     stats = await store.stats(found)
+    if unreadable:
+        output.note(unreadable)
+        if output.as_json:
+            output.record({"name": name, "unreadable": unreadable, "stats": stats})
+        else:
+            output.pairs([("owner", found.owner), *_shown(found, stats)])
+        return
     if output.as_json:
         output.record({**_description(found), "stats": stats})
         return
@@ -186,7 +197,7 @@ async def delete(store: Store, output: Output, names: tuple[str, ...], yes: bool
     One that holds messages or dead letters needs --yes, or its name typed in.
     """
     for name in names:
-        found = await store.find(name)
+        found, _ = await store.find_leniently(name)
         lost = await _delete(store, output, found, yes)
         output.line(f"deleted {name}" + (f" with {count(lost, 'message')}" if lost else ""))
         if output.as_json:
@@ -214,7 +225,7 @@ async def release(store: Store, output: Output, names: tuple[str, ...]) -> None:
     there, it takes the queue back within a minute.
     """
     for name in names:
-        found = await store.find(name)
+        found, _ = await store.find_leniently(name)
         if not is_of_a_resource(found.owner):
             text = (
                 f"queue {name!r} is of {found.owner!r} and of no resource: a Queue of its name has it at once"

@@ -19,6 +19,7 @@ from services.store.store import Store
 GUARD = 0.75  # share of maxmemory above which publishes are refused (lua/schema.lua)
 NEARLY = 0.6
 CLOCK_MS = 1000  # clocks that differ by more make ages and time-outs hard to read
+UNREADABLE = "use the version that wrote it, replace it in the console, or delete it and declare it again"
 NAMED = 5  # examples in one line
 
 
@@ -179,7 +180,7 @@ async def _queues(store: Store, found: Promises) -> Finding:
         text = (
             f"{len(unreadable)} of {total + len(unreadable)} cannot be read: {_some([*unreadable.values()])}"
         )
-        return Finding("queues", Grade.FAIL, text, "declare that queue again")
+        return Finding("queues", Grade.FAIL, text, UNREADABLE)
     if broken:
         return Finding("queues", Grade.FAIL, f"{len(broken)} of {total}: {_some(broken)} cannot be kept", why)
     return Finding("queues", Grade.OK, f"{total}, and every ack level can be kept")

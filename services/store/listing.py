@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from services.store.domain import Domain
-from services.store.errors import QueueUnknown, QueueUnreadable
+from services.store.errors import QueueUnknown, QueueUnreadable, StoreFault
 from services.store.figures import Looked, figures
 from services.store.looking import Looking
 from services.store.queue_document import parse
@@ -47,11 +47,14 @@ class Listing:
             log.warning("left out: %s", why, extra={"action": "queue_unreadable", "queue": name})
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
-        """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown."""
+        """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown, StoreFault."""
         reply = await self._domain(queue.domain).link.function("stats", list(queue.keys))
         if reply == b"GONE":
             raise QueueUnknown(f"there is no queue {queue.name!r}")
-        return figures(reply)
+        try:
+            return figures(reply)
+        except ValueError as error:  # its counters are no numbers
+            raise StoreFault(f"queue {queue.name!r} is damaged in the store: {error}") from error
 
     async def stats_of(self, queues: Iterable[Queue]) -> Looked:
         """The same of many, in few calls; without those that are gone meanwhile. A damaged one hides no other, nor does

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from services.store.keys import RegistryKeys
 from services.store.library import LIBRARY
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually, free_port
@@ -150,6 +152,28 @@ def test_a_queue_that_cannot_be_read_hides_no_other(ready: Shell, server: Server
     listed = ready.run("queue", "list", "--json").objects
     assert [(one["name"], "unreadable" in one) for one in listed] == [("newer", True), ("q", False)]
     assert ready.run("queue", "list").text.splitlines()[-1].split()[0] == "q"
+
+
+def test_a_queue_of_a_newer_version_is_shown_and_can_be_deleted(ready: Shell, server: Server) -> None:
+    for name in ("newer", "q"):
+        ready.run("queue", "create", name)
+    kept = json.loads(server.call("HGET", RegistryKeys().queues, "newer"))
+    server.call("HSET", RegistryKeys().queues, "newer", json.dumps({**kept, "spec": '{"colour": 1}'}))
+    (shown,) = ready.run("queue", "show", "newer", "--json").objects
+    assert (shown["name"], shown["stats"]["ready"]) == ("newer", 0)
+    assert "'newer'" in shown["unreadable"]
+    ready.run("queue", "delete", "newer", "--yes")
+    assert [one["name"] for one in ready.run("queue", "list", "--json").objects] == ["q"]
+
+
+def test_a_damaged_queue_is_left_out_of_the_list(ready: Shell, server: Server) -> None:
+    for name in ("good", "spoilt"):
+        ready.run("queue", "create", name)
+    qid = json.loads(server.call("HGET", RegistryKeys().queues, "spoilt"))["qid"]
+    (key,) = [key for key in server.call("KEYS", f"*{qid}*") if server.call("TYPE", key) == b"hash"]
+    server.call("HSET", key, "added", "many")
+    listed = ready.run("queue", "list", "--json").objects
+    assert [(one["name"], "unreadable" in one) for one in listed] == [("spoilt", True), ("good", False)]
 
 
 def test_a_store_that_lost_everything_looks_like_a_new_one(ready: Shell, server: Server) -> None:

@@ -91,16 +91,21 @@ async def test_what_somebody_wrote_there_is_no_trouble(
     assert await memory.recall() == Known("new", 7)
 
 
+@pytest.mark.parametrize("before", ["", "z"])
 async def test_who_may_not_remember_says_so_once_and_tries_again(
     api_server: ApiServer,
     defined: Cluster,
     namespace: str,
+    before: str,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """As with rights of somebody's own making. The change that it saw meanwhile is told, and remembered then."""
     monkeypatch.setattr(datasets, "AGAIN_S", 0.05)
     api, metrics = Api(lambda: access(api_server.as_user("developer"))), Metrics()
+    if before:
+        known: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MAP}}
+        defined.apply([{**known, "data": {"dataset": before}}], "--namespace", namespace)
     watched = Datasets(Memory(api, namespace, MAP), metrics, lambda: 42.5)
     running = asyncio.create_task(watched.run())
     try:
@@ -115,7 +120,7 @@ async def test_who_may_not_remember_says_so_once_and_tries_again(
     finally:
         running.cancel()
         await api.close()
-    assert metrics.registry.get_sample_value(RESTORED) == 1
+    assert metrics.registry.get_sample_value(RESTORED) == (2 if before else 1)
     told = [record for record in caplog.records if record.__dict__.get("action") == "dataset_not_kept"]
     assert len(told) == 1
     assert told[0].levelno == logging.WARNING

@@ -8,16 +8,25 @@ from tests.servers import eventually
 from tests.store.desk import Desk
 
 METRIC = "penstock_operator_ring_stranded_messages"
+DAMAGED = ("ring/7/a.example:8085", "ring/7/b.example:8085")
 LEFT, CLIENTS = "ring/7/gone.example:8085", "ring-of-bells"
+
+
+async def _damage(desk: Desk) -> None:
+    """Whoever looks cannot read them: neither ends the looks, nor hides the others."""
+    one, other = [await desk.store.find(name) for name in DAMAGED]
+    await desk.domain.link.call("HSET", one.keys[1], "added", "many")
+    await desk.domain.link.call("SET", other.keys[6], "damage")
 
 
 def test_messages_of_a_node_that_is_gone_are_told_until_it_is_there_again(
     new_operator: NewOperator, keeper: Keeper
 ) -> None:
-    for name in (LEFT, CLIENTS, "ring/7/nothing.example:8085"):
+    for name in (LEFT, CLIENTS, *DAMAGED, "ring/7/nothing.example:8085"):
         keeper.declare(name, "edge:ring")
     keeper.declare("ring/declared", "file")
     keeper.put(LEFT, b"one", b"two")
+    keeper.do(_damage)
     for name in (CLIENTS, "ring/declared"):
         keeper.put(name, b"not a node's")
     operator = new_operator(sweep_s=1).ready()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.store import Queue
-from services.store.errors import StoreFault, StoreUnavailable
+from services.store.errors import QueueNotEmpty, StoreFault, StoreUnavailable
 from services.store.looking import LOOKED_AT
 from services.store.standing import standings
 from tests.servers import Server
@@ -117,3 +117,23 @@ async def test_counters_that_are_no_numbers(desk: Desk) -> None:
     await desk.domain.link.call("HSET", one.keys[1], "added", "many")
     looked = await desk.store.stats_of([one, other])
     assert (list(looked.told), list(looked.unread)) == (["other"], ["one"])
+    with pytest.raises(StoreFault, match="queue 'one' is damaged in the store"):
+        await desk.store.stats(one)
+
+
+@pytest.mark.parametrize("place", range(1, 8))
+async def test_a_damaged_one_can_be_deleted(desk: Desk, place: int) -> None:
+    """Whichever of its keys it is, by who says that all goes; with a message in it nobody else deletes it."""
+    queue = await busy(desk, "q", "main")
+    await desk.domain.link.call("SET", queue.keys[place], "damage")
+    with pytest.raises(QueueNotEmpty):
+        await desk.store.delete(queue, if_empty=True)
+    await desk.store.delete(queue)
+    assert not [key for key in queue.keys[2:] if await desk.domain.link.call("EXISTS", key)]
+    assert await desk.queue("q")
+
+
+async def test_one_without_a_number_of_messages_can_be_deleted(desk: Desk) -> None:
+    queue = await desk.queue("q")
+    await desk.domain.link.call("HSET", queue.keys[1], "len", "many")
+    assert await desk.store.delete(queue) == 0

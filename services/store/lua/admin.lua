@@ -22,11 +22,13 @@ FUNCTIONS.delete = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local v = call('HMGET', K[3], 'id', 'len', 'declared')
+  local is_read, v = pcall(call, 'HMGET', K[3], 'id', 'len', 'declared')
+  if not is_read then v = { A[2], A[3] == 'DeleteIfEmpty' and '1' or '0', A[6] } end  -- spoilt: goes where somebody says so
   if A[6] and (v[3] or '0') ~= A[6] then return 'CHANGED' end
   if v[1] ~= A[2] then return { 1, 0 } end
-  local len = tonumber(v[2] or 0)
-  if A[3] == 'DeleteIfEmpty' and (len > 0 or call('EXISTS', K[8]) == 1 and call('XLEN', K[8]) > 0) then
+  local len = tonumber(v[2] or 0) or 0
+  local has_letters, letters = pcall(call, 'XLEN', K[8])  -- spoilt ones may be somebody's
+  if A[3] == 'DeleteIfEmpty' and (len > 0 or not has_letters or letters > 0) then
     return { 0, len }
   end
   pcall(function()   -- what is spoilt goes all the same, and silently
