@@ -7,6 +7,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from typing import cast
 
 from aiohttp import web
 
@@ -27,9 +28,11 @@ ADOPTED_S = 1.0  # who was just accepted when the port closes is let in
 class Visitor(web.RequestHandler):
     """aiohttp's end of a connection, which says when it is over, and knows since when nothing was taken."""
 
-    __slots__ = ("_goes", "_left", "_since")
+    __slots__ = ("_acked", "_goes", "_line", "_since", "_sock")
 
-    def __init__(self, server: web.Server, idle_timeout_s: float, goes: Callable[[], None]) -> None:
+    def __init__(
+        self, server: web.Server, sock: socket.socket, idle_timeout_s: float, goes: Callable[[], None]
+    ) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -38,8 +41,16 @@ class Visitor(web.RequestHandler):
             auto_decompress=False,  # a body comes as it is, or not at all (bodies.must_be_plain)
         )
         self._goes: Callable[[], None] | None = goes
-        self._left = 0
+        self._sock = sock
+        self._line: asyncio.Transport | None = (
+            None  # aiohttp forgets its own as it closes, when all may not have gone
+        )
+        self._acked = 0
         self._since = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._line = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
@@ -53,11 +64,18 @@ class Visitor(web.RequestHandler):
 
     def takes_nothing(self, now: float, timeout_s: float) -> bool:
         """Whether nothing of what is on its way to him has gone for so long."""
-        left = self.transport.get_write_buffer_size() if self.transport is not None else 0
-        if left < self._left or not self._left:
+        try:
+            acked, waits = sockets.acked_mark(self._sock), sockets.unacked_bytes(self._sock)
+        except (OSError, ValueError):  # it is closed
+            return False
+        if not waits or acked != self._acked:
             self._since = now
-        self._left = left
-        return bool(left) and now - self._since > timeout_s
+        self._acked = acked
+        return bool(waits) and now - self._since > timeout_s
+
+    def abort(self) -> None:
+        if self._line is not None:
+            self._line.abort()
 
 
 class Door(web.BaseSite):
@@ -110,7 +128,9 @@ class Door(web.BaseSite):
             sock.close()
             self._refused(reason, peer)
             return
-        visitor = Visitor(self._handlers, self._settings.idle_timeout_s, lambda: self._gone(visitor, peer))
+        visitor = Visitor(
+            self._handlers, sock, self._settings.idle_timeout_s, lambda: self._gone(visitor, peer)
+        )
         self._inside.add(visitor)
         task = asyncio.create_task(self._adopt(sock, visitor, peer), name="console connection")
         self._coming.add(task)  # nobody cancels it: half given to the loop, a socket would be neither's
@@ -146,5 +166,4 @@ class Door(web.BaseSite):
             for visitor in tuple(self._inside):
                 if visitor.takes_nothing(now(), self._settings.stream_timeout_s):
                     self._metrics.count_refusal(Refusal.WRITE_TIMEOUT)
-                    assert visitor.transport is not None
-                    visitor.transport.abort()
+                    visitor.abort()

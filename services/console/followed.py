@@ -27,7 +27,7 @@ FORGOTTEN_S = 600.0  # after the last question they are followed, and kept, for 
 PIECE = 100  # samples in a row, some 3 ms: others have their turn then
 POLL_S = 1.0  # what came meanwhile is little enough for the next answer
 UNREAD_MS = 1 << 62  # nothing is known yet of any time
-WAIT_S = 0.015  # that an answer waits for what is not read yet
+WAIT_S = 0.015  # that an answer waits for the long way back
 
 
 class Followed:
@@ -55,7 +55,7 @@ class Followed:
         asked = self._asked = time.monotonic()
         self._wanted.set()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(POLL_S if self._is_whole else WAIT_S):  # only the newest may lack
                 while not self._has_all(asked):
                     await self._turned.wait()
                     if self._trouble is not None:

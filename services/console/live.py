@@ -92,10 +92,12 @@ class Live:
 
     async def _look_after_rest(self, asked_for: set[str]) -> Look:
         """The next one if it does not take long, else the last one. Raises StoreError."""
-        if asked_for:
-            async with self._turn():  # before all others are looked at
-                await self._renew_each(self._touched & asked_for)
-        self._interest.want()
+        try:
+            if asked_for:
+                async with self._turn():  # before all others are looked at
+                    await self._renew_each(self._touched & asked_for)
+        finally:
+            self._interest.want()  # where one cannot be asked, the next look says so, and shows the others
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SOON_S):
                 await self._told.wait()

@@ -69,7 +69,13 @@ def unread_row(queue: Queue, old: Row | None, error: StoreError, version: int, u
     if old is not None and not has_changed(summary, old):
         version = old.version
     return Row(
-        queue, base, rates, summary, version, summary["oldestAgeMs"], is_read=old is not None and old.is_read
+        queue,
+        base,
+        rates,
+        summary,
+        version,
+        summary["oldestAgeMs"],
+        is_read=False,  # rates begin anew
     )
 
 

@@ -13,7 +13,6 @@ from services.store.decided import decided
 from services.store.domain import Domain
 from services.store.errors import (
     DatasetLost,
-    DomainMismatch,
     QueueExists,
     QueueNotEmpty,
     QueueUnknown,
@@ -180,11 +179,6 @@ class Catalogue(Listing):
         made: Any = b"GONE"
         while made == b"GONE":
             queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace, seen=seen)
-            if replace and queue.domain != spec.domain:
-                raise DomainMismatch(
-                    f"queue {name!r} is in domain {queue.domain!r}: it cannot move to {spec.domain!r}; "
-                    "say that domain, or make a queue of another name"
-                )
             with decided():
                 made = await self._make(queue, maker, fresh)
         if not made and not replace:

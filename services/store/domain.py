@@ -14,7 +14,7 @@ from services.store.alarms import COUNTER_MISMATCH
 from services.store.claims import Claims
 from services.store.connect import Connector
 from services.store.delivery import Delivery
-from services.store.errors import QueueChanged, QueueUnknown, StoreError
+from services.store.errors import OutcomeUnknown, QueueChanged, QueueUnknown, StoreError
 from services.store.keys import DomainKeys
 from services.store.link import Link
 from services.store.pipe import Pipe, PipeSettings
@@ -206,7 +206,17 @@ class Domain(Claims):
         seen = () if declared is None else (declared,)
         # asked again after an answer that was lost, it would find it gone
         attempts = 2 if declared is None else 1
-        reply = await self.function("delete", keys, queue.qid, policy, name, kept, *seen, attempts=attempts)
+        try:
+            reply = await self.function(
+                "delete", keys, queue.qid, policy, name, kept, *seen, attempts=attempts
+            )
+        except OutcomeUnknown:
+            if await self.link.call("HGET", queue.keys[1], "deleted") is None:
+                raise
+            return (
+                1,
+                0,
+            )  # nobody makes a queue of this id again; how many messages it had was in the answer that is lost
         if reply == b"CHANGED":
             raise QueueChanged
         done, messages = reply

@@ -90,9 +90,10 @@ class Link:
             try:
                 return await self._ask(command)
             except ResponseError as error:
+                if is_elsewhere(error):
+                    await self._drop()  # whoever asks next dials the one that is primary now
                 if last or not is_elsewhere(error):
                     raise self._failure(error, unanswered and changes) from error
-                await self._drop()
             except (TimeoutError, RedisError, OSError) as error:
                 unanswered = unanswered or self._sent
                 await self._drop()

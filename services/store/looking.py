@@ -14,6 +14,7 @@ from services.store.queues import Queue
 log = logging.getLogger(__name__)
 
 LOOKED_AT = 50  # queues in one call: the store serves others in between
+NAMED = 10  # in one line of the log
 
 
 class Looking:
@@ -56,8 +57,18 @@ class Looking:
         return None
 
     def _complain(self, found: Looked) -> None:
+        """One line for all of which the same is to be said: a shard that is away may have thousands."""
+        news: dict[str, list[str]] = {}
         for name, error in found.unread.items():
             if name not in self._unread:
-                fields = {"action": "queue_unread", "queue": name, "reason": error.reason}
-                log.warning("nobody sees how queue %r stands: %s", name, error, extra=fields)
+                news.setdefault(str(error), []).append(name)
+        for why, names in news.items():
+            shown, more = ", ".join(map(repr, names[:NAMED])), len(names) - NAMED
+            told = f"{shown} and {more} more" if more > 0 else shown
+            fields = {
+                "action": "queue_unread",
+                "queues": names[:NAMED],
+                "reason": found.unread[names[0]].reason,
+            }
+            log.warning("nobody sees how these queues stand: %s: %s", told, why, extra=fields)
         self._unread = set(found.unread)

@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 from services.store.connect import Connector, ask
 from services.store.errors import (
     DatasetLost,
+    DomainMismatch,
     NotInitialised,
     NumberTaken,
     QueueChanged,
@@ -117,7 +118,8 @@ class Registry:
     ) -> tuple[Queue, bool, bool]:
         """The queue as registered, whether the name was new, and whether its domain is still to be set up.
 
-        seen: `document` as it has to be, to be replaced. Raises NumberTaken, QueueChanged.
+        seen: `document` as it has to be, to be replaced. Raises DomainMismatch, NumberTaken,
+        QueueChanged.
         """
         own = self.keys
         keys = [own.epoch, own.queues, own.domains, own.ids, own.numbers, own.remotes]
@@ -136,7 +138,12 @@ class Registry:
         if reply[0] == b"TAKEN":
             raise NumberTaken(claim_taken(reply[1].decode(), decode_name(reply[2])))
         qid, domain, new, kept, fresh = reply
-        if seen and domain.decode() == spec.domain and kept != text.encode():
+        if replace and domain.decode() != spec.domain:  # nothing was changed
+            raise DomainMismatch(
+                f"queue {name!r} is in domain {domain.decode()!r}: it cannot move to {spec.domain!r}; "
+                "say that domain, or make a queue of another name"
+            )
+        if seen and kept != text.encode():
             raise StoreFault("the store's functions are of an older version: run `penstock store init`")
         return queue_of(name, qid.decode(), domain.decode(), owner, kept), bool(new), bool(fresh)
 

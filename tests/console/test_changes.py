@@ -53,6 +53,17 @@ async def test_a_queue_that_was_declared_as_it_was_is_deleted(slow: LiveConsole,
     assert (await slow.get("/queues/orders")).status == 404
 
 
+async def test_an_answer_that_is_lost_leaves_no_name_behind(slow: LiveConsole, proxy: Proxy) -> None:
+    """Nobody could delete it any more: it is in no list, and its number would stay taken."""
+    await slow.declare("orders", replace=True, bindings={"rqpMca": {"queueId": 77}})
+    proxy.lose_replies_to = DELETE
+    reply = await slow.ask("DELETE", "/queues/orders", headers=await slow.etag("/queues/orders"))
+    proxy.lose_replies_to = b""
+    assert (reply.status, proxy.lost) == (200, 1)
+    assert (await slow.get("/queues/orders")).status == 404
+    await slow.declare("others", bindings={"rqpMca": {"queueId": 77}})
+
+
 async def test_whatever_there_is(slow: LiveConsole, proxy: Proxy) -> None:
     deleting = await _held(slow, proxy, {"If-Match": "*"})
     await slow.declare("orders", replace=True, paused=True)

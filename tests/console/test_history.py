@@ -174,7 +174,7 @@ async def test_all_queues_together(console: LiveConsole) -> None:
     assert (
         10 <= sum(number or 0 for number in series["in"]) <= 15.1
     )  # of the first sample a part may be before
-    assert sum(number or 0 for number in series["refused"]) >= 0.3
+    assert sum(number or 0 for number in series["refused"]) >= 0.29  # each is rounded
     longer = await history(console, "/history?minutes=180")
     assert longer["stepMs"] == 30_000
     assert sum(number or 0 for number in longer["series"]["in"]) * 30 == pytest.approx(

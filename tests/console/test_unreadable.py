@@ -67,6 +67,18 @@ async def test_it_is_replaced_by_those_who_say_so(newer: LiveConsole, server: Se
     await until(is_well)
 
 
+async def test_one_in_another_domain_stays_there(newer: LiveConsole, server: Server) -> None:
+    await newer.declare("far", domain="other")
+    kept = json.loads(server.call("HGET", KEY, "far"))
+    server.call("HSET", KEY, "far", json.dumps({**kept, "spec": '{"colour": 1}'}))
+    path = "/queues/far?replaceUnreadable=true"
+    reply = await newer.ask("PUT", path, SPEC, headers={"If-Match": "*"})
+    assert (reply.status, reply.label) == (409, "domain_mismatch")
+    assert "say that domain" in reply.document["detail"]
+    reply = await newer.ask("PUT", path, {**SPEC, "domain": "other"}, headers={"If-Match": "*"})
+    assert reply.status == 200
+
+
 async def test_it_can_be_deleted(newer: LiveConsole) -> None:
     assert (await newer.ask("DELETE", "/queues/orders", headers={"If-Match": '"x"'})).status == 412
     reply = await newer.ask("DELETE", "/queues/orders", headers=await newer.etag("/queues/orders"))

@@ -107,7 +107,7 @@ async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptur
         }
         assert "WRONGTYPE" in str(looked.unread["q1"])
     told = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
-    assert sorted(record.__dict__["queue"] for record in told) == ["q1", "q2"]
+    assert sorted(name for record in told for name in record.__dict__["queues"]) == ["q1", "q2"]
     found = await standings(desk.store)
     assert (found.read.keys(), set(found.unread)) == ({"q0", "q3"}, {"q1", "q2"})
 
