@@ -11,9 +11,10 @@ from tests.console.page.looking import axe, settled, show
 from tests.console.page.scene import Scene
 from tests.live import until
 
-PEERS_ARE_THERE = (
-    "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('views/peers.js'))"
-)
+PEERS_ARE_THERE = """async () => {
+    const found = performance.getEntriesByType("resource").find(({ name }) => name.endsWith("views/peers.js"));
+    return Boolean(found && (await import(found.name))); // and whatever that needs
+}"""
 AWAY = re.compile(r"Failed to load resource: the server responded with a status of 50[34]")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -40,6 +40,8 @@ async def test_a_thousand_queues(place: Scene, page: Page) -> None:
         await page.keyboard.press("ArrowDown")
     where = "document.activeElement.closest('tr')?.dataset.index"
     assert await page.evaluate(where) == "70"
+    await page.keyboard.press("Home")
+    await expect(page.get_by_role("link", name="archive")).to_be_focused()
     await page.mouse.wheel(0, 16_000)
     await expect(page.get_by_role("link", name="z0480")).to_be_attached()
     await page.set_viewport_size({"width": 400, "height": 800})
