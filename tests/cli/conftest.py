@@ -10,6 +10,7 @@ import pytest
 
 from services.store import QueueSpec
 from tests.cli.shell import Shell, Up, running
+from tests.servers import Server
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +31,23 @@ def alone(tmp_path: Path) -> Shell:
 def up(alone: Shell) -> Iterator[Up]:
     with running(alone) as up:
         yield up
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A store of the test's own, which it may stop or kill."""
+    server = Server("valkey", tmp_path / "store").start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def ready(alone: Shell, server: Server) -> Shell:
+    """A folder whose commands find `orders` in that store."""
+    alone.environment["REDIS_URL"] = server.url
+    alone.run("store", "init")
+    alone.run("queue", "create", "orders")
+    return alone
 
 
 _numbers = itertools.count()

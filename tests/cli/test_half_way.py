@@ -5,31 +5,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from tests.cli.shell import PATIENCE_S, Shell
 from tests.servers import Server, eventually
 
 CLOSE_WAIT = "08"  # /proc/net/tcp: the other end has closed
 TOO_LONG = 17 << 20  # octets; a message has at most 16 MiB
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    server = Server("valkey", tmp_path / "store").start()
-    yield server
-    server.end()
-
-
-@pytest.fixture
-def ready(alone: Shell, server: Server) -> Shell:
-    alone.environment["REDIS_URL"] = server.url
-    alone.run("store", "init")
-    alone.run("queue", "create", "orders")
-    return alone
 
 
 def stopped_by(shell: Shell, queue: str, cause: Callable[[], object]) -> tuple[int, bytes, str]:

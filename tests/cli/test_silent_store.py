@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,21 +12,6 @@ from services.store.connect import REPLY_TIMEOUT_S
 from services.store.dead import PAGE
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    server = Server("valkey", tmp_path / "store").start()
-    yield server
-    server.end()
-
-
-@pytest.fixture
-def ready(alone: Shell, server: Server) -> Shell:
-    alone.environment["REDIS_URL"] = server.url
-    alone.run("store", "init")
-    alone.run("queue", "create", "orders")
-    return alone
 
 
 def test_what_was_sent_and_never_answered_is_unknown(ready: Shell, server: Server) -> None:

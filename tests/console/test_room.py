@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -83,23 +85,29 @@ async def test_bodies_that_are_on_their_way(console: LiveConsole) -> None:
     await until(is_taken)
 
 
+@asynccontextmanager
+async def unread(console: LiveConsole, path: str, number: int) -> AsyncIterator[None]:
+    """So many clients have begun to get it, and read no further."""
+    asking = [await asyncio.open_connection(*console.place) for _ in range(number)]
+    try:
+        for reader, writer in asking:
+            writer.write(f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        yield
+    finally:
+        for _, writer in asking:
+            writer.transport.abort()
+
+
 async def test_dead_letters_that_nobody_reads(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     body = b"x" * (LONGEST_BODY - 100)
     (letter,) = await console.bury(queue, body)
     path = f"/queues/orders/dead/{letter}/body"
     assert (await console.get(path)).body == body
-    asked = f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-    asking = [await asyncio.open_connection(*console.place) for _ in range(4)]
-    try:
-        for reader, writer in asking:
-            writer.write(asked)
-            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    async with unread(console, path, 4):
         reply = await console.get(path)
         assert (reply.status, reply.label) == (503, "busy")
-    finally:
-        for _, writer in asking:
-            writer.transport.abort()
 
     async def is_told() -> bool:
         return (await console.get(f"/queues/orders/dead/{letter}")).status == 200
@@ -116,18 +124,10 @@ async def test_lists_of_whole_bodies_that_nobody_reads(console: LiveConsole, wha
     path = f"/queues/orders/{what}?octets={LONGEST_BODY}"
     (item,) = (await console.get(path)).items
     assert (item["bytes"], item["truncated"]) == (len(body), False)
-    asked = f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-    asking = [await asyncio.open_connection(*console.place) for _ in range(2)]
-    try:
-        for reader, writer in asking:
-            writer.write(asked)
-            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    async with unread(console, path, 2):
         reply = await console.get(path)
         assert (reply.status, reply.label) == (503, "busy")
         assert (await console.get(f"/queues/orders/{what}")).status == 200
-    finally:
-        for _, writer in asking:
-            writer.transport.abort()
 
     async def is_told() -> bool:
         return (await console.get(path)).status == 200
