@@ -154,6 +154,7 @@ async def redrive(
     """
     wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
+    wanted = await letters.until_now(wanted)  # what dies from here on was not counted
     goal = await store.find(given["target"]) if given["target"] is not None else source
     reasons = await reasons_of(output, letters, wanted)
     if given["dry_run"]:
@@ -209,6 +210,7 @@ async def purge(
     """
     wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
+    wanted = await letters.until_now(wanted)  # what dies from here on was not counted
     reasons = await reasons_of(output, letters, wanted)
     if given["dry_run"]:
         _dry_run(output, "purged", reasons)

@@ -10,7 +10,7 @@ DEAD_NOW = f"max by ($WHOSE, queue) (penstock_queue_dead_messages{{{STANDS}}})"
 DEAD = Board(
     "dead-letters",
     "Dead letters",
-    "Messages that nobody got. `penstock dead list QUEUE` shows them, `penstock dead redrive QUEUE` brings them back.",
+    "Messages that nobody got: `penstock dead list QUEUE` shows them, `penstock dead redrive QUEUE --all` moves them.",
     (*USUAL, CHOSEN),
     (
         Panel.of(

@@ -105,6 +105,8 @@ const REASONS = [
   "unconfirmed",
   "held",
   "injured",
+  "partially_received",
+  "zombie",
   "unencodable",
   "fault",
 ];

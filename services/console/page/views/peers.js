@@ -63,7 +63,7 @@ function All() {
       !pages.isLoading &&
       !pages.problem &&
       html`<${Table} label="Peers" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name"
-      empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer add</code>, or here.<//>`} />`
+      empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer apply</code>, or here.<//>`} />`
     }
     <${TextLinks} peers=${pages.items} />
     ${isNew && html`<${NewPeer} onClose=${close} />`}
