@@ -7,8 +7,7 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -31,19 +30,10 @@ REMOTE = {"protocol": "rqp-mca", "queueId": 7}
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    server = Server("valkey", tmp_path / "store").start()
-    yield server
-    server.end()
-
-
-@pytest.fixture
-def quiet(alone: Shell, server: Server) -> Shell:
+def quiet(ready: Shell) -> Shell:
     """Nobody carries anything away here."""
-    alone.environment["REDIS_URL"] = server.url
-    alone.run("store", "init")
-    declare(alone)
-    return alone
+    declare(ready)
+    return ready
 
 
 def declare(shell: Shell, **spec: Any) -> None:
