@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ import pytest
 from services.console import interest, live
 from services.console.live import Live
 from services.store import StoreUnavailable
+from services.store.keys import RegistryKeys
 from tests.console.live_console import PATIENCE_S, LiveConsole
-from tests.live import until
-from tests.servers import Server
+from tests.live import set_up, until
+from tests.servers import PROGRAMS, Server
 from tests.stores import NewServer
+from tests.topologies import Cluster
 
 
 @asynccontextmanager
@@ -113,6 +116,37 @@ async def test_while_the_store_is_away_the_first_question_is_told_so(
         await until(lambda: found.trouble is not None)
         with pytest.raises(StoreUnavailable):
             await found.look()
+
+
+async def test_a_shard_that_is_away_is_told_and_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question for what we changed there fails; so somebody wants to know, and the next look says how it is."""
+    cluster = Cluster(next(iter(PROGRAMS)), tmp_path)
+    try:
+        await set_up(cluster.start())
+        async with LiveConsole(cluster.url) as console:
+            home = cluster.holder(RegistryKeys().epoch)
+            away = next(node for node in cluster.nodes if node is not home)
+            for name, node in (("here", home), ("there", away)):
+                await console.declare(name, domain=cluster.domain_on(node))
+            async with resting(console, monkeypatch, 3600.0) as found:
+                away.kill9()
+                found.touch("there")
+                with pytest.raises(StoreUnavailable):
+                    await found.look()
+
+                async def is_told() -> bool:
+                    try:
+                        rows = (await found.look()).rows
+                    except StoreUnavailable:
+                        return False
+                    assert set(rows) == {"here", "there"}
+                    return "cannot be read" in rows["there"].summary["condition"]
+
+                await until(is_told)
+    finally:
+        cluster.end()
 
 
 async def test_who_waits_while_a_look_fails_takes_its_error(
