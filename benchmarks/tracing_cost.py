@@ -1,4 +1,4 @@
-"""What traces cost an edge: python -m benchmarks.tracing_cost [ROUNDS]
+"""What traces cost an edge: python -m benchmarks.tracing_cost [--rounds N] [--results FOLDER]
 
 TMQ edges, each on a store of its own, are loaded by turns with the same work, as `metrics_cost` does: without traces,
 with 1 % of all messages and with all of them, up to what `tracing.most_per_s` lets through; and, for a fair look at it,
@@ -8,12 +8,11 @@ it tells what a look costs whether a message with attributes brings a context: a
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import timeit
 from pathlib import Path
 
-from benchmarks.metrics_cost import by_turns, report
+from benchmarks.metrics_cost import by_turns, keep, parse, report
 from services.store import records, trace_context
 from tests.servers import free_port
 from tests.tracing.collector import Collector
@@ -31,7 +30,8 @@ def look_us(attributes: dict[str, str]) -> float:
     return min(seconds) / LOOKS * 1e6
 
 
-def main(rounds: int) -> None:
+def main() -> None:
+    options = parse(None, __doc__)
     context = {trace_context.KEY: trace_context.fresh().header}
     for told, attributes in (("no context", {}), ("a context", context)):
         print(f"a look at attributes with {told}: {look_us({'tag': 'order.new', **attributes}):.2f} us")
@@ -51,10 +51,12 @@ def main(rounds: int) -> None:
                 "on, 100 %, away": (away, "tracing.ratio=1"),
                 "on, 1 %, without a bound": (on, "tracing.ratio=0.01", UNBOUND),
             }
-            report(by_turns(modes, rounds))
+            found = by_turns(modes, options.rounds)
+            report(found)
+            print(f"kept: {keep('tracing-cost', found, options.results)}")
         finally:
             collector.stop()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+    main()

@@ -76,11 +76,13 @@ def rates(place: Workshop) -> dict[str, list[float]]:
 
 
 def summary(found: dict[str, list[float]]) -> dict[str, Any]:
-    """share: the median over all rounds of what is left of the rate that the first had."""
+    """share: the median over all rounds of what is left of the rate that the first had. rounds: the rate of each, in
+    their order, so that others can reckon it again."""
     return {
         name: {
             "rate": statistics.median(mine),
             "share": statistics.median(one / alone for one, alone in zip(mine, found[ALONE], strict=True)),
+            "rounds": mine,
         }
         for name, mine in found.items()
     }

@@ -28,7 +28,12 @@ REQUESTS = counter(
     RESULT,
     more="`result`: `ok`, or `failed`, as which a question that found nothing counts, too",
 )
-REQUEST_SECONDS = histogram("penstock_request_seconds", "Time from request to answer", OPERATION)
+REQUEST_SECONDS = histogram(
+    "penstock_request_seconds",
+    "Time from request to answer",
+    OPERATION,
+    more="without waits for a client that does not read; what begins with `ring_` waits for other nodes",
+)
 LOCAL_ERRORS = counter("penstock_local_errors_total", "Faults of our own: see the log", more="should stay 0")
 INPUT_HELD = gauge(
     "penstock_input_held_bytes",

@@ -22,8 +22,10 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from services.kit import measures
 from services.kit.measure import SECONDS_BUCKETS, Measure
-from services.kit.queue_meter import Done, QueueMeter
+from services.kit.queue_figures import NAMES, Done, Journal, SharedFigures
+from services.kit.queue_meter import QueueMeter
 from services.kit.queue_names import QueueNames
+from services.kit.shared_names import SharedNames
 from services.kit.tracing import Recorder
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -159,8 +161,13 @@ class Metrics:
     def meter_queues(self, most: int, *, latencies: bool) -> None:
         """From now on metrics tell of each queue, too, of `most` by name. Before the store is made."""
         shared = os.environ.get(_SHARED)
-        file = None if shared is None else Path(shared) / "queue-names"
-        self.queues = QueueMeter(self, QueueNames(most, file), latencies=latencies)
+        if shared is None:
+            self.queues = QueueMeter(self.edge, QueueNames(most), latencies=latencies)
+            self.registry.register(self.queues)
+            return
+        names = QueueNames(most, SharedNames(Path(shared) / NAMES))
+        journal = Journal(Path(shared), os.getpid())
+        self.queues = QueueMeter(self.edge, names, latencies=latencies, journal=journal)
 
     def counter(self, one: Measure) -> Counter:
         """The first label is always `edge`."""
@@ -210,10 +217,11 @@ def share(folder: Path) -> None:
     values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
 
 
-def render_shared(folder: Path) -> bytes:
-    """The text of /metrics over all processes that share `folder`."""
+def render_shared(folder: Path, edge: str) -> bytes:
+    """The text of /metrics over all processes that share `folder`, all of one edge."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call]
+    registry.register(SharedFigures(folder, edge))
     return generate_latest(registry)
 
 

@@ -206,9 +206,9 @@ class Supervisor(Generic[SettingsT]):
 
     def _answer(self) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it answers until the last worker has drained
-        folder, board = self._folder, self._board
+        folder, board, edge = self._folder, self._board, self._edge.name
         serve_forever(
-            self._settings.health, Answers(lambda: render_shared(folder), board.unready, board.stuck)
+            self._settings.health, Answers(lambda: render_shared(folder, edge), board.unready, board.stuck)
         )
         return EXIT_FAILED
 

@@ -67,6 +67,7 @@ class Dequeues:
         """The client has read: the rest of a run is taken."""
         if self._rest is not None and not self._talk.wire.is_blocked():
             rest, self._rest = self._rest, None
+            rest.slot.asked = self._talk.wire.loop_time()  # until now it waited for its client
             self._take(rest)
 
     def _may_take(self, queue: Queue, count: int) -> int:

@@ -51,11 +51,12 @@ def looked(alert: str, metric: str, sounds: float, silent: float, *, value: floa
     )
 
 
-def seconds(**rates: int) -> Series:
+def seconds(operation: str, **rates: int) -> Series:
     """Requests a minute by bucket, as le_1_25=100."""
     bounds = {name[3:].replace("_", ".").replace("Inf", "+Inf"): rate for name, rate in rates.items()}
     return {
-        of("request_seconds_bucket", edge="tmq", le=le): f"0+{rate}x{MINUTES}" for le, rate in bounds.items()
+        of("request_seconds_bucket", edge="ring", operation=operation, le=le): f"0+{rate}x{MINUTES}"
+        for le, rate in bounds.items()
     }
 
 
@@ -81,9 +82,10 @@ def edges() -> Iterator[Case]:
         yield risen("PenstockEdgeFull", "refusals_total", edge="tmq", reason=reason)
     for result in ("failed", "dropped"):
         yield risen("PenstockTracesLost", "trace_spans_total", edge="tmq", result=result)
-    slow = seconds(le_1=98, le_1_25=100, le_Inf=100)
-    fast = seconds(le_0_75=98, le_1=100, le_Inf=100)
-    yield Case("PenstockSlowRequests", "99 of 100", slow, fast)
+    slow = {"le_1": 98, "le_1_25": 100, "le_Inf": 100}
+    fast = seconds("push", le_0_75=98, le_1=100, le_Inf=100)
+    yield Case("PenstockSlowRequests", "99 of 100", seconds("push", **slow), fast)
+    yield Case("PenstockSlowRequests", "of the store", seconds("push", **slow), seconds("ring_push", **slow))
 
 
 def _up() -> str:
@@ -196,6 +198,8 @@ def control() -> Iterator[Case]:
 HARMLESS: Series = {
     of("refusals_total", edge="tmq", reason="queue_full"): RISES,
     of("store_events_total", edge="tmq", reason="queue_full"): RISES,
+    of("request_seconds_bucket", edge="ring", operation="ring_pull", le="1"): STAYS,
+    of("request_seconds_bucket", edge="ring", operation="ring_pull", le="+Inf"): RISES,
     of("trace_spans_total", edge="tmq", result="exported"): RISES,
     of("trace_spans_total", edge="tmq", result="limited"): RISES,
     of("trace_spans_total", edge="tmq", result="unfollowed"): RISES,

@@ -13,6 +13,10 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("monitoring.prometheusRule.disabled", ["PenstockEdgeDwon"]),
         'monitoring.prometheusRule.disabled: there is no alert "PenstockEdgeDwon", there are: Penstock',
     ),
+    "queues left out of an alert, whose names nobody tells": (
+        nested("monitoring.prometheusRule.deadLettersExceptQueues", ["test"]),
+        "monitoring.prometheusRule.deadLettersExceptQueues: metrics have no names of queues: set monitoring.queues",
+    ),
     "a password beside the Secret that says it": (
         nested("redis.auth", {"existingSecret": "store", "adminPassword": "s3cret"}),
         "redis.auth.adminPassword: the Secret of redis.auth.existingSecret says it: leave one of the two out",

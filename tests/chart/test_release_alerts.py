@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,58 @@ def test_a_queue_is_nearly_full_where_somebody_says_so() -> None:
         assert expr.endswith(f" > {percent / 100:.2f}")
     assert "PenstockQueueFillsUp" in found()
     assert "PenstockQueueFillsUp" not in found(nested("monitoring.prometheusRule.fullQueuePercent", 0))
+
+
+def test_dead_letters_of_some_queues_may_be_meant_to_be(tmp_path: Path, own: dict[str, Any]) -> None:
+    """Those that somebody names are left out, by their whole names, also of what died while nobody looked."""
+    except_ = ["returns", 'odd"\\d.*']
+    values = nested(
+        "monitoring",
+        {
+            "queues": {"enabled": True},
+            "prometheusRule": {"enabled": True, "deadLettersExceptQueues": except_},
+        },
+    )
+    rule = render(values)[f"PrometheusRule/{NAME}"]["spec"]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rule))
+    annotations = own["PenstockDeadLetters"]["annotations"]
+
+    def told(number: int, **labels: str) -> dict[str, Any]:
+        of = f" of queue {labels['queue']}" if labels else ""
+        return {
+            "exp_labels": {"namespace": "shop", "severity": "warning", **labels},
+            "exp_annotations": {**annotations, "summary": f"{number} more dead letters{of} within an hour"},
+        }
+
+    def series(metric: str, queue: str, values: str) -> dict[str, str]:
+        labels = f'namespace="shop",pod="{NAME}-operator-0",queue={json.dumps(queue)}'
+        return {"series": f"penstock_queue_{metric}{{{labels}}}", "values": values}
+
+    def test(when: str, expected: list[dict[str, Any]], *there: dict[str, str]) -> dict[str, Any]:
+        asked = [{"eval_time": when, "alertname": "PenstockDeadLetters", "exp_alerts": expected}]
+        return {"interval": "1m", "input_series": list(there), "alert_rule_test": asked}
+
+    tests = [
+        test("22m", [], *(series("died_messages_total", queue, "0x20 2x200") for queue in except_)),
+        test(
+            "22m",
+            [told(2, queue="returns2"), told(2, queue="odd"), told(2, queue="_other")],
+            *(
+                series("died_messages_total", queue, "0x20 2x200")
+                for queue in (*except_, "returns2", "odd", "_other")
+            ),
+        ),
+        # while nobody looked
+        test("95m", [], *(series("dead_messages", queue, "3x20 _x70 8x200") for queue in except_)),
+        test(
+            "95m",
+            [told(5)],
+            *(series("dead_messages", queue, "3x20 _x70 8x200") for queue in (*except_, "orders")),
+            series("died_messages_total", "returns", "0x20 _x30 2+1x200"),
+        ),
+    ]
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": tests}))
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "test.yaml"))
 
 
 def test_a_report_has_as_long_as_the_schedule_needs(tmp_path: Path, own: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from services.kit import measures
 from services.kit.metrics import Metrics
-from services.kit.queue_names import OTHER, QueueNames
+from services.kit.queue_names import OTHER
 
 NOTHING = [0] * (len(measures.QUEUE_PUT_SECONDS.buckets) + 1)
 
@@ -123,20 +122,6 @@ def test_times_are_left_out_unless_they_are_asked_for() -> None:
     metrics = metered()
     hear(metrics, "orders", Told(put=classes(c0=2)))
     assert "_seconds_bucket" not in metrics.render().decode()
-
-
-def test_workers_share_the_names(tmp_path: Path) -> None:
-    """Together they have so many, and each knows those of the others."""
-    one, two = (QueueNames(3, tmp_path / "names") for _ in range(2))
-    assert one.label("a") == "a"
-    assert two.label("b\n\0") == "b\n\0"
-    assert one.label("b\n\0") == "b\n\0"
-    assert two.label("c") == "c"
-    assert one.label("d") == two.label("d") == OTHER
-    assert one.label("c") == "c"
-    again = QueueNames(3, tmp_path / "names")  # a worker that was started anew
-    assert [again.label(name) for name in "dac"] == [OTHER, "a", "c"]
-    assert len((tmp_path / "names").read_text().splitlines()) == 3
 
 
 def test_no_file_without_workers() -> None:

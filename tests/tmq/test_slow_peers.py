@@ -132,6 +132,26 @@ async def test_what_was_sent_behind_large_answers_has_its_turn(make_edge: MakeEd
     assert [await client.message() for _ in range(2)] == [b"new", None]
 
 
+async def test_its_wait_is_not_the_time_of_its_requests(make_edge: MakeEdge) -> None:
+    """Else PenstockSlowRequests sounded for each client that reads slowly"""
+    edge = await make_edge(listeners=PATIENT)
+    await filled(edge, 12, MIB)
+    client = await edge.client(receive_buffer=256 << 10)  # once it reads, it reads fast
+    await client.queue(b"q")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await client.send(tmq.encode_dnq(Q) * 12)
+    await until(lambda: blocked(edge) == 1)
+    blocked_at = loop.time()
+    assert await client.is_untouched(2.0)
+    waited_s = loop.time() - blocked_at
+    assert [await client.message() for _ in range(12)] == [bytes([number]) * MIB for number in range(12)]
+    edge.tally.publish()
+    assert edge.value("penstock_request_seconds_count", operation=tmq.Operation.DNQ.value) == 12
+    most_s = loop.time() - began - waited_s  # of each
+    assert edge.value("penstock_request_seconds_sum", operation=tmq.Operation.DNQ.value) <= 12 * most_s
+
+
 async def test_others_are_served_meanwhile(make_edge: MakeEdge) -> None:
     # 7.3
     edge = await make_edge(listeners=PATIENT)

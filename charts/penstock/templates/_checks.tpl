@@ -44,6 +44,9 @@
 {{- fail (printf "monitoring.prometheusRule.disabled: there is no alert %q, there are: %s" . ($known | uniq | sortAlpha | join ", ")) -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.monitoring.prometheusRule.deadLettersExceptQueues (not .Values.monitoring.queues.enabled) -}}
+{{- fail "monitoring.prometheusRule.deadLettersExceptQueues: metrics have no names of queues: set monitoring.queues.enabled" -}}
+{{- end -}}
 {{- end }}
 
 {{/* Names, labels and variables: the API server would refuse some objects when others are made already. */}}

@@ -11,6 +11,9 @@ from services.store import Source
 from services.store.errors import OutcomeUnknown
 
 CREATE, PUSH, PULL, DESTROY = "create_queue", "push", "pull", "destroy_queue"  # in the counters
+# Where the ring was asked: another node answers, or none for as long as a client waits. PenstockSlowRequests leaves
+# them out.
+RING_PUSH, RING_PULL, RING_DESTROY = "ring_push", "ring_pull", "ring_destroy_queue"
 LABELS = {
     Operation.CREATE_QUEUE: CREATE,
     Operation.PUSH: PUSH,

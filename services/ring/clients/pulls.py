@@ -7,7 +7,7 @@ from functools import partial
 from protos.ring import Pull, encode_deliveries, encode_record
 from services.kit.answers import Slot
 from services.ring.asking import Brought, Unserved
-from services.ring.clients.conversation import PULL, ClientConversation, error
+from services.ring.clients.conversation import PULL, RING_PULL, ClientConversation, error
 from services.ring.clients.holding import ClientInflow
 from services.ring.clients.seeking import Seeking
 from services.ring.clients.unsettled import Unsettled
@@ -19,13 +19,14 @@ from services.store.errors import OutcomeUnknown, QueuePaused, QueueUnknown
 class PullRun:
     """pulls that are being answered together."""
 
-    __slots__ = ("allowed", "asked", "echo", "name", "queue", "slot")
+    __slots__ = ("allowed", "asked", "echo", "label", "name", "queue", "slot")
 
     def __init__(self, slot: Slot, event: Pull, allowed: int) -> None:
         self.slot = slot
         self.echo = event.echo
         self.name = event.queue
         self.queue: Queue | None = None  # None: of the ring, or not known yet
+        self.label = PULL
         self.asked = event.count
         self.allowed = allowed  # of them, how many may be given a message
 
@@ -66,6 +67,7 @@ class Pulls:
         """The client has read: the rest of a run is taken."""
         if self._rest is not None and not self._talk.wire.is_blocked():
             rest, self._rest = self._rest, None
+            rest.slot.asked = self._talk.wire.loop_time()  # until now it waited for its client
             self._go_on(rest)
 
     def _go_on(self, run: PullRun) -> None:
@@ -132,7 +134,7 @@ class Pulls:
         talk = self._talk
         slot = run.slot
         run.goes_on(talk.expect(), count)
-        talk.reply(slot, reply, PULL, count, count)
+        talk.reply(slot, reply, run.label, count, count)
         if talk.wire.is_blocked():
             self._rest = run
             self._inflow.leave_it_to_the_output()
@@ -151,7 +153,7 @@ class Pulls:
         """Answers the run: `count` of them have their messages in the reply, the others get an ERROR."""
         if run.asked > count:
             reply += error(run.echo, words) * (run.asked - count)
-        self._talk.reply(run.slot, reply, PULL, count, run.asked)
+        self._talk.reply(run.slot, reply, run.label, count, run.asked)
         self._inflow.free()
 
     # around the ring
@@ -160,6 +162,7 @@ class Pulls:
         """One after the other: were two under way and a link broke, the second might overtake the first."""
         asker = self._talk.service.asker
         assert asker is not None
+        run.label = RING_PULL
         asker.pull(run.name, partial(self._brought, run))
 
     def _brought(self, run: PullRun, brought: Brought | Unserved) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from protos.ring import MAX_RING_MESSAGE, Push, encode_replies
 from services.kit.answers import Slot
 from services.ring.asking import Asker, Unserved
-from services.ring.clients.conversation import PUSH, ClientConversation, error
+from services.ring.clients.conversation import PUSH, RING_PUSH, ClientConversation, error
 from services.ring.clients.holding import ClientInflow
 from services.ring.clients.seeking import Seeking
 from services.ring.words import TOO_LARGE_FOR_THE_RING, words_for
@@ -81,13 +81,13 @@ class Pushes:
         _, why = refusals[0]
         self._talk.wire.refuse(why.reason, str(why))
         denied = {index: error(event.echo, words_for(why)) for index, why in refusals}
-        self._answer(slot, event, denied)
+        self._answer(slot, event, PUSH, denied)
 
-    def _answer(self, slot: Slot, event: Push, denied: dict[int, bytes]) -> None:
+    def _answer(self, slot: Slot, event: Push, label: str, denied: dict[int, bytes]) -> None:
         """OK to all but those."""
         total, ok = len(event.records), encode_replies(event.echo, 1)
         reply = b"".join([denied.get(index, ok) for index in range(total)])
-        self._talk.reply(slot, reply, PUSH, total - len(denied), total)
+        self._talk.reply(slot, reply, label, total - len(denied), total)
 
     # around the ring
 
@@ -110,7 +110,7 @@ class Pushes:
         if not asked.left:
             if asked.denied:
                 self._talk.wire.refuse("unserved", asked.reason)
-            self._answer(slot, event, asked.denied)
+            self._answer(slot, event, RING_PUSH, asked.denied)
             self._inflow.free()
 
 

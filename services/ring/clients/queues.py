@@ -7,7 +7,7 @@ from functools import partial
 from protos.ring import Create, Destroy, Operation, encode_reply
 from services.kit.answers import Slot
 from services.ring.asking import Unserved
-from services.ring.clients.conversation import CREATE, DESTROY, ClientConversation
+from services.ring.clients.conversation import CREATE, DESTROY, RING_DESTROY, ClientConversation
 from services.ring.clients.holding import ClientInflow
 from services.ring.service import OWNER, RingService, decode_name
 from services.ring.words import CREATE_FORBIDDEN, NOT_OWNER, words_for
@@ -52,9 +52,9 @@ class Queues:
 
     def _asked(self, slot: Slot, event: Destroy, outcome: Unserved | None) -> None:
         if outcome is None:
-            self._done(slot, event, DESTROY, True)
+            self._done(slot, event, RING_DESTROY, True)
         else:
-            self._deny(slot, event, DESTROY, "unserved", outcome.reason)
+            self._deny(slot, event, RING_DESTROY, "unserved", outcome.reason)
 
     def _done(self, slot: Slot, event: Create | Destroy, label: str, result: bool | StoreError) -> None:
         if isinstance(result, OutcomeUnknown):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.kit.tally import Tally
 from services.ring.edge import EDGE, RunningRing
 from services.ring.node.around import RingAsker
 from services.ring.node.station import Station
@@ -21,6 +22,11 @@ class LiveRing(LiveQueues[RingSettings]):
             "store": BRISK,
         }
         super().__init__(EDGE, url, said)
+
+    @property
+    def tally(self) -> Tally:
+        assert isinstance(self.running, RunningRing)
+        return self.running._service.tally
 
     @property
     def station(self) -> Station:

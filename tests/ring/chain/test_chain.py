@@ -16,7 +16,7 @@ from tests.live import until
 from tests.pubsub.client import Client as TextClient
 from tests.pubsub.live import LiveEdge as TextEdge
 from tests.ring.chain.live import LiveRing, is_ring
-from tests.ring.clients.client import pull
+from tests.ring.clients.client import Refused, pull
 from tests.ring.links.conftest import NewServer
 from tests.servers import Server
 from tests.tmq.live import LiveEdge as TmqEdge
@@ -124,6 +124,34 @@ async def test_there_and_back(systems: Systems, tmq: TmqEdge) -> None:
     await client.push(b"questions", b"how many barrels?")
     await answering
     assert await client.pull(b"answers") == b"HOW MANY BARRELS?"
+
+
+async def test_what_goes_around_the_ring_is_counted_apart(systems: Systems) -> None:
+    """Its time is the other nodes': PenstockSlowRequests leaves it out (docs/ring.md, What the edge counts)."""
+    here = systems.here
+    await systems.there.declare("orders")
+    client = await here.client()
+    await client.create(b"own")
+    await client.push(b"own", b"1")
+    await client.push(b"orders", b"2", b"3")
+    assert await client.drain(b"own") == [b"1"]
+    assert await client.drain(b"orders") == [b"2", b"3"]
+    with pytest.raises(Refused):  # not a queue that create_queue made
+        await client.destroy(b"orders")
+    counted = {
+        (operation, result): int(await here.requests(operation, result))
+        for operation in ("push", "pull", "destroy_queue", "ring_push", "ring_pull", "ring_destroy_queue")
+        for result in ("ok", "failed")
+    }
+    assert {what: number for what, number in counted.items() if number} == {
+        ("push", "ok"): 1,
+        ("pull", "ok"): 1,
+        ("pull", "failed"): 1,
+        ("ring_push", "ok"): 2,
+        ("ring_pull", "ok"): 2,
+        ("ring_pull", "failed"): 1,
+        ("ring_destroy_queue", "failed"): 1,
+    }
 
 
 async def test_who_waits_for_the_ring_hears_that_the_node_stops(new_server: NewServer, port: int) -> None:

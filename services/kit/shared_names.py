@@ -1,0 +1,76 @@
+"""Names of queues that workers have in common, in a file: a line each, with when it was last used.
+
+A name that comes is a line more; whatever else changes writes the file anew, in the place of the old one, under another
+first line. Who reads needs no lock, and reads what is new.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def told_by(file: Path) -> set[str]:
+    """The names that there are now."""
+    _, told = SharedNames(file).news()
+    return {label for label, _ in told}
+
+
+class SharedNames:
+    """One worker's view of the file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._first, self._known = (
+            b"",
+            0,
+        )  # its first line when it was last looked at, and octets that are known
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else changes it meanwhile."""
+        with self._file.with_suffix(".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # let go of by closing it
+            yield
+
+    def news(self) -> tuple[bool, list[tuple[str, float]]]:
+        """Names, and when each was last used, since this was last asked; True: these are all that there are."""
+        try:
+            with self._file.open("rb") as names:
+                first = names.readline()
+                is_whole = first != self._first
+                at = len(first) if is_whole else self._known
+                names.seek(at)
+                text = names.read()
+        except FileNotFoundError:
+            return False, []
+        text = text[: text.rfind(b"\n") + 1]  # a line may be on its way
+        self._first, self._known = first, at + len(text)
+        return is_whole, [(label, used) for label, used in map(json.loads, text.splitlines())]
+
+    def add(self, label: str, used: float) -> None:
+        """Only while it is locked, and once all news are known."""
+        if not self._first:
+            self.write({label: used})
+            return
+        with self._file.open("ab") as names:
+            names.write(_line(label, used))
+            self._known = names.tell()
+
+    def write(self, used: Mapping[str, float]) -> None:
+        """These are all. Only while it is locked, and once all news are known."""
+        new = self._file.with_suffix(".new")
+        self._first = b"%d %d\n" % (os.getpid(), time.monotonic_ns())
+        text = self._first + b"".join(_line(label, at) for label, at in used.items())
+        new.write_bytes(text)
+        self._known = len(text)
+        new.replace(self._file)
+
+
+def _line(label: str, used: float) -> bytes:
+    return json.dumps([label, used]).encode() + b"\n"

@@ -1,0 +1,29 @@
+"""What metrics cost an edge: the program at a tiny size, and what it keeps."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+
+from benchmarks import metrics_cost
+
+MODES = {mode: metrics_cost.MODES[mode] for mode in ("off", "on")}
+
+
+def test_every_round_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With them what it prints can be reckoned again."""
+    monkeypatch.setattr(metrics_cost, "MODES", MODES)
+    monkeypatch.setattr(metrics_cost, "ROUND_S", 0.05)
+    metrics_cost.main(["--rounds", "3", "--results", str(tmp_path)])
+    kept = json.loads((tmp_path / "metrics-cost.json").read_text())
+    assert kept["machine"]["cores"] >= 1
+    assert {mode: len(rounds) for mode, rounds in kept["rounds"].items()} == {"off": 3, "on": 3}
+    printed = capsys.readouterr().out.splitlines()
+    for line, rounds in zip(printed, kept["rounds"].values(), strict=False):
+        middle = statistics.median(each["messages_per_s"] for each in rounds)
+        assert f"{middle:,.0f} messages/s" in line
