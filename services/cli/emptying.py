@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 
 import click
 
@@ -54,6 +55,8 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
         raise failure.half_way(
             done.messages, f"{failure} ({_told(done, name)}: the same command goes on)"
         ) from None
+    with suppress(StoreError):  # then the store forgets by itself
+        await run.forget()
     output.line(_told(done, name))
     if output.as_json:
         output.record({"queue": name, "removed": done.messages, "bytes": done.octets})

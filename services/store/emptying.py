@@ -41,6 +41,14 @@ class Emptying:
         messages, octets, more = reply
         return Emptied(messages, octets, not more)
 
+    async def removed(self) -> int:
+        """How many messages until now; 0 of one that is not known. Raises StoreError."""
+        return int(await self._domain.link.call("HGET", self._run, "messages") or 0)
+
+    async def forget(self) -> None:
+        """Nobody will ask any more. Raises StoreError."""
+        await self._domain.link.call("DEL", self._run)
+
     async def steps(self) -> AsyncIterator[Emptied]:
         """Until it is done. Raises StoreError."""
         done = False

@@ -27,7 +27,7 @@ async def test_it_is_looked_at_replaced_and_deleted(place: Scene, page: Page) ->
         await show(page, place.address, f"queues/newer{tab}", "newer")
         await expect(page.get_by_role("alert")).to_contain_text("colour")
         shown = await page.locator("main button").all_text_contents()
-        assert [each.strip() for each in shown] == ["Replace…", "Delete"]
+        assert [each.strip() for each in shown] == ["Replace…", "Empty…", "Delete"]
         await expect(page.locator("main pre")).to_have_count(0)
         tabs = await page.locator("nav.tabs a").all_text_contents()
         assert [each.split()[0] for each in tabs] == ["Now", "Messages", "Dead"]
