@@ -40,7 +40,8 @@ export function Queue({ parts: [, name, tab = "", id] }) {
         <${Tabs} queue=${queue} tab=${tab} />
         <${View} queue=${queue} tab=${tab} id=${id} asked=${asked} />
         ${open === "publish" && html`<${Publish} name=${name} onClose=${close} onDone=${asked.again} />`}
-        ${open === "replace" && html`<${Replace} name=${name} why=${queue.unreadable} seen=${asked.etag} again=${asked.again} onClose=${close} />`}
+        ${open === "replace" && html`<${Replace} name=${name} path=${at`queues/${name}`} query=${{ replaceUnreadable: true }} why=${queue.unreadable} seen=${asked.etag} again=${asked.again}
+          onClose=${close}>That is limits, bindings, and where it leads; messages stay.<//>`}
         ${open === "empty" && html`<${EmptyQueue} name=${name} onClose=${close} onDone=${asked.again} />`}
         ${open === "delete" && html`<${Delete} what="Queue" name=${name} path=${at`queues/${name}`} seen=${asked.etag} again=${asked.again} back=${["queues"]}
           action="Delete it and all that is in it" onClose=${close}><${Gone} queue=${queue} /><//>`}
