@@ -15,8 +15,8 @@ LOCAL_NAMES = ("localhost", "ip6-localhost")
 PROXIED = ("forwarded", "via", "x-real-ip", "x-forwarded-")  # so begin headers that only a proxy writes
 BEHIND_PROXY = (
     "a reverse proxy passes this on ({name}), and this console lets in whoever reaches it, as it has neither tokens "
-    "nor a trusted proxy: set console.tokens, or console.proxy with its networks and with what groups may do, and begin it "
-    "anew"
+    "nor a trusted proxy: set console.tokens, or console.proxy with its networks and with what groups may do, and "
+    "begin it anew"
 )
 SAME = "same-origin"  # of Sec-Fetch-Site, which no page can write
 NOBODY = "none"  # no page asks: somebody typed it in, or this is no browser

@@ -19,7 +19,7 @@ from services.console.job import Job, Kind, State, Told, place_of
 from services.console.lost import LostJobs
 from services.console.posting import KEPT, LOST, POST_S, Posting
 from services.console.problems import Problem
-from services.store import DeadLetters, Store, StoreError, StoreUnavailable
+from services.store import DeadLetters, Filter, Store, StoreError, StoreUnavailable
 from services.store.dead import PAGE, Redriven
 from services.store.emptying import Emptied, Emptying
 from services.store.errors import DatasetLost, OutcomeUnknown
@@ -53,6 +53,8 @@ class Jobs:
             text = f"{MOST_RUNNING} jobs are under way: wait for one, or cancel one"
             raise Problem(429, "too_many_jobs", text, headers={"Retry-After": "10"})
         # what dies from now on is not meant: a letter that dies again would be taken again and again
+        if job.kind is not Kind.EMPTY and job.wanted == Filter():
+            job.matched = await self._letters(job).count()  # nobody has to look at each of them
         until = max(1, job.began_ms - job.wanted.older_than_ms)
         job.wanted = replace(job.wanted, older_than_ms=0, died_until_ms=until)
         self._jobs[job.id] = job
@@ -159,7 +161,8 @@ class Jobs:
 
     async def _outcome(self, job: Job, work: Callable[[], Awaitable[None]]) -> State:
         try:
-            job.matched = await self._patiently(job, lambda: self._count(job))
+            if job.matched is None:
+                job.matched = await self._patiently(job, lambda: self._count(job))
             await self._patiently(job, work)
         except asyncio.CancelledError:
             return State.CANCELLED

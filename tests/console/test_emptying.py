@@ -44,7 +44,7 @@ async def test_what_is_ready_goes_and_is_written_down(console: LiveConsole) -> N
     assert (await console.get("/queues")).items[0]["ready"] == 0
     (begun,) = console.audited(what="message.purge")
     assert (begun["target"], begun["outcome"], begun["detail"]) == ("orders", "done", {"job": job["id"]})
-    (ended,) = console.audited(what="message.purge.ended")
+    (ended,) = await until(lambda: console.audited(what="message.purge.ended"))
     assert (ended["outcome"], ended["detail"]["moved"]) == ("done", 2500)
     queue = await console.tools.find("orders")
     run = Emptying(console.tools.look_at("main"), queue, run_of(job["id"]))

@@ -69,8 +69,11 @@ class Matched(Shape):
     """What a dry run found."""
 
     matched: int
+    looked: int = Field(description="of so many of them, the oldest, the reasons are")
     reasons: dict[str, int]
-    complete: bool = Field(description="false: there are more; the count took too long and was ended")
+    complete: bool = Field(
+        description="false: more than `matched` are meant; the count took too long and was ended"
+    )
 
 
 class Job(Shape):
