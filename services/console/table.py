@@ -205,8 +205,9 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", "/audit", ADMIN, "audit.list", audit.list_,
-        "Who changed what, and who was not let. The newest first.",
-        {200: shapes.AuditPage}, query=Paged, tag="console",
+        "Who changed what, and who was not let. The newest first. What a filter lets through is looked for in steps, "
+        "so a page may have fewer items than asked for, even none: `next` goes on.",
+        {200: shapes.AuditPage}, query=audit.AuditQuery, tag="console",
     ),
     Route(
         "GET", "/config", ADMIN, "config.show", config.show,
