@@ -96,6 +96,6 @@ async def reasons_of(output: Output, letters: DeadLetters, wanted: Filter) -> Co
     return reasons
 
 
-def must_be_some(reasons: Counter[str], queue: str) -> None:
-    if not reasons:
+def must_be_some(number: int, queue: str) -> None:
+    if not number:
         raise not_found(f"queue {queue!r} has no such dead letter")

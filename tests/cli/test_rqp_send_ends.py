@@ -29,6 +29,14 @@ def test_somebody_else_takes_it(quiet: Shell, server: Server) -> None:
     assert fates(server) == []
 
 
+def test_its_queue_is_emptied(quiet: Shell) -> None:
+    sending = Sending(quiet)
+    quiet.run("queue", "purge", GOAL, "--yes")
+    told, said = sending.end(1)
+    assert told == {"queue": GOAL, "state": "emptied", "reason": "emptied"}
+    assert f"{GOAL} was emptied, and the message is gone for good" in said
+
+
 def test_it_is_given_back_and_dies(quiet: Shell) -> None:
     sending = Sending(quiet)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from services.console import interest, live
+from services.console.interest import Interest
 from services.console.live import Live
 from services.store import StoreUnavailable
 from services.store.keys import RegistryKeys
@@ -19,6 +20,20 @@ from tests.live import set_up, until
 from tests.servers import PROGRAMS, Server
 from tests.stores import NewServer
 from tests.topologies import Cluster
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
+    """For how long looks have waited for somebody who wants to know, until now; None: however long."""
+    found: list[float | None] = []
+    real = Interest.wait
+
+    async def noted(self: Interest, most_s: float | None) -> None:
+        found.append(most_s)
+        await real(self, most_s)
+
+    monkeypatch.setattr(Interest, "wait", noted)
+    return found
 
 
 @asynccontextmanager
@@ -36,25 +51,24 @@ async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float
         await found.close()
 
 
-async def test_nothing_is_looked_at_before_anybody_asks(
-    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live, "REST_S", 0.01)
-    assert console.running is not None
-    own = console.running._console.live
-    await asyncio.sleep(0.3)  # thirty looks, if there were any
-    assert own.version == 0
-    assert (await console.get("/queues")).status == 200
-    assert own.version > 0
+async def test_nothing_is_looked_at_before_anybody_asks(server: Server, waits: list[float | None]) -> None:
+    async with LiveConsole(server.url) as console:
+        await until(lambda: waits)
+        assert waits == [None], "it waits for the first question, however long that takes"
+        assert console.running is not None
+        own = console.running._console.live
+        assert own.version == 0
+        assert (await console.get("/queues")).status == 200
+        assert own.version > 0
 
 
 async def test_and_seldom_when_nobody_does_any_more(
-    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch, waits: list[float | None]
 ) -> None:
     async with resting(console, monkeypatch, 3600.0) as found:
         version = found.version
-        await asyncio.sleep(0.3)  # thirty looks, if somebody did
-        assert found.version == version
+        await until(lambda: waits[-1] == 3600.0)
+        assert found.version == version, "nothing was looked at before it began to rest"
         monkeypatch.setattr(live, "REST_S", 0.01)
         await found.look()
         await until(lambda: found.version > version + 3)
