@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.multiprocess import mark_process_dead
 
 from services.kit import measures
 from services.kit.measure import SECONDS_BUCKETS, Measure
-from services.kit.queue_figures import NAMES, Done, Journal, SharedFigures
+from services.kit.queue_figures import NAMES, Done, Journal
 from services.kit.queue_meter import QueueMeter
 from services.kit.queue_names import QueueNames
 from services.kit.shared_names import SharedNames
@@ -176,7 +176,7 @@ class Metrics:
     def gauge(self, one: Measure) -> Gauge:
         """The first label is always `edge`."""
         labels = ("edge", *one.label_names)
-        return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode=one.merge)
+        return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode="livesum")
 
     def histogram(self, one: Measure) -> Histogram:
         """The first label is always `edge`."""
@@ -215,14 +215,6 @@ def share(folder: Path) -> None:
     """
     os.environ[_SHARED] = str(folder)
     values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
-
-
-def render_shared(folder: Path, edge: str) -> bytes:
-    """The text of /metrics over all processes that share `folder`, all of one edge."""
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call]
-    registry.register(SharedFigures(folder, edge))
-    return generate_latest(registry)
 
 
 def forget_process(pid: int, folder: Path) -> None:

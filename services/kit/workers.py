@@ -24,11 +24,12 @@ from services.kit.drain import CLOSE_TIMEOUT_S, HURRIED_CLOSE_TIMEOUT_S, RESET_T
 from services.kit.edge import Edge, SettingsT
 from services.kit.health import Answers, serve_forever
 from services.kit.layers import SettingsError
-from services.kit.metrics import forget_process, render_shared, share
+from services.kit.metrics import forget_process, share
 from services.kit.parent import die_with_parent
 from services.kit.process import EXIT_DRAINED, EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
 from services.kit.scratch import scratch_folder
 from services.kit.settings import DrainSettings, GlobalSettings
+from services.kit.together import Together
 
 log = logging.getLogger(__name__)
 
@@ -161,6 +162,8 @@ class Supervisor(Generic[SettingsT]):
             self._status = status
             self._asked_to_stop()
             return
+        if child.worker is not None:
+            self._board.count_death()
         fields: dict[str, object] = {
             "action": "child_ended",
             "child": child.name,
@@ -206,10 +209,9 @@ class Supervisor(Generic[SettingsT]):
 
     def _answer(self) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it answers until the last worker has drained
-        folder, board, edge = self._folder, self._board, self._edge.name
-        serve_forever(
-            self._settings.health, Answers(lambda: render_shared(folder, edge), board.unready, board.stuck)
-        )
+        board = self._board
+        together = Together(self._edge.name, self._folder, board)
+        serve_forever(self._settings.health, Answers(together.render, board.unready, board.stuck))
         return EXIT_FAILED
 
 

@@ -19,6 +19,8 @@ from tests.kit.harness import PATIENCE_S, Program, eventually, exchange, receive
 
 ACCEPTED = 'penstock_connections_opened_total{edge="echo",listener="echo"}'
 OPEN = 'penstock_connections{edge="echo",listener="echo"}'
+READY = 'penstock_ready{edge="echo"}'
+DEATHS = 'penstock_worker_deaths_total{edge="echo"}'
 RECEIVED = 'penstock_received_bytes_total{edge="echo",listener="echo"}'
 
 
@@ -78,7 +80,7 @@ def test_both_serve_one_port_and_answer_as_one(pair: Program) -> None:
         samples = program.samples()
         accepted = samples[ACCEPTED]
         eventually(lambda: program.samples()[RECEIVED] == accepted * len(frame(b"E", b"who")))
-        assert samples['penstock_ready{edge="echo"}'] == 1
+        assert samples[READY] == 1
         program.signal(signal.SIGTERM)
         for sock in found.values():
             assert sock.recv(1) == b""
@@ -103,12 +105,38 @@ def test_a_killed_worker_is_started_again_and_its_counts_stay(pair: Program) -> 
         samples = program.samples()
         assert samples[ACCEPTED] == accepted  # counters of the dead still count
         assert samples[OPEN] == 1  # its gauges do not
+        assert samples[DEATHS] == 1
         for sock in found.values():
             sock.close()
         for sock in connect_to_each(program, 2).values():
             sock.close()
         program.signal(signal.SIGTERM)
         assert program.wait() == 0
+
+
+def test_one_that_is_dead_is_not_ready(pair: Program) -> None:
+    """It says nothing any more, and those that live are."""
+    with pair as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        samples = program.samples()
+        assert (samples[READY], samples[DEATHS]) == (1, 0)
+        health = holder(program, program.event("health_listening")["port"], 1, "0A")
+        worker = next(pid for pid in children(program) if pid != health)
+        for death in range(1, 5):
+            known = {*children(program)}
+            os.kill(worker, signal.SIGKILL)
+            program.event("child_ended", death)
+            worker = eventually(lambda known=known: {*children(program)} - known).pop()
+        os.kill(worker, signal.SIGKILL)
+        program.event("child_ended", 5)
+        program.signal(signal.SIGSTOP)  # it would start it again in 1.6 s
+        assert program.page("/readyz")[1] in ("worker 0: ended\n", "worker 1: ended\n")
+        samples = program.samples()
+        assert (samples[READY], samples[DEATHS]) == (0, 5)
+        program.signal(signal.SIGCONT)
+        program.signal(signal.SIGTERM)
+        assert program.wait() == 0
+        assert len(program.events("child_ended")) == 5  # who ends as he was told to is no death
 
 
 def test_not_ready_while_one_of_them_is_not(tmp_path: Path) -> None:
