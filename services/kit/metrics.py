@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.multiprocess import mark_process_dead
 
 from services.kit import measures
 from services.kit.measure import SECONDS_BUCKETS, Measure
@@ -215,8 +214,3 @@ def share(folder: Path) -> None:
     """
     os.environ[_SHARED] = str(folder)
     values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
-
-
-def forget_process(pid: int, folder: Path) -> None:
-    """A worker is gone: its gauges no longer count, its counters do."""
-    mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from services.kit import measures, worker_measures
 from services.kit.board import Board
 from services.kit.queue_figures import SharedFigures
+from services.kit.remains import unchanged
 
 
 class Together(Collector):
@@ -21,6 +22,7 @@ class Together(Collector):
 
     def __init__(self, edge: str, folder: Path, board: Board) -> None:
         self._edge = edge
+        self._folder = folder
         self._board = board
         self._shared = MultiProcessCollector(None, path=str(folder))  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
@@ -29,7 +31,8 @@ class Together(Collector):
 
     def render(self) -> bytes:
         """The text of /metrics."""
-        return generate_latest(self._registry)
+        with unchanged(self._folder):
+            return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
         return []  # else all files are read when it is registered
