@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Metric
+from prometheus_client import CollectorRegistry, Metric, PlatformCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -13,14 +13,15 @@ from prometheus_client.registry import Collector
 
 from services.kit import measures, worker_measures
 from services.kit.board import Board
+from services.kit.process_group import ProcessGroup
 from services.kit.queue_figures import SharedFigures
 from services.kit.remains import unchanged
 
 
 class Together(Collector):
-    """The metrics of all processes that share `folder`, and whose rows are on `board`."""
+    """The metrics of all processes that share `folder`, whose rows are on `board`, and which a supervisor began."""
 
-    def __init__(self, edge: str, folder: Path, board: Board) -> None:
+    def __init__(self, edge: str, folder: Path, board: Board, supervisor: int) -> None:
         self._edge = edge
         self._folder = folder
         self._board = board
@@ -28,14 +29,13 @@ class Together(Collector):
         self._registry = CollectorRegistry()
         self._registry.register(SharedFigures(folder, edge))
         self._registry.register(self)
+        self._registry.register(ProcessGroup(supervisor))
+        PlatformCollector(registry=self._registry)
 
     def render(self) -> bytes:
         """The text of /metrics."""
         with unchanged(self._folder):
             return generate_latest(self._registry)
-
-    def describe(self) -> list[Metric]:
-        return []  # else all files are read when it is registered
 
     def collect(self) -> Iterator[Metric]:
         for family in self._shared.collect():  # type: ignore[no-untyped-call]

@@ -213,7 +213,7 @@ class Supervisor(Generic[SettingsT]):
     def _answer(self) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it answers until the last worker has drained
         board = self._board
-        together = Together(self._edge.name, self._folder, board)
+        together = Together(self._edge.name, self._folder, board, supervisor=os.getppid())
         serve_forever(self._settings.health, Answers(together.render, board.unready, board.stuck))
         return EXIT_FAILED
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from prometheus_client import ProcessCollector
 
 from services.kit.acceptor import bind
 from services.kit.layers import SettingsError
@@ -87,6 +88,13 @@ def test_both_serve_one_port_and_answer_as_one(pair: Program) -> None:
         accepted = samples[ACCEPTED]
         eventually(lambda: program.samples()[RECEIVED] == accepted * len(frame(b"E", b"who")))
         assert samples[READY] == 1
+        # of four processes
+        one = ProcessCollector(pid=lambda: program.process.pid, registry=None).collect()
+        alone = {family.name: family.samples[0].value for family in one}
+        assert samples["process_resident_memory_bytes"] > 2 * alone["process_resident_memory_bytes"]
+        assert samples["process_cpu_seconds_total"] > alone["process_cpu_seconds"]
+        assert samples["process_start_time_seconds"] == alone["process_start_time_seconds"]
+        assert any(name.startswith("python_info{") for name in samples)
         program.signal(signal.SIGTERM)
         for sock in found.values():
             assert sock.recv(1) == b""
