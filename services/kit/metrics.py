@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, valu
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from services.kit import measures
+from services.kit.build import Build
 from services.kit.measure import SECONDS_BUCKETS, Measure
 from services.kit.queue_figures import NAMES, Done, Journal
 from services.kit.queue_meter import QueueMeter
@@ -137,6 +138,7 @@ class Metrics:
             prometheus_client.ProcessCollector(registry=self.registry)
             prometheus_client.PlatformCollector(registry=self.registry)
             prometheus_client.GCCollector(registry=self.registry)
+            self.registry.register(Build())
         self.connections = self.gauge(measures.CONNECTIONS)
         self.opened = self.counter(measures.OPENED)
         self.received_bytes = self.counter(measures.RECEIVED)

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from services.kit import measures, worker_measures
 from services.kit.board import Board
+from services.kit.build import Build
 from services.kit.process_group import ProcessGroup
 from services.kit.queue_figures import SharedFigures
 from services.kit.remains import unchanged
@@ -30,6 +31,7 @@ class Together(Collector):
         self._registry.register(SharedFigures(folder, edge))
         self._registry.register(self)
         self._registry.register(ProcessGroup(supervisor))
+        self._registry.register(Build())
         PlatformCollector(registry=self._registry)
 
     def render(self) -> bytes:

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,7 @@ def test_both_serve_one_port_and_answer_as_one(pair: Program) -> None:
         assert samples["process_cpu_seconds_total"] > alone["process_cpu_seconds"]
         assert samples["process_start_time_seconds"] == alone["process_start_time_seconds"]
         assert any(name.startswith("python_info{") for name in samples)
+        assert samples[f'penstock_build_info{{version="{version("penstock")}"}}'] == 1
         program.signal(signal.SIGTERM)
         for sock in found.values():
             assert sock.recv(1) == b""
