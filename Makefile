@@ -50,8 +50,9 @@ crds: $(READY)   ## write the chart's CustomResourceDefinitions and their tables
 metrics-docs: $(READY)  ## write the table in docs/metrics.md anew, after a metric was changed
 	PYTHONPATH=operator $(PYTHON) -m tools.metrics_docs docs/metrics.md
 
-runbooks: $(READY)  ## write what runbooks have of their alerts anew, and their index, after a rule was changed
+runbooks: $(READY)  ## write what runbooks have of their alerts anew, their index, and the rules for outside Kubernetes, after a rule was changed
 	$(PYTHON) -m tools.runbooks charts/penstock/files/rules/alerts.yaml docs/runbooks
+	$(PYTHON) -m tools.outside_rules charts/penstock/files/rules/alerts.yaml docs/examples/prometheus/alerts.yaml
 
 chart-docs: $(READY)  ## write what the chart has of elsewhere anew: its README's table of values, what edges may do in Redis; and its dashboards
 	$(PYTHON) -m tools.chart_docs charts/penstock

@@ -20,6 +20,7 @@ from services.kit.session import SessionFactory
 from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
 from tests.servers import Server
+from tests.topologies import Cluster, Replicated
 
 PATIENCE_S = 60.0
 Place = tuple[str, int]
@@ -62,7 +63,7 @@ class Log(logging.Handler):
         return [f"{line.getMessage()}: {line.exc_info[1]!r}" for line in self.lines if line.exc_info]
 
 
-async def set_up(server: Server) -> None:
+async def set_up(server: Server | Cluster | Replicated) -> None:
     """What `penstock up` puts into a new store."""
     store = Store(server.url, "test")
     await store.initialise()

@@ -48,6 +48,10 @@ class Proxy:
             self.kept[1].set()
             self.kept = None
 
+    def lead_to(self, target: int) -> None:
+        """New connections, as a service's address does after a failover; those that there are stay where they are."""
+        self._target = target
+
     def freeze(self) -> int:
         """From now on nothing passes on the connections there are, and they stay open; new ones work. How many."""
         frozen = 0

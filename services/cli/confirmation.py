@@ -68,6 +68,9 @@ class Confirmation:
             raise self._overdue(timeout_s or 0.0)
         if fate.ending is Ending.DEAD:
             raise await self._dead(fate)
+        if fate.ending is Ending.EMPTIED:
+            text = f"{self._queue.name} was emptied, and the message is gone for good"
+            raise self._failed("emptied", "emptied", text)
         if not fate.session.startswith(CARRIER):
             raise self._failed(
                 "taken", "taken", f"somebody else took it out of {self._queue.name}: {fate.session}"

@@ -127,6 +127,11 @@ def _per_second(_: click.Context, __: click.Parameter, value: str | None) -> int
 # Bringing back, removing -------------------------------------------------------------------------------------------
 
 
+async def _number(output: Output, letters: DeadLetters, wanted: Filter, everything: bool) -> int:
+    """How many are meant; how many there are in all nobody has to count."""
+    return await letters.count() if everything else (await reasons_of(output, letters, wanted)).total()
+
+
 def _dry_run(output: Output, verb: str, reasons: Counter[str]) -> None:
     if output.as_json:
         output.record({"dry_run": True, "matching": reasons.total(), "reasons": dict(reasons)})
@@ -154,15 +159,16 @@ async def redrive(
     """
     wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
+    wanted = await letters.until_now(wanted)  # what dies from here on was not counted
     goal = await store.find(given["target"]) if given["target"] is not None else source
-    reasons = await reasons_of(output, letters, wanted)
     if given["dry_run"]:
-        _dry_run(output, "redriven", reasons)
+        _dry_run(output, "redriven", await reasons_of(output, letters, wanted))
         await letters.try_target(goal)
         return
-    must_be_some(reasons, queue)
-    unknown = max(0, len(set(wanted.ids)) - reasons.total())
-    with output.progress("redriven", reasons.total()) as advance:
+    number = await _number(output, letters, wanted, everything)
+    must_be_some(number, queue)
+    unknown = max(0, len(set(wanted.ids)) - number)
+    with output.progress("redriven", number) as advance:
         moved, missing, failure = await _redrive(letters, wanted, goal, given["rate"], advance)
     if unknown:
         output.note(f"{count(unknown, 'id')} not found")
@@ -170,7 +176,7 @@ async def redrive(
     if output.as_json:
         output.record({"queue": queue, "to": goal.name, "redriven": moved, "missing": missing + unknown})
     if failure is not None:
-        left = reasons.total() - moved - missing
+        left = number - moved - missing
         raise Failure(
             failure.exit, failure.label, f"{failure} ({left:,} left: the same command goes on with them)"
         )
@@ -209,18 +215,19 @@ async def purge(
     """
     wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
-    reasons = await reasons_of(output, letters, wanted)
+    wanted = await letters.until_now(wanted)  # what dies from here on was not counted
     if given["dry_run"]:
-        _dry_run(output, "purged", reasons)
+        _dry_run(output, "purged", await reasons_of(output, letters, wanted))
         return
-    must_be_some(reasons, queue)
-    what = f"{count(reasons.total(), 'dead letter')} of {source.name}"
+    number = await _number(output, letters, wanted, everything)
+    must_be_some(number, queue)
+    what = f"{count(number, 'dead letter')} of {source.name}"
     if not given["yes"] and not output.ask(
         f"{what} will be gone for good. Type the queue's name:", source.name
     ):
         raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
     purged = 0
-    with output.progress("purged", reasons.total()) as advance:
+    with output.progress("purged", number) as advance:
         async for page in letters.pages(wanted, PAGE):
             purged += await letters.purge(page)
             advance(len(page))

@@ -68,21 +68,23 @@ def _chosen() -> LetterFormat:
 async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: tuple[str, ...]) -> None:
     """Write dead letters of QUEUE to standard output.
 
-    All of them, or those that the filters and ids name, the oldest first. They stay where they are.
+    All of them, or those that the filters and ids name, the oldest first. They stay where they are. At its end it
+    says the last one's id: `penstock dead purge QUEUE --until ID` removes none that is not in the file.
     """
     one = _chosen()
     if sys.stdout.isatty():
         raise usage("this is not for a terminal: send it into a file, as in `> dead.bin`")
     found = await store.find(queue)
     letters = DeadLetters(store.look_at(found.domain), found)
-    number = 0
+    number, last = 0, ""
     missing = set(ids)
     with output.progress("exported", None) as advance:
         async for identifier in written(letters.matching(wanted), one, sys.stdout.fileno()):
-            number += 1
+            number, last = number + 1, identifier
             missing.discard(identifier)
             advance(1)
-    output.note(f"exported {count(number, 'dead letter')} of {found.name}")
+    behind = f"; the last is {last}" if last else ""
+    output.note(f"exported {count(number, 'dead letter')} of {found.name}{behind}")
     if absent := [repr(one) for one in sorted(missing) if await letters.find(one) is None]:
         raise not_found(
             f"queue {queue!r} has no dead letter {', '.join(absent)}; see `penstock dead list {queue}`"

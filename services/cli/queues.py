@@ -1,4 +1,4 @@
-"""penstock queue: create, list, show, delete, release, apply."""
+"""penstock queue: create, list, show, delete, release, apply; purge is in `emptying`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import yaml
 
 from services.cli.applying import apply_file, file_option
 from services.cli.command import store_command
+from services.cli.emptying import purge
 from services.cli.exits import Exit, Failure
 from services.cli.output import Output
 from services.cli.spec_options import Given, spec_from, spec_options
@@ -28,7 +29,10 @@ NUMBERS = ("ready", "in_flight", "dead_letters", "added", "acked")
 
 @click.group()
 def queue() -> None:
-    """Create, look at and delete queues."""
+    """Create, look at, empty and delete queues."""
+
+
+queue.add_command(purge)
 
 
 def checked_name(name: str) -> str:

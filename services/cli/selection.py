@@ -14,6 +14,7 @@ from services.cli.exits import not_found, usage
 from services.cli.output import Output
 from services.store import DeadLetters, Filter
 from services.store.duration import DURATION, UNIT_MS
+from services.store.letter import is_id
 
 
 def _duration(_: click.Context, __: click.Parameter, value: str | None) -> int:
@@ -32,6 +33,12 @@ def _pattern(_: click.Context, __: click.Parameter, value: str | None) -> re.Pat
         raise click.BadParameter(f"no regular expression: {error}") from None
 
 
+def _identifier(_: click.Context, __: click.Parameter, value: str | None) -> str:
+    if value is not None and not is_id(value):
+        raise click.BadParameter("give the id of a dead letter, as `penstock dead list` shows it")
+    return value or ""
+
+
 _FILTERS = (
     click.option("--reason", "reasons", multiple=True, help="only those that died of this; repeatable"),
     click.option(
@@ -39,17 +46,30 @@ _FILTERS = (
     ),
     click.option("--origin", default="", help="only those whose origin contains this"),
     click.option("--match", "body", callback=_pattern, metavar="REGEX", help="only those whose body matches"),
+    click.option(
+        "--until",
+        callback=_identifier,
+        metavar="ID",
+        help="only this one and those that died before it, as `export` tells",
+    ),
 )
 
 
 def filtered(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Turns the four filter options into one `wanted`."""
+    """Turns the five filter options into one `wanted`."""
 
     @functools.wraps(work)
     def command(
-        *arguments: Any, reasons: tuple[str, ...], older_than_ms: int, origin: str, body: Any, **values: Any
+        *arguments: Any,
+        reasons: tuple[str, ...],
+        older_than_ms: int,
+        origin: str,
+        body: Any,
+        until: str,
+        **values: Any,
     ) -> Any:
-        wanted = Filter(reasons, origin, older_than_ms, body, tuple(values.get("ids", ())))
+        ids = tuple(values.get("ids", ()))
+        wanted = Filter(reasons, origin, older_than_ms, body, ids, until=until)
         return work(*arguments, wanted=wanted, **values)
 
     for option in reversed(_FILTERS):
@@ -62,7 +82,7 @@ def selection(everything: bool, wanted: Filter) -> Filter:
     if everything and wanted != Filter():
         raise usage("say --all, or which ones: not both")
     if not everything and wanted == Filter():
-        raise usage("say which ones: ids, --reason, --older-than, --origin, --match; or --all")
+        raise usage("say which ones: ids, --reason, --older-than, --origin, --match, --until; or --all")
     return wanted
 
 
@@ -76,6 +96,6 @@ async def reasons_of(output: Output, letters: DeadLetters, wanted: Filter) -> Co
     return reasons
 
 
-def must_be_some(reasons: Counter[str], queue: str) -> None:
-    if not reasons:
+def must_be_some(number: int, queue: str) -> None:
+    if not number:
         raise not_found(f"queue {queue!r} has no such dead letter")

@@ -115,6 +115,9 @@ class App:
         self._guard.check(request.headers, is_change=route.is_change)
         return self._identities.of(request.headers, plain_address(request.remote or ""))
 
+    def _address(self, request: web.Request) -> str:
+        return self._identities.address(request.headers, plain_address(request.remote or ""))
+
     async def _call(self, request: web.Request, route: Route, who: Caller, share: Share) -> Call:
         query = read_query(request.rel_url.raw_query_string, route.query)
         body: Any = None
@@ -160,11 +163,9 @@ class App:
     def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
         """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
         if problem.status == 401:
-            self._strangers.came(
-                plain_address(request.remote or ""), request.method, request.path[:LONGEST_PATH]
-            )
+            self._strangers.came(self._address(request), request.method, request.path[:LONGEST_PATH])
         elif route.is_change or problem.status == 403:
-            who = Caller("", None, "", plain_address(request.remote or ""))
+            who = Caller("", None, "", self._address(request))
             self._console.audit.log(who, route.action, _target(request, route), problem.label)
 
     # beside the routes

@@ -12,6 +12,12 @@ from services.console.problems import Problem
 from services.console.settings import ConsoleSettings
 
 LOCAL_NAMES = ("localhost", "ip6-localhost")
+PROXIED = ("forwarded", "via", "x-real-ip", "x-forwarded-")  # so begin headers that only a proxy writes
+BEHIND_PROXY = (
+    "a reverse proxy passes this on ({name}), and this console lets in whoever reaches it, as it has neither tokens "
+    "nor a trusted proxy: set console.tokens, or console.proxy with its networks and with what groups may do, and "
+    "begin it anew"
+)
 SAME = "same-origin"  # of Sec-Fetch-Site, which no page can write
 NOBODY = "none"  # no page asks: somebody typed it in, or this is no browser
 
@@ -22,8 +28,11 @@ class Guard:
         self._origins = frozenset(origin.rstrip("/").lower() for origin in settings.origins)
 
     def check(self, headers: Mapping[str, str], *, is_change: bool) -> None:
-        """Raises Problem 421 for a host that is none of ours, 403 for a page that is none."""
+        """Raises Problem 421 for a host that is none of ours, or a proxy that opens to others what is open to this
+        machine; 403 for a page that is none."""
         host = headers.get("Host", "")
+        if self._is_open and (name := _proxy_header(headers)):
+            raise Problem(421, "behind_proxy", BEHIND_PROXY.format(name=name))
         if self._is_open and not is_local(host):
             text = "without tokens the console answers only under the name localhost or a loopback address"
             raise Problem(421, "foreign_host", text)
@@ -45,6 +54,10 @@ def _place(origin: str) -> str:
         return urlsplit(origin).netloc
     except ValueError:
         return ""
+
+
+def _proxy_header(headers: Mapping[str, str]) -> str | None:
+    return next((name for name in headers if name.lower().startswith(PROXIED)), None)
 
 
 def is_local(host: str) -> bool:

@@ -11,6 +11,7 @@ from services.console.problems import Problem, bad_request
 from services.console.roles import RANKS, Role
 from services.console.settings import ConsoleSettings, Proxy, Token
 from services.console.tokens import LONGEST, Tokens
+from services.kit.gate import plain_address
 
 BEARER = "bearer "
 LONGEST_HEADER = len(BEARER) + LONGEST  # characters
@@ -19,7 +20,10 @@ LONGEST_NAME = 255  # characters of a user's name; the rest is cut
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """auth: off, token or proxy. role: None for somebody of whom nothing is known, or whose groups may nothing."""
+    """Who asks, where he is (`Identities.address`), and how that is known: by `off`, `token` or `proxy`.
+
+    role: None for somebody of whom nothing is known, or whose groups may nothing.
+    """
 
     who: str
     role: Role | None
@@ -39,12 +43,22 @@ class Identities:
         """address: of the connection. Raises Problem 400, 401."""
         if self._is_open:
             return Caller("local", Role.ADMIN, "off", address)
-        if self._proxy is not None and (found := _proxied(self._proxy, headers, address)):
-            return found
+        client = self.address(headers, address)
+        if self._proxy is not None and _is_of(self._proxy, address):
+            found = _proxied(self._proxy, headers, client)
+            if found is not None:
+                return found
         if token := self._token(headers):
-            return Caller(token.name, token.role, "token", address)
+            return Caller(token.name, token.role, "token", client)
         text = "say who you are: Authorization: Bearer with a token of console.tokens"
         raise Problem(401, "unauthorized", text, headers={"WWW-Authenticate": 'Bearer realm="penstock"'})
+
+    def address(self, headers: MultiMapping[str], address: str) -> str:
+        """Where he comes from: as the trusted proxy says, where the connection is its; else that of the connection."""
+        proxy = self._proxy
+        if proxy is None or proxy.address_header is None or not _is_of(proxy, address):
+            return address
+        return _last_hop(headers.getall(proxy.address_header, [])) or address
 
     def _token(self, headers: MultiMapping[str]) -> Token | None:
         said = headers.get("Authorization", "")
@@ -54,14 +68,30 @@ class Identities:
         return self._tokens.of(token.encode("utf-8", "surrogateescape")) if token else None
 
 
-def _proxied(proxy: Proxy, headers: MultiMapping[str], address: str) -> Caller | None:
-    """None: it did not come through the proxy, or the proxy does not say who it is. Raises Problem 400, 401."""
+def _is_of(proxy: Proxy, address: str) -> bool:
+    """Whether a connection from there is the proxy's."""
     try:
         place = ipaddress.ip_address(address)
     except ValueError:
-        return None
-    if not any(place in network for network in proxy.networks):
-        return None
+        return False
+    return any(place in network for network in proxy.networks)
+
+
+def _last_hop(said: list[str]) -> str:
+    """The last address, which the proxy itself has written: anybody may have sent what stands before it. '': none."""
+    text = said[-1].rpartition(",")[2].strip() if said else ""
+    if text.startswith("["):  # [::1]:80
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:  # 10.0.0.7:80
+        text = text.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(plain_address(text)))
+    except ValueError:
+        return ""
+
+
+def _proxied(proxy: Proxy, headers: MultiMapping[str], address: str) -> Caller | None:
+    """None: the proxy does not say who it is. Raises Problem 400, 401."""
     user = _said_once(headers, proxy.user_header)
     if not user:
         return None

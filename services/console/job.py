@@ -1,4 +1,4 @@
-"""One redrive or purge under way."""
+"""One redrive, purge or emptying under way."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ def run_of(identifier: str) -> str:
 class Kind(StrEnum):
     REDRIVE = "redrive"
     PURGE = "purge"
+    EMPTY = "empty"  # of a queue: its ready messages
+
+
+ENDED = {  # under which the audit log tells of the end
+    Kind.REDRIVE: "dead.redrive.ended",
+    Kind.PURGE: "dead.purge.ended",
+    Kind.EMPTY: "message.purge.ended",
+}
 
 
 class State(StrEnum):
@@ -44,9 +52,9 @@ class Job:
 
     kind: Kind
     queue: Queue
-    goal: Queue  # of a purge, the queue itself
+    goal: Queue  # but of a redrive, the queue itself
     by: Caller
-    wanted: Filter
+    wanted: Filter  # which dead letters
     rate: int  # 0: no bound
     began_ms: int
     id: str = field(default_factory=lambda: secrets.token_hex(8))

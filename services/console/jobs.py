@@ -1,6 +1,6 @@
-"""Redrives and purges under way. Each is of the process that began it: what was moved stays moved when that ends, and
-the same request again goes on with what is left. While the store is away they wait for it. All consoles of a store tell
-of all jobs, and may end them (posting.py)."""
+"""Redrives, purges and emptyings under way. Each is of the process that began it: what was moved stays moved when that
+ends, and the same request again goes on with what is left. While the store is away they wait for it. All consoles of a
+store tell of all jobs, and may end them (posting.py)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from services.console.audit import Audit
+from services.console.counted import counted
 from services.console.ending import Ending
 from services.console.job import Job, Kind, State, Told, place_of
 from services.console.lost import LostJobs
@@ -20,6 +21,7 @@ from services.console.posting import KEPT, LOST, POST_S, Posting
 from services.console.problems import Problem
 from services.store import DeadLetters, Filter, Store, StoreError, StoreUnavailable
 from services.store.dead import PAGE, Redriven
+from services.store.emptying import Emptied, Emptying
 from services.store.errors import DatasetLost, OutcomeUnknown
 from services.store.job_board import JobBoard
 from services.store.redriving import Pace, redrive_steps
@@ -51,6 +53,8 @@ class Jobs:
             text = f"{MOST_RUNNING} jobs are under way: wait for one, or cancel one"
             raise Problem(429, "too_many_jobs", text, headers={"Retry-After": "10"})
         # what dies from now on is not meant: a letter that dies again would be taken again and again
+        if job.kind is not Kind.EMPTY and job.wanted == Filter():
+            job.matched = await self._letters(job).count()  # nobody has to look at each of them
         until = max(1, job.began_ms - job.wanted.older_than_ms)
         job.wanted = replace(job.wanted, older_than_ms=0, died_until_ms=until)
         self._jobs[job.id] = job
@@ -141,23 +145,24 @@ class Jobs:
     # the work
 
     async def _run(self, job: Job) -> None:
-        letters = DeadLetters(self._store.look_at(job.queue.domain), job.queue)
-        work = self._redrive if job.kind is Kind.REDRIVE else self._purge
+        works = {Kind.REDRIVE: self._redrive, Kind.PURGE: self._purge, Kind.EMPTY: self._empty}
+        work = works[job.kind]
         following = asyncio.create_task(self._follow(job), name=f"console job {job.id}, told to others")
-        state = await self._outcome(job, lambda: work(job, letters), letters)
+        state = await self._outcome(job, lambda: work(job))
         job.is_ending = True
         following.cancel()  # nothing stands behind our last words
         (fault,) = await asyncio.gather(following, return_exceptions=True)
         if isinstance(fault, Exception):
             log.critical("a job is not told of: %r", fault, exc_info=fault, extra={"action": "job_fault"})
         try:
-            await self._ending.end(job, letters, state)
+            await self._ending.end(job, counted(self._store, job.kind, job.queue, job.id), state)
         finally:
             job.ended.set()
 
-    async def _outcome(self, job: Job, work: Callable[[], Awaitable[None]], letters: DeadLetters) -> State:
+    async def _outcome(self, job: Job, work: Callable[[], Awaitable[None]]) -> State:
         try:
-            job.matched = await self._patiently(job, lambda: self._count(letters, job.wanted))
+            if job.matched is None:
+                job.matched = await self._patiently(job, lambda: self._count(job))
             await self._patiently(job, work)
         except asyncio.CancelledError:
             return State.CANCELLED
@@ -190,14 +195,19 @@ class Jobs:
                 return found
             await asyncio.sleep(AGAIN_S)
 
-    @staticmethod
-    async def _count(letters: DeadLetters, wanted: Filter) -> int:
+    def _letters(self, job: Job) -> DeadLetters:
+        return DeadLetters(self._store.look_at(job.queue.domain), job.queue)
+
+    async def _count(self, job: Job) -> int:
+        if job.kind is Kind.EMPTY:
+            return int((await self._store.stats(job.queue))["ready"])
         number = 0
-        async for _ in letters.matching(wanted, octets=0):
+        async for _ in self._letters(job).matching(job.wanted, octets=0):
             number += 1
         return number
 
-    async def _redrive(self, job: Job, letters: DeadLetters) -> None:
+    async def _redrive(self, job: Job) -> None:
+        letters = self._letters(job)
         steps: AsyncIterator[Redriven] = redrive_steps(letters, job.wanted, job.goal, Pace(job.rate), job.run)
         before = job.moved = max(job.moved, await letters.moved_by(job.run))
         async with aclosing(steps):  # type: ignore[type-var]
@@ -209,8 +219,17 @@ class Jobs:
                 if step.stopped is not None:
                     raise step.stopped
 
-    async def _purge(self, job: Job, letters: DeadLetters) -> None:
+    async def _purge(self, job: Job) -> None:
+        letters = self._letters(job)
         async for page in letters.pages(job.wanted, PAGE):
             gone = await letters.purge(page)
             job.moved, job.missing = job.moved + gone, job.missing + len(page) - gone
             self._touched(job.queue.name)
+
+    async def _empty(self, job: Job) -> None:
+        run = Emptying(self._store.look_at(job.queue.domain), job.queue, job.run)
+        steps: AsyncIterator[Emptied] = run.steps()
+        async with aclosing(steps):  # type: ignore[type-var]
+            async for step in steps:
+                job.moved = step.messages
+                self._touched(job.queue.name)

@@ -1,4 +1,4 @@
-"""Jobs of consoles that were killed: how many letters they had moved the store still counts, as nobody heard the last
+"""Jobs of consoles that were killed: how much they had moved the store still counts, as nobody heard the last
 answer. Whoever notices writes that down, and ends the count."""
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ import logging
 import time
 from contextlib import suppress
 
-from services.console.job import Kind, Told, run_of
+from services.console.counted import counted
+from services.console.job import Told
 from services.console.posting import Posting
-from services.store import DeadLetters, Store, StoreError
+from services.store import Store, StoreError
 from services.store.errors import QueueUnknown
 
 log = logging.getLogger(__name__)
@@ -51,13 +52,11 @@ class LostJobs:
 
     async def _give_up(self, told: Told) -> None:
         """Several consoles may do this at once: who finds no count any more has nothing to say."""
-        if told["kind"] != Kind.REDRIVE:
-            return
         try:
             queue, _ = await self._store.find_leniently(told["queue"])
         except QueueUnknown:  # the count went with it
             return
-        letters, run = DeadLetters(self._store.look_at(queue.domain), queue), run_of(told["id"])
-        if moved := await letters.moved_by(run):
+        found = counted(self._store, told["kind"], queue, told["id"])
+        if found is not None and (moved := await found.moved()):
             await self._posting.give_up(told, max(moved, told["moved"]))
-            await letters.forget_run(run)
+            await found.forget()

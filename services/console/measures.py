@@ -13,7 +13,7 @@ REQUESTS = counter(
 )
 SECONDS = histogram("penstock_console_request_seconds", "Time from a request until its answer begins", METHOD)
 STREAMS = gauge("penstock_console_streams", "Live views open now")
-JOBS = gauge("penstock_console_jobs", "Redrives and purges under way")
+JOBS = gauge("penstock_console_jobs", "Redrives, purges and emptied queues under way")
 AUDIT_FAILURES = counter(
     "penstock_console_audit_failures_total", "Changes that could only be logged, not written into the store"
 )

@@ -13,7 +13,7 @@ MEMORY = 8 << 20  # octets that a compiled pattern and its search may take
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Over octets, as `penstock dead --match` has it; RE2 knows no look-around and no back-references.
+    """Over octets, as `penstock dead list --match` has it; RE2 knows no look-around and no back-references.
 
     Raises Problem.
     """

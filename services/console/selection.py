@@ -19,6 +19,7 @@ from services.store.spec import QueueName
 MOST_IDS = 10_000
 MOST_REASONS = 50
 COUNT_S = 5.0  # a dry run ends after this, and says so
+REASONS_S = 0.2  # of all there are the number is known: only what the first of them died of is looked at
 LONGEST_ORIGIN = 255
 Id = Annotated[str, Field(pattern=f"^{ID.pattern}$", max_length=41)]
 Reason = Annotated[str, Field(min_length=1, max_length=63)]
@@ -87,14 +88,31 @@ class Purge(Selection):
 
 
 async def count(letters: DeadLetters, wanted: Filter) -> dict[str, Any]:
-    """How many are meant, by what they died of; ended after a while."""
+    """How many are meant, by what they died of; ended after a while. How many there are in all nobody has to count."""
+    if wanted != Filter():
+        reasons, complete = await _reasons(letters, wanted, COUNT_S)
+        return _told(reasons.total(), reasons, complete)
+    number = await letters.count()
+    reasons, _ = await _reasons(letters, wanted, REASONS_S)
+    return _told(max(number, reasons.total()), reasons, True)  # some may have died meanwhile
+
+
+async def _reasons(letters: DeadLetters, wanted: Filter, within_s: float) -> tuple[Counter[str], bool]:
+    """What those died of that were found in time, the oldest first; whether these are all."""
     reasons: Counter[str] = Counter()
-    end = time.monotonic() + COUNT_S
-    complete = True
+    end = time.monotonic() + within_s
     async with aclosing(letters.steps(wanted, octets=0)) as steps:  # type: ignore[type-var]
         async for found in steps:
-            if time.monotonic() > end:
-                complete = False
-                break
             reasons.update(letter.reason for letter in found)
-    return {"matched": reasons.total(), "reasons": dict(reasons.most_common()), "complete": complete}
+            if time.monotonic() > end:
+                return reasons, False
+    return reasons, True
+
+
+def _told(matched: int, reasons: Counter[str], complete: bool) -> dict[str, Any]:
+    return {
+        "matched": matched,
+        "looked": reasons.total(),
+        "reasons": dict(reasons.most_common()),
+        "complete": complete,
+    }

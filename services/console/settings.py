@@ -92,6 +92,10 @@ class Proxy(Part):
     role_header: HeaderName = Field(
         default="X-Forwarded-Groups", description="says his groups or roles, with commas between them"
     )
+    address_header: HeaderName | None = Field(
+        default="X-Forwarded-For",
+        description="has his address as its last entry, for the audit log; null: the proxy writes no such header",
+    )
     roles: dict[str, Role] = Field(
         default={}, description="what a group may do: `view`, `operate` or `admin`; the strongest counts"
     )

@@ -9,6 +9,7 @@ from services.console.api import (
     connections,
     dead,
     edges,
+    emptying,
     jobs,
     messages,
     overview,
@@ -100,6 +101,13 @@ ROUTES: tuple[Route, ...] = (
         {200: shapes.PeekPage}, query=messages.PeekQuery, tag="messages",
     ),
     Route(
+        "POST", f"{QUEUE}/messages/purge", ADMIN, "message.purge", emptying.purge,
+        "Remove the messages that are ready, for good. In the background; what is given out stays with whoever has it, "
+        "and what is put in meanwhile stays, too.",
+        {200: shapes.Ready, 202: shapes.Job}, body=emptying.PurgeReady, condition=Condition.UNLESS_DRY,
+        statuses=(429,), tells=BEGUN, tag="messages",
+    ),
+    Route(
         "GET", DEAD, VIEW, "dead.list", dead.list_,
         "Dead letters, the oldest first. What a filter lets through is looked for in small steps, and a page ends "
         "behind 4 MiB of bodies, so it may have fewer items than asked for, even none: `next` goes on, and null says "
@@ -130,8 +138,8 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", "/jobs", VIEW, "job.list", jobs.list_,
-        "Redrives and purges of all consoles of the store. Those under way, and of a day the last 200 that ended; the "
-        "newest first.",
+        "Redrives, purges and emptyings of all consoles of the store. Those under way, and of a day the last 200 that "
+        "ended; the newest first.",
         {200: shapes.JobPage}, query=Paged, tag="jobs",
     ),
     Route(
@@ -197,8 +205,9 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", "/audit", ADMIN, "audit.list", audit.list_,
-        "Who changed what, and who was not let. The newest first.",
-        {200: shapes.AuditPage}, query=Paged, tag="console",
+        "Who changed what, and who was not let. The newest first. What a filter lets through is looked for in steps, "
+        "so a page may have fewer items than asked for, even none: `next` goes on.",
+        {200: shapes.AuditPage}, query=audit.AuditQuery, tag="console",
     ),
     Route(
         "GET", "/config", ADMIN, "config.show", config.show,

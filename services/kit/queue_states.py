@@ -29,6 +29,7 @@ COUNTED = {
     "dead_overflowed": state_measures.DEAD_TRIMMED,
     "redriven": state_measures.REDRIVEN,
     "purged": state_measures.PURGED,
+    "emptied": state_measures.EMPTIED,
     "expired": state_measures.EXPIRED,
     "duplicates": state_measures.DUPLICATES,
     "fenced": state_measures.FENCED,
@@ -58,6 +59,8 @@ class QueueState(Protocol):
 
     @property
     def purged(self) -> int: ...
+    @property
+    def emptied(self) -> int: ...
     @property
     def expired(self) -> int: ...
     @property

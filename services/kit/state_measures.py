@@ -55,6 +55,12 @@ PURGED = counter(
     QUEUE,
     more="since the process began to look",
 )
+EMPTIED = counter(
+    "penstock_queue_emptied_messages_total",
+    "Messages that were ready, and that somebody removed for good",
+    QUEUE,
+    more="`penstock queue purge`, and the console; since the process began to look",
+)
 EXPIRED = counter(
     "penstock_queue_expired_messages_total",
     "Messages whose time (`messageTTL`) was over before somebody took them",

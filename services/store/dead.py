@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.store import redrive_spans
 from services.store.domain import Domain
@@ -16,6 +16,7 @@ PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are
 LOOK = 100  # that one call compares with a filter: those who wait for the store meanwhile should not feel it
 PAGE_OCTETS = 4 << 20
 WHOLE = -1
+NONE = "0-0"  # behind no dead letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,9 @@ class DeadLetters:
         if after and is_last_id(after):
             return Looked([], "", True)
         octets = octets if wanted.body is None else WHOLE
-        return await self._look(f"({after}" if after else "-", "+", wanted, now_ms, count, octets)
+        return await self._look(
+            f"({after}" if after else "-", wanted.until or "+", wanted, now_ms, count, octets
+        )
 
     async def matching(self, wanted: Filter | None = None, octets: int = WHOLE) -> AsyncIterator[DeadLetter]:
         """Oldest first. octets: how much of each body is read, if its rest is not needed."""
@@ -82,8 +85,16 @@ class DeadLetters:
         async for letters in found:
             yield letters
 
+    async def until_now(self, wanted: Filter) -> Filter:
+        """Of these the ones that are dead now: counted, they are no others when they are moved or removed."""
+        if wanted.until or wanted.ids:
+            return wanted
+        last = await self._domain.link.call("XREVRANGE", self._key, "+", "-", "COUNT", 1)
+        return replace(wanted, until=last[0][0].decode() if last else NONE)
+
     async def pages(self, wanted: Filter, size: int) -> AsyncIterator[list[str]]:
         """Ids of what was dead when we began: what dies meanwhile is not taken again and again."""
+        wanted = await self.until_now(wanted)
         page: list[str] = []
         async for letter in self.matching(wanted, octets=0):
             page.append(letter.id)
@@ -109,7 +120,8 @@ class DeadLetters:
     async def _look(
         self, start: str, end: str, wanted: Filter, now_ms: int, count: int, octets: int
     ) -> Looked:
-        bounds = (start, end, count, octets, PAGE if wanted == Filter() else LOOK)
+        is_all = wanted == Filter(until=wanted.until)
+        bounds = (start, end, count, octets, PAGE if is_all else LOOK)
         told = await self._domain.link.function("dead", self._looked_in, *bounds, *wanted.arguments(now_ms))
         more, last, *found = told
         letters = [

@@ -24,6 +24,7 @@ class Ending(Enum):
     WAITS = "waits"  # it has not, it may be leased
     SETTLED = "settled"  # whoever had taken it was done with it
     DEAD = "dead"  # it is in the dead letters, unless they are trimmed
+    EMPTIED = "emptied"  # somebody emptied the queue: it is gone for good
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,13 @@ class Watch:
 
 
 def _parse(text: str) -> Fate:
-    """'waits', 'settled <session>', 'dead <id> <reason>'"""
+    """'waits', 'settled <session>', 'dead <id> <reason>', 'emptied'"""
     match text.split(" ", 2):
         case ["settled", session]:
             return Fate(Ending.SETTLED, session=session)
         case ["dead", letter, reason]:
             return Fate(Ending.DEAD, letter=letter, reason=reason)
+        case ["emptied"]:
+            return Fate(Ending.EMPTIED)
         case _:
             return Fate(Ending.WAITS)

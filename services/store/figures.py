@@ -21,6 +21,7 @@ COUNTERS = (
     "purged",
     "dead_trimmed",  # for age or number
     "dead_overflowed",  # of them, for number: nobody need have asked for that
+    "emptied",  # messages that were ready, and that somebody removed
     "send_errors",
     "bytes_in",
     "bytes_out",

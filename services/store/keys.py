@@ -73,6 +73,9 @@ class DomainKeys:
     def fate(self, token: str) -> str:
         return f"{self.prefix}fate:{token}"
 
+    def emptied(self, run: str) -> str:
+        return f"{self.prefix}emptied:{run}"
+
     def queue(self, qid: str) -> tuple[str, ...]:
         return tuple(f"{self.prefix}{qid}:{key}" for key in QUEUE_KEYS)
 

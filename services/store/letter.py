@@ -71,6 +71,7 @@ class Filter:
     body: Pattern | None = None
     ids: tuple[str, ...] = ()
     died_until_ms: int = 0  # of the store's clock; 0 = whenever
+    until: str = ""  # the last one's id; '' = the last there is
 
     def matches(self, letter: DeadLetter, now_ms: int) -> bool:
         return (
@@ -78,6 +79,7 @@ class Filter:
             and self.origin in letter.origin
             and (not self.older_than_ms or now_ms - letter.died_ms >= self.older_than_ms)
             and (not self.died_until_ms or letter.died_ms <= self.died_until_ms)
+            and (not self.until or age_of(letter.id) <= age_of(self.until))
             and self.fits(letter.body)
             and (not self.ids or letter.id in self.ids)
         )

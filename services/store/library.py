@@ -10,6 +10,7 @@ FILES = (
     "log",
     "large",
     "publish",
+    "gather",
     "take",
     "settle",
     "commit",
@@ -23,6 +24,7 @@ FILES = (
     "retention",
     "admin",
     "redrive",
+    "empty",
     "registry",
     "ids",
     "exports",
@@ -33,6 +35,7 @@ ENCLOSED = (
     "upkeep",
     "admin",
     "redrive",
+    "empty",
     "registry",
     "ids",
 )  # what they offer stands in FUNCTIONS; all else is their own

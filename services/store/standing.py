@@ -33,6 +33,7 @@ class Standing:
     dead_overflowed: int  # dead letters that were dropped as there were too many
     redriven: int  # dead letters that were brought back; this and what follows since the queue was made
     purged: int
+    emptied: int  # messages that were ready, and that somebody removed
     expired: int
     duplicates: int
     fenced: int
@@ -73,6 +74,7 @@ def _standing(figures: dict[str, Any], spec: QueueSpec) -> Standing:
         figures["dead_overflowed"],
         figures["redriven"],
         figures["purged"],
+        figures["emptied"],
         figures["expired"],
         figures["duplicates"],
         figures["fenced"],

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from services.store import errors
 from services.store.errors import StoreError
-from tests.chart.alert_cases import CASES, HARMLESS, MINUTES, Case
+from tests.chart.alert_cases import CASES, Case
 from tests.chart.mutants import mutants
 from tests.chart.rules import rules
-from tools.kubernetes.programs import find
+from tests.chart.trying import run
 
 OWN = rules()
 OF = defaultdict[str, list[Case]](list)
@@ -49,41 +45,6 @@ SILENT = {
     "domain_mismatch": "a client asks for a transaction over two domains",
     "report_unknown": "programs of two versions, while one is replaced; PenstockAnalyticsStale, if it lasts",
 }
-
-
-def run(folder: Path, rule: dict[str, Any], cases: Iterable[Case]) -> str:
-    """'' if the rule does as the cases have it, else what promtool says."""
-    folder.mkdir(exist_ok=True)
-    groups = [{"name": "own", "rules": [rule]}]
-    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
-    tests = [test for case in cases for test in both_tests(rule, case)]
-    (folder / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": tests}))
-    words = [find("promtool"), "test", "rules", "test.yaml"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
-
-
-def both_tests(rule: dict[str, Any], case: Case) -> list[dict[str, Any]]:
-    firing = f'count(ALERTS{{alertname="{case.alert}",alertstate="firing"}})'
-    sounds = {"expr": firing, "exp_samples": [{"labels": "{}", "value": 1}]}
-    value = {
-        "expr": f"round(sum({rule['expr']}), 0.01)",
-        "exp_samples": [{"labels": "{}", "value": case.value}],
-    }
-    asked = [sounds] if case.value is None else [sounds, value]
-    return [
-        one_test(f"{case.called} sounds", case.sounds, asked),
-        one_test(f"{case.called} is silent", HARMLESS | case.silent, [{"expr": firing, "exp_samples": []}]),
-    ]
-
-
-def one_test(name: str, series: Any, asked: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "interval": "1m",
-        "input_series": [{"series": each, "values": values} for each, values in series.items()],
-        "promql_expr_test": [{**each, "eval_time": f"{MINUTES}m"} for each in asked],
-    }
 
 
 def test_each_alert_has_cases() -> None:

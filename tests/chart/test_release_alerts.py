@@ -128,6 +128,7 @@ def test_how_queues_stand_is_told_by_the_operator_or_the_console() -> None:
     assert is_there()
     assert is_there(off, CONSOLE)
     assert not is_there(off)
+    assert not is_there(off, CONSOLE, nested("console.replicas", 0))
 
 
 def test_a_message_is_too_old_where_somebody_says_so() -> None:
@@ -229,10 +230,15 @@ def test_a_report_has_as_long_as_the_schedule_needs(tmp_path: Path, own: dict[st
     assert stale.endswith(f"> {seconds}")
 
 
-def test_a_report_that_does_not_come_is_missed_by_whoever_tells_of_reports() -> None:
+@pytest.mark.parametrize(
+    ("operator", "console", "replicas"),
+    [(True, False, 1), (False, True, 1), (True, True, 0), (False, True, 0), (False, False, 1)],
+)
+def test_a_report_that_does_not_come_is_missed_by_whoever_tells_of_reports(
+    operator: bool, console: bool, replicas: int
+) -> None:
     """Operator or console; without either nobody could see it."""
-    for operator, console in ((True, False), (False, True), (False, False)):
-        settings = (nested("analytics.enabled", True), nested("operator.enabled", operator))
-        rendered = render(ON, *settings, nested("console.enabled", console))
-        told = alerts(rendered[f"PrometheusRule/{NAME}"]["spec"]["groups"])
-        assert ("PenstockAnalyticsStale" in told) == (operator or console)
+    its = {"enabled": console, "replicas": replicas}
+    settings = ({"analytics": {"enabled": True}}, nested("operator.enabled", operator), {"console": its})
+    told = alerts(render(ON, *settings)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+    assert ("PenstockAnalyticsStale" in told) == (operator or bool(console and replicas))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import kubernetes_validate
@@ -86,7 +87,11 @@ def test_the_oldest_is_the_one_that_is_promised() -> None:
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_every_object_is_what_kubernetes_knows(objects: list[Object], minor: str) -> None:
+def test_every_object_is_what_kubernetes_knows(
+    objects: list[Object], minor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_once = lru_cache(kubernetes_validate.utils.schema_contents)  # a megabyte, of which each object wants all
+    monkeypatch.setattr(kubernetes_validate.utils, "schema_contents", read_once)
     for each in objects:
         if each["kind"] not in FOREIGN:
             kubernetes_validate.validate(each, minor, strict=True)

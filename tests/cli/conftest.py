@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.store import QueueSpec
+from tests.cli.sending import declare
 from tests.cli.shell import Shell, Up, running
 from tests.servers import Server
 
@@ -48,6 +49,13 @@ def ready(alone: Shell, server: Server) -> Shell:
     alone.run("store", "init")
     alone.run("queue", "create", "orders")
     return alone
+
+
+@pytest.fixture
+def quiet(ready: Shell) -> Shell:
+    """Nobody carries anything away here."""
+    declare(ready)
+    return ready
 
 
 _numbers = itertools.count()

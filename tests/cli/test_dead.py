@@ -144,6 +144,30 @@ def test_purged_ones_are_gone(shell: Shell, queue: str) -> None:
     assert shell.stats(queue)["purged"] == 2
 
 
+def test_what_dies_after_it_was_counted_stays(shell: Shell, queue: str) -> None:
+    bury(shell, queue, ("rejected", b"1"), ("expired", b"2"))
+    with shell.terminal("dead", "purge", queue, "--all") as terminal:
+        eventually(lambda: terminal.sees("2 dead letters of"))
+        bury(shell, queue, ("rejected", b"3"))
+        terminal.type(f"{queue}\n")
+        assert terminal.end() == 0
+    assert bodies(shell, queue) == ["3"]
+
+
+def test_up_to_one_that_is_named(shell: Shell, queue: str) -> None:
+    _, second, _ = bury(shell, queue, ("rejected", b"1"), ("expired", b"2"), ("rejected", b"3"))
+    until = ("--until", second)
+    assert bodies(shell, queue, *until) == ["1", "2"]
+    assert (
+        shell.run("dead", "redrive", queue, *until, "--reason", "expired", "--json").object["redriven"] == 1
+    )
+    dry = shell.run("dead", "purge", queue, *until, "--dry-run", "--json").object
+    assert dry == {"dry_run": True, "matching": 1, "reasons": {"rejected": 1}}
+    shell.run("dead", "purge", queue, *until, "--yes")
+    assert bodies(shell, queue) == ["3"]
+    assert shell.fails("dead", "purge", queue, *until, "--yes", code=4).startswith("not_found: ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -154,6 +178,8 @@ def test_purged_ones_are_gone(shell: Shell, queue: str) -> None:
         (["redrive", "--all", "--rate", "0/s"], "as in 100/s"),
         (["list", "--older-than", "5"], "as in 30m"),
         (["list", "--match", "("], "no regular expression"),
+        (["purge", "--until", "yesterday"], "the id of a dead letter"),
+        (["purge", "--all", "--until", "1-1"], "not both"),
     ],
 )
 def test_wrong_use(shell: Shell, queue: str, arguments: list[str], says: str) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import json
 import re
+import struct
 import subprocess
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
+from services.store import Store
 from tests.cli.shell import PATIENCE_S, Shell
+from tests.live import until
+from tests.proxy import Proxy
 from tests.servers import Server, eventually
 
 CLOSE_WAIT = "08"  # /proc/net/tcp: the other end has closed
+BIG = 700 << 10  # octets; two of them are no one call
 TOO_LONG = 17 << 20  # octets; a message has at most 16 MiB
 
 
@@ -83,3 +91,34 @@ def test_an_import_too(shell: Shell, queue: str) -> None:
     assert shell.fails(*into, code=2, stdin=b"\0").startswith("bad_file: truncated")
     assert shell.fails(*into, code=1, stdin=letter + b"\0").startswith("bad_file: truncated")
     assert shell.stats(queue)["dead_letters"] == 1
+
+
+async def test_an_import_of_which_something_may_be_in(ready: Shell, server: Server) -> None:
+    """The queue is deleted meanwhile, and of what follows the refusal no answer comes."""
+    letters = [struct.pack(">I", BIG) + kind * BIG + struct.pack(">I", 2) for kind in (b"1", b"2")]
+    async with Proxy(server.port) as proxy:
+        ready.environment["REDIS_URL"] = proxy.url
+        importing = ready.spawn(
+            *("dead", "import", "orders", "--garbage-msg", "--json", "--timeout", "3"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert importing.stdin is not None
+        importing.stdin.write(letters[0][:1])
+        importing.stdin.flush()
+        await until(lambda: not unread(importing))  # it has found the queue by then
+        store = Store(server.url, "test")
+        await store.delete(await store.find("orders"))
+        await store.close()
+        proxy.lose_replies_to = b"2" * 1000
+        rest = b"".join(letters)[1:]
+        _, error = await asyncio.to_thread(importing.communicate, rest, PATIENCE_S)
+    told = json.loads(error)
+    assert (importing.returncode, told["error"], told["exit"]) == (1, "queue_unknown", 1)
+    assert "0 dead letters imported, and of the next 2 nobody knows" in told["message"]
+    assert proxy.lost > 0
+
+
+def unread(process: subprocess.Popen[bytes]) -> int:
+    """Octets on their way to its standard input."""
+    assert process.stdin is not None
+    return int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)), "little")

@@ -38,10 +38,10 @@ def letters(shell: Shell, queue: str) -> list[tuple[str, str]]:
 
 
 def test_what_is_exported_is_garbage_msgs(shell: Shell, queue: str) -> None:
-    bury(shell, queue, ("injured", b"a"), ("partially_received", b"\x00b"), ("zombie", b""))
+    *_, last = bury(shell, queue, ("injured", b"a"), ("partially_received", b"\x00b"), ("zombie", b""))
     done = shell.run("dead", "export", queue, GARBAGE)
     assert done.out == garbage(b"a", INJURED) + garbage(b"\x00b", PARTIALLY_RECEIVED) + garbage(b"", ZOMBIE)
-    assert done.err == f"exported 3 dead letters of {queue}\n"
+    assert done.err == f"exported 3 dead letters of {queue}; the last is {last}\n"
     assert shell.stats(queue)["dead_letters"] == 3  # they stay
 
 
@@ -260,7 +260,7 @@ def test_ids_that_are_not_there_are_named(shell: Shell, queue: str) -> None:
     done = shell.run("dead", "export", queue, GARBAGE, second, "12-3", "no id", first, code=4)
     assert done.out == garbage(b"1", ZOMBIE) + garbage(b"2", INJURED)
     assert done.err.splitlines() == [
-        f"exported 2 dead letters of {queue}",
+        f"exported 2 dead letters of {queue}; the last is {second}",
         f"penstock: not_found: queue '{queue}' has no dead letter '12-3', 'no id'; see `penstock dead list {queue}`",
     ]
     assert shell.run("dead", "export", queue, GARBAGE, first, second, "--reason", "injured").code == 0

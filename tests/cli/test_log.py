@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from services.store import QueueSpec, Store, records
 from services.store.asking import Asker
@@ -15,25 +11,10 @@ from services.store.log import NO_SUBSCRIPTIONS, Log, LogSpec
 from services.store.replica import Arrived, Gap, Replica
 from services.store.spec import LOG_DOMAIN
 from tests.cli.shell import Shell
-from tests.servers import PROGRAMS, Server, eventually
+from tests.servers import Server, eventually
 
 HOUR_MS = 3_600_000
 KEPT = LogSpec("fsync", 2 * HOUR_MS, 1 << 20)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """A store of the test's own, set up."""
-    server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
-    yield server
-    server.end()
-
-
-@pytest.fixture
-def shell(server: Server, tmp_path: Path) -> Shell:
-    shell = Shell(tmp_path, {"REDIS_URL": server.url})
-    shell.run("store", "init")
-    return shell
 
 
 async def declared(store: Store) -> Log:
@@ -64,41 +45,40 @@ def look(shell: Shell) -> dict[str, Any]:
     return shell.run("log", "show", "--json").object
 
 
-def test_a_store_without_a_log_says_so(shell: Shell) -> None:
-    error = shell.fails("log", "show", code=4)
+def test_a_store_without_a_log_says_so(ready: Shell) -> None:
+    error = ready.fails("log", "show", code=4)
     assert error.startswith("no_log: no text pub/sub server has used this store yet")
 
 
-def test_a_store_that_is_not_set_up_is_another_matter(server: Server, tmp_path: Path) -> None:
-    shell = Shell(tmp_path, {"REDIS_URL": server.url})
-    assert shell.fails("log", "show", code=3).startswith("not_initialised: ")
+def test_a_store_that_is_not_set_up_is_another_matter(alone: Shell, server: Server) -> None:
+    assert alone.fails("log", "show", code=3, REDIS_URL=server.url).startswith("not_initialised: ")
 
 
-def test_a_log_that_nobody_has_used_yet(shell: Shell) -> None:
-    declare(shell)
-    told = look(shell)
+def test_a_log_that_nobody_has_used_yet(ready: Shell) -> None:
+    declare(ready)
+    told = look(ready)
     assert (told["store"], told["incarnation"], told["messages"], told["entries"]) == ("", "", 0, 0)
     assert (told["oldest_age_ms"], told["origins"], told["neighbours"], told["queues"]) == (None, [], [], [])
-    assert "none yet" in shell.run("log", "show").text
+    assert "none yet" in ready.run("log", "show").text
 
 
-def test_what_it_keeps_is_told(shell: Shell, server: Server) -> None:
+def test_what_it_keeps_is_told(ready: Shell, server: Server) -> None:
     """pubsub.md 4.6: and never more than a quarter of the server's memory."""
-    declare(shell)
-    told = look(shell)
+    declare(ready)
+    told = look(ready)
     assert (told["ack_level"], told["retention_ms"]) == ("fsync", 2 * HOUR_MS)
     assert (told["max_bytes"], told["bound_bytes"]) == (1 << 20, 1 << 20)
     server.call("CONFIG", "SET", "maxmemory", 3 << 20)
-    told = look(shell)
+    told = look(ready)
     assert (told["max_bytes"], told["bound_bytes"]) == (1 << 20, 3 << 18)
-    assert "2h, at most 786,432 bytes" in shell.run("log", "show").text
+    assert "2h, at most 786,432 bytes" in ready.run("log", "show").text
 
 
-def test_what_came_and_what_is_missing(shell: Shell) -> None:
+def test_what_came_and_what_is_missing(ready: Shell) -> None:
     """pubsub.md 4.4, 4.5"""
     one, two = (b"one", b"i1"), (b"two", b"i2")
-    take(shell, arrived(one, 1, 3), arrived(two, 7, 2), Gap(*one, 4, 5), arrived(one, 9, 1))
-    told = look(shell)
+    take(ready, arrived(one, 1, 3), arrived(two, 7, 2), Gap(*one, 4, 5), arrived(one, 9, 1))
+    told = look(ready)
     assert (told["messages"], told["entries"]) == (6, 3)
     assert told["bytes"] == 6 * 9 + 3 + 2 + 1 + 3 * (len("one i1") + 48), (
         "what they take in memory (lua/log.lua)"
@@ -110,20 +90,20 @@ def test_what_came_and_what_is_missing(shell: Shell) -> None:
         {"store": "one", "incarnation": "i1", "own": False, "held": "1-3+9-9", "gone": "4-5"},
         {"store": "two", "incarnation": "i2", "own": False, "held": "7-8", "gone": "-"},
     ]
-    table = shell.run("log", "show").text
+    table = ready.run("log", "show").text
     assert [line.split() for line in table.splitlines() if line.startswith("one ")] == [
         ["one", "i1", "4", "2", "1-3", "9-9"]
     ]
 
 
-def test_a_row_of_very_many_intervals_is_cut_for_people_only(shell: Shell) -> None:
-    take(shell, *(arrived((b"one", b"i1"), first, 1) for first in range(1, 20, 2)))
-    assert "1-1 3-3 5-5 and 7 more" in shell.run("log", "show").text
-    (origin,) = look(shell)["origins"]
+def test_a_row_of_very_many_intervals_is_cut_for_people_only(ready: Shell) -> None:
+    take(ready, *(arrived((b"one", b"i1"), first, 1) for first in range(1, 20, 2)))
+    assert "1-1 3-3 5-5 and 7 more" in ready.run("log", "show").text
+    (origin,) = look(ready)["origins"]
     assert origin["held"] == Intervals.of([(n, n) for n in range(1, 20, 2)]).format()
 
 
-def test_neighbours_and_who_follows_them(shell: Shell) -> None:
+def test_neighbours_and_who_follows_them(ready: Shell) -> None:
     """pubsub.md 4.3: every store that a link was ever set up with, linked now or not."""
 
     async def work(store: Store) -> None:
@@ -133,42 +113,42 @@ def test_neighbours_and_who_follows_them(shell: Shell) -> None:
         await replica.note_seen(b"north", b"theirs/ours", b"17-4")
         assert await replica.lease(b"north", "pubsub-host-1 c7", HOUR_MS)
 
-    shell.with_store(work)
-    assert look(shell)["neighbours"] == [
+    ready.with_store(work)
+    assert look(ready)["neighbours"] == [
         {"store": "north", "seen": "17-4", "follower": "pubsub-host-1 c7"},
         {"store": "south", "seen": "", "follower": ""},
     ]
-    table = shell.run("log", "show").text
+    table = ready.run("log", "show").text
     assert "pubsub-host-1 c7" in table
     assert "nobody" in table
 
 
-def test_queues_with_bindings(shell: Shell) -> None:
+def test_queues_with_bindings(ready: Shell) -> None:
     """pubsub.md 5.1, 5.2"""
-    declare(shell)
-    shell.run("queue", "create", "plain")
-    shell.run("queue", "create", "audit", "--bindings-text-subscribe", "a*", "--bindings-text-subscribe", "b")
-    shell.run("queue", "create", "events", "--bindings-text-publish", "ev")
-    assert look(shell)["queues"] == [
+    declare(ready)
+    ready.run("queue", "create", "plain")
+    ready.run("queue", "create", "audit", "--bindings-text-subscribe", "a*", "--bindings-text-subscribe", "b")
+    ready.run("queue", "create", "events", "--bindings-text-publish", "ev")
+    assert look(ready)["queues"] == [
         {"name": "audit", "subscribe": ["a*", "b"], "publish": ""},
         {"name": "events", "subscribe": [], "publish": "ev"},
     ]
-    rows = [line.split() for line in shell.run("log", "show").text.splitlines()]
+    rows = [line.split() for line in ready.run("log", "show").text.splitlines()]
     assert ["audit", "a*", "b", "-"] in rows
     assert ["events", "ev"] in rows
 
 
-def test_a_look_changes_nothing(shell: Shell, server: Server) -> None:
+def test_a_look_changes_nothing(ready: Shell, server: Server) -> None:
     """Not even where the server is another one than before, which the first to send or to link would note (4.4)."""
-    take(shell, arrived((b"one", b"i1"), 1, 3))
-    before = look(shell)
+    take(ready, arrived((b"one", b"i1"), 1, 3))
+    before = look(ready)
     server.kill9()
     server.start()
-    after = look(shell)
+    after = look(ready)
     assert {**after, "oldest_age_ms": 0} == {**before, "oldest_age_ms": 0}
 
 
-def test_our_own_numbers_stand_first(shell: Shell) -> None:
+def test_our_own_numbers_stand_first(ready: Shell) -> None:
     async def work(store: Store) -> None:
         log = await declared(store)
         domain = store.domain(LOG_DOMAIN)
@@ -177,8 +157,8 @@ def test_our_own_numbers_stand_first(shell: Shell) -> None:
         assert await Asker(domain.pipe).publish(queue, [records.encode(b"x")] * 3, "test") == []
         await Replica(log).accept([arrived((b"one", b"i1"), 1, 1)], NO_SUBSCRIPTIONS)
 
-    shell.with_store(work)
-    told = look(shell)
+    ready.with_store(work)
+    told = look(ready)
     first, second = told["origins"]
     own = {
         "store": told["store"],
@@ -190,37 +170,37 @@ def test_our_own_numbers_stand_first(shell: Shell) -> None:
     assert (first, second["store"]) == (own, "one")
     assert told["sent"] == 3
     assert told["head"].endswith("-4")
-    assert f"{told['store']} (here)" in shell.run("log", "show").text
+    assert f"{told['store']} (here)" in ready.run("log", "show").text
 
 
-def test_trimmed_messages_are_gone_and_not_in_it(shell: Shell, server: Server) -> None:
+def test_trimmed_messages_are_gone_and_not_in_it(ready: Shell, server: Server) -> None:
     """pubsub.md 4.6: the numbers outlive what is trimmed."""
-    take(shell, arrived((b"one", b"i1"), 1, 3))
+    take(ready, arrived((b"one", b"i1"), 1, 3))
 
     async def trim(store: Store) -> int:
         log = Log(store.look_at(LOG_DOMAIN), LogSpec("fsync", 0, 1 << 20))
         await log.declare()
         return await log.trim()
 
-    assert eventually(lambda: shell.with_store(trim)) == 3
-    told = look(shell)
+    assert eventually(lambda: ready.with_store(trim)) == 3
+    told = look(ready)
     assert (told["messages"], told["trimmed"], told["oldest_age_ms"]) == (0, 3, None)
     assert told["origins"][0]["gone"] == told["origins"][0]["held"] == "1-3"
 
 
-def test_a_store_that_does_not_answer_is_given_up(shell: Shell, server: Server) -> None:
-    declare(shell)
+def test_a_store_that_does_not_answer_is_given_up(ready: Shell, server: Server) -> None:
+    declare(ready)
     server.stop()
     try:
-        assert shell.fails("log", "show", "--timeout", "0.5", code=3).startswith("store_unavailable: ")
+        assert ready.fails("log", "show", "--timeout", "0.5", code=3).startswith("store_unavailable: ")
     finally:
         server.cont()
 
 
-def test_the_edges_user_may_look(shell: Shell, server: Server) -> None:
+def test_the_edges_user_may_look(ready: Shell, server: Server) -> None:
     """docs/operations.md: with the rights that `store rights` prints, and no others."""
-    take(shell, arrived((b"one", b"i1"), 1, 3))
-    words = shell.run("store", "rights").text.split()
+    take(ready, arrived((b"one", b"i1"), 1, 3))
+    words = ready.run("store", "rights").text.split()
     assert server.call(*words, ">secret") == b"OK"
-    own = shell.run("log", "show", "--json", "--store", f"redis://edge:secret@127.0.0.1:{server.port}").object
+    own = ready.run("log", "show", "--json", "--store", f"redis://edge:secret@127.0.0.1:{server.port}").object
     assert own["messages"] == 3

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ from tests.live import PATIENCE_S, until
 from tests.servers import Server
 
 REFUSED = "penstock_refusals_total"
+BIG = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 POST = (
     b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -25,8 +28,10 @@ Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
-async def _connected(console: LiveConsole, number: int = 1) -> AsyncIterator[list[Line]]:
-    lines = [await asyncio.open_connection(*console.place) for _ in range(number)]
+async def _connected(
+    console: LiveConsole, number: int = 1, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[list[Line]]:
+    lines = [await asyncio.open_connection(*console.place, ssl=tls) for _ in range(number)]
     try:
         yield lines
     finally:
@@ -61,13 +66,13 @@ async def test_more_connections_than_may_be_are_closed_at_once(server: Server) -
         await until(lambda: _lets_in(console))
 
 
-async def _lets_in(console: LiveConsole) -> bool:
+async def _lets_in(console: LiveConsole, tls: ssl.SSLContext | None = None) -> bool:
     """Who went has made room."""
-    async with _connected(console) as (line,):
-        try:
+    try:
+        async with _connected(console, tls=tls) as (line,):
             return await _answer(line) == b"HTTP/1.1 200 OK"
-        except ConnectionError:
-            return False
+    except ConnectionError:
+        return False
 
 
 async def test_of_one_address(server: Server) -> None:
@@ -120,21 +125,42 @@ async def test_who_does_not_go_on_with_a_body_is_told(
         assert b'"label":"too_slow"' in await line[0].read()
 
 
-async def test_who_takes_nothing_is_let_go(server: Server) -> None:
-    """Of files that everybody may have, who asks for them again and again."""
-    async with LiveConsole(server.url, stream_timeout_s=0.5) as console:
-        loop = asyncio.get_running_loop()
-        sock = socket.socket()
-        sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        with sock:
-            await loop.sock_connect(sock, console.place)
-            asking = asyncio.create_task(
-                loop.sock_sendall(sock, b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000)
-            )
-            await until(lambda: console.value(REFUSED, reason="write_timeout") == 1)
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+def _asks(place: tuple[str, int], tls: ssl.SSLContext | None, octets: bytes) -> socket.socket:
+    """Somebody who reads nothing. With small segments the kernel keeps little for him, and the console the rest."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+    sock.settimeout(PATIENCE_S)
+    sock.connect(place)
+    if tls is not None:
+        sock = tls.wrap_socket(sock, server_hostname=place[0])
+    with contextlib.suppress(ConnectionError):  # he is let go before all is sent
+        sock.sendall(octets)
+    return sock
+
+
+@pytest.mark.parametrize("is_secret", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize(
+    ("number", "timeouts"),
+    [
+        pytest.param(1, {"stream_timeout_s": 0.5}, id="once"),
+        pytest.param(2000, {"stream_timeout_s": 0.5}, id="again and again"),
+        pytest.param(1, {"stream_timeout_s": 3, "idle_timeout_s": 2}, id="of whom aiohttp knows no more"),
+    ],
+)
+async def test_who_takes_nothing_is_let_go(
+    server: Server, tmp_path: Path, is_secret: bool, number: int, timeouts: dict[str, float]
+) -> None:
+    """Of a file that everybody may have. With TLS what he does not take waits below it; once nothing was asked for long
+    enough aiohttp closes, and forgets a connection that goes on waiting for him."""
+    authority = Authority.create(tmp_path)
+    tls = authority.client() if is_secret else None
+    files = authority.listener() if is_secret else None
+    async with LiveConsole(server.url, tls=files, max_connections=1, **timeouts) as console:
+        asking = asyncio.create_task(asyncio.to_thread(_asks, console.place, tls, BIG * number))
+        await until(lambda: console.value(REFUSED, reason="write_timeout") == 1)
+        await until(lambda: _lets_in(console, tls))
+        (await asking).close()
 
 
 async def test_who_speaks_no_tls_is_counted_until_he_goes(server: Server, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from services.store.buckets import CLASSES
 from services.store.keys import DomainKeys
 from tests.console.live_console import LiveConsole
 from tests.console.test_history import history
-from tests.live import until
+from tests.live import PATIENCE_S, until
 from tests.servers import Server
 from tests.stores import NewServer
 
@@ -47,6 +47,22 @@ async def test_no_answer_waits_for_all(console: LiveConsole, server: Server) -> 
         assert (await console.found(path))["complete"] is False
     for path in ("/queues/orders/history?minutes=5", "/history?minutes=5"):
         assert MANY * 0.99 <= messages(await history(console, path)) <= MANY * 1.01
+
+
+async def test_an_answer_waits_for_what_came_since_all_was_read(
+    console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is not long: only the way back may take longer than anybody waits."""
+    monkeypatch.setattr(followed, "POLL_S", PATIENCE_S)
+    await console.declare("orders")
+    now_ms = await console.tools.now_ms()
+    fill(server, now_ms - 290_000, 1, 1)
+    for number, path in enumerate(("/queues/orders/history?minutes=5", "/history?minutes=5")):
+        await history(console, path)
+        fill(server, now_ms - 220_000 + number * 60_000, 10, MANY // 4, after=1 + number * MANY // 4)
+        found = await console.found(path)
+        assert found["complete"] is True
+        assert messages(found) == pytest.approx((number + 1) * MANY // 4, rel=0.01)
 
 
 async def test_the_newest_are_read_first(console: LiveConsole, server: Server) -> None:

@@ -56,6 +56,24 @@ async def test_dns_rebinding(console: LiveConsole, path: str) -> None:
     assert (reply.status, reply.label) == (421, "foreign_host")
 
 
+@pytest.mark.parametrize(
+    "name", ["Forwarded", "X-Forwarded-For", "x-forwarded-proto", "X-Forwarded-Host", "Via", "X-Real-IP"]
+)
+async def test_a_proxy_opens_nothing_to_strangers(console: LiveConsole, name: str) -> None:
+    """Whoever reaches it would be `local`, and may do everything."""
+    for method in ("GET", "PUT"):
+        reply = await console.ask(method, "/queues/orders", SPEC, headers={name: "10.0.0.7"})
+        assert (reply.status, reply.label) == (421, "behind_proxy")
+        assert name.lower() in reply.document["detail"].lower()
+        assert "console.tokens" in reply.document["detail"]
+    assert (await console.get("/queues")).items == []
+
+
+async def test_with_tokens_or_a_trusted_proxy_a_proxy_may_stand_before_it(server: Server) -> None:
+    async with LiveConsole(server.url, proxy={"networks": ["10.0.0.0/8"]}) as console:
+        assert (await console.get("/me", headers={"X-Forwarded-For": "10.0.0.7"})).status == 401
+
+
 async def test_with_tokens_any_name_leads_here(server: Server) -> None:
     async with LiveConsole(server.url, proxy={"networks": ["10.0.0.0/8"]}) as console:
         assert (await console.get("/me", headers={"Host": "mq.example.org"})).status == 401

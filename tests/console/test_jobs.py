@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from services.console import selection
 from services.console.jobs import MOST_RUNNING
 from services.store import QueueSpec
+from services.store.dead import PAGE
 from tests.console.live_console import LiveConsole
 from tests.live import until
 from tests.stores import NewServer
@@ -108,7 +110,7 @@ class TestRedrive:
         await _buried(console)
         reply = await console.ask("POST", REDRIVE, {"all": True, "dryRun": True})
         assert reply.status == 200
-        assert reply.document == {"matched": 10, "reasons": {"poison": 10}, "complete": True}
+        assert reply.document == {"matched": 10, "looked": 10, "reasons": {"poison": 10}, "complete": True}
         assert len(await console.letters("orders")) == 10
 
     async def test_no_faster_than_it_says(self, console: LiveConsole) -> None:
@@ -118,6 +120,18 @@ class TestRedrive:
         job = await console.job(await console.ask("POST", REDRIVE, {"all": True, "rate": 40}))
         assert job["moved"] == 30
         assert loop.time() - began >= 0.5  # all but the first ten wait
+
+    async def test_how_many_there_are_is_known_without_a_look_at_each(
+        self, console: LiveConsole, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await _buried(console, 450)
+        monkeypatch.setattr(selection, "REASONS_S", 0.0)
+        monkeypatch.setattr(selection, "COUNT_S", 0.0)
+        dry = (await console.ask("POST", REDRIVE, {"all": True, "dryRun": True})).document
+        assert dry == {"matched": 450, "looked": PAGE, "reasons": {"poison": PAGE}, "complete": True}
+        some = {"filter": {"origin": "test"}, "dryRun": True}
+        dry = (await console.ask("POST", REDRIVE, some)).document
+        assert (dry["complete"], dry["matched"] < 450, dry["looked"] == dry["matched"]) == (False, True, True)
 
     async def test_what_dies_meanwhile_is_not_taken_again(self, console: LiveConsole) -> None:
         await _buried(console, 20)

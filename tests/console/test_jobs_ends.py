@@ -38,11 +38,11 @@ async def _begun(console: LiveConsole, number: int = 40) -> dict[str, Any]:
     queue = await console.declare("orders")
     await console.bury(queue, *(b"%d" % each for each in range(number)))
     job: dict[str, Any] = (await console.ask("POST", REDRIVE, SLOW)).document
-    await until(lambda: _is(console, job, lambda told: told["moved"] > 0))
+    await until(lambda: job_where(console, job, lambda told: told["moved"] > 0))
     return job
 
 
-async def _is(console: LiveConsole, job: dict[str, Any], fits: Any) -> Any:
+async def job_where(console: LiveConsole, job: dict[str, Any], fits: Any) -> Any:
     reply: Reply = await console.get(f"/jobs/{job['id']}")
     return reply.document if reply.status == 200 and fits(reply.document) else None
 
@@ -58,7 +58,7 @@ def _tasks() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("console job")]
 
 
-async def _write(console: LiveConsole, told: dict[str, Any]) -> None:
+async def write_as_silent(console: LiveConsole, told: dict[str, Any]) -> None:
     """As a console had written it that was silent ever since."""
     link = console.tools.registry.link
     text = f"{await link.now_ms() - SILENT_MS} {json.dumps(told)}"
@@ -74,7 +74,7 @@ async def test_last_words_are_said_when_the_store_is_back(new_server: NewServer)
         assert ended["state"] == "cancelled"
         assert ended["endedAt"] > ended["startedAt"]
         server.restart()
-        told = await until(lambda: _is(other, job, lambda told: told["state"] != "running"))
+        told = await until(lambda: job_where(other, job, lambda told: told["state"] != "running"))
         assert told["state"] == "cancelled"
         assert told == await console.found(f"/jobs/{job['id']}")
         await until(lambda: _none_left(console))
@@ -153,7 +153,7 @@ async def test_words_that_come_late_are_not_the_last(console: LiveConsole) -> No
 async def test_a_job_that_seemed_lost_is_ended_all_the_same(console: LiveConsole, other: LiveConsole) -> None:
     """As after half a minute without a store, before its own console has written anew."""
     job = await _begun(console)
-    await _write(other, await console.found(f"/jobs/{job['id']}"))
+    await write_as_silent(other, await console.found(f"/jobs/{job['id']}"))
     ended = (await other.ask("DELETE", f"/jobs/{job['id']}")).document
     assert ended["state"] == "cancelled"
     assert ended == await console.found(f"/jobs/{job['id']}")
@@ -164,9 +164,9 @@ async def test_who_does_not_wait_for_a_lost_job_is_heeded_too(
 ) -> None:
     monkeypatch.setattr(jobs_, "REVIVES_S", 0.0)
     job = await _begun(console)
-    await _write(other, await console.found(f"/jobs/{job['id']}"))
+    await write_as_silent(other, await console.found(f"/jobs/{job['id']}"))
     await other.ask("DELETE", f"/jobs/{job['id']}")
-    await until(lambda: _is(console, job, lambda told: told["state"] == "cancelled"))
+    await until(lambda: job_where(console, job, lambda told: told["state"] == "cancelled"))
 
 
 async def test_what_a_killed_console_moved_is_told_and_no_longer_counted(
@@ -180,9 +180,9 @@ async def test_what_a_killed_console_moved_is_told_and_no_longer_counted(
     killed = {**job, "id": "0123456789abcdef", "state": "running", "moved": 3, "endedAt": None}
     letters = DeadLetters(console.tools.look_at(queue.domain), queue)
     assert (await letters.redrive(ids[2:7], run=run_of(killed["id"]))).moved == 5
-    await _write(console, killed)
+    await write_as_silent(console, killed)
     async with LiveConsole(server.url) as other:
-        await until(lambda: _is(other, killed, lambda told: told["moved"] == 5))
+        await until(lambda: job_where(other, killed, lambda told: told["moved"] == 5))
         told = await other.found(f"/jobs/{killed['id']}")
         assert (told["state"], told["error"]) == ("failed", LOST)
         await until(lambda: _none_left(other))
@@ -204,11 +204,11 @@ async def test_a_lost_job_that_cannot_be_looked_after_holds_up_no_other(
     letters = DeadLetters(console.tools.look_at(queue.domain), queue)
     assert (await letters.redrive(ids[1:], run=run_of(second["id"]))).moved == 1
     for each in (first, second):
-        await _write(console, each)
+        await write_as_silent(console, each)
     posted = [key.decode() for key in server.call("HKEYS", RegistryKeys().jobs)]
     assert posted.index(first["id"]) < posted.index(second["id"])
     async with LiveConsole(server.url) as other:
-        await until(lambda: _is(other, second, lambda told: told["moved"] == 1))
+        await until(lambda: job_where(other, second, lambda told: told["moved"] == 1))
         await until(lambda: _none_left(other))
 
 
@@ -219,6 +219,6 @@ async def test_the_count_of_a_console_that_lives_stays(
     monkeypatch.setattr(lost, "CERTAIN_S", 60.0)
     job = await _begun(console)
     async with LiveConsole(server.url):
-        await _write(console, job)
-        await until(lambda: _is(console, job, lambda told: told["moved"] >= 16))
+        await write_as_silent(console, job)
+        await until(lambda: job_where(console, job, lambda told: told["moved"] >= 16))
         assert await _counted(console) == [f"redrive:{run_of(job['id'])}"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from services.console.live import Live
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.servers import Server
@@ -56,3 +58,26 @@ async def test_totals_have_what_was_changed_before(server: Server) -> None:
             assert await totals() == (2, ready, 0, 1, 4 * ready)
         assert (await console.ask("DELETE", "/queues/orders", headers={"If-Match": "*"})).status == 200
         assert await totals() == (1, 0, 0, 1, 0)
+
+
+@pytest.mark.parametrize("is_touched", [False, True])
+async def test_rates_begin_anew_after_a_look_that_could_not_read_it(server: Server, is_touched: bool) -> None:
+    """What came since it was read last did not come since the last look."""
+    async with LiveConsole(server.url) as console:
+        queue = await console.declare("orders")
+        live = Live(console.tools, refresh_s=0)  # each question is a look
+        rates = [(await live.look()).rows["orders"].rates["in"] for _ in range(2)]
+        assert rates == [None, 0.0]
+        server.call("SET", queue.keys[6], "damage")
+        row = (await live.look()).rows["orders"]
+        assert (row.is_read, row.rates["in"]) == (False, None)
+        server.call("DEL", queue.keys[6])
+        await console.fill(queue, *[b"x"] * 1000)
+        if is_touched:
+            await live._renew_each({"orders"})
+            row = live._look.rows["orders"]
+        else:
+            row = (await live.look()).rows["orders"]
+            assert live.overview()["rates"]["in"] == 0
+        assert (row.is_read, row.rates["in"], row.summary["ready"]) == (True, None, 1000)
+        assert (await live.look()).rows["orders"].rates["in"] == 0.0

@@ -5,17 +5,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from services.console import interest, live
+from services.console.interest import Interest
 from services.console.live import Live
 from services.store import StoreUnavailable
+from services.store.keys import RegistryKeys
 from tests.console.live_console import PATIENCE_S, LiveConsole
-from tests.live import until
-from tests.servers import Server
+from tests.live import set_up, until
+from tests.servers import PROGRAMS, Server
 from tests.stores import NewServer
+from tests.topologies import Cluster
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
+    """For how long looks have waited for somebody who wants to know, until now; None: however long."""
+    found: list[float | None] = []
+    real = Interest.wait
+
+    async def noted(self: Interest, most_s: float | None) -> None:
+        found.append(most_s)
+        await real(self, most_s)
+
+    monkeypatch.setattr(Interest, "wait", noted)
+    return found
 
 
 @asynccontextmanager
@@ -33,25 +51,24 @@ async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float
         await found.close()
 
 
-async def test_nothing_is_looked_at_before_anybody_asks(
-    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live, "REST_S", 0.01)
-    assert console.running is not None
-    own = console.running._console.live
-    await asyncio.sleep(0.3)  # thirty looks, if there were any
-    assert own.version == 0
-    assert (await console.get("/queues")).status == 200
-    assert own.version > 0
+async def test_nothing_is_looked_at_before_anybody_asks(server: Server, waits: list[float | None]) -> None:
+    async with LiveConsole(server.url) as console:
+        await until(lambda: waits)
+        assert waits == [None], "it waits for the first question, however long that takes"
+        assert console.running is not None
+        own = console.running._console.live
+        assert own.version == 0
+        assert (await console.get("/queues")).status == 200
+        assert own.version > 0
 
 
 async def test_and_seldom_when_nobody_does_any_more(
-    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch, waits: list[float | None]
 ) -> None:
     async with resting(console, monkeypatch, 3600.0) as found:
         version = found.version
-        await asyncio.sleep(0.3)  # thirty looks, if somebody did
-        assert found.version == version
+        await until(lambda: waits[-1] == 3600.0)
+        assert found.version == version, "nothing was looked at before it began to rest"
         monkeypatch.setattr(live, "REST_S", 0.01)
         await found.look()
         await until(lambda: found.version > version + 3)
@@ -113,6 +130,37 @@ async def test_while_the_store_is_away_the_first_question_is_told_so(
         await until(lambda: found.trouble is not None)
         with pytest.raises(StoreUnavailable):
             await found.look()
+
+
+async def test_a_shard_that_is_away_is_told_and_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question for what we changed there fails; so somebody wants to know, and the next look says how it is."""
+    cluster = Cluster(next(iter(PROGRAMS)), tmp_path)
+    try:
+        await set_up(cluster.start())
+        async with LiveConsole(cluster.url) as console:
+            home = cluster.holder(RegistryKeys().epoch)
+            away = next(node for node in cluster.nodes if node is not home)
+            for name, node in (("here", home), ("there", away)):
+                await console.declare(name, domain=cluster.domain_on(node))
+            async with resting(console, monkeypatch, 3600.0) as found:
+                away.kill9()
+                found.touch("there")
+                with pytest.raises(StoreUnavailable):
+                    await found.look()
+
+                async def is_told() -> bool:
+                    try:
+                        rows = (await found.look()).rows
+                    except StoreUnavailable:
+                        return False
+                    assert set(rows) == {"here", "there"}
+                    return "cannot be read" in rows["there"].summary["condition"]
+
+                await until(is_told)
+    finally:
+        cluster.end()
 
 
 async def test_who_waits_while_a_look_fails_takes_its_error(

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from services.store import Store
 from tests.console.live_console import Events, LiveConsole
-from tests.live import until
+from tests.live import set_up, until
 from tests.servers import PROGRAMS
 from tests.topologies import Cluster, Replicated
 
@@ -38,15 +37,9 @@ def replicated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Repli
 async def sharded(cluster: Cluster) -> AsyncIterator[LiveConsole]:
     for node in cluster.nodes:
         node.clear()
-    await _set_up(cluster.url)
+    await set_up(cluster)
     async with LiveConsole(cluster.url) as console:
         yield console
-
-
-async def _set_up(url: str) -> None:
-    store = Store(url, "test")
-    await store.initialise()
-    await store.close()
 
 
 async def test_queues_of_all_shards(sharded: LiveConsole, cluster: Cluster) -> None:
@@ -100,7 +93,7 @@ async def _answers(console: LiveConsole, path: str) -> Any:
 
 async def test_a_failover(replicated: Replicated) -> None:
     """Who watches is told that the store was away and is back; a job that was under way ends as it was meant."""
-    await _set_up(replicated.url)
+    await set_up(replicated)
     async with LiveConsole(replicated.url) as console:
         queue = await console.declare("orders", ackLevel="replicated:1")
         await console.bury(queue, *(b"%d" % each for each in range(NUMBER)))

@@ -53,5 +53,5 @@ def test_the_page_shows_what_is_in_the_files(name: str) -> None:
     page = (ROOT / PAGE).read_text()
     shown = page.partition(f"# {name}.yaml\n")[2].partition("```")[0]
     file = (EXAMPLES / f"{name}.yaml").read_text()
-    for part in shown.split("...\n"):
+    for part in shown.split("---\n"):
         assert part in file

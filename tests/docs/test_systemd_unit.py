@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from services.cli.exits import Exit
 from services.kit.edge import edges
 from services.kit.settings import DrainSettings
 from services.kit.workers import longest_drain_s
@@ -18,16 +19,24 @@ from tests.docs.test_words_of_pages import complaint
 from tests.tmq.process import ROOT
 
 UNIT = ROOT / "docs" / "examples" / "systemd" / "penstock@.service"
+STARTS, STARTS_S = (
+    5,
+    10.0,
+)  # more within that time are a failure: systemd.unit(5), StartLimitBurst and its interval
 PROGRAM = "/opt/penstock/bin/penstock"
 TEXT = UNIT.read_text()
 
 
-def service() -> configparser.SectionProxy:
+def unit() -> configparser.ConfigParser:
     """systemd's files say a name twice, as EnvironmentFile; the last one counts here."""
     read = configparser.ConfigParser(interpolation=None, strict=False)
     read.optionxform = str  # type: ignore[assignment,method-assign]
     read.read_string(TEXT)
-    return read["Service"]
+    return read
+
+
+def service() -> configparser.SectionProxy:
+    return unit()["Service"]
 
 
 def test_the_page_shows_it() -> None:
@@ -49,11 +58,20 @@ def test_it_names_each_edge() -> None:
     } == set(edges())
 
 
-def test_it_waits_for_a_drain_and_begins_again() -> None:
-    """Also after a fault of settings: an address may only be there later."""
+def test_it_waits_for_a_drain() -> None:
     assert float(service()["TimeoutStopSec"]) > longest_drain_s(DrainSettings())
+
+
+def test_it_begins_again_for_ever() -> None:
+    """Also after a fault of settings: an address may only be there later."""
     assert service()["Restart"] == "always"
     assert "RestartPreventExitStatus" not in service()
+    assert not [name for name in (*unit()["Unit"], *service()) if name.startswith("StartLimit")]
+    assert float(service()["RestartSec"]) * STARTS >= STARTS_S, "systemd would give up"
+    page = (ROOT / "docs/operations.md").read_text()
+    assert f"started again after {service()['RestartSec']} s, also one that ends with {Exit.USAGE:d}," in (
+        " ".join(page.split())
+    )
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")

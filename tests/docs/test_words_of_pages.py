@@ -16,8 +16,10 @@ from tests.docs.test_pages import FENCE
 from tests.tmq.process import ROOT
 
 SPAN = re.compile(r"`([^`]+)`")
+SPAN_OF_PAGE = re.compile(r"<code>([^<]+)</code>")  # of the console
 TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.M)
 HISTORY = {"CHANGELOG.md"}  # tells what was
+SAYING = {".py", ".js", ".html", ".yaml", ".json", ".tpl", ".txt"}
 
 
 def spoken(page: str) -> Iterator[list[str]]:
@@ -69,6 +71,25 @@ def _options(command: click.Command) -> set[str]:
         for option in each.opts + each.secondary_opts
     }
     return own | {"--help", "--version"}
+
+
+def told_elsewhere() -> Iterator[tuple[str, list[str]]]:
+    """What programs, the chart and the console's page say of commands of ours, and where."""
+    for folder in ("services", "operator", "charts"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in SAYING or "vendor" in path.parts:
+                continue
+            text = path.read_text()
+            for line in [*SPAN.findall(text), *SPAN_OF_PAGE.findall(text)]:
+                if line.startswith("penstock ") and not any(sign in line for sign in "\n${"):
+                    yield str(path.relative_to(ROOT)), line.split()
+
+
+def test_what_programs_say_can_be_typed() -> None:
+    told = list(told_elsewhere())
+    assert {path: " ".join(words) for path, words in told if complaint(words)} == {}
+    assert len(told) > 40
+    assert any(path.endswith(".js") for path, _ in told)
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if page not in HISTORY])

@@ -24,6 +24,7 @@ class State:
     used: float = 0.0
     redriven: int = 0
     purged: int = 0
+    emptied: int = 0
     expired: int = 0
     duplicates: int = 0
     fenced: int = 0
@@ -168,11 +169,11 @@ def test_what_the_store_counts_of_queues_is_told() -> None:
     states = QueueStates(0)
     before = Seen({"a": State()})
     states.tell(before)
-    what = {"redriven": 1, "purged": 2, "expired": 3, "duplicates": 4, "fenced": 5}
+    what = {"redriven": 1, "purged": 2, "expired": 3, "duplicates": 4, "fenced": 5, "emptied": 6}
     names = {
         of: "queue_duplicates_total" if of == "duplicates" else f"queue_{of}_messages_total" for of in what
     }
-    assert [shown(states, name) for name in names.values()] == 5 * [{OTHER: 0}]
+    assert [shown(states, name) for name in names.values()] == 6 * [{OTHER: 0}]
     states.tell(Seen({"a": State(**what)}))
     assert {of: shown(states, name) for of, name in names.items()} == {
         of: {OTHER: n} for of, n in what.items()

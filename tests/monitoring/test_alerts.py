@@ -1,19 +1,18 @@
 """Alerts sound on a real Prometheus when what they are about happens to real processes, and end when it is over.
 
-Their times are cut short, in a copy of the rules of a release: minutes become seconds.
+Their times are cut short, in a copy of the rules of a release (hurry.py).
 """
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from tests.chart.chart import NAME, nested, render
 from tests.monitoring.conftest import NewPrometheus
+from tests.monitoring.hurry import WINDOW, ends, ends_are_known, hurried, sounds
 from tests.monitoring.prometheus import Prometheus
 from tests.monitoring.traffic import FULL
 from tests.monitoring.world import World
@@ -26,7 +25,6 @@ ON = {
     "analytics": {"enabled": True},
     **nested("edgeDefaults.replicas", 1),
 }
-WINDOW = "10s"  # in place of all times that a rule looks back
 ALWAYS = {
     # of a node that is alone, until it closes a ring with itself; of a peer and a collector that are not there
     "PenstockRingNeighbourMissing",
@@ -38,36 +36,18 @@ ALWAYS = {
 OF_THE_STORE = {"PenstockEdgeNotReady", "PenstockStoreRefuses", "PenstockOperatorStoreDown"}
 
 
-def hurried() -> dict[str, Any]:
-    """The rules of a release with analytics."""
-    groups = render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
-    for rule in (rule for group in groups for rule in group["rules"]):
-        rule["expr"] = re.sub(
-            r"\[\d+[smhd](:\d+m)?\]", lambda at: f"[{WINDOW}{':1s' if at[1] else ''}]", rule["expr"]
-        )
-        rule["expr"] = re.sub(r"offset \d+[smhd]", f"offset {WINDOW}", rule["expr"])
-        rule["expr"] = rule["expr"].replace("< 3600", f"< {WINDOW[:-1]}")
-        rule["for"] = "0s" if rule["for"] == "0m" else "2s"
-    return {"groups": groups}
+def rules() -> dict[str, Any]:
+    """Of a release with analytics."""
+    return hurried(render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
 
 
 @pytest.fixture
 def prometheus(world: World, new_prometheus: NewPrometheus) -> Prometheus:
     """It has looked at everything for as long as any rule looks back."""
-    found = new_prometheus({"shop/penstock": world.targets().values()}, rules=hurried())
+    found = new_prometheus({"shop/penstock": world.targets().values()}, rules=rules())
     eventually(lambda: set(found.targets().values()) == {"up"})
     eventually(lambda: found.query(f"count_over_time(penstock_ready[1m:1s]) > {WINDOW[:-1]}"))
     return found
-
-
-def sounds(prometheus: Prometheus, *names: str) -> list[dict[str, str]]:
-    """Waits until all of them do; the labels of the last."""
-    eventually(lambda: set(names) <= prometheus.firing().keys())
-    return prometheus.firing()[names[-1]]
-
-
-def ends(prometheus: Prometheus, names: Iterable[str]) -> None:
-    eventually(lambda: not prometheus.firing().keys() & set(names))
 
 
 def test_they_sound_and_end(world: World, prometheus: Prometheus) -> None:
@@ -95,14 +75,6 @@ def test_they_sound_and_end(world: World, prometheus: Prometheus) -> None:
     sounds(prometheus, "PenstockAnalyticsStale")
     world.report()
     ends(prometheus, ["PenstockAnalyticsStale", "PenstockMessagesLost"])
-
-
-def ends_are_known(prometheus: Prometheus) -> None:
-    """Every rule can be evaluated."""
-    groups = prometheus.ask("rules")["groups"]
-    rules = [rule for group in groups for rule in group["rules"]]
-    assert len(rules) > 20
-    assert {rule["health"] for rule in rules} == {"ok"}, rules
 
 
 def test_a_store_that_is_away_is_told_by_all_who_need_it(world: World, prometheus: Prometheus) -> None:

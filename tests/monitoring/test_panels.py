@@ -62,6 +62,7 @@ QUIET = UNBORN | {
     # what nobody does there
     "penstock_operator_redriven_total",
     "penstock_queue_duplicates_total",
+    "penstock_queue_emptied_messages_total",
     "penstock_queue_expired_messages_total",
     "penstock_queue_fenced_messages_total",
     "penstock_queue_purged_messages_total",

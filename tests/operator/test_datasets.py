@@ -18,6 +18,7 @@ from penstock_operator.metrics import Metrics
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
+from tests.live import until
 from tests.operator.conftest import NewOperator
 from tests.operator.inside import Inside, access
 from tests.operator.program import OperatorProgram
@@ -91,6 +92,16 @@ async def test_what_somebody_wrote_there_is_no_trouble(
     assert await memory.recall() == Known("new", 7)
 
 
+class Counting(Memory):
+    """How often it was asked what it remembers."""
+
+    asked = 0
+
+    async def recall(self) -> Known:
+        self.asked += 1
+        return await super().recall()
+
+
 @pytest.mark.parametrize("before", ["", "z"])
 async def test_who_may_not_remember_says_so_once_and_tries_again(
     api_server: ApiServer,
@@ -106,17 +117,17 @@ async def test_who_may_not_remember_says_so_once_and_tries_again(
     if before:
         known: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MAP}}
         defined.apply([{**known, "data": {"dataset": before}}], "--namespace", namespace)
-    watched = Datasets(Memory(api, namespace, MAP), metrics, lambda: 42.5)
+    memory = Counting(api, namespace, MAP)
+    watched = Datasets(memory, metrics, lambda: 42.5)
     running = asyncio.create_task(watched.run())
     try:
         watched.holds("a")
-        await asyncio.sleep(0.5)
+        await until(lambda: memory.asked >= 3)
         watched.holds("b")
         where = ("--namespace", namespace)
         defined.kubectl("create", "role", "keep", "--verb=get,create,patch", "--resource=configmaps", *where)
         defined.kubectl("create", "rolebinding", "keep", "--role=keep", "--user=developer", *where)
-        while kept(defined, namespace) != {"dataset": "b", "replaced": "42"}:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+        await until(lambda: kept(defined, namespace) == {"dataset": "b", "replaced": "42"})
     finally:
         running.cancel()
         await api.close()

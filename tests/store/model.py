@@ -36,7 +36,7 @@ class ModelQueue:
         return len(self.ready) + len(self.leased)
 
     def bytes(self) -> int:
-        return sum(len(m.body) for m in self.ready) + sum(map(len, self.leased))
+        return self.ready_bytes() + sum(map(len, self.leased))
 
     def _append(self, message: Message) -> None:
         self.last_place += 1
@@ -91,6 +91,16 @@ class ModelQueue:
     def _die(self, body: bytes) -> None:
         self.dead.append(body)
         self.counts["dead"] += 1
+
+    def ready_bytes(self) -> int:
+        return sum(len(m.body) for m in self.ready)
+
+    def remove_ready(self) -> int:
+        """How many there were."""
+        gone = len(self.ready)
+        self.ready.clear()
+        self.counts["emptied"] += gone
+        return gone
 
     def redrive(self) -> int:
         """Dead letters become new messages at the end; how many."""

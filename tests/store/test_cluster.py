@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from services.store import Outcome, Part, PipeSettings
+from services.store import Outcome, Part, PipeSettings, Queue
 from services.store.audit import Entry
 from services.store.errors import AckLevelRefused, DomainMismatch
 from services.store.keys import RegistryKeys
+from services.store.looking import NAMED
 from services.store.reports import read_report, write_report
 from services.store.requests import Pulled, Settlement
 from tests.reports import report
-from tests.servers import PROGRAMS
+from tests.servers import PROGRAMS, Server
 from tests.store.desk import Desk, encode, numbered, until
 from tests.store.member import member
 from tests.store.requesting import Node, request_id
@@ -102,17 +103,28 @@ def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
     cluster.end()
 
 
-async def test_a_shard_that_is_away_hides_no_other(own_cluster: Cluster) -> None:
+async def test_a_shard_that_is_away_hides_no_other(
+    own_cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And is told in one line, once, however many queues it has."""
     home = own_cluster.holder(RegistryKeys().epoch)
     away, other = [node for node in own_cluster.nodes if node is not home]
     async with Desk(own_cluster.url) as desk:
-        queues = [
-            await desk.queue(f"q{at}", domain=own_cluster.domain_on(node), ack_level="memory")
-            for at, node in enumerate((home, away, other))
-        ]
+
+        async def made(name: str, node: Server) -> Queue:
+            return await desk.queue(name, domain=own_cluster.domain_on(node), ack_level="memory")
+
+        gone = [await made(f"gone{number:02}", away) for number in range(NAMED + 2)]
+        queues = [await made("here", home), *gone, await made("there", other)]
         away.kill9()
-        looked = await desk.store.stats_of(queues)
-        assert (sorted(looked.told), list(looked.unread)) == (["q0", "q2"], ["q1"])
+        for _ in range(2):
+            looked = await desk.store.stats_of(queues)
+            assert sorted(looked.told) == ["here", "there"]
+            assert list(looked.unread) == [queue.name for queue in gone]
+    (line,) = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
+    assert vars(line)["queues"] == [queue.name for queue in gone[:NAMED]]
+    assert vars(line)["reason"] == "store_unavailable"
+    assert f"'gone{NAMED - 1:02}' and 2 more: " in line.getMessage()
 
 
 async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:

@@ -166,6 +166,37 @@ async def test_only_those_that_died_until_then(desk: Desk) -> None:
     assert [letter async for letter in letters.matching(Filter(died_until_ms=first.died_ms - 1))] == []
 
 
+async def test_what_dies_meanwhile_is_not_taken_again(desk: Desk) -> None:
+    """Or a redrive to somebody who rejects all would never end."""
+    queue = await desk.queue()
+    letters = desk.dead(queue)
+    await desk.put(queue, *numbered(5))
+    await desk.reject(await desk.take(queue))
+    steps = 0
+    async for page in letters.pages(Filter(), 2):
+        steps += 1
+        assert (await letters.redrive(page)).moved == len(page)
+        await desk.reject(await desk.take(queue))
+    assert steps == 3
+    assert sorted([d.body async for d in letters.matching()]) == numbered(5)
+    assert [page async for page in desk.dead(await desk.queue("empty")).pages(Filter(), 2)] == []
+
+
+async def test_up_to_one_of_them(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    await desk.reject(await desk.take(queue))
+    letters = desk.dead(queue)
+    ids = [letter.id async for letter in letters.matching()]
+    wanted = Filter(until=ids[2])
+    assert [letter.id async for letter in letters.matching(wanted)] == ids[:3]
+    assert [letter.id async for letter in letters.matching(Filter(ids=tuple(ids[1:]), until=ids[2]))] == ids[
+        1:3
+    ]
+    assert await letters.until_now(wanted) == wanted
+    assert (await letters.until_now(Filter())).until == ids[-1]
+
+
 async def test_no_redrive_across_domains_or_into_nothing(desk: Desk) -> None:
     queue = await desk.queue()
     far, _ = await desk.store.declare("far", QueueSpec(domain="other"), "test")

@@ -29,7 +29,7 @@ from tests.store.modelled import SPECS, Held, Modelled, expect
 EXAMPLES = int(os.environ.get("PENSTOCK_MODEL_EXAMPLES", "30"))
 SEED = int(os.environ.get("PENSTOCK_MODEL_SEED", secrets.randbits(32)))
 STEPS = 60
-COUNTERS = ("added", "delivered", "acked", "returned", "dead")
+COUNTERS = ("added", "delivered", "acked", "returned", "dead", "emptied")
 KEYS = ("s", "q", "l", "r", "f", "m", "d", "x")
 
 sessions = st.integers(0, 2)
@@ -153,6 +153,18 @@ class StoreMachine(Modelled):
             "redrive", [*q.keys, *q.keys], self.keys.wake_channel, *ids
         )
         assert (moved, missing) == (model.redrive(), 0)
+
+    @rule(queue=queues, is_meant=st.sampled_from((True, False, False, False)))
+    def remove_what_is_ready(self, queue: int, is_meant: bool) -> None:
+        """What is leased stays, and all else goes (docs/store.md, Emptying)."""
+        if not is_meant:  # queues that fill see more
+            return
+        q, model = self.queues[queue], self.models[queue]
+        self.serial += 1
+        keys, more, octets = [*q.keys, self.keys.emptied(f"r{self.serial}")], 1, model.ready_bytes()
+        while more:
+            removed, removed_octets, more = self.lanes[0].function("empty", keys)
+        assert (removed, removed_octets) == (model.remove_ready(), octets)
 
     @rule(queue=queues, step=st.sampled_from((2, 500, 500)))
     def tidy(self, queue: int, step: int) -> None:

@@ -10,7 +10,7 @@ DEAD_NOW = f"max by ($WHOSE, queue) (penstock_queue_dead_messages{{{STANDS}}})"
 DEAD = Board(
     "dead-letters",
     "Dead letters",
-    "Messages that nobody got. `penstock dead list QUEUE` shows them, `penstock dead redrive QUEUE` brings them back.",
+    "Messages that nobody got: `penstock dead list QUEUE` shows them, `penstock dead redrive QUEUE --all` moves them.",
     (*USUAL, CHOSEN),
     (
         Panel.of(
@@ -67,10 +67,12 @@ DEAD = Board(
             (f"sum by ($WHOSE) (rate(penstock_operator_redriven_total{{$CONTROL}}{RATE}))", "by Redrives"),
         ),
         Panel.of(
-            "Purged, expired",
-            "Dead letters that somebody purged, and messages that died as their time was over.",
+            "Purged, emptied, expired",
+            "Dead letters that somebody purged, messages that were ready as somebody emptied their queue, and messages "
+            "that died as their time was over.",
             "mps",
             (risen("purged_messages"), "{{queue}} purged"),
+            (risen("emptied_messages"), "{{queue}} emptied"),
             (risen("expired_messages"), "{{queue}} expired"),
         ),
         Panel.of(

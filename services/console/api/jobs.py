@@ -1,4 +1,4 @@
-"""Redrives and purges under way, and those that ended lately."""
+"""Redrives, purges and emptyings under way, and those that ended lately."""
 
 from __future__ import annotations
 

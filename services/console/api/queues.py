@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from enum import StrEnum
 from typing import Any
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from services.console.operations import JSON, Answer, Call, Shape, encode
 from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request
 from services.console.rows import RATES, Row, detail_of, rates_of
-from services.store import Queue
+from services.store import Queue, QueueSpec
 from services.store.decided import decided
 from services.store.errors import QueueChanged, QueueExists, QueueUnknown
 from services.store.queue_document import parse_leniently
@@ -25,8 +26,78 @@ LIST, RESERVED = "queues", "reservations"
 DELETES = 3  # attempts
 
 
+class Only(StrEnum):
+    """Which of them: as the page has it."""
+
+    ALL = "all"
+    PAUSED = "paused"
+    REMOTE = "remote"  # leads elsewhere
+    DEAD = "dead"  # has dead letters
+    TROUBLE = "trouble"  # its `condition` says what is wrong
+
+
+class QueueProtocol(StrEnum):
+    """What its document says of protocols; as TMQ and the ring know each queue by its name, there of boxes alone."""
+
+    ANY = "any"
+    MCA = "rqp-mca"  # has a number, or leads elsewhere over it
+    CAST = "rqp-cast"
+    TEXT = "text"  # subscribes, or publishes
+    RING = "ring"  # is an inbox or an outbox
+
+
 class QueuesQuery(Paged):
+    """All that is said has to hold."""
+
     name: str = Field("", description="only those whose names begin so")
+    contains: str = Field("", description="only those with this in their names, in capitals or not")
+    only: Only = Field(
+        Only.ALL,
+        description="remote: lead elsewhere; dead: have dead letters; trouble: `condition` says what is wrong",
+    )
+    protocol: QueueProtocol = Field(
+        QueueProtocol.ANY,
+        description="only those that have a number of it, lead elsewhere over it, subscribe or publish (text), or are "
+        "an inbox or outbox (ring)",
+    )
+
+    def means(self, row: Row) -> bool:
+        name = row.queue.name
+        return (
+            name.startswith(self.name)
+            and self.contains.lower() in name.lower()
+            and _stands(row.summary, self.only)
+            and _speaks(row.queue.spec, self.protocol)
+        )
+
+
+def _stands(summary: dict[str, Any], only: Only) -> bool:
+    match only:
+        case Only.PAUSED:
+            return bool(summary["paused"])
+        case Only.REMOTE:
+            return summary["remote"] is not None
+        case Only.DEAD:
+            return bool(summary["dead"])
+        case Only.TROUBLE:
+            return bool(summary["condition"])
+        case _:
+            return True
+
+
+def _speaks(spec: QueueSpec, protocol: QueueProtocol) -> bool:
+    bindings, remote = spec.bindings, spec.remote.protocol.value if spec.remote is not None else None
+    match protocol:
+        case QueueProtocol.MCA:
+            return bindings.rqp_mca.queue_id is not None or remote == protocol
+        case QueueProtocol.CAST:
+            return bindings.rqp_cast.key is not None or remote == protocol
+        case QueueProtocol.TEXT:
+            return bool(bindings.text.subscribe or bindings.text.publish)
+        case QueueProtocol.RING:
+            return bindings.ring.inbox is not None or bindings.ring.outbox is not None
+        case _:
+            return True
 
 
 class ReplaceQuery(Shape):
@@ -41,8 +112,8 @@ class DeleteQuery(Shape):
 
 
 async def list_(call: Call) -> Answer:
-    look, begins = await call.console.live.look(), call.query.name
-    rows = [row for name, row in look.rows.items() if name.startswith(begins)]
+    look = await call.console.live.look()
+    rows = [row for row in look.rows.values() if call.query.means(row)]
     page = page_of(LIST, rows, call.query, lambda row: row.queue.name, Row.encoded)
     items, more = (
         b",".join(page["items"]),

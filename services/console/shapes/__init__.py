@@ -8,6 +8,7 @@ from services.console.shapes.letters import (
     Matched,
     PeekedMessage,
     PeekPage,
+    Ready,
     Stored,
 )
 from services.console.shapes.parts import Fault, ProblemShape
@@ -94,6 +95,7 @@ __all__ = [
     "QueuePage",
     "QueueRates",
     "QueueSummary",
+    "Ready",
     "Reservation",
     "ReservationPage",
     "RingGroup",

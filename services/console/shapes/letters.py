@@ -32,6 +32,13 @@ class PeekPage(Shape):
     next: Cursor
 
 
+class Ready(Shape):
+    """What a dry run found."""
+
+    matched: int = Field(description="messages that would be removed")
+    in_flight: int = Field(description="that are given out, and would stay")
+
+
 class Letter(Shape):
     id: str
     reason: str
@@ -62,18 +69,21 @@ class Matched(Shape):
     """What a dry run found."""
 
     matched: int
+    looked: int = Field(description="of so many of them, the oldest, the reasons are")
     reasons: dict[str, int]
-    complete: bool = Field(description="false: there are more; the count took too long and was ended")
+    complete: bool = Field(
+        description="false: more than `matched` are meant; the count took too long and was ended"
+    )
 
 
 class Job(Shape):
     id: str
-    kind: Literal["redrive", "purge"]
+    kind: Literal["redrive", "purge", "empty"] = Field(description="empty: a queue, of its ready messages")
     queue: str
     target: str | None
     state: Literal["running", "done", "failed", "cancelled"]
     matched: int | None = Field(description="null: still being counted")
-    moved: int = Field(description="or purged")
+    moved: int = Field(description="or removed")
     missing: int = Field(description="somebody else had taken them out")
     started_at: Time
     ended_at: Time | None

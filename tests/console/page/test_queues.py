@@ -90,6 +90,42 @@ async def test_a_queue_is_made_filled_looked_into_and_deleted(place: Scene, page
     await expect(table(page).get_by_role("link", name="by hand/1")).to_have_count(0)
 
 
+async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> None:
+    await make(page, place, "full")
+    await publish(page, "one")
+    await publish(page, "two")
+    await page.get_by_role("button", name="Empty…").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("2 messages would be removed")
+    assert await axe(page) == []
+    button = dialog.get_by_role("button", name="Remove them for good")
+    await expect(button).to_be_disabled()
+    await dialog.get_by_role("textbox").fill("full")
+    queue = await place.store.find("full")
+    await place.store.declare("full", queue.spec.model_copy(update={"max_length": 9}), "test", replace=True)
+    await button.click()
+    await expect(dialog.get_by_role("alert")).to_be_visible()
+    await expect(dialog.get_by_role("textbox")).to_have_value("")
+    assert (await place.store.stats(queue))["ready"] == 2, "another queue was meant"
+    await expect(dialog).to_contain_text("2 messages would be removed")
+    await dialog.get_by_role("textbox").fill("full")
+    await button.click()
+    await expect(dialog).to_have_count(0)
+    await page.get_by_role("link", name="How far").click()
+    job = page.get_by_role("table", name="Jobs").locator("tbody tr").first
+    await expect(job).to_contain_text("empty")
+    await expect(job).to_contain_text("done")
+    assert (await place.store.stats(queue))["ready"] == 0
+    await job.get_by_role("link", name="full").click()
+    await expect(page.get_by_role("link", name="Messages", exact=True)).to_have_attribute(
+        "aria-current", "page"
+    )
+    await page.get_by_role("button", name="Empty…").click()
+    await expect(dialog).to_contain_text("0 messages would be removed")
+    await dialog.get_by_role("textbox").fill("full")
+    await expect(button).to_be_disabled()
+
+
 async def look_into(page: Page) -> None:
     """Both messages, and nothing is taken."""
     await page.get_by_role("link", name="Messages 2").click()

@@ -13,16 +13,16 @@ STORED = "sessionStorage.getItem('penstock.token')"
 # what is to be pressed in each view, beside what only looks
 BUTTONS = {
     "queues": {"view": [], "operate": [], "admin": ["New queue"]},
-    "queues/orders": {"view": [], "operate": ["Publish"], "admin": ["Publish", "Pause", "Delete"]},
+    "queues/orders": {"view": [], "operate": ["Publish"], "admin": ["Publish", "Pause", "Empty…", "Delete"]},
     "queues/orders/document": {
         "view": [],
         "operate": ["Publish"],
-        "admin": ["Publish", "Pause", "Delete", "Change"],
+        "admin": ["Publish", "Pause", "Empty…", "Delete", "Change"],
     },
     "queues/returns/dead": {
         "view": [],
         "operate": ["Publish", "Redrive…", "Purge…"],
-        "admin": ["Publish", "Pause", "Delete", "Redrive…", "Purge…"],
+        "admin": ["Publish", "Pause", "Empty…", "Delete", "Redrive…", "Purge…"],
     },
     "peers": {"view": [], "operate": [], "admin": ["New peer"]},
     "peers/warehouse": {"view": [], "operate": [], "admin": ["Delete", "Change"]},

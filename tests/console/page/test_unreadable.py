@@ -1,4 +1,4 @@
-"""A queue whose document a newer version wrote: nothing on the page destroys it by a click."""
+"""A queue, or a peer, whose document a newer version wrote: nothing on the page destroys it by a click."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 KEY = RegistryKeys().queues
+PEERS = RegistryKeys().peers
 
 
 async def test_it_is_looked_at_replaced_and_deleted(place: Scene, page: Page) -> None:
@@ -27,7 +28,7 @@ async def test_it_is_looked_at_replaced_and_deleted(place: Scene, page: Page) ->
         await show(page, place.address, f"queues/newer{tab}", "newer")
         await expect(page.get_by_role("alert")).to_contain_text("colour")
         shown = await page.locator("main button").all_text_contents()
-        assert [each.strip() for each in shown] == ["Replace…", "Delete"]
+        assert [each.strip() for each in shown] == ["Replace…", "Empty…", "Delete"]
         await expect(page.locator("main pre")).to_have_count(0)
         tabs = await page.locator("nav.tabs a").all_text_contents()
         assert [each.split()[0] for each in tabs] == ["Now", "Messages", "Dead"]
@@ -53,3 +54,30 @@ async def test_it_is_looked_at_replaced_and_deleted(place: Scene, page: Page) ->
     await dialog.get_by_role("textbox").fill("newer")
     await dialog.get_by_role("button", name="Delete it").click()
     await expect(page.locator("main h1")).to_have_text("Queues")
+
+
+async def test_a_peer_is_replaced_and_deleted(place: Scene, page: Page) -> None:
+    """To change what cannot be read would end in a refusal: nobody is offered that."""
+    written = json.dumps(
+        {"owner": "test", "spec": {"protocol": "rqp-mca", "addresses": ["10.0.0.9"], "hue": 1}}
+    )
+    place.server.call("HSET", PEERS, "newer", written)
+    await show(page, place.address, "peers/newer", "newer")
+    await expect(page.locator("main").get_by_role("alert")).to_contain_text("hue")
+    shown = await page.locator("main button").all_text_contents()
+    assert [each.strip() for each in shown] == ["Replace…", "Delete"]
+    await expect(page.locator("main pre")).to_have_count(0)
+    assert await axe(page) == []
+    await page.get_by_role("button", name="Replace").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("The new spec").fill('{"protocol": "rqp-mca", "addresses": ["10.0.0.10"]}')
+    await expect(dialog.get_by_role("button", name="Replace it")).to_be_disabled()
+    assert await axe(page) == []
+    await dialog.get_by_label("To go on").fill("newer")
+    await dialog.get_by_role("button", name="Replace it").click()
+    await expect(page.get_by_label("Document as YAML")).to_contain_text("10.0.0.10")
+    await expect(page.get_by_role("button", name="Change", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Delete").click()
+    await dialog.get_by_role("textbox").fill("newer")
+    await dialog.get_by_role("button", name="Delete it").click()
+    await expect(page.locator("main h1")).to_have_text("Peers")

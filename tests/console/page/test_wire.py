@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from services.store import QueueSpec
+from services.store.audit import Entry
 from services.store.peer import PeerSpec
 from services.store.report import Report
 from services.store.reports import write_report
@@ -139,6 +141,37 @@ async def test_a_change_is_in_the_audit_log(place: Scene, page: Page) -> None:
     await expect(row).to_contain_text("invoices")
     await page.set_viewport_size({"width": 400, "height": 800})
     assert await page.evaluate("document.documentElement.scrollWidth") == 400
+
+
+async def test_the_audit_log_is_filtered_in_the_address(place: Scene, page: Page) -> None:
+    log = place.store.audit
+    for number in range(450):  # more than the console looks at for the first page
+        await log.append(Entry("robot", "operate", "10.0.0.9", "message.put", f"busy{number}", "done"))
+    before = await log.append(Entry("Ann", "admin", "10.0.0.7", "queue.delete", "gone", "done"))
+    for _ in range(550):
+        await log.append(Entry("robot", "operate", "10.0.0.9", "message.put", "busy", "done"), minor=True)
+    rows = page.get_by_role("table", name="Audit log").locator("tbody tr:not(.spacer)")
+    await show(page, place.address, "audit")
+    await page.keyboard.press("/")
+    await page.keyboard.type("gon")
+    await expect(rows).to_have_count(1)
+    await expect(rows.first).to_contain_text("queue.delete")
+    await expect(page.get_by_text("1 entry")).to_be_visible()
+    assert await axe(page) == []
+    await page.reload()
+    await expect(rows).to_have_count(1)
+    await page.get_by_label("Who").fill("nobody")
+    await expect(page.get_by_text("No entry matches.")).to_be_visible()
+    await page.get_by_label("Who").fill("ann")
+    await page.get_by_label("Did").fill("queue.")
+    await expect(rows).to_have_count(1)
+    year = datetime.fromtimestamp(int(before.partition("-")[0]) / 1000, UTC).year
+    await page.get_by_label("From").fill(f"{year + 2}-01-01T00:00")
+    await expect(page.get_by_text("No entry matches.")).to_be_visible()
+    assert f"from={year + 1}-12-31" in page.url or f"from={year + 2}-01-01" in page.url
+    await page.get_by_label("From").fill("")
+    await page.get_by_label("Until").fill(f"{year + 2}-01-01T00:00")
+    await expect(rows).to_have_count(1)
 
 
 async def test_the_report_is_shown(place: Scene, page: Page) -> None:

@@ -71,7 +71,7 @@ export function DocumentView({ kind, name, spec, path, etag, mayChange, onChange
   if (edited === null) {
     return html`
       <section class="body" aria-label="Document">
-        <div class="bar"><span class="soft">As in a file of <code>penstock apply</code>; what is not said has its default.</span>
+        <div class="bar"><span class="soft">As in a file of <code>penstock queue apply</code>; what is not said has its default.</span>
           <span class="right">
             <${Copy} text=${shown} />
             ${mayChange && html`<button class="small" onClick=${begin}>Change</button>`}

@@ -36,6 +36,14 @@ export const Filter = ({ name = "filter", label, placeholder }) => html`
   </label>
 `;
 
+/** One part of a filter; kept in the address, as it is read and written there. */
+export const Field = ({ name, label, placeholder, list, type = "text", read = String, write = String }) => html`
+  <label>${label}
+    <input type=${type} value=${read(route.value.query[name] ?? "")} placeholder=${placeholder} list=${list} spellcheck="false"
+      autocomplete="off" onInput=${(event) => refine({ [name]: write(event.target.value) })} />
+  </label>
+`;
+
 /** One of several, as buttons; kept in the address. choices: [[value, text]]; unsaid: the one that the address leaves out. */
 export function Choice({ name, label, choices, unsaid = choices[0][0] }) {
   const chosen = route.value.query[name] ?? unsaid;

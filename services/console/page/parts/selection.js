@@ -62,6 +62,7 @@ export const Preview = ({ preview, verb }) => html`
       preview.told &&
       html`
       <p><strong>${preview.told.complete === false ? "At least " : ""}${several(preview.told.matched, "dead letter")}</strong> ${verb}.</p>
+      ${preview.told.looked < preview.told.matched && html`<p class="soft">Of the oldest ${count(preview.told.looked)}:</p>`}
       <ul>${Object.entries(preview.told.reasons ?? {}).map(([reason, n]) => html`<li key=${reason}><span class="n">${count(n)}</span> ${reason}</li>`)}</ul>
     `
     }

@@ -1,10 +1,11 @@
 // Who changed what, or tried to.
 
 import { html } from "../html.js";
-import { usePages } from "../asking.js";
-import { Badge, Filter, Head, More, Time } from "../parts/fields.js";
+import { usePages, useSettled } from "../asking.js";
+import { count } from "../formats.js";
+import { Badge, Field, Filter, Head, More, Time } from "../parts/fields.js";
 import { Empty, ProblemBox } from "../parts/problem.js";
-import { Table, Tally } from "../parts/table.js";
+import { Table } from "../parts/table.js";
 import { route } from "../routes.js";
 
 const detailOf = ({ detail }) =>
@@ -37,22 +38,46 @@ const COLUMNS = [
   },
 ];
 
+/** What of the address is a filter, as the API has it. */
+const filterOf = ({ who = "", action = "", target = "", from = "", to = "" }) => ({ who, action, target, from, to });
+
+/** In the address a time is of UTC, as others may be sent it; in its field it is of here. */
+const toLocal = (text) => {
+  const at = new Date(text);
+  return Number.isNaN(at.getTime())
+    ? ""
+    : new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+};
+const toUtc = (text) => (text ? new Date(text).toISOString() : "");
+
+const Filters = () => html`
+  <div class="filters many" role="search" aria-label="Filter the audit log">
+    <div><span aria-hidden="true">To what</span><${Filter} name="target" label="To what" placeholder="a part of a name" /></div>
+    <${Field} name="who" label="Who" placeholder="a part of a name" />
+    <${Field} name="action" label="Did" placeholder="purge, queue., …" />
+    <${Field} name="from" label="From" type="datetime-local" read=${toLocal} write=${toUtc} />
+    <${Field} name="to" label="Until" type="datetime-local" read=${toLocal} write=${toUtc} />
+  </div>
+`;
+
 export function Audit() {
-  const pages = usePages("audit", { limit: 200 });
-  const { filter = "" } = route.value.query;
-  const rows = pages.items.filter((row) => JSON.stringify(row).toLowerCase().includes(filter.toLowerCase()));
+  const filter = useSettled(filterOf(route.value.query));
+  const pages = usePages("audit", { ...filter, limit: 200 });
+  const rows = pages.items;
+  const isFiltered = Object.values(filter).some(Boolean);
   return html`
     <${Head} title="Audit" actions=${html`<button disabled=${pages.isBusy} onClick=${pages.again}>Look again</button>`}>
       <p class="soft">Every change that was asked of the console, also those that were refused; the newest first.</p>
     <//>
-    <div class="tools"><${Filter} label="Filter what is shown" /><${Tally} shown=${rows.length} all=${pages.items.length} one="entry" many="entries" /></div>
+    <${Filters} />
+    <p class="soft" aria-live="polite">${pages.isLoading ? "" : `${count(rows.length)}${pages.hasMore ? " or more" : ""} ${rows.length === 1 ? "entry" : "entries"}`}</p>
     <${ProblemBox} problem=${pages.problem} again=${pages.again} />
     ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
     ${
       !pages.isLoading &&
       !pages.problem &&
       html`<${Table} label="Audit log" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.at} ${row.action} ${row.target} ${row.outcome} ${JSON.stringify(row.detail)}`}
-      empty=${html`<${Empty} title=${pages.items.length ? "No entry matches." : "Nobody has changed anything yet."} />`} />`
+      empty=${html`<${Empty} title=${isFiltered ? "No entry matches." : "Nobody has changed anything yet."} />`} />`
     }
     <${More} pages=${pages} what="entries" />
   `;

@@ -1,4 +1,4 @@
-// Redrives and purges, under way and done.
+// Redrives, purges and emptied queues, under way and done.
 
 import { html } from "../html.js";
 import { at, change } from "../api.js";
@@ -20,7 +20,7 @@ const COLUMNS = [
     title: "Queue",
     isHead: true,
     cell: (job, tab) =>
-      html`<a href=${href(["queues", job.queue, "dead"])} tabindex=${tab}>${job.queue}</a>${job.target && job.target !== job.queue ? html` → <a href=${href(["queues", job.target])} tabindex="-1">${job.target}</a>` : ""}`,
+      html`<a href=${href(["queues", job.queue, job.kind === "empty" ? "messages" : "dead"])} tabindex=${tab}>${job.queue}</a>${job.target && job.target !== job.queue ? html` → <a href=${href(["queues", job.target])} tabindex="-1">${job.target}</a>` : ""}`,
   },
   { key: "kind", title: "What", width: "min(5.5rem, 14vw)", cell: ({ kind }) => kind },
   {
@@ -74,11 +74,11 @@ export function Jobs() {
   const asked = useAsked(jobs.value ? null : "jobs");
   const known = jobs.value ?? asked.data?.items;
   return html`
-    <${Head} title="Jobs"><p class="soft">Redrives and purges that consoles of this store were asked for. One that is ended in the middle leaves every letter whole, where it was or where it went.</p><//>
+    <${Head} title="Jobs"><p class="soft">What consoles of this store were asked to redrive, to purge, and to empty. One that is ended in the middle leaves every message whole, where it was or where it went.</p><//>
     ${!jobs.value && html`<${ProblemBox} problem=${asked.problem} again=${asked.again} />`}
     ${
       known
-        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="Nothing has been redriven or purged lately." />`} />`
+        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="Nothing has been redriven, purged or emptied lately." />`} />`
         : !asked.problem && html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
     ${(known ?? [])

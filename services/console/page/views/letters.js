@@ -5,12 +5,12 @@ import { at } from "../api.js";
 import { useFollowing, usePages, useSettled } from "../asking.js";
 import { decode, preview } from "../bodies.js";
 import { bytes, count, several } from "../formats.js";
-import { Ago, Filter, More, useOpen } from "../parts/fields.js";
+import { Ago, Field, Filter, More, useOpen } from "../parts/fields.js";
 import { Purge } from "../parts/purge.js";
 import { Redrive } from "../parts/redrive.js";
 import { Empty, ProblemBox } from "../parts/problem.js";
 import { Table } from "../parts/table.js";
-import { href, refine, route } from "../routes.js";
+import { href, route } from "../routes.js";
 import { may } from "../session.js";
 import { jobs } from "../state.js";
 
@@ -105,16 +105,11 @@ const REASONS = [
   "unconfirmed",
   "held",
   "injured",
+  "partially_received",
+  "zombie",
   "unencodable",
   "fault",
 ];
-
-const Field = ({ name, label, placeholder, list }) => html`
-  <label>${label}
-    <input value=${route.value.query[name] ?? ""} placeholder=${placeholder} list=${list} spellcheck="false" autocomplete="off"
-      onInput=${(event) => refine({ [name]: event.target.value })} />
-  </label>
-`;
 
 const Filters = () => html`
   <div class="filters" role="search" aria-label="Filter dead letters">

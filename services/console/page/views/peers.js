@@ -11,6 +11,7 @@ import { DocumentView, read } from "../parts/document.js";
 import { Badge, Filter, Head, useOpen } from "../parts/fields.js";
 import { say } from "../parts/notices.js";
 import { Asked, Empty, ProblemBox } from "../parts/problem.js";
+import { Replace } from "../parts/replace.js";
 import { octets, Table, Tally } from "../parts/table.js";
 import { go, href, route } from "../routes.js";
 import { may } from "../session.js";
@@ -63,7 +64,7 @@ function All() {
       !pages.isLoading &&
       !pages.problem &&
       html`<${Table} label="Peers" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name"
-      empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer add</code>, or here.<//>`} />`
+      empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer apply</code>, or here.<//>`} />`
     }
     <${TextLinks} peers=${pages.items} />
     ${isNew && html`<${NewPeer} onClose=${close} />`}
@@ -106,16 +107,21 @@ function One({ name }) {
   const asked = useAsked(path);
   const [open, setOpen, close] = useOpen();
   return html`
-    <${Head} above=${html`<a href="#/peers">Peers</a>`} title=${name} actions=${asked.data && may("admin") && html`<button class="danger" onClick=${() => setOpen(true)}>Delete</button>`}>
+    <${Head} above=${html`<a href="#/peers">Peers</a>`} title=${name} actions=${asked.data && may("admin") && html`<${Actions} peer=${asked.data} open=${setOpen} />`}>
       ${asked.data?.owner && html`<p class="badges"><${Badge}>of ${asked.data.owner}<//></p>`}
     <//>
     <${Asked} asked=${asked}>
       ${(peer) => html`
-        ${peer.unreadable && html`<p class="problem">This version cannot read the document: ${peer.unreadable}</p>`}
-        <${DocumentView} kind="Peer" name=${name} spec=${peer.spec ?? {}} path=${path} etag=${asked.etag} mayChange=${may("admin")} onChanged=${asked.again} />
+        ${peer.unreadable ? html`<${Unreadable} peer=${peer} />` : html`<${DocumentView} kind="Peer" name=${name} spec=${peer.spec} path=${path} etag=${asked.etag} mayChange=${may("admin")} onChanged=${asked.again} />`}
         ${/^rqp/.test(peer.spec?.protocol) && html`<${Carried} peer=${name} protocol=${peer.spec.protocol} />`}
         ${
-          open &&
+          open === "replace" &&
+          html`<${Replace} name=${name} path=${path} why=${peer.unreadable} seen=${asked.etag} again=${asked.again} first=${EXAMPLE} onClose=${close}>
+          That is how and where the peer is reached; queues that lead to it keep their messages.
+        <//>`
+        }
+        ${
+          open === "delete" &&
           html`<${Delete} what="Peer" name=${name} path=${path} seen=${asked.etag} again=${asked.again} back=${["peers"]} onClose=${close}>
           <p>Queues that lead to this peer keep their messages and say that it is missing.</p>
         <//>`
@@ -124,6 +130,19 @@ function One({ name }) {
     <//>
   `;
 }
+
+const Actions = ({ peer, open }) => html`
+  ${peer.unreadable && html`<button onClick=${() => open("replace")}>Replace…</button>`}
+  <button class="danger" onClick=${() => open("delete")}>Delete</button>
+`;
+
+/** One whose document cannot be read: nothing of it can be shown, or kept in a change. */
+const Unreadable = ({ peer }) => html`
+  <p class="problem" role="alert">
+    This version cannot read the document of the peer: ${peer.unreadable}. Edges of this version leave the peer out. Look at the
+    document, or change it, with the version that wrote it${may("admin") ? ", or replace it as a whole" : ""}.
+  </p>
+`;
 
 const EXAMPLE = `{
   "protocol": "rqp-mca",

@@ -5,6 +5,7 @@ import { at, change } from "../api.js";
 import { useAsked, useDoing } from "../asking.js";
 import { Delete } from "../parts/delete.js";
 import { DocumentView } from "../parts/document.js";
+import { EmptyQueue } from "../parts/empty.js";
 import { Badge, Head, useOpen } from "../parts/fields.js";
 import { say } from "../parts/notices.js";
 import { Asked, ProblemBox } from "../parts/problem.js";
@@ -39,7 +40,9 @@ export function Queue({ parts: [, name, tab = "", id] }) {
         <${Tabs} queue=${queue} tab=${tab} />
         <${View} queue=${queue} tab=${tab} id=${id} asked=${asked} />
         ${open === "publish" && html`<${Publish} name=${name} onClose=${close} onDone=${asked.again} />`}
-        ${open === "replace" && html`<${Replace} name=${name} why=${queue.unreadable} seen=${asked.etag} again=${asked.again} onClose=${close} />`}
+        ${open === "replace" && html`<${Replace} name=${name} path=${at`queues/${name}`} query=${{ replaceUnreadable: true }} why=${queue.unreadable} seen=${asked.etag} again=${asked.again}
+          onClose=${close}>That is limits, bindings, and where it leads; messages stay.<//>`}
+        ${open === "empty" && html`<${EmptyQueue} name=${name} onClose=${close} onDone=${asked.again} />`}
         ${open === "delete" && html`<${Delete} what="Queue" name=${name} path=${at`queues/${name}`} seen=${asked.etag} again=${asked.again} back=${["queues"]}
           action="Delete it and all that is in it" onClose=${close}><${Gone} queue=${queue} /><//>`}
       `}
@@ -91,6 +94,7 @@ const Tabs = ({ queue, tab }) => html`
 
 const Actions = ({ queue, asked, open }) => html`
   ${queue.unreadable ? may("admin") && html`<button onClick=${() => open("replace")}>Replace…</button>` : html`<${Usual} queue=${queue} asked=${asked} open=${open} />`}
+  ${may("admin") && html`<button class="danger" onClick=${() => open("empty")}>Empty…</button>`}
   ${may("admin") && html`<button class="danger" onClick=${() => open("delete")}>Delete</button>`}
 `;
 

@@ -102,4 +102,4 @@ export function Queues() {
 const Nothing = ({ isFiltered }) =>
   isFiltered
     ? html`<${Empty} title="No queue matches."><a href="#/queues">Show all</a><//>`
-    : html`<${Empty} title="There are no queues yet.">Declare some with <code>penstock apply queues.yaml</code>, or here.<//>`;
+    : html`<${Empty} title="There are no queues yet.">Declare some with <code>penstock queue apply -f queues.yaml</code>, or here.<//>`;

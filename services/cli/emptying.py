@@ -1,0 +1,66 @@
+"""penstock queue purge: the messages that are ready, for good."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from contextlib import suppress
+
+import click
+
+from services.cli.command import store_command
+from services.cli.exits import failure_of, usage
+from services.cli.output import Output
+from services.cli.text import count
+from services.store import Store, StoreError
+from services.store.emptying import Emptied, Emptying
+
+NONE = Emptied(0, 0, is_done=False)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="without asking")
+@click.option("--dry-run", is_flag=True, help="only say how many are ready")
+@store_command
+async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: bool) -> None:
+    """Remove the messages of NAME that are ready, for good.
+
+    Those that are there as it begins. What is given out and not settled stays with whoever has it, and what is put in
+    meanwhile stays, too; dead letters are for `penstock dead purge`. Without --yes the queue's name has to be typed in.
+    """
+    queue, _ = await store.find_leniently(name)
+    stats = await store.stats(queue)
+    ready, held = stats["ready"], stats["in_flight"]
+    if dry_run:
+        output.line(f"{count(ready, 'message')} would be removed; {held:,} in flight would stay")
+        if output.as_json:
+            output.record({"dry_run": True, "ready": ready, "in_flight": held})
+        return
+    what = f"{count(ready, 'message')} of {name}"
+    if not yes and not output.ask(f"{what} will be gone for good. Type the queue's name:", name):
+        raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
+    done = NONE
+    run = Emptying(store.look_at(queue.domain), queue, f"cli.{secrets.token_hex(8)}")
+    try:
+        with output.progress("removed", ready) as advance:
+            async for step in run.steps():
+                advance(step.messages - done.messages)
+                done = step
+    except asyncio.CancelledError:
+        output.note(f"stopped: {_told(done, name)}")
+        raise
+    except StoreError as error:
+        failure = failure_of(error)
+        raise failure.half_way(
+            done.messages, f"{failure} ({_told(done, name)}: the same command goes on)"
+        ) from None
+    with suppress(StoreError):  # then the store forgets by itself
+        await run.forget()
+    output.line(_told(done, name))
+    if output.as_json:
+        output.record({"queue": name, "removed": done.messages, "bytes": done.octets})
+
+
+def _told(done: Emptied, name: str) -> str:
+    return f"removed {count(done.messages, 'message')} of {name}"

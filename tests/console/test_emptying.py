@@ -1,0 +1,125 @@
+"""A queue's ready messages, removed for good (docs/console.md, Changes)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.console import lost
+from services.console.job import run_of
+from services.console.posting import LOST
+from services.store.asking import Asker
+from services.store.emptying import Emptying
+from tests.console.live_console import LiveConsole
+from tests.console.test_identity import TOKENS
+from tests.console.test_jobs_ends import job_where, write_as_silent
+from tests.live import until
+from tests.proxy import Proxy
+from tests.servers import Server
+
+PURGE = "/queues/orders/messages/purge"
+ANY = {"If-Match": "*"}
+
+
+@pytest.fixture
+async def proxy(server: Server) -> AsyncIterator[Proxy]:
+    async with Proxy(server.port) as proxy:
+        yield proxy
+
+
+async def _filled(console: LiveConsole, number: int) -> dict[str, str]:
+    """How one that was seen so is to be meant."""
+    await console.fill(await console.declare("orders"), *(b"%d" % each for each in range(number)))
+    return await console.etag("/queues/orders")
+
+
+async def test_what_is_ready_goes_and_is_written_down(console: LiveConsole) -> None:
+    etag = await _filled(console, 2500)
+    job = await console.job(await console.ask("POST", PURGE, {}, headers=etag))
+    assert (job["kind"], job["state"], job["matched"], job["moved"]) == ("empty", "done", 2500, 2500)
+    assert (job["queue"], job["target"], job["missing"]) == ("orders", None, 0)
+    told = await console.found("/queues/orders")
+    assert (told["ready"], told["bytes"], told["counters"]["emptied"]) == (0, 0, 2500)
+    assert (await console.get("/queues")).items[0]["ready"] == 0
+    (begun,) = console.audited(what="message.purge")
+    assert (begun["target"], begun["outcome"], begun["detail"]) == ("orders", "done", {"job": job["id"]})
+    (ended,) = await until(lambda: console.audited(what="message.purge.ended"))
+    assert (ended["outcome"], ended["detail"]["moved"]) == ("done", 2500)
+    queue = await console.tools.find("orders")
+    run = Emptying(console.tools.look_at("main"), queue, run_of(job["id"]))
+    assert await run.removed() == 0, "nobody asks any more"
+
+
+async def test_what_is_given_out_stays(console: LiveConsole) -> None:
+    await _filled(console, 5)
+    queue = await console.tools.find("orders")
+    pipe = console.tools.domain(queue.domain).pipe
+    await pipe.ready()
+    taken = await Asker(pipe).take(queue, 2)
+    dry = (await console.ask("POST", PURGE, {"dryRun": True})).document
+    assert dry == {"matched": 3, "inFlight": 2}
+    job = await console.job(await console.ask("POST", PURGE, {}, headers=ANY))
+    assert job["moved"] == 3
+    assert (await console.stats("orders"))["in_flight"] == sum(one.count for one in taken)
+
+
+async def test_a_dry_run_changes_nothing(console: LiveConsole) -> None:
+    await _filled(console, 5)
+    assert (await console.ask("POST", PURGE, {"dryRun": True})).document == {"matched": 5, "inFlight": 0}
+    assert (await console.stats("orders"))["ready"] == 5
+    assert (await console.get("/jobs")).items == []
+
+
+async def test_says_which_queue_it_saw(console: LiveConsole) -> None:
+    old = await _filled(console, 1)
+    await console.declare("orders", replace=True, maxLength=7)
+    assert (await console.ask("POST", PURGE, {})).status == 428
+    assert (await console.ask("POST", PURGE, {}, headers=old)).status == 412
+    assert (await console.ask("POST", PURGE, {"all": True}, headers=ANY)).status == 422
+    assert (await console.ask("POST", "/queues/others/messages/purge", {}, headers=ANY)).status == 404
+    assert (await console.stats("orders"))["ready"] == 1
+
+
+async def test_is_for_admins(server: Server) -> None:
+    async with LiveConsole(server.url, tokens=TOKENS) as console:
+        await console.fill(await console.declare("orders"), b"a")
+        assert (await console.ask("POST", PURGE, {}, headers=ANY, token="do")).label == "forbidden"
+        assert (await console.stats("orders"))["ready"] == 1
+        assert (await console.ask("POST", PURGE, {}, headers=ANY, token="rule")).status == 202
+
+
+async def test_answers_that_are_lost_are_asked_for_again(proxy: Proxy) -> None:
+    """It goes on, and what it had removed is told and counted."""
+    async with LiveConsole(proxy.url) as console:
+        await _filled(console, 2500)
+        proxy.lose_replies_to = b"ps1_empty"
+        reply = await console.ask("POST", PURGE, {}, headers=ANY)
+        await until(lambda: proxy.lost >= 2)
+        proxy.lose_replies_to = b""
+        job = await console.job(reply)
+        assert (job["state"], job["moved"]) == ("done", 2500)
+        assert (await console.stats("orders"))["emptied"] == 2500
+
+
+async def test_what_a_killed_console_removed_is_told_and_no_longer_counted(
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
+) -> None:
+    monkeypatch.setattr(lost, "LOOK_S", 0.05)
+    monkeypatch.setattr(lost, "CERTAIN_S", 0.3)
+    await _filled(console, 3)
+    job = await console.job(await console.ask("POST", PURGE, {}, headers=ANY))
+    killed = {**job, "id": "0123456789abcdef", "state": "running", "endedAt": None, "moved": 0}
+    queue = await console.tools.find("orders")
+    await console.fill(queue, b"a", b"b")
+    run = Emptying(console.tools.look_at("main"), queue, run_of(killed["id"]))
+    assert (await run.step()).messages == 2
+    await write_as_silent(console, killed)
+    async with LiveConsole(server.url) as other:
+        told = await until(lambda: job_where(other, killed, lambda told: told["moved"] == 2))
+        assert (told["state"], told["error"]) == ("failed", LOST)
+        await until(lambda: _is_forgotten(run))
+
+
+async def _is_forgotten(run: Emptying) -> bool:
+    return await run.removed() == 0

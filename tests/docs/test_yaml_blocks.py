@@ -1,0 +1,40 @@
+"""Blocks of YAML on the pages can be pasted: settings are settings, and documents can be declared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from services.cli.documents import read_documents
+from services.kit.settings import GlobalSettings
+from tests.cli.shell import Shell
+from tests.docs.blocks import pages
+from tests.tmq.process import ROOT
+
+BLOCK = re.compile(r"^```yaml.*?\n(.*?)^```", re.M | re.S)
+OF_THE_CHART = {"docs/chart.md", "charts/penstock/README.md"}  # tests/docs/test_chart_page.py
+FOUND = [
+    pytest.param(page, text, id=f"{page}-{number}")
+    for page in pages()
+    for number, text in enumerate(BLOCK.findall((ROOT / page).read_text()))
+]
+IN_PLACE_OF_DIGESTS = "WHAT-SHA256SUM-SAYS"  # of tokens: refused, so that nobody takes them over
+
+
+@pytest.mark.parametrize(("page", "text"), FOUND)
+def test_it_can_be_pasted(page: str, text: str, tmp_path: Path) -> None:
+    documents = [each for each in yaml.safe_load_all(text) if each is not None]
+    path = tmp_path / "pasted.yaml"
+    path.write_text(text)
+    if page in OF_THE_CHART:
+        return
+    if any("metadata" in each for each in documents):
+        if documents[0].get("apiVersion", "penstock.dev/v1alpha1") == "penstock.dev/v1alpha1":
+            assert len(read_documents(path)) == len(documents)
+        return
+    (settings,) = documents
+    if set(settings) <= set(GlobalSettings.model_fields) | {"edges", "console", "sysv"}:
+        Shell(tmp_path).run("config", "--config", str(path), code=2 if IN_PLACE_OF_DIGESTS in text else 0)
