@@ -17,7 +17,9 @@ from services.kit.measure import Kind, Measure
 
 PACKAGES = ("services", "penstock_operator")
 OF_EDGES = "services"  # whose metrics have the label `edge`
-WITHOUT_EDGE = tuple(f"services.kit.{name}_measures" for name in ("runtime", "state", "report"))
+WITHOUT_EDGE = tuple(
+    f"services.kit.{name}_measures" for name in ("build", "gc", "runtime", "state", "report")
+)
 
 MARK = "<!-- what follows is written by `make metrics-docs` -->\n"
 

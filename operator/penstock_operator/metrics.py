@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from penstock_operator import measures
 from penstock_operator.depths import Depths
+from services.kit.build import Build
 from services.kit.log_losses import LogLosses
 from services.kit.measure import Measure
 from services.kit.queue_states import QueueStates
@@ -23,6 +24,7 @@ class Metrics:
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.PlatformCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
+        self.registry.register(Build())
         self.looks = self._counter(measures.LOOKS)
         self.look_s = self._histogram(measures.LOOK_SECONDS)
         self.statuses = self._counter(measures.STATUS_PATCHES)

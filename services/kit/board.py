@@ -1,7 +1,7 @@
 """What the workers of one edge tell the process that answers for them: a page of shared memory.
 
-Each worker writes only its own row, the supervisor writes rows of dead workers and the flag in front. A reader may
-see a reason half written; that is a blemish in a text, once.
+Each worker writes only its own row, the supervisor writes rows of dead workers and what is in front of all rows. A
+reader may see a reason half written; that is a blemish in a text, once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import time
 
 _ROW = struct.Struct("=Bd180s")  # state, time of the last report (s, monotonic), reason in UTF-8
 _ROW_SIZE = 192
-_HEAD = 1  # byte 0: draining
+_DRAINING = struct.Struct("=?")
+_DEATHS = struct.Struct("=Q")  # workers that ended, since the supervisor began
+_DEATHS_AT = _DRAINING.size
+_HEAD = _DEATHS_AT + _DEATHS.size
 STUCK_S = 15.0  # a worker reports every second; one silent for so long does not run any more
 
 
@@ -38,11 +41,21 @@ class Board:
         _ROW.pack_into(self._page, self._at(worker), state, time.monotonic(), reason.encode()[:180])
 
     def drain(self) -> None:
-        self._page[0] = 1
+        _DRAINING.pack_into(self._page, 0, True)
+
+    def count_death(self) -> None:
+        (deaths,) = _DEATHS.unpack_from(self._page, _DEATHS_AT)
+        _DEATHS.pack_into(self._page, _DEATHS_AT, deaths + 1)
+
+    def deaths(self) -> int:
+        """How often a worker ended that nobody had told to."""
+        (deaths,) = _DEATHS.unpack_from(self._page, _DEATHS_AT)
+        return int(deaths)
 
     def unready(self) -> str | None:
         """Why not all workers serve, or None."""
-        if self._page[0]:
+        (is_draining,) = _DRAINING.unpack_from(self._page, 0)
+        if is_draining:
             return "draining"
         for worker in range(self._workers):
             state, _, reason = _ROW.unpack_from(self._page, self._at(worker))

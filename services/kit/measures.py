@@ -52,7 +52,9 @@ STORE_EVENTS = counter(
     more="the alarms `dataset_changed`, `store_rolled_back`, `new_generation` and `counter_mismatch` deserve a look, "
     "and are there as 0 from the start",
 )
-READY = gauge("penstock_ready", "1 if the edge takes requests", merge="livemin")
+READY = gauge(
+    "penstock_ready", "1 if the edge takes requests", more="all of its workers, as `/readyz` has it"
+)
 
 # Of each queue, where `metrics.queues` is on.
 

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from services.kit import measures
+from services.kit.build import Build
 from services.kit.measure import SECONDS_BUCKETS, Measure
-from services.kit.queue_figures import NAMES, Done, Journal, SharedFigures
+from services.kit.queue_figures import NAMES, Done, Journal
 from services.kit.queue_meter import QueueMeter
 from services.kit.queue_names import QueueNames
 from services.kit.shared_names import SharedNames
@@ -138,6 +138,7 @@ class Metrics:
             prometheus_client.ProcessCollector(registry=self.registry)
             prometheus_client.PlatformCollector(registry=self.registry)
             prometheus_client.GCCollector(registry=self.registry)
+            self.registry.register(Build())
         self.connections = self.gauge(measures.CONNECTIONS)
         self.opened = self.counter(measures.OPENED)
         self.received_bytes = self.counter(measures.RECEIVED)
@@ -176,7 +177,7 @@ class Metrics:
     def gauge(self, one: Measure) -> Gauge:
         """The first label is always `edge`."""
         labels = ("edge", *one.label_names)
-        return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode=one.merge)
+        return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode="livesum")
 
     def histogram(self, one: Measure) -> Histogram:
         """The first label is always `edge`."""
@@ -215,16 +216,3 @@ def share(folder: Path) -> None:
     """
     os.environ[_SHARED] = str(folder)
     values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
-
-
-def render_shared(folder: Path, edge: str) -> bytes:
-    """The text of /metrics over all processes that share `folder`, all of one edge."""
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call]
-    registry.register(SharedFigures(folder, edge))
-    return generate_latest(registry)
-
-
-def forget_process(pid: int, folder: Path) -> None:
-    """A worker is gone: its gauges no longer count, its counters do."""
-    mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]

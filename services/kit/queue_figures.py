@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -147,12 +147,28 @@ class SharedFigures(Collector):
         if not journals:
             return
         named = told_by(self._folder / NAMES)
-        figures: dict[str, Figures] = {}
-        for journal in journals:
-            for label, each in _told(journal).items():
-                if label in named or label == OTHER:
-                    figures.setdefault(label, Figures()).add(each, latencies=True)
-        yield from families(self._edge, figures)
+        yield from families(self._edge, _summed_up(journals, named))
+
+
+def bury_figures(folder: Path, pid: int, of_all: int) -> None:
+    """What a worker told that ended goes into the journal of all that did, which has the number `of_all`."""
+    file, others = (folder / f"{JOURNALS}-{number}" for number in (pid, of_all))
+    if file.exists():
+        journals = [each for each in (others, file) if each.exists()]
+        figures = _summed_up(journals, told_by(folder / NAMES))
+        Journal(folder, of_all).tell(figures, set(), anew=True)
+        file.unlink()
+    file.with_suffix(".new").unlink(missing_ok=True)
+
+
+def _summed_up(journals: Iterable[Path], named: Collection[str]) -> dict[str, Figures]:
+    """By label, of those that are names."""
+    figures: dict[str, Figures] = {}
+    for journal in journals:
+        for label, each in _told(journal).items():
+            if label in named or label == OTHER:
+                figures.setdefault(label, Figures()).add(each, latencies=True)
+    return figures
 
 
 def _told(journal: Path) -> dict[str, Figures]:

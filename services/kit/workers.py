@@ -24,11 +24,13 @@ from services.kit.drain import CLOSE_TIMEOUT_S, HURRIED_CLOSE_TIMEOUT_S, RESET_T
 from services.kit.edge import Edge, SettingsT
 from services.kit.health import Answers, serve_forever
 from services.kit.layers import SettingsError
-from services.kit.metrics import forget_process, render_shared, share
+from services.kit.metrics import share
 from services.kit.parent import die_with_parent
 from services.kit.process import EXIT_DRAINED, EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
+from services.kit.remains import Remains
 from services.kit.scratch import scratch_folder
 from services.kit.settings import DrainSettings, GlobalSettings
+from services.kit.together import Together
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +90,7 @@ class Supervisor(Generic[SettingsT]):
             scratch_folder() as self._folder,
         ):
             share(self._folder)
+            self._remains = Remains(self._folder)
             gc.freeze()  # the children's collectors leave alone, and so do not copy, what they share with us
             try:
                 while not self._stopping or any(worker.pid for worker in self._workers):
@@ -103,6 +106,7 @@ class Supervisor(Generic[SettingsT]):
         now = time.monotonic()
         if now >= self._kill_at:
             self._signal_workers(signal.SIGKILL)
+        self._remains.add_up([child.pid for child in self._running(self._children)])
         absent = [] if self._stopping else [child for child in self._children if not child.pid]
         for child in absent:
             if now >= child.restart_at:
@@ -149,7 +153,7 @@ class Supervisor(Generic[SettingsT]):
 
     def _ended(self, child: Child, status: int) -> None:
         pid, child.pid = child.pid, 0
-        forget_process(pid, self._folder)
+        self._remains.take(pid)
         if child.worker is not None:
             self._board.report(child.worker, WorkerState.ABSENT, "ended")
         if self._stopping:
@@ -161,6 +165,8 @@ class Supervisor(Generic[SettingsT]):
             self._status = status
             self._asked_to_stop()
             return
+        if child.worker is not None:
+            self._board.count_death()
         fields: dict[str, object] = {
             "action": "child_ended",
             "child": child.name,
@@ -206,10 +212,9 @@ class Supervisor(Generic[SettingsT]):
 
     def _answer(self) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it answers until the last worker has drained
-        folder, board, edge = self._folder, self._board, self._edge.name
-        serve_forever(
-            self._settings.health, Answers(lambda: render_shared(folder, edge), board.unready, board.stuck)
-        )
+        board = self._board
+        together = Together(self._edge.name, self._folder, board, supervisor=os.getppid())
+        serve_forever(self._settings.health, Answers(together.render, board.unready, board.stuck))
         return EXIT_FAILED
 
 

@@ -45,8 +45,8 @@ OPERATIONS = {
 
 
 def explain(error: StoreError) -> str:
-    """What the client reads."""
-    return COPIES.get(type(error)) or str(error)
+    """What the client reads, whoever that is: the log has the rest."""
+    return COPIES.get(type(error)) or error.outward
 
 
 class TextSession:

@@ -33,7 +33,8 @@ StoreError
 └── StoreFault            the store answered what it never should: a bug, ours or its
     └── QueueUnreadable   the queue's document is of a newer version, or spoilt
 
-The docstring is the default message; `reason` is the stable label of the counter.
+The docstring is the default message, `outward` what strangers may read of it; `reason` is the stable label of the
+counter.
 """
 
 from __future__ import annotations
@@ -49,11 +50,21 @@ class StoreError(Exception):
     def __init__(self, message: str = "") -> None:
         super().__init__(message or self.__doc__)
 
+    @property
+    def outward(self) -> str:
+        """What strangers may read."""
+        return str(self)
+
 
 class StoreUnavailable(StoreError):
     """the store cannot be reached; nothing was stored: try again later"""
 
     reason = "store_unavailable"
+
+    @property
+    def outward(self) -> str:
+        """Nothing of the message, which may say where the store is, and what it said itself."""
+        return str(self.__doc__)
 
 
 class DatasetLost(StoreUnavailable):
@@ -228,6 +239,11 @@ class StoreFault(StoreError):
     """the store answered what it never should"""
 
     reason = "store_fault"
+
+    @property
+    def outward(self) -> str:
+        """Nothing of the message, which has the store's own words."""
+        return str(self.__doc__)
 
 
 class QueueUnreadable(StoreFault):

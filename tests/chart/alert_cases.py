@@ -78,6 +78,7 @@ def edges() -> Iterator[Case]:
         "PenstockPodsMissing", "pods", dict.fromkeys(one, always(1)), dict.fromkeys(both, always(1)), value=1
     )
     yield risen("PenstockLocalErrors", "local_errors_total", edge="tmq")
+    yield risen("PenstockWorkerDied", "worker_deaths_total", edge="tmq", pod="p-0")
     for reason in ("connection_limit", "input_budget", "output_budget"):
         yield risen("PenstockEdgeFull", "refusals_total", edge="tmq", reason=reason)
     for result in ("failed", "dropped"):

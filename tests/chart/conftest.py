@@ -17,7 +17,8 @@ NewNamespace = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    with running(Shell(tmp_path_factory.mktemp("up"))) as up:
+    # one of them with several workers, who tell more
+    with running(Shell(tmp_path_factory.mktemp("up")), "--set", "edges.tmq.workers=2") as up:
         yield up
 
 

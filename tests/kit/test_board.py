@@ -31,6 +31,16 @@ def test_a_long_reason_is_cut() -> None:
     assert str(board.unready()).startswith("worker 0: üü")
 
 
+def test_deaths_are_counted_beside_all_else() -> None:
+    board = Board(1)
+    board.report(0, WorkerState.READY)
+    for _ in range(300):
+        board.count_death()
+    assert (board.deaths(), board.unready()) == (300, None)
+    board.drain()
+    assert (board.deaths(), board.unready()) == (300, "draining")
+
+
 def test_a_child_writes_what_the_parent_reads() -> None:
     board = Board(1)
     pid = os.fork()

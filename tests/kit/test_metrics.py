@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -55,6 +57,7 @@ def test_the_base_metrics_are_all_there() -> None:
     assert seen[f"penstock_ready{ {'edge': 'tmq'} }"] == 1
     assert seen[f"penstock_input_held_bytes{ {'edge': 'tmq'} }"] == 5
     assert seen["process_resident_memory_bytes{}"] > 0
+    assert seen[f"penstock_build_info{ {'version': version('penstock')} }"] == 1
 
 
 def test_an_edge_has_metrics_of_its_own() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -15,6 +17,7 @@ from services.kit import measures
 from services.kit.metrics import Metrics
 from services.kit.queue_names import OTHER
 
+ROOT = Path(__file__).parents[2]
 NOTHING = [0] * (len(measures.QUEUE_PUT_SECONDS.buckets) + 1)
 
 
@@ -126,3 +129,23 @@ def test_times_are_left_out_unless_they_are_asked_for() -> None:
 
 def test_no_file_without_workers() -> None:
     assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+
+
+def series(metrics: Metrics) -> int:
+    """How many there are of one queue."""
+    hear(metrics, "orders", Told())
+    return metrics.render().decode().count('queue="orders"')
+
+
+@pytest.mark.parametrize(
+    "file", ["docs/metrics.md", "charts/penstock/values.yaml", "charts/penstock/README.md"]
+)
+def test_pages_say_how_many_series_a_queue_has(file: str) -> None:
+    """Whoever sets `metrics.queues` reckons with it what Prometheus needs."""
+    one, timed = series(metered()), series(metered(latencies=True))
+    text = (ROOT / file).read_text()
+    assert re.findall(r"(\d+) series more a queue", text) == [str(timed - one)]
+    if file.startswith("docs"):
+        assert re.findall(r"`penstock_queue_in_messages_total` and the like, (\d+) series", text) == [
+            str(one)
+        ]

@@ -9,6 +9,7 @@ from urllib.request import urlopen
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from services.kit import build_measures
 from tests.monitoring.prometheus import Target
 from tests.monitoring.world import World
 from tests.servers import eventually
@@ -17,7 +18,12 @@ from tools.metrics_docs import Row, page, rows
 
 TABLE = Path(__file__).parents[2] / "docs" / "metrics.md"
 ROWS = {row.measure.name: row for row in rows()}
-OF_CONTROL = ("the operator", "the console", "the operator, the console")  # who tells what no edge does
+OF_CONTROL = (  # who tells what no edge does, or no edge alone
+    "the operator",
+    "the console",
+    "the operator, the console",
+    build_measures.WHO,
+)
 UNBORN = {  # its series begin with an answer to a question of the edge's that is none: tests/rqp/test_cast_damage.py
     "penstock_rqp_cast_faults_total",
 }

@@ -6,6 +6,9 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import pytest
 
 from services.store import Store
 from tests.live import set_up, until
@@ -15,6 +18,7 @@ from tests.pubsub.live import LiveEdge
 from tests.servers import Server
 
 NewServer = Callable[[], Server]
+AWAY = b"ERROR the store cannot be reached; nothing was stored: try again later\n"  # and not where it is
 QUICK = {"store": {"patience_s": 0.3, "reply_timeout_s": 0.5}, "request_timeout_s": 3.0}
 
 
@@ -44,13 +48,26 @@ async def test_a_subscriber_stays_while_the_store_dies_and_comes_back(
             sent.append(text)
         server.kill9()
         await until(lambda: edge.service.store.trouble)
-        assert (await sender.ask(b"SEND t lost\n")).startswith(b"ERROR the store")
-        assert (await sender.ask(b"SUBSCRIBE 1 t\n")).startswith(b"ERROR the store")
+        assert await sender.ask(b"SEND t lost\n") == AWAY
+        assert await sender.ask(b"SUBSCRIBE 1 t\n") == AWAY
         server.start()
         await until(edge.is_ready)
         await sender.subscribe(b"1", b"never")  # the identifier is free, for it was refused
     assert await subscriber.lines(len(sent)) == [b"MESSAGE 1 %b\n" % text for text in sent]
     await subscriber.nothing_more()
+
+
+async def test_a_stranger_is_not_told_where_the_store_is(
+    new_server: NewServer, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """3.1: whoever runs the edge is: by its log."""
+    server, edge = await one(new_server, start)
+    server.kill9()
+    await until(lambda: edge.service.store.trouble)
+    place = urlsplit(server.url).path or str(urlsplit(server.url).port)
+    assert await (await edge.client()).ask(b"SEND t lost\n") == AWAY
+    refused = [one for one in caplog.records if vars(one).get("action") == "refused"]
+    assert any(place in one.getMessage() or place in str(vars(one)) for one in refused)
 
 
 async def test_what_was_under_way_is_answered_once_it_is_known(new_server: NewServer, start: Start) -> None:

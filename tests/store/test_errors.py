@@ -24,6 +24,13 @@ def test_the_docstring_is_the_message(kind: type[StoreError]) -> None:
     assert str(kind("what happened")) == "what happened"
 
 
+@pytest.mark.parametrize("kind", everything())
+def test_strangers_read_nothing_of_what_the_store_said(kind: type[StoreError]) -> None:
+    said = "Error 111 connecting to 10.0.0.7:6379"
+    hides = issubclass(kind, StoreUnavailable | StoreFault)
+    assert kind(said).outward == (kind.__doc__ if hides else said)
+
+
 def test_the_overview_names_them_all() -> None:
     assert errors.__doc__ is not None
     assert [kind.__name__ for kind in everything() if kind.__name__ not in errors.__doc__] == []

@@ -105,6 +105,10 @@ class Collector:
         found = [span for line in lines if line.endswith(b"\n") for span in _spans(json.loads(line))]
         return sorted(found, key=lambda span: span.start_ns)
 
+    def raw(self) -> bytes:
+        """All that it was sent until now, as it writes it."""
+        return self._spans.read_bytes() if self._spans.exists() else b""
+
     def of_name(self, name: str) -> list[Seen]:
         return [span for span in self.spans() if span.name == name]
 

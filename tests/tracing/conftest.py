@@ -21,6 +21,8 @@ def collector(tmp_path: Path) -> Iterator[Collector]:
     started = Collector(tmp_path / "collector").start()
     yield started
     started.stop()
+    # what tests put in by any protocol: no span has anything of a body
+    assert b"a pump" not in started.raw()
 
 
 NewRecorder = Callable[..., Recorder]

@@ -130,7 +130,7 @@ EDGE = Board(
         ),
         Panel.of(
             "Processor time",
-            "Cores that a process uses; edges with several workers do not tell it.",
+            "Cores that a pod's processes use, all workers of an edge together.",
             "short",
             (
                 f"sum by ($WHOSE, pod, instance) ({ours(f'rate(process_cpu_seconds_total{{$EDGES}}{RATE})', ALIVE)})",
@@ -139,7 +139,7 @@ EDGE = Board(
         ),
         Panel.of(
             "Memory",
-            "Resident; edges with several workers do not tell it.",
+            "Resident; of an edge with several workers all of them, and what they share counts for each.",
             "bytes",
             (
                 f"sum by ($WHOSE, pod, instance) ({ours('process_resident_memory_bytes{$EDGES}', ALIVE)})",
@@ -148,7 +148,7 @@ EDGE = Board(
         ),
         Panel.of(
             "Open files",
-            "Part of those that the process may have: each connection is one.",
+            "Part of those that a process may have: each connection is one. Of several workers it is the fullest.",
             "percentunit",
             (
                 "max by ($WHOSE, pod, instance) "

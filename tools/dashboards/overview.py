@@ -126,6 +126,12 @@ OVERVIEW = Board(
             "short",
             ("sum by ($WHOSE, kind, reason) (penstock_operator_resources{$CONTROL})", "{{kind}} {{reason}}"),
         ),
+        Panel.of(
+            "Versions",
+            "Pods by the version that they are: two while a release is upgraded.",
+            "short",
+            ("sum by ($WHOSE, version) (penstock_build_info{$CONTROL})", "{{version}}"),
+        ),
         *OPERATOR,
         *CONSOLE,
     ),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.metadata
 import logging
 import os
 from collections.abc import Callable
 from typing import Any
 
+from services.kit.build import version
 from services.ring.node.station import MEMBER_S, Station
 from services.ring.service import RingService, decode_name
 from services.store import StoreError
@@ -35,7 +35,7 @@ def describe(station: Station, place: tuple[str, int], trouble: str | None) -> D
         "group": node.group,
         "address": f"{place[0]}:{place[1]}",
         "pid": os.getpid(),
-        "version": _version(),
+        "version": version(),
         "away": trouble or ("not started yet" if node.is_away else None),
         "leader": decode_name(node.election.leader),
         "is_leader": node.election.is_leader,
@@ -68,13 +68,6 @@ def _successor(station: Station, now: float) -> Document | None:
     if link is None or name is None:
         return None
     return {"name": decode_name(name), "address": str(link.peer), "since_s": round(now - link.since, 1)}
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("penstock")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def shape(value: Any) -> Any:

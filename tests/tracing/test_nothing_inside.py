@@ -1,0 +1,51 @@
+"""No span has anything of what is in a message (docs/tracing.md, What is promised)."""
+
+from __future__ import annotations
+
+import base64
+
+from services.store import DeadLetters, Part, records
+from tests.servers import Server
+from tests.tracing.collector import Collector
+from tests.tracing.stores import traced_store
+
+BODY, NAME, VALUE = b"4929-1234-5678", "patient", "Erika Mustermann"
+TOLD = {
+    "dead q",
+    "receive later",
+    "receive q",
+    "redrive later",
+    "reject q",
+    "release q",
+    "send later",
+    "send q",
+    "settle later",
+    "settle q",
+}
+
+
+async def test_no_body_and_no_attribute_leaves_with_a_span(server: Server, collector: Collector) -> None:
+    """Whatever becomes of a message; also where the collector shows octets in another way."""
+    async with traced_store(server.url, collector.endpoint) as store:
+        queue, later = await store.queue("q"), await store.queue("later")
+        asker = await store.asker(queue)
+        await store.put(queue, *[BODY] * 4, **{NAME: VALUE})
+        await asker.settle(await asker.take(queue, 1))
+        await asker.release(await asker.take(queue, 1), failed=True, error="not now")
+        await asker.reject(await asker.take(queue, 1), "refused", "never")
+        letters = DeadLetters(store.look_at(queue.domain), queue)
+        (letter,) = [letter async for letter in letters.matching()]
+        assert (letter.body, letter.attributes[NAME]) == (BODY, VALUE)
+        store.look_after()
+        await collector.has("dead q")
+        assert (await letters.redrive([letter.id], later)).moved == 1
+        record = records.encode(BODY, {NAME: VALUE})
+        await asker.commit(
+            "once", [Part(queue, await asker.take(queue, 1), [], ""), Part(later, [], [record], "test")]
+        )
+        await asker.settle(await asker.take(later, 10))
+        await collector.has(*TOLD)
+    told = collector.raw()
+    for secret in (BODY, NAME.encode(), VALUE.encode()):
+        for shown in (secret, secret.hex().encode(), base64.b64encode(secret)[:-4]):
+            assert shown not in told
