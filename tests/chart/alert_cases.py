@@ -72,6 +72,16 @@ def edges() -> Iterator[Case]:
     yield level("PenstockEdgeNotReady", "ready", 0, 1, edge="tmq", pod="p-0")
     yield Case("PenstockEdgesGone", "none", {}, {of("ready", edge="tmq"): always(1)})
     yield Case("PenstockPodDown", "up", {_up(): always(0)}, {_up(): always(1)})
+    start = 'process_start_time_seconds{namespace="shop",pod="p-0"}'
+    before, goes_on = MINUTES - 50, "100x15 200x15"
+    yield Case(
+        "PenstockPodRestarts",
+        "starts",
+        {start: f"0x{before} {goes_on} 300x50"},
+        {start: f"0x{before} {goes_on} 200x50"},
+    )
+    third, fifth = (f"1x{MINUTES - 30}" + away * 6 for away in (" 0x1 1x2", " 0x0 1x3"))
+    yield Case("PenstockPodRestarts", "is away", {_up(): third}, {_up(): fifth})
     one, both = ([of("ready", edge="tmq", pod=pod) for pod in pods] for pods in (("a",), ("a", "b")))
     yield Case(
         "PenstockPodsMissing", "pods", dict.fromkeys(one, always(1)), dict.fromkeys(both, always(1)), value=1
