@@ -70,6 +70,11 @@ def answers(bad: int) -> Series:
 
 def edges() -> Iterator[Case]:
     yield level("PenstockEdgeNotReady", "ready", 0, 1, edge="tmq", pod="p-0")
+    ready = of("ready", edge="tmq", pod="p-0")
+    there = f"1x{MINUTES - 30}"
+    twice, rare, once = (there + after for after in (" 0x1 1x13 0x1 1x12", " 0 1x13 0x0 1x14", " 0x3 1x25"))
+    yield Case("PenstockEdgeUnsteady", "in two goes", {ready: twice}, {ready: rare})
+    yield Case("PenstockEdgeUnsteady", "in one", {ready: twice}, {ready: once})
     yield Case("PenstockEdgesGone", "none", {}, {of("ready", edge="tmq"): always(1)})
     yield Case("PenstockPodDown", "up", {_up(): always(0)}, {_up(): always(1)})
     start = 'process_start_time_seconds{namespace="shop",pod="p-0"}'
@@ -111,6 +116,15 @@ def store() -> Iterator[Case]:
     )
     for reason in refused:
         yield risen("PenstockStoreRefuses", "refusals_total", edge="tmq", reason=reason)
+    calm = f"0x{MINUTES - 30}"
+    for reason in refused:  # each rise is seen for two minutes
+        refusals = of("refusals_total", edge="tmq", reason=reason)
+        yield Case(
+            "PenstockStoreUnsteady",
+            reason,
+            {refusals: f"{calm} 1x6 2x6 3x6 4x7 5"},
+            {refusals: f"{calm} 1x6 2x6 3x6 4x8"},
+        )
     for reason in ("store_fault", "too_late", "outcome_unknown"):
         yield risen("PenstockStoreFaults", "store_events_total", edge="tmq", reason=reason)
     yield risen("PenstockStoreDataLost", "store_events_total", edge="tmq", reason="dataset_changed")
