@@ -69,6 +69,7 @@ def answers(bad: int) -> Series:
 
 
 def edges() -> Iterator[Case]:
+    now_s = MINUTES * 60
     yield level("PenstockEdgeNotReady", "ready", 0, 1, edge="tmq", pod="p-0")
     ready = of("ready", edge="tmq", pod="p-0")
     there = f"1x{MINUTES - 30}"
@@ -96,6 +97,8 @@ def edges() -> Iterator[Case]:
         yield risen("PenstockEdgeFull", "refusals_total", edge="tmq", reason=reason)
     for result in ("failed", "dropped"):
         yield risen("PenstockTracesLost", "trace_spans_total", edge="tmq", result=result)
+    ends, in_use = "certificate_not_after_time_seconds", {"edge": "tmq", "pod": "p-0", "listener": "tmq"}
+    yield level("PenstockCertificateEnds", ends, now_s + 600_000, now_s + 610_000, **in_use)
     slow = seconds(le_1=98, le_1_25=100, le_Inf=100)
     fast = seconds(le_0_75=98, le_1=100, le_Inf=100)
     yield Case("PenstockSlowRequests", "99 of 100", slow, fast)
@@ -186,6 +189,10 @@ def protocols() -> Iterator[Case]:
         there = dict.fromkeys(sides, always(1))
         yield Case("PenstockRingNeighbourMissing", missing, there | {missing: always(0)}, there)
     yield risen("PenstockLinkGaps", "link_gaps_total", edge="pubsub")
+    yield risen("PenstockSubscribersOvertaken", "subscriber_lost_messages_total", edge="pubsub")
+    down = [of("links_down", edge="pubsub", pod="p-0", instance=address) for address in ("a", "b")]
+    told, none = (dict.fromkeys(down, always(number)) for number in (2, 0))
+    yield Case("PenstockLinkDown", "down", told, none, value=2)
 
 
 def control() -> Iterator[Case]:
@@ -212,6 +219,8 @@ def control() -> Iterator[Case]:
     report = of("report_time_seconds", pod="o-0")
     old, young = (f"-{age}+60x{MINUTES}" for age in (10_801, 10_800))
     yield Case("PenstockAnalyticsStale", "age", {report: old}, {report: young})
+    for lost in ("report_lost_samples", "report_lost_streams"):
+        yield level("PenstockAnalyticsLoss", lost, 1, 0, pod="o-0")
     for there in (up, console):
         yield Case("PenstockAnalyticsNoReport", there, {there: always(1)}, {there: always(1), report: young})
 
