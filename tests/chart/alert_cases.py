@@ -131,11 +131,18 @@ def store() -> Iterator[Case]:
     for reason in ("store_fault", "too_late", "outcome_unknown"):
         yield risen("PenstockStoreFaults", "store_events_total", edge="tmq", reason=reason)
     yield risen("PenstockStoreDataLost", "store_events_total", edge="tmq", reason="dataset_changed")
+    yield Case("PenstockStoreDiskFillsUp", "room", _disk(24), _disk(26), value=0.24)
     now_s = MINUTES * 60
     replaced = "operator_store_replaced_time_seconds"
     yield level("PenstockStoreDataLost", replaced, now_s - 3590, now_s - 3610, pod="o-0")
     for reason in ("store_rolled_back", "new_generation", "counter_mismatch"):
         yield risen("PenstockStoreAlarm", "store_events_total", edge="tmq", reason=reason)
+
+
+def _disk(available: int) -> Series:
+    claim = '{namespace="shop",persistentvolumeclaim="data-p-redis-0"}'
+    told = {"available": available, "capacity": 100}
+    return {f"kubelet_volume_stats_{name}_bytes{claim}": always(number) for name, number in told.items()}
 
 
 def queues() -> Iterator[Case]:
