@@ -163,7 +163,7 @@ class EmbeddedStore:
             await asyncio.sleep(LOOK_S)
 
     def shortage(self) -> str:
-        """That the disk is full, if it is, and what to do; else ''. The server's log may lack it: it is on that disk."""
+        """That the disk is full, if it is, and what to do; else ''. The server's log is on that disk, too."""
         folder = self.settings.directory.absolute()
         free = shutil.disk_usage(folder).free
         if free >= FULL_BYTES:
