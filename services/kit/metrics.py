@@ -143,6 +143,7 @@ class Metrics:
         self.opened = self.counter(measures.OPENED)
         self.received_bytes = self.counter(measures.RECEIVED)
         self.sent_bytes = self.counter(measures.SENT)
+        self.certificates = self.gauge(measures.CERTIFICATE_ENDS)
         self.refusals = self.counter(measures.REFUSALS)
         self._requests = self.counter(measures.REQUESTS)
         self._seconds = self.histogram(measures.REQUEST_SECONDS)
