@@ -178,7 +178,7 @@ class Metrics:
     def gauge(self, one: Measure) -> Gauge:
         """The first label is always `edge`."""
         labels = ("edge", *one.label_names)
-        return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode="livesum")
+        return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode=one.merge)
 
     def histogram(self, one: Measure) -> Histogram:
         """The first label is always `edge`."""
