@@ -56,14 +56,14 @@ class Everything:
         stats = await self.store.stats(await self.store.find(name))
         return all(stats[figure] >= least for figure, least in wanted.items())
 
-    async def declare(self, queues: Mapping[str, Mapping[str, object]]) -> None:
+    async def declare(self, queues: Mapping[str, Mapping[str, object]], owner: str = "test") -> None:
         """These, and the peer `warehouse`, which is this very edge."""
         host, port = self.place("rqp", "mca")
         spec = {"protocol": "rqp-mca", "addresses": [f"{host}:{port}"]}
-        await self.store.peers.apply("warehouse", PeerSpec.model_validate(spec), "test")
+        await self.store.peers.apply("warehouse", PeerSpec.model_validate(spec), owner)
         for name, said in queues.items():
             spec = {"ackLevel": "memory", **said}
-            await self.store.declare(name, QueueSpec.model_validate(spec), "test")
+            await self.store.declare(name, QueueSpec.model_validate(spec), owner)
 
     async def let_die(self) -> None:
         """Pushed around the ring's client port: more than `returns` holds."""
@@ -82,14 +82,17 @@ class Everything:
             assert (await sender.end()).result is Result.SUCCESS
         assert await self.has("cast", ready=1)
 
-    async def ask(self, path: str, body: Mapping[str, object], token: str = "", method: str = "POST") -> int:
-        """Of the API; the status of its answer."""
-        heads = {"If-Match": "*", **({"Authorization": f"Bearer {token}"} if token else {})}
+    async def ask(
+        self, method: str, path: str, body: Mapping[str, object], status: int, token: str = ""
+    ) -> None:
+        """Something of the API, which must answer with this status."""
+        heads = {"If-Match": "*"} if method != "POST" or path.endswith("/purge") else {}
+        signed = {"Authorization": f"Bearer {token}"} if token else {}
         async with (
-            aiohttp.ClientSession(headers=heads) as session,
+            aiohttp.ClientSession(headers={**heads, **signed}) as session,
             session.request(method, f"{self.address}api/v1/{path}", json=body) as answer,
         ):
-            return answer.status
+            assert answer.status == status, await answer.text()
 
 
 @asynccontextmanager
