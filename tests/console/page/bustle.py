@@ -12,9 +12,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 
+import aiohttp
+
 from protos.tmq import Dialect
 from tests.console.page.everything import HELD, KEY, OVER, Everything
 from tests.console.page.scene import LONG_NUMBER, SCRIPT
+from tests.live import until
 from tests.pubsub.client import Client as TextClient
 from tests.ring.clients.client import Client as RingClient
 from tests.rqp.mca_client import Client as McaClient
@@ -39,6 +42,7 @@ QUEUES: dict[str, dict[str, object]] = {
     "archive/2024": {},
 }
 PATTERNS = (b"plant.boiler*", b"plant.mill*", b"plant*")
+SOME = {"body": "return.*[0-4][}]"}  # of what was sent back: these are put right
 READINGS = (b"plant.boiler.temperature", b"plant.boiler.pressure", b"plant.mill.speed")
 
 
@@ -157,23 +161,37 @@ class Bustle:
 
 
 async def paperwork(place: Everything) -> None:
-    """What people do to it: jobs of each kind, one of which goes on; and things that not everybody may."""
+    """What people do to it: jobs of each kind, and things that not everybody may."""
     for who, method, path, body, status in (
         ("wallboard", "DELETE", "queues/archive", {}, 403),
         ("bert", "PUT", "queues/orders%2Feu", {"maxLength": 80_000}, 403),
         ("ann", "PUT", "queues/orders%2Feu", {"ackLevel": "memory", "maxLength": 80_000}, 200),
         ("ann", "DELETE", "queues/archive%2F2024", {}, 200),
         ("bert", "POST", "queues/quotes/dead/purge", {"filter": {"olderThan": "10m"}}, 202),
-        (
-            "bert",
-            "POST",
-            "queues/returns/dead/redrive",
-            {"filter": {"body": "[0-4][}]"}, "target": "repaired"},
-            202,
-        ),
-        ("bert", "POST", "queues/quotes/dead/redrive", {"all": True, "target": "repaired", "rate": 1}, 202),
+        ("bert", "POST", "queues/returns/dead/redrive", {"filter": SOME, "target": "repaired"}, 202),
     ):
         await place.ask(method, path, body, status, token(who))
+
+
+async def redrive_slowly(place: Everything) -> None:
+    """It is under way while pictures are taken."""
+    said = {"all": True, "target": "repaired", "rate": 1}
+    await place.ask("POST", "queues/quotes/dead/redrive", said, 202, token("bert"))
+
+
+async def until_the_past_is_read(place: Everything) -> None:
+    """Else the first pages would be drawn before the console knows what there is to draw."""
+    for path in ("history", "queues/orders/history"):
+        await until(lambda path=path: _is_complete(place, path))  # type: ignore[misc]
+
+
+async def _is_complete(place: Everything, path: str) -> bool:
+    url = f"{place.address}api/v1/{path}?minutes=15"
+    async with (
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {token('wallboard')}"}) as session,
+        session.get(url) as answer,
+    ):
+        return bool((await answer.json())["complete"])
 
 
 @asynccontextmanager

@@ -36,12 +36,12 @@ PICTURES = (
     Picture("redrive", "queues/returns/dead"),
     Picture("connections", "connections"),
     Picture("edges", "edges", scheme="dark", height=720),
-    Picture("ring", "ring"),
-    Picture("ring", "ring", scheme="dark"),
+    Picture("ring", "ring", height=720),
+    Picture("ring", "ring", scheme="dark", height=720),
     Picture("peers", "peers", height=720),
     Picture("jobs", "jobs", height=720),
     Picture("report", "report", height=1200),
-    Picture("audit", "audit", scheme="dark"),
+    Picture("audit", "audit", scheme="dark", height=720),
 )
 
 

@@ -50,6 +50,8 @@ async def main(folder: Path, wanted: list[Picture], grown_s: float) -> None:
             async with asyncio.TaskGroup() as group:
                 group.create_task(report(place, Path(data)))
                 group.create_task(asyncio.sleep(min(grown_s, REPORT_S)))
+            await bustle.redrive_slowly(place)
+            await bustle.until_the_past_is_read(place)
             for picture in wanted:
                 await take(browser, place, folder, picture)
             await browser.close()
@@ -115,6 +117,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--docs", action="store_true")
+    parser.add_argument("--only", metavar="NAME", help="those of this name, such as jobs")
     parser.add_argument("--grown", type=float, metavar="SECONDS", help="how long the traffic has gone on")
     said = parser.parse_args()
     said.folder.mkdir(parents=True, exist_ok=True)
@@ -122,5 +125,5 @@ if __name__ == "__main__":
         Picture(each.replace("/", "-"), each, *how, is_whole=how[0] == 400)
         for each, *how in product(VIEWS, WIDTHS, SCHEMES)
     ]
-    chosen = PICTURES if said.docs else every
-    asyncio.run(main(said.folder, list(chosen), said.grown or GROWN_S[said.docs]))
+    chosen = [each for each in (PICTURES if said.docs else every) if said.only in (None, each.name)]
+    asyncio.run(main(said.folder, chosen, said.grown or GROWN_S[said.docs]))

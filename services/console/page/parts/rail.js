@@ -90,7 +90,7 @@ function Standing() {
         ${me.value?.who && me.value.auth !== "off" && html`<span class="soft">${me.value.who}</span>`}
         ${me.value?.auth === "token" && html`<button class="small" onClick=${() => forget("You are signed out.")}>Sign out</button>`}
       </p>
-      <p class="who">
+      <p class="about">
         <span class="soft">Penstock ${version.value}</span>
         <button class="small" aria-label="Keyboard and help" onClick=${() => (helpIsOpen.value = true)}>?</button>
       </p>

@@ -33,7 +33,7 @@ const COLUMNS = [
     key: "moved",
     title: "Done",
     isNumber: true,
-    width: "min(8rem, 19vw)",
+    width: "min(11rem, 19vw)",
     cell: (job) => html`<${Progress} job=${job} />`,
   },
   {
