@@ -65,7 +65,7 @@ const columns = (close, rows) => [
   {
     key: "close",
     title: html`<span class="unseen">Action</span>`,
-    width: "5rem",
+    width: "6rem",
     cell: (row, tab) =>
       may("operate") &&
       row.state !== "closing" &&
