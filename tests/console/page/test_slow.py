@@ -1,4 +1,4 @@
-"""Beside a store that takes longer than the page waits between two questions: it asks less often, and shows what came."""
+"""Beside a store that takes longer than the page waits between two questions: it asks less often, and shows it all."""
 
 from __future__ import annotations
 
