@@ -7,7 +7,7 @@ import { age, since } from "../formats.js";
 import { Carried } from "../parts/carried.js";
 import { Delete } from "../parts/delete.js";
 import { Dialog } from "../parts/dialog.js";
-import { DocumentView, read } from "../parts/document.js";
+import { DocumentView, read, TurnedBack } from "../parts/document.js";
 import { Badge, Filter, Head, useOpen } from "../parts/fields.js";
 import { say } from "../parts/notices.js";
 import { Asked, Empty, ProblemBox } from "../parts/problem.js";
@@ -108,6 +108,7 @@ function One({ name }) {
     <${Head} above=${html`<a href="#/peers">Peers</a>`} title=${name} actions=${asked.data && may("admin") && html`<button class="danger" onClick=${() => setOpen(true)}>Delete</button>`}>
       ${asked.data?.owner && html`<p class="badges"><${Badge}>of ${asked.data.owner}<//></p>`}
     <//>
+    ${may("admin") && html`<${TurnedBack} kind="Peer" owner=${asked.data?.owner} />`}
     <${Asked} asked=${asked}>
       ${(peer) => html`
         ${peer.unreadable && html`<p class="problem">This version cannot read the document: ${peer.unreadable}</p>`}
