@@ -78,6 +78,13 @@ class Jobs:
         found = {**self._posting.seen, **{job.id: job.told() for job in self._jobs.values()}}
         return sorted(found.values(), key=place_of, reverse=True)
 
+    def foremost(self, number: int) -> list[Told]:
+        """All that are under way, whatever their age, and then the newest of the others, up to so many together."""
+        told = self.told()
+        running = [job for job in told if job["state"] == State.RUNNING]
+        ended = [job for job in told if job["state"] != State.RUNNING]
+        return [*running, *ended[: max(number - len(running), 0)]]
+
     async def find(self, identifier: str) -> Told:
         """Raises Problem 404, StoreError."""
         if identifier in self._jobs:

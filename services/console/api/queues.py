@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
@@ -15,7 +16,7 @@ from services.console.followed import MOST_MINUTES
 from services.console.operations import JSON, Answer, Call, Shape, encode
 from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request
-from services.console.rows import RATES, Row, detail_of, rates_of
+from services.console.rows import RATES, Row, detail_of, rates_of, taken_at
 from services.store import Queue, QueueSpec
 from services.store.decided import decided
 from services.store.errors import QueueChanged, QueueExists, QueueUnknown
@@ -135,9 +136,13 @@ async def show(call: Call) -> Answer:
 async def _told(call: Call, queue: Queue, status: int, unreadable: str = "") -> Answer:
     figures = await call.console.store.stats(queue)
     row = call.console.live.row(queue.name)
-    rates = row.rates if row is not None and row.queue.qid == queue.qid else rates_of(RATES, figures, None, 0)
+    if row is not None and row.queue.qid != queue.qid:
+        row = None
+    rates = row.rates if row is not None else rates_of(RATES, figures, None, 0)
+    now = time.monotonic()
+    untaken_s = now - taken_at(figures, row, now)
     etag = await call.console.etag(queue, unreadable)
-    return Answer(detail_of(queue, figures, rates, unreadable), status, {"ETag": etag})
+    return Answer(detail_of(queue, figures, rates, unreadable, untaken_s=untaken_s), status, {"ETag": etag})
 
 
 async def put(call: Call) -> Answer:

@@ -131,6 +131,7 @@ class LinkSession:
             self._wire.write(pubsub.encode_problem("this is the same store: no link is needed"))
             self._wire.close()
             return
+        self._wire.name_peer(peer.store.decode())
         fields = {"action": "link_up", "peer": str(self._wire.peer), "store": peer.store.decode()}
         log.info("linked with store %s", peer.store.decode(), extra=fields)
         holder = f"{self._hub.service.domain.pipe.session} {self._wire.conn}"

@@ -78,7 +78,7 @@ async def test_a_link_to_another_store_is_seen(place: Scene, page: Page, tmp_pat
             await show(page, place.address, "peers")
             rows = page.get_by_role("table", name="Text links").locator("tbody tr")
             await expect(rows).to_have_count(1)
-            await expect(rows.get_by_role("rowheader")).to_have_text(re.compile(r"\S{6,}"))
+            await expect(rows.get_by_role("rowheader")).to_have_text(re.compile(r"^store [^\s:]{6,}$"))
             await expect(rows).to_contain_text("link")
             assert await axe(page) == []
         await expect(page.get_by_text("No link to another text server is up.")).to_be_visible()

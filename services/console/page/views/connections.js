@@ -78,7 +78,7 @@ const moreOf = ({ id, process, detail }) => [
   ["Process", html`<code>${process}</code>`],
   ...Object.entries(detail ?? {}).map(([name, value]) => [
     name,
-    typeof value === "string" ? value : JSON.stringify(value),
+    value === null || typeof value === "string" ? value : JSON.stringify(value),
   ]),
 ];
 
