@@ -56,8 +56,10 @@ async def list_(call: Call) -> Answer:
 
 
 def _turn(room: Room, query: DeadQuery) -> AbstractAsyncContextManager[None]:
-    """Where bodies are read of which nobody knows how large they are."""
-    is_small = not query.body and query.octets * query.limit <= READ_OCTETS
+    """Where bodies are read of which nobody knows how large they are; who only looks waits for no pattern."""
+    if query.body:
+        return room.searching
+    is_small = query.octets * query.limit <= READ_OCTETS
     return nullcontext() if is_small else room.finding
 
 
@@ -77,7 +79,8 @@ async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQue
     octets = 0
     end = time.monotonic() + LOOK_S
     while True:
-        looked = await letters.look(after, wanted, now_ms, min(query.limit - len(page), PAGE), query.octets)
+        most = min(query.limit - len(page), PAGE)
+        looked = await letters.look(after, wanted, now_ms, most, query.octets, LOOK_S)
         some = [_cut(each, query.octets) for each in looked.letters]
         page += some
         octets += sum(len(each.body) for each in some)
