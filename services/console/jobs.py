@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import Any
 
 from services.console.audit import Audit
@@ -51,8 +50,7 @@ class Jobs:
             text = f"{MOST_RUNNING} jobs are under way: wait for one, or cancel one"
             raise Problem(429, "too_many_jobs", text, headers={"Retry-After": "10"})
         # what dies from now on is not meant: a letter that dies again would be taken again and again
-        until = max(1, job.began_ms - job.wanted.older_than_ms)
-        job.wanted = replace(job.wanted, older_than_ms=0, died_until_ms=until)
+        job.wanted = job.wanted.as_of(job.began_ms)
         self._jobs[job.id] = job
         try:
             await self._posting.begin(job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import msgpack
@@ -83,6 +83,11 @@ class Filter:
             and (not self.until or age_of(letter.id) <= age_of(self.until))
             and (not self.ids or letter.id in self.ids)
         )
+
+    def as_of(self, ms: int) -> Filter:
+        """Those that it meant at this moment: what died later, or was not dead for long enough, is not meant."""
+        until = min(ms, self.died_until_ms or ms) - self.older_than_ms
+        return replace(self, older_than_ms=0, died_until_ms=max(1, until))
 
     def arguments(self, now_ms: int) -> list[Any]:
         """What the store can see to itself, as the function `dead` takes it: it lets through what `matches`, and more.

@@ -181,10 +181,22 @@ async def _begin(
     if call.body.dry_run:
         call.detail["dryRun"] = True
         with call.console.room.counting.one():
-            return Answer(await count(letters, wanted))
+            return Answer(await _counted(call, letters, queue, wanted))
     began_ms = await call.console.store.now_ms()
     job = await call.console.jobs.start(Job(kind, queue, goal, call.who, wanted, rate, began_ms))
     call.detail.update(job=job.id, selection=call.body.model_dump(mode="json", exclude_defaults=True))
     if call.body.ids:
         call.detail["selection"]["ids"] = chosen(call.body.ids)
+    if call.body.until:
+        call.detail["selection"]["until"] = moment(min(call.body.until, began_ms))
     return Answer(job.told(), 202, {"Location": f"/api/v1/jobs/{job.id}"})
+
+
+async def _counted(call: Call, letters: DeadLetters, queue: Queue, wanted: Filter) -> dict[str, Any]:
+    """How many are meant, and until when they died: said again, that is who is moved, whatever dies meanwhile."""
+    domain = call.console.store.look_at(queue.domain)  # whose clock says when somebody died
+    latest_ms = await domain.link.now_ms() - 1  # in this millisecond some may still die
+    until_ms = min(call.body.until or latest_ms, latest_ms)
+    # of all there are it may tell more than are moved, never fewer
+    told = await count(letters, wanted if call.body.all else wanted.as_of(until_ms))
+    return {**told, "until": moment(until_ms)}

@@ -61,6 +61,9 @@ class LetterPage(Shape):
 class Matched(Shape):
     """What a dry run found."""
 
+    until: Time = Field(
+        description="what died later was not counted: the change that is counted for says it again"
+    )
     matched: int
     reasons: dict[str, int]
     complete: bool = Field(description="false: there are more; the count took too long and was ended")
