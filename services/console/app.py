@@ -171,9 +171,12 @@ class App:
 
     async def _document(self, request: web.Request) -> web.StreamResponse:
         self._guard.check(request.headers, is_change=False)
-        return web.Response(
+        response = web.Response(
             body=self._openapi, content_type="application/json", headers={"Cache-Control": "no-cache"}
         )
+        with self._console.room.share() as share:
+            share.cover(len(self._openapi))
+            return await send(request, response, self._console.settings.stream_timeout_s)
 
     async def _readyz(self, _: web.Request) -> web.Response:
         """Whoever reaches this port may ask: so where the store is stands in the log, and on the health port."""
