@@ -159,13 +159,21 @@ class App:
 
     def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
         """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
-        if problem.status == 401:
+        if problem.status == 401 or not self._is_known(request):
             self._strangers.came(
                 plain_address(request.remote or ""), request.method, request.path[:LONGEST_PATH]
             )
         elif route.is_change or problem.status == 403:
             who = Caller("", None, "", plain_address(request.remote or ""))
             self._console.audit.log(who, route.action, _target(request, route), problem.label)
+
+    def _is_known(self, request: web.Request) -> bool:
+        """Whom a page of another origin made to ask may be; a line for each request is of those only who are."""
+        try:
+            self._identities.of(request.headers, plain_address(request.remote or ""))
+        except Problem:
+            return False
+        return True
 
     # beside the routes
 
