@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import Any
 
 from services.console.audit import Audit
@@ -55,8 +54,7 @@ class Jobs:
         # what dies from now on is not meant: a letter that dies again would be taken again and again
         if job.kind is not Kind.EMPTY and job.wanted == Filter():
             job.matched = await self._letters(job).count()  # nobody has to look at each of them
-        until = max(1, job.began_ms - job.wanted.older_than_ms)
-        job.wanted = replace(job.wanted, older_than_ms=0, died_until_ms=until)
+        job.wanted = job.wanted.as_of(job.began_ms)
         self._jobs[job.id] = job
         try:
             await self._posting.begin(job)

@@ -237,6 +237,9 @@ async def test_strangers_have_a_line_for_each_address(guarded: LiveConsole) -> N
     for _ in range(20):
         assert (await guarded.get("/queues")).status == 401
         assert (await guarded.ask("PUT", "/queues/orders", {})).status == 401
+        assert (
+            await guarded.ask("PUT", "/queues/orders", {}, headers={"Origin": "http://evil"})
+        ).status == 403
     (line,) = guarded.log.events("stranger")
     assert (vars(line)["address"], vars(line)["path"]) == ("127.0.0.1", "/api/v1/queues")
     assert guarded.audited() == []
