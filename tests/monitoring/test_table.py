@@ -18,8 +18,11 @@ from tools.metrics_docs import Row, page, rows
 TABLE = Path(__file__).parents[2] / "docs" / "metrics.md"
 ROWS = {row.measure.name: row for row in rows()}
 OF_CONTROL = ("the operator", "the console", "the operator, the console")  # who tells what no edge does
-UNBORN = {  # its series begin with an answer to a question of the edge's that is none: tests/rqp/test_cast_damage.py
+UNBORN = {
+    # its series begin with an answer to a question of the edge's that is none: tests/rqp/test_cast_damage.py
     "penstock_rqp_cast_faults_total",
+    # of listeners with TLS, which none here has: tests/kit/test_tls.py
+    "penstock_certificate_not_after_time_seconds",
 }
 OF_TARGETS = {"le"}  # of buckets
 
