@@ -59,6 +59,12 @@ STORE_EVENTS = counter(
     more="the alarms `dataset_changed`, `store_rolled_back`, `new_generation` and `counter_mismatch` deserve a look, "
     "and are there as 0 from the start",
 )
+STORE_CALL_SECONDS = histogram(
+    "penstock_store_call_seconds",
+    "Time from a call to the store until its answer",
+    more="with its fsync, and with replicas where they are waited for; a call carries requests of many connections. "
+    "What `penstock_request_seconds` has beside that is time of the edge's own",
+)
 READY = gauge(
     "penstock_ready", "1 if the edge takes requests", more="all of its workers, as `/readyz` has it"
 )

@@ -112,6 +112,10 @@ class StoreObserver:
     def __call__(self, reason: str, number: int) -> None:
         self._metrics.store_events.labels(self._metrics.edge, reason).inc(number)
 
+    def took(self, seconds: float) -> None:
+        """The store answered a call so long after it was sent."""
+        self._metrics.store_calls.note(seconds, 1)
+
     def figures(self) -> Figures:
         traffics = self._metrics.traffics
         return Figures(
@@ -151,6 +155,8 @@ class Metrics:
         self.input_held = self.gauge(measures.INPUT_HELD).labels(edge)
         self.output_held = self.gauge(measures.OUTPUT_HELD).labels(edge)
         self.store_events = self.counter(measures.STORE_EVENTS)
+        self.store_calls = Latencies()
+        self._store_seconds = self.histogram(measures.STORE_CALL_SECONDS).labels(edge)
         self.ready = self.gauge(measures.READY).labels(edge)
         self.queues: QueueMeter | None = None
         self.traffics: list[Traffic] = []  # of all listeners and diallers
@@ -192,6 +198,10 @@ class Metrics:
     def render(self) -> bytes:
         """The text of /metrics; what is told of queues is as of the last `tell_queues`."""
         return generate_latest(self.registry)
+
+    def tell_store_calls(self) -> None:
+        """What is told of how fast the store answers is up to date by then."""
+        self.store_calls.publish(self._store_seconds)
 
     def tell_queues(self) -> None:
         """What is told of each queue is up to date by then."""

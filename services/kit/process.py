@@ -204,6 +204,7 @@ class EdgeProcess(Generic[SettingsT]):
             group.tick(now)
         self._metrics.input_held.set(self._budget.total)
         self._metrics.output_held.set(self._output.total)
+        self._metrics.tell_store_calls()
         reason = self.unready()
         self._metrics.ready.set(reason is None)
         if self._report is not None:

@@ -42,6 +42,7 @@ class Flight:
         give_back: Callable[[list[Delivery]], None],
     ) -> None:
         self.call: Call | None = None
+        self.took_off_at = 0.0  # when the call was first sent
         self.sent_at = 0.0  # when something was last asked of the store
         self.keeps_settles = True  # False: nothing will be sent any more
         self._waiting = waiting
@@ -63,6 +64,7 @@ class Flight:
         if self.call.in_order:
             self.call.leave_out_stopped()
         self.encode()
+        self.took_off_at = time.monotonic()
         await self.send(connection)
         return True
 

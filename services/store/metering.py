@@ -27,6 +27,14 @@ def _added(one: Sequence[int], other: Sequence[int], sign: int) -> list[int]:
     return [a + sign * b for a, b in zip(one, other, strict=True)]
 
 
+@runtime_checkable
+class Timed(Protocol):
+    """An observer of the store that also wants to hear how long its answers take."""
+
+    def took(self, seconds: float) -> None:
+        """A call was answered so long after it was first sent: done, and where its replicas must have it, they do."""
+
+
 Hear = Callable[[str, Done], None]  # of the queue of this name
 
 

@@ -29,6 +29,7 @@ from services.store.errors import (
 from services.store.flight import Flight
 from services.store.keys import DomainKeys
 from services.store.link import explain
+from services.store.metering import Timed
 from services.store.operations import Source
 from services.store.replication import Replication
 from services.store.session import Session
@@ -72,6 +73,8 @@ class Pipe(Verbs):
         self._connector = connector
         self._settings = settings
         self._observe = observe
+        observer: object = observe
+        self._took = observer.took if isinstance(observer, Timed) else None
         self._dataset_changed = dataset_changed
         self._session = Session(keys, edge, connector.may_fail_over, observe)
         self._flight = Flight(
@@ -206,6 +209,8 @@ class Pipe(Verbs):
             if call.replicas:
                 await flight.replicated(connection, call, self._settings.request_timeout_s)
             self.calls += 1
+            if self._took is not None:
+                self._took(time.monotonic() - flight.took_off_at)
             if call.in_order:
                 call.stop_refused(replies)
             flight.call = None

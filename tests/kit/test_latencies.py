@@ -1,5 +1,7 @@
 """Latencies reach the histogram as if each had been observed."""
 
+import pytest
+
 from services.kit.measure import SECONDS_BUCKETS
 from services.kit.metrics import Latencies, Metrics
 
@@ -29,6 +31,18 @@ def test_published_latencies_equal_observed_ones() -> None:
     assert ours.pop("penstock_request_seconds_sum") - theirs.pop("penstock_request_seconds_sum") < 1e-9
     assert ours == theirs
     assert ours["penstock_request_seconds_count"] == 3 * len(times)
+
+
+def test_what_the_store_takes_is_told_with_its_number() -> None:
+    metrics = Metrics("test")
+    for seconds in (0.0004, 0.2, 31.0):
+        metrics.count_store_event.took(seconds)
+    metrics.tell_store_calls()
+    metrics.tell_store_calls()
+    told = metrics.registry.get_sample_value
+    assert told("penstock_store_call_seconds_count", {"edge": "test"}) == 3
+    assert told("penstock_store_call_seconds_sum", {"edge": "test"}) == pytest.approx(31.2004)
+    assert told("penstock_store_call_seconds_bucket", {"edge": "test", "le": "0.25"}) == 2
 
 
 def test_what_was_published_is_not_published_again() -> None:

@@ -32,6 +32,7 @@ ALWAYS = {
     "PenstockQueueStuck",
     "PenstockTracesLost",
     "PenstockQueueFillsUp",  # its one message is all that it may hold
+    "PenstockAnalyticsLoss",  # as the world's report has it
 }
 OF_THE_STORE = {"PenstockEdgeNotReady", "PenstockStoreRefuses", "PenstockOperatorStoreDown"}
 

@@ -17,7 +17,6 @@ from tools.metrics_docs import rows
 UNITS = {"short", "reqps", "s", "Bps", "bytes", "percentunit", "cps", "mps"}
 LEFT_OUT = {  # and why
     "penstock_operator_queue_depth": "for scaling; ready and in flight, of every queue, are shown",
-    "process_start_time_seconds": "pods have it of Kubernetes",
     "process_virtual_memory_bytes": "what is resident counts",
     "python_gc_collections_total": "of developers",
     "python_gc_objects_collected_total": "of developers",

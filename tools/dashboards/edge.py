@@ -21,6 +21,11 @@ ALIVE = f"ready{{{ITS}}}"
 CHOSEN = Variable("edge", "Edge", f"label_values(penstock_ready{{{OF_RELEASE}}}, edge)")
 
 
+def store_quantile(part: float) -> str:
+    rate = f"rate(penstock_store_call_seconds_bucket{{{ITS}}}{RATE})"
+    return f"histogram_quantile({part}, sum by ($WHOSE, edge, le) ({rate}))"
+
+
 def quantile(part: float) -> str:
     rate = f"rate(penstock_request_seconds_bucket{{{ITS}}}{RATE})"
     return f"histogram_quantile({part}, sum by ($WHOSE, edge, operation, le) ({rate}))"
@@ -68,6 +73,12 @@ EDGE = Board(
             "From a request to its answer, by what was asked.",
             "s",
             (quantile(0.99), "{{edge}} {{operation}}"),
+        ),
+        Panel.of(
+            "The store's time to answer, 99 of 100",
+            "From a call to the store to its answer; what requests take beside that is time of the edge.",
+            "s",
+            (store_quantile(0.99), "{{edge}}"),
         ),
         Panel.of(
             "Connections",

@@ -1,0 +1,34 @@
+"""Whoever observes a store may hear how long its answers take."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.kit.metrics import Metrics
+from tests.servers import Client, Server
+from tests.store.desk import Desk
+
+PAUSE_S = 0.4
+
+
+async def test_the_time_of_a_store_that_stands_still_is_told(
+    server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for each call, whatever it carries."""
+    metrics = Metrics("test")
+    monkeypatch.setattr(Desk, "_observe", metrics.count_store_event)
+
+    def told(what: str) -> float:
+        metrics.tell_store_calls()
+        return (
+            metrics.registry.get_sample_value(f"penstock_store_call_seconds_{what}", {"edge": "test"}) or 0.0
+        )
+
+    async with Desk(server) as desk:
+        queue = await desk.queue()
+        calls, number, seconds = desk.pipe.calls, told("count"), told("sum")
+        assert number == calls
+        client.call("CLIENT", "PAUSE", int(PAUSE_S * 1000), "WRITE")
+        await desk.publishing(queue, b"a", b"b", b"c")
+        assert told("count") - number == desk.pipe.calls - calls >= 1
+        assert told("sum") - seconds > PAUSE_S / 2
