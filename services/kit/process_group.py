@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from prometheus_client import Metric, ProcessCollector
@@ -41,7 +41,7 @@ class ProcessGroup(Collector):
             ]
             yield family
 
-    def _summed_up(self, of_all: list[Mapping[str, float]], dead_s: float) -> dict[str, float]:
+    def _summed_up(self, of_all: Sequence[Mapping[str, float]], dead_s: float) -> dict[str, float]:
         sums = defaultdict[str, float](float)
         for values in of_all:
             for name in SUMMED & values.keys():
