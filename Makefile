@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder $(BUILDER)) $(if $(TAG),--tag $(TAG)) $(if $(SOURCE),--source $(SOURCE))
 
-.PHONY: help up test unit lint faults bench lock vendor clean crds chart-docs metrics-docs runbooks docs cli-reference system
+.PHONY: help up test unit lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference system
 .PHONY: objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
@@ -46,6 +46,9 @@ system:          # what the tests need beside Python: Debian's Redis, a C compil
 crds: $(READY)   ## write the chart's CustomResourceDefinitions and their tables of fields anew, after the models were changed
 	PYTHONPATH=operator $(PYTHON) -m penstock_operator.crds charts/penstock/files/crds
 	PYTHONPATH=operator $(PYTHON) -m penstock_operator.reference docs/kubernetes.md
+
+pictures: $(READY)  ## take the documentation's pictures of the console anew, of a penstock up with traffic: 17 minutes
+	$(PYTHON) -m tests.console.page.pictures docs/pictures/console --docs
 
 metrics-docs: $(READY)  ## write the table in docs/metrics.md anew, after a metric was changed
 	PYTHONPATH=operator $(PYTHON) -m tools.metrics_docs docs/metrics.md

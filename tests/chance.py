@@ -120,6 +120,9 @@ class ChanceWorld:
     def backlog(self) -> int:
         return 0
 
+    def name_peer(self, name: str) -> None:
+        pass
+
     def is_reset(self) -> bool:
         return False
 

@@ -26,6 +26,7 @@ class EdgeProgram:
 
     edge: str  # its name: `python -m services.<edge>`
     listeners: tuple[str, ...]  # settings of them
+    tree = ROOT  # whose program it is: that of this folder
 
     def __init__(self, url: str, directory: Path, *settings: str, workers: int = 1) -> None:
         self._url = url
@@ -44,7 +45,7 @@ class EdgeProgram:
         with self._log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
                 *self._command,
-                cwd=ROOT,
+                cwd=self.tree,
                 env=environment,
                 stderr=log,
                 start_new_session=True,

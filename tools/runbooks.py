@@ -20,6 +20,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 WHEN = re.compile(r"everity `\w+`, (at once|after \w+)")
 AFFECTS = re.compile(r"^\*\*Affects\.\*\* (.*?)\n\n", re.M | re.S)
 WIDTH = 120
+OWN_CLAIM = 'persistentvolumeclaim="data-<name>-redis-0"'
 ANY_EDGE = 'edge="<each edge of the release>"'
 
 
@@ -33,7 +34,12 @@ class Alert:
 
     @classmethod
     def of(cls, rule: dict[str, Any]) -> Alert:
-        expr = re.sub(r'namespace!="",?', "", rule["expr"]).replace("{}", "").replace('edge!=""', ANY_EDGE)
+        expr = (
+            re.sub(r'namespace!="",?', "", rule["expr"])
+            .replace('persistentvolumeclaim!=""', OWN_CLAIM)
+            .replace("{}", "")
+            .replace('edge!=""', ANY_EDGE)
+        )
         when = "at once" if rule["for"] == "0m" else f"after {rule['for']}"
         meaning = rule["annotations"]["description"]
         return cls(rule["alert"], rule["labels"]["severity"], when, " ".join(expr.split()), meaning)

@@ -47,6 +47,8 @@ def _watched(found: Found) -> Iterator[Finding]:
 
 def _page(found: Found) -> Iterator[Finding]:
     yield Finding("page", "a first visit of the page", [found["octets"] / 1000], "kB", WEIGHT)
+    if plotted := found.get("with the first plot"):  # results of before 2026-11-26 have none
+        yield Finding("page", "the same with the first plot", [plotted / 1000], "kB", WEIGHT)
     yield Finding("page", "until it shows a thousand queues", [found["list there"]], "ms", SOON)
 
 

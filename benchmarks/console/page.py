@@ -1,9 +1,11 @@
 """python -m benchmarks.console.page: how heavy the page is, how soon it is there, and what a thousand queues cost it.
 
 A real console on a real store with edges and traffic, Debian's Chromium, nothing kept from one load to the next.
-Times are ms from the request to what a person sees: first paint, the list of queues with its figures, and after a
-press of a key the filtered list. `busy` is the share of a second in which the page's thread works while a thousand
-queues are told anew every two seconds. `--json FILE` keeps it.
+Octets are those that Chromium says it was sent, with the heads of answers: of all files of a first visit, of those that
+are there when the list is, and with the first plot; beside them, what the API told meanwhile. Times are ms from the
+request to what a person sees: first paint, the list of queues with its figures, and after a press of a key the filtered
+list. `busy` is the share of a second in which the page's thread works while a thousand queues are told anew every two
+seconds. `--json FILE` keeps it.
 """
 
 from __future__ import annotations
@@ -69,17 +71,26 @@ async def loads(browser: Browser, address: str) -> dict[str, Any]:
 
 
 async def load(browser: Browser, address: str) -> dict[str, float]:
+    """A first visit, to the list of queues; then to the overview, which draws the first plot."""
     context = await browser.new_context(viewport={"width": 1280, "height": 800})
     page = await context.new_page()
-    wire = await counted(page)
+    wire = await Wire.of(page)
     await page.goto(f"{address}#/queues")
     await page.wait_for_selector("table[aria-label=Queues] tbody tr")
+    first = wire.octets
     listed = await page.evaluate(NOW)
     paint = await page.evaluate(PAINT)
     await until_all_is_there(page)
-    octets, requests = sum(wire), len(wire)
+    whole, requests, told = wire.octets, len(wire.files), wire.told
+    await page.goto(f"{address}#/overview")
+    await page.wait_for_selector(".plot canvas")
+    await until_all_is_there(page)
+    plotted = wire.octets
     await context.close()
-    return {"octets": octets, "requests": requests, "first paint": paint, "list there": listed}
+    return {
+        **{"octets": whole, "until the list is there": first, "with the first plot": plotted},
+        **{"requests": requests, "told by the API": told, "first paint": paint, "list there": listed},
+    }
 
 
 async def until_all_is_there(page: Page) -> None:
@@ -90,24 +101,40 @@ async def until_all_is_there(page: Page) -> None:
         seen, now = now, await page.evaluate(FILES)
 
 
-async def counted(page: Page) -> list[int]:
-    """Octets over the wire of each file, with its head; not of what the API tells."""
-    wire: list[int] = []
-    files: set[str] = set()
-    session: CDPSession = await page.context.new_cdp_session(page)
-    await session.send("Network.enable")
+class Wire:
+    """What Chromium says that it was sent: of each file, with its head; and, beside that, of what the API told."""
 
-    def began(told: dict[str, Any]) -> None:
-        if "/api/" not in told["response"]["url"]:
-            files.add(told["requestId"])
+    def __init__(self) -> None:
+        self.files: dict[str, int] = {}
+        self.told = 0
+        self._api: set[str] = set()
 
-    def ended(told: dict[str, Any]) -> None:
-        if told["requestId"] in files:
-            wire.append(int(told["encodedDataLength"]))
+    @property
+    def octets(self) -> int:
+        return sum(self.files.values())
 
-    session.on("Network.responseReceived", began)
-    session.on("Network.loadingFinished", ended)
-    return wire
+    @classmethod
+    async def of(cls, page: Page) -> Wire:
+        made = cls()
+        session: CDPSession = await page.context.new_cdp_session(page)
+        await session.send("Network.enable")
+        session.on("Network.responseReceived", made._began)
+        session.on("Network.dataReceived", made._came)
+        session.on("Network.loadingFinished", made._ended)
+        return made
+
+    def _began(self, told: dict[str, Any]) -> None:
+        if "/api/" in told["response"]["url"]:
+            self._api.add(told["requestId"])
+
+    def _came(self, told: dict[str, Any]) -> None:
+        """The live view never ends: what has come of it counts. Its heads do not."""
+        if told["requestId"] in self._api:
+            self.told += int(told["encodedDataLength"] or told["dataLength"])
+
+    def _ended(self, told: dict[str, Any]) -> None:
+        if told["requestId"] not in self._api:
+            self.files[told["requestId"]] = int(told["encodedDataLength"])
 
 
 async def watched(browser: Browser, address: str) -> dict[str, Any]:

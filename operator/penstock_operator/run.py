@@ -14,11 +14,13 @@ from penstock_operator.definitions import Definitions
 from penstock_operator.handlers import WatchesEnded, log_in, stop_by_signals, watch
 from penstock_operator.metrics import Metrics
 from penstock_operator.releasing import leave
-from penstock_operator.settings import OperatorSettings, store_url
+from penstock_operator.settings import OperatorSettings, store_url, tracing_settings
 from penstock_operator.sweep import Sweep
 from services.kit.health import Answers, HealthServer
 from services.kit.settings import HealthSettings
+from services.kit.tracing import tracing
 from services.store import Store
+from services.store.spans import Observer
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +38,11 @@ async def run(settings: OperatorSettings) -> None:
     async with contextlib.AsyncExitStack() as cleanup:
         api = Api(log_in)
         cleanup.push_async_callback(api.close)
-        store = Store(store_url(), "operator")
+        recorder = tracing(tracing_settings(), "operator")  # of what Redrives bring back
+        if recorder is not None:
+            recorder.start()
+            cleanup.push_async_callback(recorder.close)
+        store = Store(store_url(), "operator", observe=Observer(recorder))
         cleanup.push_async_callback(store.close, CLOSE_S)
         control = Control(settings, store, api, metrics)
         sweep = Sweep(control, api, settings.sweep_s)

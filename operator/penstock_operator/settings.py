@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from services.kit.settings import TracingSettings
 from services.store.url import StoreUrl
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -91,12 +92,33 @@ class OperatorSettings(BaseSettings):
         return tuple(self.namespaces.split(",")) if self.namespaces else (self.own_namespace,)
 
 
+class Environment(BaseSettings):
+    """What the operator is told as all processes are: PENSTOCK_<SECTION>__<NAME>. It reads no file."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="ignore", env_prefix="PENSTOCK_", env_nested_delimiter="__"
+    )
+
+    tracing: TracingSettings = TracingSettings()
+
+
 def load() -> OperatorSettings:
     """Raises SettingsError."""
     try:
         return OperatorSettings()
     except ValidationError as error:
         lines = (f"PENSTOCK_OPERATOR_{str(each['loc'][0]).upper()}: {each['msg']}" for each in error.errors())
+        raise SettingsError("\n".join(lines)) from None
+
+
+def tracing_settings() -> TracingSettings:
+    """Raises SettingsError."""
+    try:
+        return Environment().tracing
+    except ValidationError as error:
+        lines = (
+            f"PENSTOCK_{'__'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors()
+        )
         raise SettingsError("\n".join(lines)) from None
 
 

@@ -21,9 +21,10 @@ from services.kit.flags import Given
 from services.kit.layers import merge, read_flags
 from services.kit.secret import SecretUrl
 from services.kit.settings import GlobalSettings, load
-from services.kit.tracing import Recorder, tracing
+from services.kit.tracing import tracing
 from services.store import PipeSettings, Store
 from services.store.domain import Timing
+from services.store.spans import Observer
 
 NAME = "cli"  # in session ids and origins, and of what is traced
 TIMEOUT_S = 30.0
@@ -182,16 +183,6 @@ def _waits(timeout_s: float, silence_s: float) -> PipeSettings:
         request_timeout_s=timeout_s,
         question_timeout_s=silence_s,
     )
-
-
-class Observer:
-    """Of the store: nothing is counted, but the command may be traced."""
-
-    def __init__(self, recorder: Recorder | None = None) -> None:
-        self.recorder = recorder
-
-    def __call__(self, _reason: str, _number: int) -> None:
-        return None
 
 
 def open_store(url: str, waits: PipeSettings | None = None, observer: Observer | None = None) -> Store:

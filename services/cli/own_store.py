@@ -77,7 +77,10 @@ class OwnStore:
             status = await self._server.ended()
             pause_s = restarts.pause_s()
             fields = {"action": "store_restarted", "status": status, "restart_in_s": pause_s}
-            log.error("the store's server ended: starting it again", extra=fields)
+            if shortage := self._server.shortage():
+                log.error("the store's server ended: %s", shortage, extra=fields)
+            else:
+                log.error("the store's server ended: starting it again", extra=fields)
             await asyncio.sleep(pause_s)
             await self._start_again()
             restarts.started()
@@ -86,7 +89,8 @@ class OwnStore:
         try:
             await self.start()
         except (StoreError, OSError) as error:
-            log.error("the store could not be started: %s", error, extra={"action": "store_start_failed"})
+            why = self._server.shortage() or error
+            log.error("the store could not be started: %s", why, extra={"action": "store_start_failed"})
             await self._server.stop()
 
     async def stop(self) -> None:

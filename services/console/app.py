@@ -162,19 +162,30 @@ class App:
 
     def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
         """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
-        if problem.status == 401:
+        if problem.status == 401 or not self._is_known(request):
             self._strangers.came(self._address(request), request.method, request.path[:LONGEST_PATH])
         elif route.is_change or problem.status == 403:
             who = Caller("", None, "", self._address(request))
             self._console.audit.log(who, route.action, _target(request, route), problem.label)
 
+    def _is_known(self, request: web.Request) -> bool:
+        """Whom a page of another origin made to ask may be; a line for each request is of those only who are."""
+        try:
+            self._identities.of(request.headers, plain_address(request.remote or ""))
+        except Problem:
+            return False
+        return True
+
     # beside the routes
 
     async def _document(self, request: web.Request) -> web.StreamResponse:
         self._guard.check(request.headers, is_change=False)
-        return web.Response(
+        response = web.Response(
             body=self._openapi, content_type="application/json", headers={"Cache-Control": "no-cache"}
         )
+        with self._console.room.share() as share:
+            share.cover(len(self._openapi))
+            return await send(request, response, self._console.settings.stream_timeout_s)
 
     async def _readyz(self, _: web.Request) -> web.Response:
         """Whoever reaches this port may ask: so where the store is stands in the log, and on the health port."""

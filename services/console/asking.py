@@ -32,10 +32,14 @@ async def ask_page(
     query: Paged,
     edge: str,
     tell: Callable[[Answer, Item], dict[str, Any]],
+    only: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """In the order of processes' names; `silent`: who did not answer in time. Raises Problem for a bad cursor."""
+    """In the order of processes' names; `silent`: who did not answer in time. only: arguments that leave items out.
+
+    Raises Problem for a bad cursor.
+    """
     first, start = _place(asked, query)
-    answers, silent = await _ask(store, asked, query.limit, edge, first, start)
+    answers, silent = await _ask(store, asked, {"limit": query.limit, **(only or {})}, edge, first, start)
     items: list[dict[str, Any]] = []
     last = len(answers) - 1
     for at, answer in enumerate(answers):
@@ -61,15 +65,17 @@ def _place(asked: Asked, query: Paged) -> tuple[str, int]:
 
 
 async def _ask(
-    store: Store, asked: Asked, limit: int, edge: str, first: str, start: int
+    store: Store, asked: Asked, args: Mapping[str, Any], edge: str, first: str, start: int
 ) -> tuple[list[Answer], list[str]]:
     """Answers from `first` on, and who is silent."""
     found: list[Answers] = []
     if first:
-        args = {asked.start: start, "limit": limit}
-        found.append(await store.inquire(asked.topic, args, edge=edge, process=first))
-    if not any(answer.more or len(answer.items) >= limit for part in found for answer in part.answers):
-        found.append(await store.inquire(asked.topic, {"limit": limit}, edge=edge))
+        begin = {asked.start: start, **args}
+        found.append(await store.inquire(asked.topic, begin, edge=edge, process=first))
+    if not any(
+        answer.more or len(answer.items) >= args["limit"] for part in found for answer in part.answers
+    ):
+        found.append(await store.inquire(asked.topic, args, edge=edge))
     answers = [
         answer
         for number, part in enumerate(found)

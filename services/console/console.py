@@ -19,7 +19,7 @@ from services.store import DeadLetters, Queue, Store
 from services.store.asking import Asker
 from services.store.errors import QueueUnknown
 
-SHOWN_JOBS = 50  # of the live view
+SHOWN_JOBS = 50  # of the live view; more where more are under way
 
 
 @dataclass(slots=True)
@@ -59,5 +59,5 @@ class Console:
         """What the live view says beside the queues; each is sent when it changed."""
         return {
             "edges": {"items": [edge_of(process) for process in self.live.processes]},
-            "jobs": {"items": self.jobs.told()[:SHOWN_JOBS]},
+            "jobs": {"items": self.jobs.foremost(SHOWN_JOBS)},
         }

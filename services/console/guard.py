@@ -37,23 +37,23 @@ class Guard:
             text = "without tokens the console answers only under the name localhost or a loopback address"
             raise Problem(421, "foreign_host", text)
         origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", NOBODY)
-        if site == SAME or (origin is not None and self._is_ours(origin, host)):
+        if site == SAME:
             return  # a browser knows better than Host, which a proxy may have written anew
+        if origin is not None and (
+            origin.lower() in self._origins or (site == NOBODY and _leads_to(host, origin))
+        ):
+            return  # where the browser says no site, the scheme is not compared: a proxy's TLS hides it from us
         if is_change and origin is not None:
             raise Problem(403, "foreign_origin", "a page of another origin may change nothing here")
         if site != NOBODY:
             raise Problem(403, "foreign_origin", "a page of another site may ask for nothing here")
 
-    def _is_ours(self, origin: str, host: str) -> bool:
-        return origin.lower() in self._origins or _place(origin).lower() == host.lower() != ""
 
-
-def _place(origin: str) -> str:
-    """The host and port; '' of what is none."""
+def _leads_to(host: str, origin: str) -> bool:
     try:
-        return urlsplit(origin).netloc
+        return urlsplit(origin).netloc.lower() == host.lower() != ""
     except ValueError:
-        return ""
+        return False
 
 
 def _proxy_header(headers: Mapping[str, str]) -> str | None:

@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import Any
 
 from services.console.audit import Audit
@@ -55,8 +54,7 @@ class Jobs:
         # what dies from now on is not meant: a letter that dies again would be taken again and again
         if job.kind is not Kind.EMPTY and job.wanted == Filter():
             job.matched = await self._letters(job).count()  # nobody has to look at each of them
-        until = max(1, job.began_ms - job.wanted.older_than_ms)
-        job.wanted = replace(job.wanted, older_than_ms=0, died_until_ms=until)
+        job.wanted = job.wanted.as_of(job.began_ms)
         self._jobs[job.id] = job
         try:
             await self._posting.begin(job)
@@ -77,6 +75,13 @@ class Jobs:
         """The same as of the last look, but of our own as they are."""
         found = {**self._posting.seen, **{job.id: job.told() for job in self._jobs.values()}}
         return sorted(found.values(), key=place_of, reverse=True)
+
+    def foremost(self, number: int) -> list[Told]:
+        """All that are under way, whatever their age, and then the newest of the others, up to so many together."""
+        told = self.told()
+        running = [job for job in told if job["state"] == State.RUNNING]
+        ended = [job for job in told if job["state"] != State.RUNNING]
+        return [*running, *ended[: max(number - len(running), 0)]]
 
     async def find(self, identifier: str) -> Told:
         """Raises Problem 404, StoreError."""

@@ -19,7 +19,7 @@ from services.console.gone import Gone
 from services.console.interest import Interest
 from services.console.look import Look
 from services.console.moments import moment
-from services.console.rows import RATES, Row, rates_of, summary_of, unread_row
+from services.console.rows import RATES, Row, rates_of, summary_of, taken_at, unread_row
 from services.console.state import StateOfStore
 from services.store import Store, StoreError
 from services.store.errors import QueueUnknown, StoreFault
@@ -250,8 +250,11 @@ class Live:
                 unreadable = self._roll.unreadable.get(name, "")
                 look.rows[name] = unread_row(old.queue, old, error, look.version, unreadable)
             return
-        is_same = old is not None and old.is_read and old.queue.qid == queue.qid
-        rates = old.rates if old is not None and is_same else rates_of(RATES, figures, None, 0)
-        base = old.base if old is not None and is_same else figures
-        summary = summary_of(queue, figures, rates, unreadable)
-        look.put(Row(queue, base, rates, summary, look.version, summary["oldestAgeMs"]))
+        if old is not None and not (old.is_read and old.queue.qid == queue.qid):
+            old = None
+        rates = old.rates if old is not None else rates_of(RATES, figures, None, 0)
+        base = old.base if old is not None else figures
+        now = time.monotonic()
+        taken = taken_at(figures, old, now)
+        summary = summary_of(queue, figures, rates, unreadable, untaken_s=now - taken)
+        look.put(Row(queue, base, rates, summary, look.version, summary["oldestAgeMs"], taken))

@@ -16,6 +16,7 @@ from services.console.rows import (
     has_changed,
     rates_of,
     summary_of,
+    taken_at,
     unread_row,
 )
 from services.store import Queue
@@ -90,14 +91,17 @@ class Look:
             self.totals[name] += sign * row.summary[name]
 
     def _row(self, queue: Queue, figures: Figures, old: Row | None, seconds: float, unreadable: str) -> Row:
-        if old is not None and (old.queue.qid != queue.qid or not old.is_read):
+        if old is not None and old.queue.qid != queue.qid:
+            old = None
+        taken = taken_at(figures, old, self.taken)
+        if old is not None and not old.is_read:
             old = None
         rates = rates_of(RATES, figures, old.base if old is not None else None, seconds)
-        summary = summary_of(queue, figures, rates, unreadable)
+        summary = summary_of(queue, figures, rates, unreadable, untaken_s=self.taken - taken)
         version, age_ms = self.version, summary["oldestAgeMs"]
         if old is not None and not has_changed(summary, old):
             version, age_ms = old.version, old.told_age_ms
-        return Row(queue, figures, rates, summary, version, age_ms)
+        return Row(queue, figures, rates, summary, version, age_ms, taken)
 
     def _sum(self, before: Look, seconds: float) -> None:
         """Rates of all together; a queue that is new counts from the next look on."""

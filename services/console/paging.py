@@ -12,11 +12,12 @@ from services.console.operations import Shape
 
 MOST = 1000
 ItemT = TypeVar("ItemT")
+CursorOf = Annotated[str, Field(description="`next` of the page before")]
 
 
 class Paged(Shape):
     limit: Annotated[int, Field(ge=1, le=MOST, description="items of a page at most")] = 100
-    cursor: Annotated[str, Field(description="`next` of the page before")] = ""
+    cursor: CursorOf = ""
 
 
 def page_of(

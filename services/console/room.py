@@ -13,15 +13,19 @@ from services.console.problems import RETRY_S, Problem
 
 OCTETS = 64 << 20  # of bodies and answers, in all
 FINDS = 4  # reads of messages and dead letters at a time, as nobody knows before how large they are
+SEARCHES = 2  # the same, of dead letters that a pattern is to fit: as many as there are threads for it
 TURNS = 8
-LARGE = 1 << 20  # octets of an answer that is sent in pieces
 PIECE = 64 << 10
+LARGE = (
+    PIECE  # octets of an answer that is sent in pieces: a thousand connections that take nothing keep no more
+)
 
 
 class Room:
     def __init__(self, octets: int = OCTETS) -> None:
         self._left = octets
         self.finding = asyncio.Semaphore(FINDS)
+        self.searching = asyncio.Semaphore(SEARCHES)
         self.asking = Turns("questions to all processes")
         self.counting = Turns("dry runs")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ Figures = Mapping[str, Any]  # of `Store.stats`
 RATES = {"in": "added", "out": "delivered", "acked": "acked", "returned": "returned", "died": "dead"}
 OCTET_RATES = {"inOctets": "bytes_in", "outOctets": "bytes_out"}
 OLDER = 1.1  # by so much an age has to grow until it is worth telling
+UNTAKEN_S = 60.0  # messages that nobody takes for so long, and that wait for so long, want somebody to look
 Rates = dict[str, float | None]
 
 
@@ -32,6 +34,7 @@ class Row:
     summary: dict[str, Any]
     version: int  # of the look in which it last changed
     told_age_ms: int = 0  # of the oldest message, as of then
+    taken_at: float = 0.0  # monotonic: when somebody took something out last, as far as we have seen
     text: bytes | None = None
     is_read: bool = True  # False: `base` is older, or nothing at all
 
@@ -46,6 +49,14 @@ def rates_of(names: Mapping[str, str], now: Figures, before: Figures | None, sec
     if before is None or seconds <= 0:
         return dict.fromkeys(names)
     return {rate: round(max(now[name] - before[name], 0) / seconds, 2) for rate, name in names.items()}
+
+
+def taken_at(figures: Figures, old: Row | None, now: float) -> float:
+    """Takers come now and then: one look in which nobody came says little. What was before the first look nobody
+    knows, so that it counts as if somebody had just come."""
+    if old is not None and old.base["delivered"] == figures["delivered"]:
+        return old.taken_at
+    return now if old is not None or figures["delivered"] else float("-inf")
 
 
 NOTHING: Figures = {
@@ -63,7 +74,7 @@ def unread_row(queue: Queue, old: Row | None, error: StoreError, version: int, u
     base = old.base if old is not None else NOTHING
     rates: Rates = dict.fromkeys(RATES)
     summary = {
-        **summary_of(queue, base, rates, unreadable),
+        **summary_of(queue, base, rates, unreadable, untaken_s=0.0),
         "condition": f"how it stands cannot be read: {error}",
     }
     if old is not None and not has_changed(summary, old):
@@ -75,12 +86,17 @@ def unread_row(queue: Queue, old: Row | None, error: StoreError, version: int, u
         summary,
         version,
         summary["oldestAgeMs"],
+        old.taken_at if old is not None else time.monotonic(),
         is_read=False,  # rates begin anew
     )
 
 
-def summary_of(queue: Queue, figures: Figures, rates: Rates, unreadable: str = "") -> dict[str, Any]:
+def summary_of(
+    queue: Queue, figures: Figures, rates: Rates, unreadable: str = "", *, untaken_s: float
+) -> dict[str, Any]:
+    """untaken_s: for so long nobody has taken anything out."""
     spec = queue.spec
+    waits = figures["ready"] > 0 and figures["oldest_age_ms"] > UNTAKEN_S * 1000
     return {
         "name": queue.name,
         "domain": queue.domain,
@@ -92,6 +108,7 @@ def summary_of(queue: Queue, figures: Figures, rates: Rates, unreadable: str = "
         "dead": figures["dead_letters"],
         "bytes": figures["bytes"],
         "oldestAgeMs": figures["oldest_age_ms"],
+        "nobodyTakes": waits and not spec.paused and untaken_s > UNTAKEN_S,
         "rates": rates,
         "ackLevel": spec.ack_level,
         "condition": unreadable or figures["condition"],
@@ -106,9 +123,11 @@ def has_changed(new: dict[str, Any], old: Row) -> bool:
     return bool(not old.told_age_ms <= new["oldestAgeMs"] <= old.told_age_ms * OLDER)
 
 
-def detail_of(queue: Queue, figures: Figures, rates: Rates, unreadable: str = "") -> dict[str, Any]:
+def detail_of(
+    queue: Queue, figures: Figures, rates: Rates, unreadable: str = "", *, untaken_s: float
+) -> dict[str, Any]:
     return {
-        **summary_of(queue, figures, rates, unreadable),
+        **summary_of(queue, figures, rates, unreadable, untaken_s=untaken_s),
         "spec": to_document(queue.name, queue.spec)["spec"],
         "counters": {to_camel(name): figures[name] for name in COUNTERS},
         "reservedBy": figures["reserved_by"],

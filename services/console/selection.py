@@ -7,8 +7,9 @@ from collections import Counter
 from contextlib import aclosing
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from services.console.moments import Moment
 from services.console.operations import Shape
 from services.console.patterns import LONGEST, parse_pattern
 from services.store import DeadLetters, Filter
@@ -23,6 +24,15 @@ REASONS_S = 0.2  # of all there are the number is known: only what the first of 
 LONGEST_ORIGIN = 255
 Id = Annotated[str, Field(pattern=f"^{ID.pattern}$", max_length=41)]
 Reason = Annotated[str, Field(min_length=1, max_length=63)]
+
+
+def _must_be_text(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("write it in ISO 8601 with its offset, as in 2026-11-25T15:00:00Z")
+    return value
+
+
+Until = Annotated[Moment, BeforeValidator(_must_be_text)]
 
 
 class Conditions(Shape):
@@ -59,6 +69,9 @@ class Selection(Shape):
     ids: tuple[Id, ...] = Field((), max_length=MOST_IDS)
     all: bool = Field(False, description="all of them")
     dry_run: bool = Field(False, description="only say how many, and what they had died of")
+    until: Until = Field(
+        0, description="as a dry run told it: what died later, or was not dead for long enough, is not meant"
+    )
 
     @model_validator(mode="after")
     def _one_choice(self) -> Self:
@@ -70,8 +83,9 @@ class Selection(Shape):
     def wanted(self) -> Filter:
         """Raises Problem."""
         if self.ids:
-            return Filter(ids=self.ids)
-        return self.filter.wanted() if self.filter is not None else Filter()
+            return Filter(ids=self.ids, died_until_ms=self.until)
+        wanted = self.filter.wanted() if self.filter is not None else Filter()
+        return wanted.as_of(self.until) if self.until else wanted
 
 
 class Redrive(Selection):

@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from services.store import Store
+from services.store import Store, StoreError
 from services.store.memory import Memory, memory_of
 from services.store.probe import Grade, Promises
 
 AGAIN_S = 10.0  # promises change seldom
-MOST_NAMED = 10  # queues; of more only the number is told
+MOST_NAMED = 10  # queues, of more only the number is told; servers
 FULL = 0.75  # of maxmemory: publishes are refused above it
 
 
@@ -20,14 +20,18 @@ class StateOfStore:
         self._store = store
         self._promises: Promises | None = None
         self._memory = Memory(None, None)
+        self._unmeasured = ""  # why the memory was not looked at, as it should have been
         self._looked = float("-inf")
 
     async def look(self) -> None:
-        """Seldom asks anything. Raises StoreError."""
+        """Seldom asks anything. Raises StoreError where the store's promises cannot be read."""
         if time.monotonic() - self._looked < AGAIN_S:
             return
         self._promises = await self._store.promises()
-        self._memory = await memory_of(self._store.connector)
+        try:
+            self._memory, self._unmeasured = await memory_of(self._store.connector), ""
+        except StoreError as error:  # what it was is told on, and no queue waits for it
+            self._unmeasured = str(error)
         self._looked = time.monotonic()
 
     def told(self, unreadable: Mapping[str, str]) -> dict[str, Any]:
@@ -45,7 +49,12 @@ class StateOfStore:
                 "replicas": promises.replicas,
                 "fsyncs": promises.fsyncs,
             },
-            "alarms": [*self._findings(promises), *self._of_memory(memory), *_of_documents(unreadable)],
+            "alarms": [
+                *self._findings(promises),
+                *self._of_memory(memory),
+                *self._of_silent(),
+                *_of_documents(unreadable),
+            ],
         }
 
     @staticmethod
@@ -61,6 +70,14 @@ class StateOfStore:
         share = round(100 * memory.used / memory.limit)
         return [
             f"memory: {share} % is used, and above 75 % nothing is put in: take messages out or raise maxmemory"
+        ]
+
+    def _of_silent(self) -> list[str]:
+        if self._unmeasured:
+            return [f"memory: it is told as it was, as nobody says how it is: {self._unmeasured}"]
+        return [
+            f"memory: {address} does not answer, and is not counted"
+            for address in self._memory.silent[:MOST_NAMED]
         ]
 
 

@@ -97,7 +97,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET", f"{QUEUE}/messages", VIEW, "message.peek", messages.peek,
-        "The next messages that are ready. None is taken; 4 MiB of them at most, and there are no further pages.",
+        "The next messages that are ready. None is taken; a page ends behind 4 MiB of them.",
         {200: shapes.PeekPage}, query=messages.PeekQuery, tag="messages",
     ),
     Route(

@@ -49,17 +49,20 @@ class Census:
         }
 
     def connections(self, args: Mapping[str, Any]) -> Iterator[Item]:
-        """In the order in which they were made: those behind `after`, a number; of one `listener`, or all.
+        """In the order in which they were made: those behind `after`, a number; of one `listener`, or all; with
+        `named`, only those whose peers have said who they are.
 
         Octets are of the protocol, without TLS; `unsentOctets` wait here, `heldOctets` are of unfinished requests.
         """
-        after, listener = number(args, "after"), args.get("listener")
+        after, listener, named = number(args, "after"), args.get("listener"), bool(args.get("named"))
         groups = [group for group in self._groups() if listener in (None, group.name)]
         found = merge(*(_numbered(group) for group in groups))
         return (
             _described(name, connection)
             for at, name, connection in found
-            if at > after and connection.phase is not Phase.GONE
+            if at > after
+            and connection.phase is not Phase.GONE
+            and (not named or connection.name is not None)
         )
 
     def close(self, args: Mapping[str, Any]) -> list[Item]:
@@ -100,6 +103,7 @@ def _described(listener: str, connection: Connection) -> Item:
         "number": connection.number,
         "listener": listener,
         **of_peer(connection.peer),
+        "name": None if connection.name is None else connection.name[:MOST_TEXT],
         "phase": connection.phase.name.lower(),
         "ageMs": connection.age_ms,
         "receivedOctets": connection.received,

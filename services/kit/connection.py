@@ -31,11 +31,12 @@ _numbers = count(1)
 class Connection(Stream):
     """An asyncio protocol towards the loop, a `Wire` towards its session."""
 
-    __slots__ = ("_held", "_logged", "_postponed", "_session", "began", "number", "peer", "received")
+    __slots__ = ("_held", "_logged", "_postponed", "_session", "began", "name", "number", "peer", "received")
 
     def __init__(self, host: Host, sock: socket.socket, peer: Peer) -> None:
         super().__init__(host, sock)
         self.peer = peer
+        self.name: str | None = None  # what the peer says it is, once it has
         self.began = host.now()
         self.received = 0  # octets
         self._session = NOBODY
@@ -43,6 +44,9 @@ class Connection(Stream):
         self._held = 0  # bytes of the session's unfinished input, as the budget knows it
         self._postponed = 0.0  # the deadline that unread bytes have put off, once
         self._logged: set[str] | None = None  # reasons of refusals that are in the log already
+
+    def name_peer(self, name: str) -> None:
+        self.name = name
 
     # What the loop tells
 

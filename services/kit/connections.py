@@ -53,6 +53,7 @@ class Connections:
         self._sent = metrics.sent_bytes.labels(metrics.edge, name)
         self._refusals = Refusals(metrics.edge, name)
         self._tls = tls
+        self._tell_certificate()
         self._draining = False
         self._starting: set[asyncio.Task[object]] = set()
         self._empty = asyncio.Event()
@@ -99,6 +100,11 @@ class Connections:
         self._refusals.tick(now)
         if self._tls is not None:
             self._tls.refresh()
+            self._tell_certificate()
+
+    def _tell_certificate(self) -> None:
+        if self._tls is not None and self._tls.not_after is not None:
+            self._metrics.certificates.labels(self._metrics.edge, self.name).set(self._tls.not_after)
 
     # A new one
 

@@ -9,8 +9,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 SECONDS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+GaugeMerge = Literal["livesum", "livemin", "livemax"]  # how /metrics joins the workers' values
 UNITS = ("seconds", "bytes", "ratio", "messages")  # as a name ends, before `_total`
 NAME = re.compile(r"[a-z]+(_[a-z]+)+")
 
@@ -41,6 +43,7 @@ class Measure:
     labels: Sequence[Label] = ()  # beside `edge`, if it has that
     more: str = ""
     unit: str = ""  # where the name does not end with it
+    merge: GaugeMerge = "livesum"
     buckets: Sequence[float] = field(default=SECONDS_BUCKETS, repr=False)
 
     def __post_init__(self) -> None:
@@ -68,8 +71,10 @@ def counter(name: str, text: str, *labels: Label, more: str = "", unit: str = ""
     return Measure(Kind.COUNTER, name, text, labels, more, unit)
 
 
-def gauge(name: str, text: str, *labels: Label, more: str = "", unit: str = "") -> Measure:
-    return Measure(Kind.GAUGE, name, text, labels, more, unit)
+def gauge(
+    name: str, text: str, *labels: Label, more: str = "", unit: str = "", merge: GaugeMerge = "livesum"
+) -> Measure:
+    return Measure(Kind.GAUGE, name, text, labels, more, unit, merge)
 
 
 def histogram(

@@ -15,6 +15,13 @@ CONNECTIONS = gauge("penstock_connections", "Connections open now", LISTENER)
 OPENED = counter("penstock_connections_opened_total", "Connections accepted and let in, or dialled", LISTENER)
 RECEIVED = counter("penstock_received_bytes_total", "Bytes received from peers", LISTENER)
 SENT = counter("penstock_sent_bytes_total", "Bytes written to peers", LISTENER)
+CERTIFICATE_ENDS = gauge(
+    "penstock_certificate_not_after_time_seconds",
+    "Until when the certificate in use is valid",
+    LISTENER,
+    more="since 1970; where there is TLS with a certificate of ours",
+    merge="livemin",
+)
 REFUSALS = counter(
     "penstock_refusals_total",
     "Connections and requests refused, by reason",

@@ -143,6 +143,7 @@ class Metrics:
         self.opened = self.counter(measures.OPENED)
         self.received_bytes = self.counter(measures.RECEIVED)
         self.sent_bytes = self.counter(measures.SENT)
+        self.certificates = self.gauge(measures.CERTIFICATE_ENDS)
         self.refusals = self.counter(measures.REFUSALS)
         self._requests = self.counter(measures.REQUESTS)
         self._seconds = self.histogram(measures.REQUEST_SECONDS)
@@ -177,7 +178,7 @@ class Metrics:
     def gauge(self, one: Measure) -> Gauge:
         """The first label is always `edge`."""
         labels = ("edge", *one.label_names)
-        return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode="livesum")
+        return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode=one.merge)
 
     def histogram(self, one: Measure) -> Histogram:
         """The first label is always `edge`."""

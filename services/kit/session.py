@@ -76,6 +76,9 @@ class Wire(Protocol):
         Ends once all that was written has been taken. May be asked for again and again.
         """
 
+    def name_peer(self, name: str) -> None:
+        """Who the peer says it is, for whoever looks at the connections; nothing is allowed or refused by it."""
+
     def is_reset(self) -> bool:
         """True if the connection cannot carry our bytes any more: reset, timed out, or gone."""
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from services.kit.certificate import not_after
 from services.kit.layers import SettingsError
 
 log = logging.getLogger(__name__)
@@ -103,20 +104,24 @@ def _no_passphrase() -> str:
 class TlsKeeper:
     """The current context; new connections see renewed certificates without a restart."""
 
-    def __init__(self, files: Sequence[Path], make: Callable[[], ssl.SSLContext]) -> None:
-        """Raises SettingsError, as `make` does with files that it cannot use."""
+    def __init__(
+        self, files: Sequence[Path], make: Callable[[], ssl.SSLContext], certificate: Path | None
+    ) -> None:
+        """certificate: ours, one of the files. Raises SettingsError, as `make` does with files that it cannot use."""
         self._files = files
         self._make = make
+        self._certificate = certificate
         self._stamp = self._read_stamp()
         self.context = make()
+        self.not_after = self._read_end()  # of our certificate that is in use, in seconds since 1970
 
     @classmethod
     def of_server(cls, settings: TlsSettings) -> TlsKeeper:
-        return cls(settings.files, partial(server_context, settings))
+        return cls(settings.files, partial(server_context, settings), settings.certificate)
 
     @classmethod
     def of_client(cls, settings: ClientTls) -> TlsKeeper:
-        return cls(settings.files, partial(client_context, settings))
+        return cls(settings.files, partial(client_context, settings), settings.certificate)
 
     def refresh(self) -> None:
         """Load the files again if they changed; if they are not whole (yet), the old ones stay in use."""
@@ -129,7 +134,11 @@ class TlsKeeper:
         except SettingsError as error:
             log.error("new TLS files are not usable: %s", error, extra={"action": "tls_reload_failed"})
         else:
+            self.not_after = self._read_end()
             log.info("TLS files loaded anew", extra={"action": "tls_reloaded"})
+
+    def _read_end(self) -> float | None:
+        return None if self._certificate is None else not_after(self._certificate)
 
     def _read_stamp(self) -> tuple[int, ...]:
         try:

@@ -53,6 +53,7 @@ class PubsubService:
         edge = metrics.edge
         self._deliveries = metrics.counter(measures.DELIVERIES).labels(edge)
         self._subscriptions = metrics.gauge(measures.SUBSCRIPTIONS).labels(edge)
+        self._lost = metrics.counter(measures.LOST).labels(edge)
         self._slow = metrics.gauge(measures.SLOW).labels(edge)
 
     # life
@@ -164,6 +165,7 @@ class PubsubService:
         """The log goes no further back than it does: it is told, not hidden (pubsub.md 3.6)."""
         self._subscribers.pop(subscriber, None)
         wire = subscriber.wire
+        self._lost.inc(lost)
         wire.refuse("slow_subscriber", f"{lost} messages lost")
         if subscriber.unfinished:  # its end is lost, too
             wire.abort()

@@ -167,6 +167,26 @@ class Connector:
             finally:
                 await connection.disconnect(nowait=True)
 
+    async def ask_every_primary(self, *command: Any) -> list[tuple[Address | None, Any]]:
+        """What each of them answers, or the RedisError, OSError or TimeoutError why it does not.
+
+        Raises StoreUnavailable and these where nobody says which ones there are.
+        """
+        addresses = await self.resolver.primaries()
+        asked = (self._ask_one(address, command) for address in addresses)
+        return list(zip(addresses, await asyncio.gather(*asked), strict=True))
+
+    async def _ask_one(self, address: Address | None, command: tuple[Any, ...]) -> Any:
+        try:
+            connection = await open_connection(self.url, address, self.reply_timeout_s)
+            try:
+                async with asyncio.timeout(self.reply_timeout_s):
+                    return await ask(connection, *command)
+            finally:
+                await connection.disconnect(nowait=True)
+        except (RedisError, OSError, TimeoutError) as error:
+            return error
+
 
 async def open_connection(
     url: StoreUrl, address: Address | None, opens_within_s: float = OPEN_TIMEOUT_S

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from itertools import compress
 
 from services.store import redrive_spans
 from services.store.domain import Domain
 from services.store.errors import DomainMismatch, QueueUnknown, StoreError, StoreFault, refusal
 from services.store.letter import DeadLetter, Filter, age_of, is_id, is_last_id
 from services.store.queues import Queue
+from services.store.searching import SEARCH_S, try_on
 
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
 LOOK = 100  # that one call compares with a filter: those who wait for the store meanwhile should not feel it
@@ -55,13 +57,19 @@ class DeadLetters:
         return looked.letters[0] if looked.letters else None
 
     async def look(
-        self, after: str, wanted: Filter, now_ms: int, count: int = PAGE, octets: int = WHOLE
+        self,
+        after: str,
+        wanted: Filter,
+        now_ms: int,
+        count: int = PAGE,
+        octets: int = WHOLE,
+        search_s: float = SEARCH_S,
     ) -> Looked:
         """One step from this id on ('' = from the first): at most so many of those that are meant, the oldest first.
 
         With a filter it looks at LOOK letters at most, fewer if they are large, and may find none though there are more
         behind: whoever wants all goes on behind `last`. octets: how much of each body is read; they are read whole
-        where a pattern is to be tried on them. Raises ValueError for what is no id.
+        where a pattern is to be tried on them, which ends after search_s. Raises ValueError for what is no id.
         """
         if after and not is_id(after):
             raise ValueError(f"{after!r} is no id of a dead letter")
@@ -69,7 +77,7 @@ class DeadLetters:
             return Looked([], "", True)
         octets = octets if wanted.body is None else WHOLE
         return await self._look(
-            f"({after}" if after else "-", wanted.until or "+", wanted, now_ms, count, octets
+            f"({after}" if after else "-", wanted.until or "+", wanted, now_ms, count, octets, search_s
         )
 
     async def matching(self, wanted: Filter | None = None, octets: int = WHOLE) -> AsyncIterator[DeadLetter]:
@@ -118,15 +126,26 @@ class DeadLetters:
             yield (await self._look(each, each, wanted, now_ms, 1, octets)).letters
 
     async def _look(
-        self, start: str, end: str, wanted: Filter, now_ms: int, count: int, octets: int
+        self,
+        start: str,
+        end: str,
+        wanted: Filter,
+        now_ms: int,
+        count: int,
+        octets: int,
+        search_s: float = SEARCH_S,
     ) -> Looked:
         is_all = wanted == Filter(until=wanted.until)
         bounds = (start, end, count, octets, PAGE if is_all else LOOK)
         told = await self._domain.link.function("dead", self._looked_in, *bounds, *wanted.arguments(now_ms))
-        more, last, *found = told
-        letters = [
-            _read(*found[at : at + 3]) for at in range(0, len(found), 3) if wanted.fits(_body(found[at + 2]))
-        ]
+        more, last, *flat = told
+        found = [(flat[at], flat[at + 1], flat[at + 2]) for at in range(0, len(flat), 3)]
+        if wanted.body is not None and found:
+            fits = await try_on(wanted.body, [_body(fields) for *_, fields in found], search_s)
+            if len(fits) < len(found):
+                more, last = True, found[len(fits) - 1][0]
+            found = list(compress(found, fits))
+        letters = [_read(*each) for each in found]
         return Looked([each for each in letters if wanted.matches(each, now_ms)], last.decode(), not more)
 
     async def redrive(self, ids: list[str], target: Queue | None = None, run: str = "") -> Redriven:

@@ -28,6 +28,11 @@ class Delivery:
     settled: bool = False  # at most once: it was settled before anybody saw it
 
     @property
+    def position(self) -> int:
+        """Of the first message: where it stands in the queue, which gives them out in this order."""
+        return int(self.entry.rpartition(b"-")[2]) * records.PER_ENTRY + self.start
+
+    @property
     def mask(self) -> int:
         return ((1 << self.count) - 1) << self.start
 

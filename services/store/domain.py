@@ -224,9 +224,12 @@ class Domain(Claims):
 
     # looking
 
-    async def peek(self, queue: Queue, count: int, max_bytes: int = 4 << 20) -> list[Delivery]:
-        """The next ready messages, without taking them."""
-        reply = await self.link.function("peek", list(queue.keys), count, max_bytes)
+    async def peek(
+        self, queue: Queue, count: int, max_bytes: int = 4 << 20, behind: int = -1
+    ) -> list[Delivery]:
+        """The next ready messages, without taking them; those behind this position. The last one may be the one that is
+        too much for max_bytes."""
+        reply = await self.link.function("peek", list(queue.keys), count, max_bytes, behind)
         if reply == b"GONE":
             raise QueueUnknown
         return delivery.parse(queue, reply, 0)

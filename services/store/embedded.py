@@ -22,6 +22,7 @@ from services.store.errors import StoreUnavailable
 START_TIMEOUT_S = 60.0  # a large AOF takes its time to load; silence, not slowness, ends the wait
 STOP_TIMEOUT_S = 20.0
 LOOK_S = 0.05  # how often to see whether the server still runs
+FULL_BYTES = 1 << 20  # less is left than a run of messages takes: the server could not write, and ended
 SOCKET_PATH_BYTES = 100  # the kernel takes 107; the rest is for temporary names
 PR_SET_PDEATHSIG = 1
 
@@ -161,6 +162,14 @@ class EmbeddedStore:
                 return status
             await asyncio.sleep(LOOK_S)
 
+    def shortage(self) -> str:
+        """That the disk is full, if it is, and what to do; else ''. The server's log is on that disk, too."""
+        folder = self.settings.directory.absolute()
+        free = shutil.disk_usage(folder).free
+        if free >= FULL_BYTES:
+            return ""
+        return f"no space left on the disk of {folder} ({free} octets): make room, and it goes on"
+
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL for one that does not listen; every answer given is on the disk in either case."""
         process = self.process
@@ -178,7 +187,9 @@ class EmbeddedStore:
         return path.stat().st_size if path.exists() else 0
 
     def _complaint(self) -> str:
-        """The last line of its log that warns, without the time in front."""
+        """That the disk is full, else the last line of its log that warns, without the time in front."""
+        if shortage := self.shortage():
+            return shortage
         path = self.settings.directory / "store.log"
         lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
         warnings = [line.partition(" # ")[2] for line in lines if " # " in line]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import msgpack
@@ -74,18 +74,20 @@ class Filter:
     until: str = ""  # the last one's id; '' = the last there is
 
     def matches(self, letter: DeadLetter, now_ms: int) -> bool:
+        """All but the body, on which a pattern is tried elsewhere (searching.py)."""
         return (
             (not self.reasons or letter.reason in self.reasons)
             and self.origin in letter.origin
             and (not self.older_than_ms or now_ms - letter.died_ms >= self.older_than_ms)
             and (not self.died_until_ms or letter.died_ms <= self.died_until_ms)
             and (not self.until or age_of(letter.id) <= age_of(self.until))
-            and self.fits(letter.body)
             and (not self.ids or letter.id in self.ids)
         )
 
-    def fits(self, body: bytes) -> bool:
-        return self.body is None or self.body.search(body) is not None
+    def as_of(self, ms: int) -> Filter:
+        """Those that it meant at this moment: what died later, or was not dead for long enough, is not meant."""
+        until = min(ms, self.died_until_ms or ms) - self.older_than_ms
+        return replace(self, older_than_ms=0, died_until_ms=max(1, until))
 
     def arguments(self, now_ms: int) -> list[Any]:
         """What the store can see to itself, as the function `dead` takes it: it lets through what `matches`, and more.

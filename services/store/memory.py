@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
-from services.store.connect import Connector, ask
+from services.store.connect import Connector
 from services.store.link import explain
 
 
@@ -20,24 +19,31 @@ class Memory:
     fullest: float | None = (
         None  # of its own limit, the server that has used most of it: it is the first to refuse
     )
+    silent: tuple[str, ...] = ()  # servers that did not answer, and are in no figure
 
 
 async def memory_of(connector: Connector) -> Memory:
-    """Raises StoreError."""
-    used: list[int] = []
-    limits: list[int] = []
-
-    async def look(connection: AbstractConnection) -> None:
-        told = (await ask(connection, "INFO", "memory")).decode()
-        fields = dict(line.split(":", 1) for line in told.split("\r\n") if ":" in line)
-        used.append(int(fields["used_memory"]))
-        limits.append(int(fields.get("maxmemory", 0)))
-
+    """Of the servers that answer. Raises StoreError where none does."""
     try:
-        await connector.on_every_primary(look)
-    except ResponseError:  # a managed service may not let us
-        return Memory(None, None)
+        answers = await connector.ask_every_primary("INFO", "memory")
     except (RedisError, OSError, TimeoutError) as error:
         raise explain(error) from error
-    shares = [one / limit for one, limit in zip(used, limits, strict=True) if limit]
-    return Memory(sum(used), sum(limits) if all(limits) else None, max(shares, default=None))
+    if any(isinstance(answer, ResponseError) for _, answer in answers):  # a managed service may not let us
+        return Memory(None, None)
+    told = [_read(answer) for _, answer in answers if isinstance(answer, bytes)]
+    if not told:
+        raise explain(answers[0][1]) from answers[0][1]
+    shares = [used / limit for used, limit in told if limit]
+    limits = [limit for _, limit in told]
+    return Memory(
+        sum(used for used, _ in told),
+        sum(limits) if all(limits) else None,
+        max(shares, default=None),
+        tuple(str(address) for address, answer in answers if not isinstance(answer, bytes)),
+    )
+
+
+def _read(answer: bytes) -> tuple[int, int]:
+    """What is used, and what may be: 0 = no limit."""
+    fields = dict(line.split(":", 1) for line in answer.decode().split("\r\n") if ":" in line)
+    return int(fields["used_memory"]), int(fields.get("maxmemory", 0))

@@ -78,6 +78,16 @@ class Traced(Protocol):
         """None: it is not."""
 
 
+class Observer:
+    """Counts nothing, but the process may be traced."""
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.recorder = recorder
+
+    def __call__(self, _reason: str, _number: int) -> None:
+        return None
+
+
 def begun(
     doing: str,
     kind: Kind,

@@ -70,9 +70,25 @@ def answers(bad: int) -> Series:
 
 
 def edges() -> Iterator[Case]:
+    now_s = MINUTES * 60
     yield level("PenstockEdgeNotReady", "ready", 0, 1, edge="tmq", pod="p-0")
+    ready = of("ready", edge="tmq", pod="p-0")
+    there = f"1x{MINUTES - 30}"
+    twice, rare, once = (there + after for after in (" 0x1 1x13 0x1 1x12", " 0 1x13 0x0 1x14", " 0x3 1x25"))
+    yield Case("PenstockEdgeUnsteady", "in two goes", {ready: twice}, {ready: rare})
+    yield Case("PenstockEdgeUnsteady", "in one", {ready: twice}, {ready: once})
     yield Case("PenstockEdgesGone", "none", {}, {of("ready", edge="tmq"): always(1)})
     yield Case("PenstockPodDown", "up", {_up(): always(0)}, {_up(): always(1)})
+    start = 'process_start_time_seconds{namespace="shop",pod="p-0"}'
+    before, goes_on = MINUTES - 50, "100x15 200x15"
+    yield Case(
+        "PenstockPodRestarts",
+        "starts",
+        {start: f"0x{before} {goes_on} 300x50"},
+        {start: f"0x{before} {goes_on} 200x50"},
+    )
+    third, fifth = (f"1x{MINUTES - 30}" + away * 6 for away in (" 0x1 1x2", " 0x0 1x3"))
+    yield Case("PenstockPodRestarts", "is away", {_up(): third}, {_up(): fifth})
     one, both = ([of("ready", edge="tmq", pod=pod) for pod in pods] for pods in (("a",), ("a", "b")))
     yield Case(
         "PenstockPodsMissing", "pods", dict.fromkeys(one, always(1)), dict.fromkeys(both, always(1)), value=1
@@ -83,6 +99,8 @@ def edges() -> Iterator[Case]:
         yield risen("PenstockEdgeFull", "refusals_total", edge="tmq", reason=reason)
     for result in ("failed", "dropped"):
         yield risen("PenstockTracesLost", "trace_spans_total", edge="tmq", result=result)
+    ends, in_use = "certificate_not_after_time_seconds", {"edge": "tmq", "pod": "p-0", "listener": "tmq"}
+    yield level("PenstockCertificateEnds", ends, now_s + 600_000, now_s + 610_000, **in_use)
     slow = {"le_1": 98, "le_1_25": 100, "le_Inf": 100}
     fast = seconds("push", le_0_75=98, le_1=100, le_Inf=100)
     yield Case("PenstockSlowRequests", "99 of 100", seconds("push", **slow), fast)
@@ -104,14 +122,30 @@ def store() -> Iterator[Case]:
     )
     for reason in refused:
         yield risen("PenstockStoreRefuses", "refusals_total", edge="tmq", reason=reason)
+    calm = f"0x{MINUTES - 30}"
+    for reason in refused:  # each rise is seen for two minutes
+        refusals = of("refusals_total", edge="tmq", reason=reason)
+        yield Case(
+            "PenstockStoreUnsteady",
+            reason,
+            {refusals: f"{calm} 1x6 2x6 3x6 4x7 5"},
+            {refusals: f"{calm} 1x6 2x6 3x6 4x8"},
+        )
     for reason in ("store_fault", "too_late", "outcome_unknown"):
         yield risen("PenstockStoreFaults", "store_events_total", edge="tmq", reason=reason)
     yield risen("PenstockStoreDataLost", "store_events_total", edge="tmq", reason="dataset_changed")
+    yield Case("PenstockStoreDiskFillsUp", "room", _disk(24), _disk(26), value=0.24)
     now_s = MINUTES * 60
     replaced = "operator_store_replaced_time_seconds"
     yield level("PenstockStoreDataLost", replaced, now_s - 3590, now_s - 3610, pod="o-0")
     for reason in ("store_rolled_back", "new_generation", "counter_mismatch"):
         yield risen("PenstockStoreAlarm", "store_events_total", edge="tmq", reason=reason)
+
+
+def _disk(available: int) -> Series:
+    claim = '{namespace="shop",persistentvolumeclaim="data-p-redis-0"}'
+    told = {"available": available, "capacity": 100}
+    return {f"kubelet_volume_stats_{name}_bytes{claim}": always(number) for name, number in told.items()}
 
 
 def queues() -> Iterator[Case]:
@@ -165,6 +199,10 @@ def protocols() -> Iterator[Case]:
         there = dict.fromkeys(sides, always(1))
         yield Case("PenstockRingNeighbourMissing", missing, there | {missing: always(0)}, there)
     yield risen("PenstockLinkGaps", "link_gaps_total", edge="pubsub")
+    yield risen("PenstockSubscribersOvertaken", "subscriber_lost_messages_total", edge="pubsub")
+    down = [of("links_down", edge="pubsub", pod="p-0", instance=address) for address in ("a", "b")]
+    told, none = (dict.fromkeys(down, always(number)) for number in (2, 0))
+    yield Case("PenstockLinkDown", "down", told, none, value=2)
 
 
 def control() -> Iterator[Case]:
@@ -191,6 +229,8 @@ def control() -> Iterator[Case]:
     report = of("report_time_seconds", pod="o-0")
     old, young = (f"-{age}+60x{MINUTES}" for age in (10_801, 10_800))
     yield Case("PenstockAnalyticsStale", "age", {report: old}, {report: young})
+    for lost in ("report_lost_samples", "report_lost_streams"):
+        yield level("PenstockAnalyticsLoss", lost, 1, 0, pod="o-0")
     for there in (up, console):
         yield Case("PenstockAnalyticsNoReport", there, {there: always(1)}, {there: always(1), report: young})
 

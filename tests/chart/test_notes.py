@@ -76,6 +76,52 @@ def test_they_say_what_is_installed_and_nothing_of_warnings() -> None:
     assert "WARNING" not in told
 
 
+ANALYTICS = together(ALERTS, nested("analytics.enabled", True))
+STALE = "sounds when a report is older than"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "hours"),
+    [
+        ("7 * * * *", 1),
+        ("*/5 ?   * * ?", 1),
+        ("7 */6 * * *", 6),
+        ("7 */5 * * *", 5),  # from 20 to 0 it is 4
+        ("7 5/9 * * *", 9),  # 5, 14, 23
+        ("7 3 * * *", 24),
+        ("7 23,1,9-17/4 * * *", 8),  # 23, 1, 9, 13, 17
+        ("7 * * * MON-FRI", 24),
+        ("7 * 1 * *", 24),
+        ("@hourly", 1),
+        ("@midnight", 24),
+        ("@weekly", 168),
+        ("@every 90m", 1.5),
+        ("@every 1h30m1800s", 2),
+    ],
+)
+def test_a_report_that_cannot_be_in_time_is_warned_of(schedule: str, hours: float) -> None:
+    seconds = int(hours * 3600)
+
+    def told(stale: int) -> str:
+        values = nested("monitoring.prometheusRule.analyticsStaleSeconds", stale)
+        return notes(together(ANALYTICS, nested("analytics.schedule", schedule), values))
+
+    assert f"leaves up to {seconds} s between two runs" in told(seconds)
+    assert STALE not in told(seconds + 1)
+
+
+def test_nobody_is_warned_of_an_alert_that_there_is_not() -> None:
+    daily = together(ANALYTICS, nested("analytics.schedule", "@daily"))
+    assert STALE in notes(daily)
+    for off in (
+        nested("analytics.suspend", True),
+        nested("analytics.enabled", False),
+        nested("monitoring.prometheusRule.enabled", False),
+        nested("monitoring.prometheusRule.disabled", ["PenstockAnalyticsStale"]),
+    ):
+        assert STALE not in notes(together(daily, off))
+
+
 def test_the_queue_is_put_where_somebody_watches() -> None:
     for watch, where in (
         ({"namespaces": ["east", "west"]}, "east"),

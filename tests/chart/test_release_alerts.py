@@ -16,6 +16,8 @@ from tests.chart.rules import ON, RULE, alerts, promtool, rules
 
 OF_THE_RELEASE = f'namespace="shop",pod=~"{NAME}-(pubsub|ring|rqp|tmq|operator|console)-.+"'
 
+OWN_CLAIM = f'namespace="shop",persistentvolumeclaim="data-{NAME}-redis-0"'
+
 
 @pytest.fixture(scope="module")
 def own() -> dict[str, Any]:
@@ -28,9 +30,11 @@ def test_the_rules_of_a_release_are_about_its_pods(tmp_path: Path, own: dict[str
     assert rendered.keys() == own.keys()
     for name, rule in rendered.items():
         expr = own[name]["expr"].replace('namespace!=""', OF_THE_RELEASE)  # 2 pods each: the chart's default
+        expr = expr.replace('persistentvolumeclaim!=""', OWN_CLAIM)
         edges = ("pubsub", "ring", "rqp", "tmq") if 'edge!=""' in expr else ("",)
         assert rule["expr"] == " or ".join(expr.replace('edge!=""', f'edge="{edge}"') for edge in edges)
-        assert rule["expr"].count("{") == rule["expr"].count("{" + OF_THE_RELEASE)
+        theirs = rule["expr"].count("{" + OF_THE_RELEASE) + rule["expr"].count("{" + OWN_CLAIM + "}")
+        assert rule["expr"].count("{") == theirs
         assert rule["annotations"] == own[name]["annotations"]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
     assert f"{len(own)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yaml"))
@@ -129,6 +133,20 @@ def test_how_queues_stand_is_told_by_the_operator_or_the_console() -> None:
     assert is_there(off, CONSOLE)
     assert not is_there(off)
     assert not is_there(off, CONSOLE, nested("console.replicas", 0))
+
+
+def test_a_disk_fills_up_where_the_store_is_the_charts_own() -> None:
+    """By the name of the claim that there is then."""
+
+    def is_there(*values: Values) -> bool:
+        groups = render(RULE, *values)[f"PrometheusRule/{NAME}"]["spec"]["groups"]
+        return "PenstockStoreDiskFillsUp" in alerts(groups)
+
+    own = render(RULE)[f"StatefulSet/{NAME}-redis"]["spec"]["volumeClaimTemplates"]
+    assert [f"{claim['metadata']['name']}-{NAME}-redis-0" for claim in own] == [f"data-{NAME}-redis-0"]
+    assert is_there()
+    assert not is_there(nested("redis.persistence.enabled", False))
+    assert not is_there({"redis": {"enabled": False}, "externalRedis": {"url": "redis://e:e@store:6379/0"}})
 
 
 def test_a_message_is_too_old_where_somebody_says_so() -> None:

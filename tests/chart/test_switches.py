@@ -90,9 +90,7 @@ def test_the_oldest_is_the_one_that_is_promised() -> None:
 def test_every_object_is_what_kubernetes_knows(
     objects: list[Object], minor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_once = lru_cache(
-        kubernetes_validate.utils.schema_contents
-    )  # a megabyte, of which each object wants all
+    read_once = lru_cache(kubernetes_validate.utils.schema_contents)  # a megabyte each
     monkeypatch.setattr(kubernetes_validate.utils, "schema_contents", read_once)
     for each in objects:
         if each["kind"] not in FOREIGN:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock_operator.settings import tracing_settings
 
 from services.kit.settings import TracingSettings, load
 from tests.chart.chart import NAME, Refused, Rendered, Values, nested, render, together
@@ -43,6 +44,17 @@ def test_nothing_is_traced_unless_somebody_says_where_to() -> None:
     rendered = render(CONSOLE)
     for who in ("tmq", "console"):
         assert "tracing" not in rendered.file(who)
+    assert not [name for name in variables(rendered, OPERATOR) if "TRACING" in name]
+
+
+def test_the_operator_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its environment, as it reads no file."""
+    rendered = render(ON, {"tracing": {"mostFollowedPerSecond": 70}})
+    for name, told in variables(rendered, OPERATOR).items():
+        if "TRACING" in name:
+            monkeypatch.setenv(name, told["value"])
+    told = tracing_settings()
+    assert (told.endpoint, told.most_followed_per_s) == (ENDPOINT, 70)
 
 
 @pytest.mark.parametrize("who", ["tmq", "ring", "rqp", "pubsub", "console"])
@@ -55,10 +67,9 @@ def test_edges_and_the_console_are_told(who: str, tmp_path: Path, monkeypatch: p
 
 def test_headers_come_from_a_secret() -> None:
     rendered = render(ON, {"tracing": {"headersSecret": "traces", "headersKey": "all"}})
-    for place in (TMQ, CONSOLE_POD):
+    for place in (TMQ, CONSOLE_POD, OPERATOR):
         told = variables(rendered, place)["PENSTOCK_TRACING__HEADERS"]
         assert told["valueFrom"] == {"secretKeyRef": {"name": "traces", "key": "all"}}
-    assert "PENSTOCK_TRACING__HEADERS" not in variables(rendered, OPERATOR)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +84,7 @@ def test_headers_come_from_a_secret() -> None:
 )
 def test_the_way_to_the_collector_is_open(endpoint: str, port: int) -> None:
     rendered = render(CONSOLE, nested("tracing.endpoint", endpoint))
-    for who in ("tmq", "console"):
+    for who in ("tmq", "console", "operator"):
         assert ways(rendered, who) == [{"ports": [{"port": port}]}]
 
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from services.console.console import SHOWN_JOBS
 from tests.console.live_console import PATIENCE_S, Events, LiveConsole
 from tests.live import until
 from tests.servers import Server
@@ -122,6 +123,20 @@ async def test_jobs(console: LiveConsole) -> None:
             if job["state"] == "done":
                 break
         assert job["moved"] == 1
+
+
+async def test_a_job_under_way_is_told_of_however_many_came_after_it(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.bury(queue, *(b"%d" % each for each in range(200)))
+    slow = (await console.ask("POST", "/queues/orders/dead/redrive", {"all": True, "rate": 1})).document["id"]
+    for _ in range(SHOWN_JOBS + 1):
+        await console.job(await console.ask("POST", "/queues/orders/dead/redrive", {"ids": ["1-1"]}))
+    async with watching(console) as events:
+        told = (await events.next("jobs"))["items"]
+    assert (told[0]["id"], told[0]["state"]) == (slow, "running")
+    assert len(told) == SHOWN_JOBS
+    newest = (await console.found(f"/jobs?limit={SHOWN_JOBS - 1}"))["items"]
+    assert told[1:] == newest
 
 
 async def test_a_slow_reader_holds_nobody_up(server: Server) -> None:

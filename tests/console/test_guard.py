@@ -93,14 +93,19 @@ async def test_with_tokens_any_name_leads_here(server: Server) -> None:
         ({"Sec-Fetch-Site": "none"}, False),
         ({}, False),
         ({"Sec-Fetch-Site": "nonsense"}, True),
+        ({"Origin": "OWN"}, False),
         ({"Origin": "OWN", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Origin": "OWN", "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Origin": "TLS", "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Origin": "TLS", "Sec-Fetch-Site": "same-site"}, True),
         ({"Origin": "https://behind.example", "Sec-Fetch-Site": "same-origin"}, False),
         ({"Origin": "https://mq.example.org", "Sec-Fetch-Site": "cross-site"}, False),
     ],
 )
 async def test_changes(server: Server, headers: dict[str, str], is_refused: bool) -> None:
     async with LiveConsole(server.url, origins=["https://mq.example.org"]) as console:
-        sent = {name: console.base if value == "OWN" else value for name, value in headers.items()}
+        own = {"OWN": console.base, "TLS": console.base.replace("http", "https")}
+        sent = {name: own.get(value, value) for name, value in headers.items()}
         reply: Any = await console.ask("PUT", "/queues/orders", SPEC, headers=sent)
         assert reply.status == (403 if is_refused else 201)
         if is_refused:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from services.console import bodies
+from services.console.cursor import encode_cursor
 from tests.console.live_console import LiveConsole
 from tests.live import until
 
@@ -61,6 +62,39 @@ async def test_others_are_answered_while_a_large_one_is_read(
     may_end.set()
     assert (await putting).status == 201
     assert waits == [True]
+
+
+async def test_the_next_page(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.fill(queue, *(b"%d" % number for number in range(45)))
+    seen: list[bytes] = []
+    pages = 0
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await console.found(f"{PUT}?limit=20&cursor={cursor}")
+        seen += [base64.b64decode(item["bodyBase64"]) for item in page["items"]]
+        pages += 1
+        cursor = page["next"]
+    assert (pages, seen) == (3, [b"%d" % number for number in range(45)])
+    assert (await console.stats("orders"))["ready"] == 45
+
+
+async def test_a_page_ends_behind_four_mebibytes(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    for number in range(3):
+        await console.fill(queue, b"%d" % number * (3 << 20))
+    first = await console.found(f"{PUT}?octets=1")
+    second = await console.found(f"{PUT}?octets=1&cursor={first['next']}")
+    found = [[base64.b64decode(item["bodyBase64"]) for item in page["items"]] for page in (first, second)]
+    assert found == [[b"0", b"1"], [b"2"]]
+    assert second["next"] is None
+
+
+@pytest.mark.parametrize("place", [["messages", "x"], ["messages", "9" * 16], ["jobs", "1"], ["messages"]])
+async def test_a_cursor_of_nothing(console: LiveConsole, place: list[str]) -> None:
+    await console.declare("orders")
+    reply = await console.get(f"{PUT}?cursor={encode_cursor(*place)}")
+    assert (reply.status, reply.label) == (400, "bad_cursor")
 
 
 async def test_attributes_of_any_kind(console: LiveConsole) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.console.live_console import LiveConsole
 from tests.live import Live, until
 from tests.reports import document
 from tests.servers import Server
+from tests.stores import NewServer
 
 TEXT = {"listeners": {"text": {"port": 0}, "link": "off"}}
 
@@ -26,6 +28,52 @@ async def edge(server: Server) -> AsyncIterator[Live]:  # type: ignore[type-arg]
         yield edge
     finally:
         await edge.close()
+
+
+async def test_a_link_says_which_store_is_at_its_other_end(
+    console: LiveConsole, server: Server, new_server: NewServer
+) -> None:
+    """However many clients there are beside it."""
+    other = await new_server()
+    async with linked(server.url, other.url) as ours:
+        clients = [await asyncio.open_connection(*ours.places["text"]) for _ in range(3)]
+
+        async def is_there() -> object:
+            found = await console.found("/connections?named=true&limit=1")
+            return found["items"]
+
+        (link,) = await until(is_there)
+        (said,) = console.log.events("link_up", peer=link["peer"])
+        assert link["detail"]["peerName"] == vars(said)["store"]
+        assert (link["edge"], link["listener"]) == ("pubsub", "links")
+
+        async def all_of_them() -> bool:
+            return len((await console.get("/connections")).items) == 4
+
+        await until(all_of_them)
+        named = [each["detail"]["peerName"] for each in (await console.get("/connections")).items]
+        assert sorted(name or "" for name in named) == ["", "", "", link["detail"]["peerName"]]
+        assert [each["id"] for each in (await console.get("/connections?named=true")).items] == [link["id"]]
+        for _, writer in clients:
+            writer.close()
+
+
+@asynccontextmanager
+async def linked(url: str, other: str) -> AsyncIterator[Live]:  # type: ignore[type-arg]
+    """The first store's edge, which that of the other one dials; its listeners have names of their own."""
+    listeners = {"text": {"port": 0}, "link": "off", "links": {"port": 0, "serves": "links"}}
+    ours = Live(EDGE, url, {"listeners": listeners})
+    try:
+        await ours.open()
+        host, port = ours.places["links"]
+        theirs = Live(EDGE, other, {**TEXT, "neighbours": [f"{host}:{port}"]})
+        try:
+            await theirs.open()
+            yield ours
+        finally:
+            await theirs.close()
+    finally:
+        await ours.close()
 
 
 async def _one_edge(console: LiveConsole) -> dict[str, object]:

@@ -132,6 +132,23 @@ async def test_while_the_store_is_away_the_first_question_is_told_so(
             await found.look()
 
 
+async def test_once_it_is_back_the_first_question_is_answered(
+    new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nobody has looked since: that it was away is no answer any more."""
+    server = await new_server()
+    async with LiveConsole(server.url) as console:
+        await console.declare("orders")
+        async with resting(console, monkeypatch, 0.01) as found:
+            server.kill9()
+            await until(lambda: found.trouble is not None)
+            monkeypatch.setattr(live, "REST_S", 3600.0)
+            monkeypatch.setattr(live, "SOON_S", 0.0)
+            await until(lambda: not found._lock.locked())
+            server.restart()
+            assert set((await found.look()).rows) == {"orders"}
+
+
 async def test_a_shard_that_is_away_is_told_and_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

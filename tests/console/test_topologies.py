@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from services.store.keys import RegistryKeys
 from tests.console.live_console import Events, LiveConsole
 from tests.live import set_up, until
 from tests.servers import PROGRAMS
@@ -83,6 +84,48 @@ async def test_a_slot_that_moves_takes_its_queues_along(sharded: LiveConsole, cl
         assert (await sharded.get("/queues")).items[0]["ready"] == 10
     finally:
         cluster.move(queue.keys[0], home)
+
+
+@pytest.fixture(params=list(PROGRAMS))
+def own_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    cluster = Cluster(request.param, tmp_path)
+    try:
+        yield cluster.start()
+    finally:
+        cluster.end()
+
+
+async def test_a_shard_that_is_away(own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queues of the others are told as ever, also once the store's memory is looked at again."""
+    monkeypatch.setattr("services.console.state.AGAIN_S", 0.0)
+    await set_up(own_cluster.url)
+    home = own_cluster.holder(RegistryKeys().epoch)
+    away, other = (node for node in own_cluster.nodes if node is not home)
+    async with LiveConsole(own_cluster.url) as console:
+        for name, node in (("home", home), ("away", away), ("other", other)):
+            queue = await console.declare(name, domain=own_cluster.domain_on(node))
+            await console.fill(queue, b"1")
+        before = await console.found("/overview")
+        assert (before["store"]["alarms"], before["totals"]["ready"]) == ([], 3)
+        away.kill9()
+
+        async def is_told() -> Any:
+            rows = (await console.found("/queues"))["items"]
+            return rows if any(row["condition"] for row in rows) else None
+
+        rows = await until(is_told)
+        await console.fill(await console.tools.find("other"), b"2")
+        rows = await until(lambda: _with_two(console))
+        assert [row["ready"] for row in rows] == [1, 1, 2]
+        assert [bool(row["condition"]) for row in rows] == [True, False, False]
+        store = (await console.found("/overview"))["store"]
+        assert store["alarms"] == [f"memory: 127.0.0.1:{away.port} does not answer, and is not counted"]
+        assert 0 < store["usedBytes"] < before["store"]["usedBytes"]
+
+
+async def _with_two(console: LiveConsole) -> Any:
+    rows = (await console.found("/queues"))["items"]
+    return rows if any(row["ready"] == 2 for row in rows) else None
 
 
 async def _answers(console: LiveConsole, path: str) -> Any:

@@ -164,7 +164,10 @@ ROWS = (
     Row(
         OPERATIONS,
         "Onto the volume of the chart's store",
-        Nowhere("a helper pod on the store's volume wants a node; docs/test_restore_pod.py looks at the pod"),
+        Elsewhere(
+            "docs/test_restore_pod.py::test_its_commands_bring_a_copy_back",
+            "what is typed into pods, on the folder that is their volume, with the server of the chart's scripts; the "
+            "pod is applied to an API server there, and `kubectl wait` and `delete` want a node"),
     ),
     Row(PUBSUB, "Text pub/sub: using it", ENVIRONMENT),
     Row(PUBSUB, "Alone", ALONE),

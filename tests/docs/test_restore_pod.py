@@ -1,15 +1,31 @@
-"""docs/operations.md, "Onto the volume of the chart's store": the helper is let in, and sees what the store sees."""
+"""docs/operations.md, "Onto the volume of the chart's store": the helper is let in, sees what the store sees, and its
+commands bring a copy back, on a server as the chart starts and configures it.
+"""
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 import yaml
 
 from tests.chart.chart import render
+from tests.chart.redis_pod import ADMIN, EDGE, Pod
+from tests.cli.shell import Shell
+from tests.docs.bench import commands
 from tests.docs.blocks import blocks
+from tests.docs.test_pages import FENCE
 from tests.kubernetes.cluster import Cluster
+from tests.servers import eventually
 from tests.tmq.process import ROOT
 
 PAGE, FILE = "docs/operations.md", "docs/examples/kubernetes/restore.yaml"
+SECTION = "### Onto the volume of the chart's store"
+IN_POD = re.compile(r"kubectl exec (?:--stdin )?(?:--namespace queues )?(?:restore|penstock-redis-0) -- ")
 POD = yaml.safe_load((ROOT / FILE).read_text())
 
 
@@ -44,3 +60,56 @@ def test_its_commands_name_it() -> None:
     assert all(POD["metadata"]["name"] in line.split() or "pod/restore" in line for line in lines[1:])
     (mount,) = POD["spec"]["containers"][0]["volumeMounts"]
     assert all(mount["mountPath"] in line for line in lines if " exec " in line)
+
+
+@pytest.fixture(params=["valkey", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pod]:
+    """The chart's pod; its volume is a folder."""
+    (tmp_path / "pod").mkdir()
+    pod = Pod(tmp_path / "pod", request.param)
+    start(pod)
+    yield pod
+    pod.end(signal.SIGKILL)
+
+
+def start(pod: Pod) -> None:
+    pod.start()
+    eventually(pod.is_ready)
+
+
+def test_its_commands_bring_a_copy_back(store: Pod, tmp_path: Path) -> None:
+    """What is typed into pods is typed here, on the folder that is their volume; kubectl itself finds no node."""
+    admin = Shell(tmp_path, {"REDIS_URL": store.url("admin", ADMIN)})
+    edge = Shell(tmp_path, {"REDIS_URL": store.url("edge", EDGE)})
+    admin.run("store", "init")
+    edge.run("queue", "create", "orders")
+    edge.run("put", "orders", "one")
+    edge.run("put", "orders", "two")
+    with store.client("admin", ADMIN) as client:
+        client.config_set("auto-aof-rewrite-percentage", 0)
+        run_in_pod(store, tmp_path, how_it_is_copied())
+        client.config_set("auto-aof-rewrite-percentage", 100)
+    edge.run("put", "orders", "three")
+    edge.run("get", "orders")
+    edge.run("queue", "create", "later")
+    store.end()  # `kubectl scale statefulset penstock-redis --replicas=0`
+    for command in commands(PAGE, SECTION):
+        if IN_POD.match(command.line):
+            run_in_pod(store, tmp_path, command.line)
+    start(store)
+    assert "FAIL" not in admin.run("doctor").text
+    assert b"later" not in edge.run("queue", "list").out
+    assert [edge.run("get", "orders").out for _ in range(2)] == [b"one", b"two"]
+    assert (tmp_path / "pod" / "data" / "appendonlydir.broken").is_dir()
+
+
+def how_it_is_copied() -> str:
+    """The command in the section's sentence."""
+    section = FENCE.sub("", (ROOT / PAGE).read_text().partition(f"\n{SECTION}\n")[2].partition("\n## ")[0])
+    (found,) = [span for span in re.findall("`([^`]+)`", section) if IN_POD.match(span)]
+    return str(found)
+
+
+def run_in_pod(pod: Pod, folder: Path, command: str) -> None:
+    inside = IN_POD.sub("", command).replace("/data", str(pod.folder / "data"))
+    subprocess.run(inside, shell=True, cwd=folder, check=True)

@@ -15,7 +15,7 @@ from services.cli.exits import Exit
 from services.kit.edge import edges
 from services.kit.settings import DrainSettings
 from services.kit.workers import longest_drain_s
-from tests.docs.test_words_of_pages import complaint
+from tests.docs.typed import complaint
 from tests.tmq.process import ROOT
 
 UNIT = ROOT / "docs" / "examples" / "systemd" / "penstock@.service"

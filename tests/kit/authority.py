@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ class Authority:
         authority.certify_server(*names)
         return authority
 
-    def certify_server(self, *names: str) -> None:
+    def certify_server(self, *names: str, not_after: datetime | None = None) -> None:
         """A new certificate, in the same files."""
-        issued = self.ca.issue_cert("localhost", "127.0.0.1", *names)
+        issued = self.ca.issue_cert("localhost", "127.0.0.1", *names, not_after=not_after)
         (self.folder / "chain.pem").write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
         issued.private_key_pem.write_to_path(str(self.folder / "key.pem"))
 

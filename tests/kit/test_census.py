@@ -34,7 +34,7 @@ async def test_what_is_told_of_a_connection() -> None:
         local = server.sessions[0].wire
         assert accepted == {
             **{"id": local.conn, "number": int(local.conn.partition(".")[2]), "listener": "here"},
-            **{"peer": str(local.peer), "certificate": None, "phase": "open"},
+            **{"peer": str(local.peer), "certificate": None, "name": None, "phase": "open"},
             **{"receivedOctets": 10, "sentOctets": 9, "unsentOctets": 0, "heldOctets": 0},
         }
         assert accepted["id"].startswith(f"{os.getpid():x}.")

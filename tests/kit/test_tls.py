@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import ssl
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,25 @@ async def test_a_renewed_certificate_is_taken_up(tmp_path: Path, caplog: pytest.
         actions = [vars(record).get("action") for record in caplog.records]
         assert actions.count("tls_reload_failed") == 1
         assert actions.count("tls_reloaded") == 1
+
+
+async def test_metrics_tell_until_when_the_certificate_in_use_is_valid(tmp_path: Path) -> None:
+    authority = Authority.create(tmp_path)
+    soon, later = datetime(2027, 1, 2, tzinfo=UTC), datetime(2028, 1, 2, tzinfo=UTC)
+    authority.certify_server(not_after=soon)
+    async with Server(tls=authority.listener()) as server:
+
+        def told() -> float:
+            return server.value("penstock_certificate_not_after_time_seconds", listener=server.listener.name)
+
+        assert told() == soon.timestamp()
+        authority.certify_server(not_after=later)
+        (tmp_path / "key.pem").write_text("half a file")
+        server.listener.tick(0.0)
+        assert told() == soon.timestamp()
+        authority.certify_server(not_after=later)
+        server.listener.tick(0.0)
+        assert told() == later.timestamp()
 
 
 async def test_a_drain_does_not_wait_for_handshakes(authority: Authority) -> None:

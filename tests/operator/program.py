@@ -1,20 +1,17 @@
-"""The operator as a process: `python -m penstock_operator`, with its log and its pages."""
+"""The operator as a process, with its log and its pages."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import subprocess
-import sys
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from services.kit.parent import die_with_parent
 from tests.kubernetes.cluster import Cluster
+from tests.operator.forking import Forked, forked
 from tests.servers import eventually, free_port
 
 ROOT = Path(__file__).parents[2]
@@ -37,20 +34,11 @@ class OperatorProgram:
             **{f"PENSTOCK_OPERATOR_{name.upper()}": str(value) for name, value in told.items()},
         }
         self._log = folder / f"operator-{self.port}.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Forked | None = None
 
     def start(self) -> Self:
         """Does not wait for anything."""
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "penstock_operator"],
-                cwd=self._log.parent,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stderr=log,
-                preexec_fn=partial(die_with_parent, os.getpid()),
-                start_new_session=True,
-            )
+        self.process = forked(self.environment, self._log)
         return self
 
     def ready(self) -> Self:

@@ -80,6 +80,7 @@ async def test_away_for_longer_than_the_log_goes_back_all_are_told(
         assert await client.line() == b"ERROR slow subscriber: %d messages lost%b" % (lost, end)
         await client.closed()
     assert edge.refusals()["slow_subscriber"] == len(subscribers)
+    assert edge.value("penstock_subscriber_lost_messages_total") == lost * len(subscribers)
     # memory does not hide the hole from who comes from before it
     assert edge.service.recent.after(seen) is None
     await until(lambda: edge.routed == 0)

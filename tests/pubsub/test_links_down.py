@@ -28,6 +28,7 @@ from tests.pubsub.stores import (
 )
 
 MANY = 20_000
+DOWN = "penstock_links_down"
 
 
 class Pair:
@@ -40,11 +41,14 @@ class Pair:
         self.cable.pull_out()
         await unlinked(self.one)
         await unlinked(self.two)
+        await until(lambda: self.two.value(DOWN) == 1)
 
     async def mend_link(self) -> None:
         self.cable.plug_in()
         await linked(self.one)
         await linked(self.two)
+        assert not self.two.value(DOWN)
+        assert not self.one.value(DOWN)  # which dials nobody
 
 
 @pytest.fixture

@@ -108,8 +108,10 @@ async def test_peers_that_are_no_neighbours_are_told_once_and_hold_up_nobody(
         await until(lambda: len(edge.log.events("link_down")) >= 3)
         told = [line.neighbour for line in edge.log.events("link_down")]  # type: ignore[attr-defined]
         assert sorted(told) == sorted(addresses)
+        assert edge.value("penstock_links_down") == len(addresses)
         await edge.tools.peers.delete("lost")
         await unlinked(edge)
+        assert not edge.value("penstock_links_down")
 
 
 async def test_a_peer_on_the_same_store_is_told_and_left_alone(new_server: NewServer, start: Start) -> None:
@@ -120,6 +122,7 @@ async def test_a_peer_on_the_same_store_is_told_and_left_alone(new_server: NewSe
     await until(lambda: edge.log.events("link_to_itself"))
     await until(lambda: not edge.connections("link") and not twin.connections("link"))
     assert not edge.value("penstock_links_following")
+    await until(lambda: not edge.value("penstock_links_down"))
 
 
 async def test_thousands_are_bounded_and_told(server: Server, start: Start) -> None:

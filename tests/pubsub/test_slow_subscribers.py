@@ -129,6 +129,7 @@ async def test_overtaken_by_retention_it_is_told_how_much_it_lost(server: Server
     assert line == b"ERROR slow subscriber: %d messages lost\n" % (first_left - len(seen))
     await slow.closed()
     assert edge.refusals()["slow_subscriber"] == 1
+    assert edge.value("penstock_subscriber_lost_messages_total") == first_left - len(seen)
 
 
 async def test_who_reads_nothing_at_all_is_closed(server: Server, start: Start) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from services.store.audit import Entry
 from services.store.errors import AckLevelRefused, DomainMismatch
 from services.store.keys import RegistryKeys
 from services.store.looking import NAMED
+from services.store.memory import memory_of
 from services.store.reports import read_report, write_report
 from services.store.requests import Pulled, Settlement
 from tests.reports import report
@@ -125,6 +127,23 @@ async def test_a_shard_that_is_away_hides_no_other(
     assert vars(line)["queues"] == [queue.name for queue in gone[:NAMED]]
     assert vars(line)["reason"] == "store_unavailable"
     assert f"'gone{NAMED - 1:02}' and 2 more: " in line.getMessage()
+
+
+async def test_it_is_as_full_as_the_fullest_of_its_servers(cluster: Cluster) -> None:
+    """That one refuses first, however much room others have."""
+    limits = (256 << 20, 64 << 20, 128 << 20)
+    async with Desk(cluster.url) as desk:
+        with ExitStack() as stack:
+            for node, limit in zip(cluster.nodes, limits, strict=True):
+                stack.enter_context(node.configured(maxmemory=str(limit)))
+            found = await memory_of(desk.store.connector)
+            used = int(cluster.nodes[1].info("memory")["used_memory"])
+            assert found.limit == sum(limits)
+            assert found.fullest == pytest.approx(used / limits[1], rel=0.2)
+            with cluster.nodes[0].configured(maxmemory="0"):
+                partly = await memory_of(desk.store.connector)
+            assert partly.limit is None
+            assert partly.fullest == pytest.approx(found.fullest, rel=0.2)
 
 
 async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:

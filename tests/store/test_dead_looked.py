@@ -42,6 +42,7 @@ class Asked:
     pattern: int
     count: int  # of a step
     octets: int
+    search_s: float
 
     def filter(self, letters: list[DeadLetter], now_ms: int) -> Filter:
         died = [letter.died_ms for letter in letters] or [now_ms]
@@ -59,6 +60,7 @@ asked = st.builds(
     st.integers(0, len(PATTERNS) - 1),
     st.sampled_from((1, 2, 7, 200)),
     st.sampled_from((-1, 0, 3)),
+    st.sampled_from((0.0, 1e-6, 60.0)),
 )
 
 
@@ -89,7 +91,7 @@ async def looked_through(
     found: list[DeadLetter] = []
     after, is_last = "", False
     while not is_last:
-        looked = await letters.look(after, wanted, now_ms, asked.count, asked.octets)
+        looked = await letters.look(after, wanted, now_ms, asked.count, asked.octets, asked.search_s)
         assert len(looked.letters) <= asked.count
         assert not looked.letters or looked.last >= looked.letters[-1].id
         found += looked.letters
@@ -200,3 +202,17 @@ async def test_nothing_is_behind_the_last_id_that_can_be(desk: Desk) -> None:
     looked = await desk.dead(queue).look(f"{most}-{most}", Filter(), 0)
     assert (looked.letters, looked.is_last) == ([], True)
     assert (await desk.dead(queue).look(f"0-{most}", Filter(), 0)).letters
+
+
+async def test_a_search_that_takes_its_time_ends_between_two(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"a1", b"b", b"c1")
+    await desk.reject(await desk.take(queue, 3))
+    letters = desk.dead(queue)
+    now_ms = await desk.domain.link.now_ms()
+    after, seen = "", []
+    for _ in range(3):
+        looked = await letters.look(after, Filter(body=re.compile(rb"1")), now_ms, search_s=0)
+        seen.append(([letter.body for letter in looked.letters], looked.is_last))
+        after = looked.last
+    assert seen == [([b"a1"], False), ([], False), ([b"c1"], True)]

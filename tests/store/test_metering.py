@@ -167,16 +167,18 @@ async def test_how_much_of_its_bounds_a_queue_has_used(desk: Desk) -> None:
 
 
 async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
-    """As of a newer version, while one process after the other is replaced."""
+    """As of a newer version, while one process after the other is replaced; one of which not even the id can be read is
+    told as one that nobody sees."""
     readable, newer = await desk.queue("readable"), await desk.queue("newer")
     await desk.put(newer, b"x")
     registry = desk.store.registry
     kept = json.loads(await registry.link.call("HGET", registry.keys.queues, newer.name))
     kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
     await registry.link.call("HSET", registry.keys.queues, newer.name, json.dumps(kept))
-    found = (await standings(desk.store)).read
-    assert found.keys() == {readable.name, newer.name}
-    assert found[newer.name].ready == 1
+    await registry.link.call("HSET", registry.keys.queues, "broken", "{")
+    found = await standings(desk.store)
+    assert (found.read.keys(), set(found.unread)) == ({readable.name, newer.name}, {"broken"})
+    assert found.read[newer.name].ready == 1
 
 
 async def test_a_look_that_fails_is_not_the_last() -> None:

@@ -74,6 +74,13 @@ subjects:
 - {name: PENSTOCK_OPERATOR_MAX_QUEUES, value: {{ .max | quote }}}
 {{- end }}
 {{- end }}
+{{- with .Values.tracing }}
+{{- if .endpoint }}
+- {name: PENSTOCK_TRACING__ENDPOINT, value: {{ .endpoint | toJson }}}
+- {name: PENSTOCK_TRACING__MOST_FOLLOWED_PER_S, value: {{ .mostFollowedPerSecond | quote }}}
+{{- end }}
+{{- end }}
+{{- include "penstock.tracing.env" . }}
 {{- include "penstock.storeEnv" (list . "admin") }}
 {{- with $own.extraEnv }}
 {{ toYaml . }}

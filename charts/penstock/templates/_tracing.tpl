@@ -1,4 +1,4 @@
-{{/* Where edges and the console send traces to. */}}
+{{/* Where edges, the console and the operator send traces to. */}}
 
 {{/* Of penstock.yaml; empty: nothing is traced. */}}
 {{- define "penstock.tracing.file" -}}

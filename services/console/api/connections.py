@@ -20,6 +20,10 @@ SUBSCRIPTIONS = Asked("subscriptions", "subscriptions", "skip", lambda start, in
 
 class ConnectionsQuery(Paged):
     edge: str = Field("", max_length=63, description="only those of this edge")
+    named: bool = Field(
+        False,
+        description="only those whose peers say who they are: links of the text service, by their stores",
+    )
 
 
 async def list_(call: Call) -> Answer:
@@ -28,8 +32,9 @@ async def list_(call: Call) -> Answer:
     def tell(said: Said, item: Item) -> dict[str, Any]:
         return _connection(said, item, now_ms)
 
+    query, only = call.query, {"named": True} if call.query.named else {}
     with call.console.room.asking.one():
-        return Answer(await ask_page(call.console.store, CONNECTIONS, call.query, call.query.edge, tell))
+        return Answer(await ask_page(call.console.store, CONNECTIONS, query, query.edge, tell, only))
 
 
 def _connection(said: Said, item: Item, now_ms: int) -> dict[str, Any]:
@@ -44,7 +49,11 @@ def _connection(said: Said, item: Item, now_ms: int) -> dict[str, Any]:
         "receivedOctets": item["receivedOctets"],
         "sentOctets": item["sentOctets"],
         "state": item["phase"],
-        "detail": {"unsentOctets": item["unsentOctets"], "heldOctets": item["heldOctets"]},
+        "detail": {
+            "peerName": item.get("name"),  # an edge of before does not know it
+            "unsentOctets": item["unsentOctets"],
+            "heldOctets": item["heldOctets"],
+        },
     }
 
 

@@ -56,8 +56,10 @@ async def list_(call: Call) -> Answer:
 
 
 def _turn(room: Room, query: DeadQuery) -> AbstractAsyncContextManager[None]:
-    """Where bodies are read of which nobody knows how large they are."""
-    is_small = not query.body and query.octets * query.limit <= READ_OCTETS
+    """Where bodies are read of which nobody knows how large they are; who only looks waits for no pattern."""
+    if query.body:
+        return room.searching
+    is_small = query.octets * query.limit <= READ_OCTETS
     return nullcontext() if is_small else room.finding
 
 
@@ -77,7 +79,8 @@ async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQue
     octets = 0
     end = time.monotonic() + LOOK_S
     while True:
-        looked = await letters.look(after, wanted, now_ms, min(query.limit - len(page), PAGE), query.octets)
+        most = min(query.limit - len(page), PAGE)
+        looked = await letters.look(after, wanted, now_ms, most, query.octets, LOOK_S)
         some = [_cut(each, query.octets) for each in looked.letters]
         page += some
         octets += sum(len(each.body) for each in some)
@@ -178,10 +181,22 @@ async def _begin(
     if call.body.dry_run:
         call.detail["dryRun"] = True
         with call.console.room.counting.one():
-            return Answer(await count(letters, wanted))
+            return Answer(await _counted(call, letters, queue, wanted))
     began_ms = await call.console.store.now_ms()
     job = await call.console.jobs.start(Job(kind, queue, goal, call.who, wanted, rate, began_ms))
     call.detail.update(job=job.id, selection=call.body.model_dump(mode="json", exclude_defaults=True))
     if call.body.ids:
         call.detail["selection"]["ids"] = chosen(call.body.ids)
+    if call.body.until:
+        call.detail["selection"]["until"] = moment(min(call.body.until, began_ms))
     return Answer(job.told(), 202, {"Location": f"/api/v1/jobs/{job.id}"})
+
+
+async def _counted(call: Call, letters: DeadLetters, queue: Queue, wanted: Filter) -> dict[str, Any]:
+    """How many are meant, and until when they died: said again, that is who is moved, whatever dies meanwhile."""
+    domain = call.console.store.look_at(queue.domain)  # whose clock says when somebody died
+    latest_ms = await domain.link.now_ms() - 1  # in this millisecond some may still die
+    until_ms = min(call.body.until or latest_ms, latest_ms)
+    # of all there are it may tell more than are moved, never fewer
+    told = await count(letters, wanted if call.body.all else wanted.as_of(until_ms))
+    return {**told, "until": moment(until_ms)}

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, Field, model_validator
 
 from services.console.bodies import aside
+from services.console.cursor import decode_cursor, encode_cursor
 from services.console.moments import moment
 from services.console.operations import Answer, Call, Shape, plain
+from services.console.paging import CursorOf
 from services.console.problems import Problem, bad_request
 from services.store import Delivery, records, trace_context
 from services.store.asking import Asker
@@ -21,6 +23,7 @@ LONGEST_REQUEST = 4 * LONGEST_BODY // 3 + (1 << 20)  # as base64, with its attri
 OCTETS = 1024  # of each body that a list shows
 MOST = 1000
 READ_OCTETS = 4 << 20  # of one look, in all
+LIST = "messages"
 
 Octets = Annotated[
     int, Field(ge=0, le=LONGEST_BODY, description="so many of each body's first octets; the rest is left out")
@@ -31,6 +34,7 @@ class PeekQuery(BaseModel):
     model_config = Shape.model_config
     limit: int = Field(100, ge=1, le=MOST, description="messages at most")
     octets: Octets = OCTETS
+    cursor: CursorOf = ""
 
 
 class NewMessage(Shape):
@@ -93,16 +97,30 @@ def _context(call: Call) -> dict[str, str]:
 
 
 async def peek(call: Call) -> Answer:
-    """The next ones that are ready, in their order; none is taken."""
+    """The next ones that are ready, in their order; none is taken. What is taken meanwhile is on no later page."""
     store, query = call.console.store, call.query
+    behind = _position(query.cursor)
     queue, _ = await store.find_leniently(call.path["name"])
     now_ms = await store.now_ms()
     async with call.console.room.finding:
-        deliveries = await store.look_at(queue.domain).peek(queue, query.limit, READ_OCTETS)
+        deliveries = await store.look_at(queue.domain).peek(queue, query.limit, READ_OCTETS, behind)
         found = [it for each in deliveries for it in _records(each)][: query.limit]
         call.share.take_encoded(sum(len(content.body[: query.octets]) for _, _, content in found))
         items = [_told(*each, now_ms, query.octets) for each in found]
-    return Answer({"items": items, "next": None})
+        is_cut = len(found) >= query.limit or sum(len(each.blob) for each in deliveries) >= READ_OCTETS
+    last = deliveries[-1] if is_cut and deliveries else None
+    more = encode_cursor(LIST, str(last.position + last.count - 1)) if last is not None else None
+    return Answer({"items": items, "next": more})
+
+
+def _position(cursor: str) -> int:
+    """Behind which the page begins, -1: all. Raises Problem."""
+    if not cursor:
+        return -1
+    (place,) = decode_cursor(cursor, LIST, 1)
+    if not (place.isascii() and place.isdigit() and len(place) < 16):
+        raise Problem(400, "bad_cursor", "this is no cursor of this list")
+    return int(place)
 
 
 def _records(delivery: Delivery) -> Iterator[tuple[Delivery, int, records.Content]]:

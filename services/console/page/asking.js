@@ -22,10 +22,7 @@ const FOLLOW_PAUSES = 10; // times as long as it took last
 export function useAsked(path, query = {}, everyMs = 0) {
   const key = JSON.stringify([path, query]);
   const [told, setTold] = useState({ key });
-  const asking = useRef(null);
-  const ask = useCallback(async () => {
-    asking.current?.abort();
-    const { signal } = (asking.current = new AbortController());
+  const ask = async (signal) => {
     try {
       const { data, etag } = await read(path, query, signal);
       setTold({ key, data, etag, problem: null });
@@ -34,16 +31,8 @@ export function useAsked(path, query = {}, everyMs = 0) {
       if (problem.name !== "AbortError") setTold((before) => ({ ...kept(before, key), problem }));
       return {};
     }
-  }, [key]);
-  useEffect(() => {
-    if (path === null) return undefined;
-    ask();
-    const timer = everyMs && setInterval(() => document.hidden || ask(), everyMs);
-    return () => {
-      clearInterval(timer);
-      asking.current?.abort();
-    };
-  }, [key, everyMs]);
+  };
+  const [again, askIdly] = useRepeated(ask, key, path !== null, everyMs);
   const tries = useRef(0);
   useEffect(() => {
     if (told.data?.complete !== false) {
@@ -52,15 +41,45 @@ export function useAsked(path, query = {}, everyMs = 0) {
     }
     const wait = Math.min(SOON_MS * 2 ** tries.current, LATE_MS);
     tries.current += 1;
-    const timer = setInterval(() => document.hidden || ask(), wait);
+    const timer = setInterval(askIdly, wait);
     return () => clearInterval(timer);
-  }, [told, ask]);
-  useComingBack(ask, path !== null);
+  }, [told, askIdly]);
   const now = kept(told, key);
-  return { ...now, isLoading: path !== null && !now.data && !now.problem, again: ask };
+  return { ...now, isLoading: path !== null && !now.data && !now.problem, again };
 }
 
 const kept = (told, key) => (told.key === key ? told : { key });
+
+/**
+ * Does act(signal) at once, each `everyMs` (0 = never again), and when the console is there again: [again, idly]. again(): anew, and
+ * what was under way is given up. idly(): only if nothing is under way, as each time of `everyMs`: beside a store that
+ * takes longer than that no answer would ever come. Nothing is done while the tab is not seen.
+ * key: of what is asked; another one begins anew.
+ */
+export function useRepeated(act, key, isWanted, everyMs = 0) {
+  const running = useRef(null);
+  const again = useCallback(async () => {
+    running.current?.abort();
+    const controller = (running.current = new AbortController());
+    try {
+      return await act(controller.signal);
+    } finally {
+      if (running.current === controller) running.current = null;
+    }
+  }, [key]);
+  const idly = useCallback(() => document.hidden || running.current || again(), [again]);
+  useEffect(() => {
+    if (!isWanted) return undefined;
+    again();
+    const timer = everyMs && setInterval(idly, everyMs);
+    return () => {
+      clearInterval(timer);
+      running.current?.abort();
+    };
+  }, [key, isWanted, everyMs]);
+  useComingBack(again, isWanted);
+  return [again, idly];
+}
 
 /** The console is there again: whatever could not be asked is asked now. */
 function useComingBack(ask, isWanted) {

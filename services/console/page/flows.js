@@ -1,5 +1,5 @@
 // What all queues together did lately, for the plot of the overview: what the page has seen, and before that what the store's
-// samples say. Points that are too far apart are not joined: nobody knows what was in between.
+// samples say; and when the steps of any history are. Points that are too far apart are not joined: nobody knows what was in between.
 
 const KEPT_S = 15 * 60;
 const FAR = 3; // times the usual distance
@@ -18,6 +18,10 @@ export function followed(seen, told) {
   };
 }
 
+/** s since 1970 of each step of a history. part: 0.5 = its middle, for what happened within it; 1 = its end, for how things stood. */
+export const stepTimes = ({ from, stepMs, series }, part) =>
+  series.in.map((_, i) => (new Date(from).getTime() + (i + part) * stepMs) / 1000);
+
 /**
  * What the page has seen, behind what was before it came: 15 minutes of it. told: a history, or nothing; refreshMs: how often
  * the page is told. Between points that are more than three times as far apart as usual stands one of nulls, a gap.
@@ -25,8 +29,7 @@ export function followed(seen, told) {
 export function behind(told, seen, refreshMs) {
   const last = seen.at.at(-1) ?? Infinity;
   const first = seen.at[0] ?? Infinity;
-  const from = told && new Date(told.from) / 1000;
-  const times = (told?.series.in ?? []).map((_, i) => from + ((i + 0.5) * told.stepMs) / 1000);
+  const times = told ? stepTimes(told, 0.5) : [];
   const wanted = times.map((each) => each < first && (last === Infinity || each > last - KEPT_S));
   const before = times.filter((_, i) => wanted[i]);
   const at = [...before, ...seen.at];

@@ -1,5 +1,7 @@
 // Numbers, sizes and times as people read them. Anything may be null, which is nothing known: a dash.
 
+import { signal } from "./html.js";
+
 export const DASH = "–";
 const whole = new Intl.NumberFormat("en");
 const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
@@ -57,7 +59,19 @@ export const time = known((text) => {
   return isToday ? clock.format(at) : `${day.format(at)} ${clock.format(at)}`;
 });
 
-export const since = (text) => (text ? Math.max(Date.now() - new Date(text), 0) : null);
+const APART_MS = 1000; // clocks that are nearer to each other are the same: nothing is drawn anew for less
+const ahead = signal(0); // so many ms the store's clock is ahead of this computer's, which may go wrong by minutes
+
+/** What the store's clock says just now, as an ISO time. */
+export function heard(text) {
+  const found = new Date(text) - Date.now();
+  if (Math.abs(found - ahead.peek()) > APART_MS) ahead.value = found;
+}
+
+/** By the store's clock, as all times of the API are. */
+export const now = () => Date.now() + ahead.value;
+
+export const since = (text) => (text ? Math.max(now() - new Date(text), 0) : null);
 
 export const share = known((part) => `${tenths.format(part * 100)} %`);
 

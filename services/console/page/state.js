@@ -2,6 +2,7 @@
 
 import { batch, computed, signal } from "./html.js";
 import { followed } from "./flows.js";
+import { heard } from "./formats.js";
 import { me } from "./session.js";
 
 /** How the stream of events is: {state: connecting|live|lost, since, retryAt}. */
@@ -31,6 +32,7 @@ const handlers = {
   },
   overview(told) {
     overview.value = told;
+    heard(told.at);
     trouble.value = "";
     rates.value = followed(rates.peek(), told);
   },

@@ -68,6 +68,9 @@ class LetterPage(Shape):
 class Matched(Shape):
     """What a dry run found."""
 
+    until: Time = Field(
+        description="what died later was not counted: the change that is counted for says it again"
+    )
     matched: int
     looked: int = Field(description="of so many of them, the oldest, the reasons are")
     reasons: dict[str, int]

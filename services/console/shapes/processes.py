@@ -64,6 +64,9 @@ class EdgePage(Shape):
 
 
 class ConnectionDetail(Shape):
+    peer_name: str | None = Field(
+        description="what the peer says it is: of a link of the text service the id of its store; null: nothing"
+    )
     unsent_octets: int = Field(description="wait here, as the peer does not read")
     held_octets: int = Field(description="of requests that are not whole")
 

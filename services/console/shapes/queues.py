@@ -38,6 +38,9 @@ class QueueSummary(Shape):
     dead: int
     bytes: int
     oldest_age_ms: Ms
+    nobody_takes: bool = Field(
+        description="messages have been ready for a minute, and as far as this console has seen nobody took one in it"
+    )
     rates: QueueRates
     ack_level: str
     condition: str = Field(

@@ -35,6 +35,7 @@ class LinkHub:
         self.traces = LinkTraces(service.store.hops)
         edge = metrics.edge
         self.following = metrics.gauge(measures.FOLLOWING).labels(edge)
+        self.down = metrics.gauge(measures.DOWN).labels(edge)
         self.serving = metrics.gauge(measures.SERVING).labels(edge)
         self.taken = metrics.counter(measures.TAKEN).labels(edge)
         self.missing = metrics.counter(measures.MISSING).labels(edge)

@@ -46,6 +46,12 @@ class Dialled:
 
     task: asyncio.Task[None] | None = None
     link: LinkSession | None = None  # while there is one
+    is_ours: bool = False  # on the same store, as was last heard: no link is needed
+
+    @property
+    def is_down(self) -> bool:
+        link = self.link
+        return not self.is_ours and (link is None or not link.has_met or link.ended.is_set())
 
 
 class Neighbours:
@@ -79,6 +85,10 @@ class Neighbours:
                 self._dialled[place] = dialled = Dialled()
                 linking = self._keep_linked(place, dialled)
                 dialled.task = asyncio.create_task(linking, name=f"link to {place}")
+        self._tell_down()
+
+    def _tell_down(self) -> None:
+        self._hub.down.set(sum(dialled.is_down for dialled in self._dialled.values()))
 
     def _give_up(self, place: Place) -> Dialled:
         """It is not dialled any more; a link that there is goes on."""
@@ -100,6 +110,7 @@ class Neighbours:
         self._is_closed = True
         for place in tuple(self._dialled):
             self._give_up(place)
+        self._tell_down()
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def _keep_linked(self, place: Place, dialled: Dialled) -> None:
@@ -108,6 +119,7 @@ class Neighbours:
         while True:
             dialled.link, began = None, now()
             trouble, link = await self._link(place, dialled)
+            self._tell_down()
             if trouble not in ("", said):
                 fields = {"action": "link_down", "neighbour": str(place)}
                 log.warning("no link to the neighbour %s: %s", place, trouble, extra=fields)
@@ -131,5 +143,10 @@ class Neighbours:
         return why, dialled.link
 
     def _session(self, dialled: Dialled, wire: Wire) -> Session:
-        dialled.link = LinkSession(self._hub, wire)
-        return dialled.link
+        dialled.link = link = LinkSession(self._hub, wire, partial(self._met, dialled))
+        return link
+
+    def _met(self, dialled: Dialled) -> None:
+        assert dialled.link is not None
+        dialled.is_ours = dialled.link.same_store
+        self._tell_down()

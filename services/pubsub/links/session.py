@@ -31,10 +31,12 @@ BLIND_BEATS = 2  # without a store, before a neighbour that follows us is sent e
 class LinkSession:
     """`ended` is set when the connection has gone; `has_met` if both sides had said who they are by then."""
 
-    def __init__(self, hub: LinkHub, wire: Wire) -> None:
+    def __init__(self, hub: LinkHub, wire: Wire, on_met: Callable[[], None] | None = None) -> None:
+        """on_met: hears when both sides have said who they are."""
         self.ended = asyncio.Event()
         self.has_met = False
         self.same_store = False
+        self._on_met = on_met
         self._hub = hub
         self._wire = wire
         self._parser = pubsub.LinkConnection(hub.settings.limits(), wire.loop_time())
@@ -121,12 +123,15 @@ class LinkSession:
         peer = self._peer
         assert peer is not None
         self.has_met = True
-        if peer.store == greeting.store:
-            self.same_store = True
+        self.same_store = peer.store == greeting.store
+        if self._on_met is not None:
+            self._on_met()
+        if self.same_store:
             self._hub.tell_same_store(self._wire.peer, peer.store)
             self._wire.write(pubsub.encode_problem("this is the same store: no link is needed"))
             self._wire.close()
             return
+        self._wire.name_peer(peer.store.decode())
         fields = {"action": "link_up", "peer": str(self._wire.peer), "store": peer.store.decode()}
         log.info("linked with store %s", peer.store.decode(), extra=fields)
         holder = f"{self._hub.service.domain.pipe.session} {self._wire.conn}"

@@ -180,14 +180,25 @@ FUNCTIONS.stats_of = function(K, A)
   return out
 end
 
--- KEYS 8 of the queue; ARGV count max-bytes. What a take would give, without taking it: same shape, lot ''.
+-- As if all up to this position had been taken: what is new begins behind it. Nothing is written.
+local function look_behind(Q, position)
+  local h = Q.h
+  if position < (h.ci > 0 and h.ce * PER_ENTRY + h.ci or (h.ce + 1) * PER_ENTRY) then return end
+  local index = position % PER_ENTRY
+  local number = (position - index) / PER_ENTRY
+  local e = load(Q, entry_id(Q, number))
+  h.ce, h.ci = number, e and index + 1 < e.n and index + 1 or 0
+end
+
+-- KEYS 8 of the queue; ARGV count max-bytes [position]. What a take would give, without taking it: same shape, lot ''; with a
+-- position, only what is behind it, as both what was returned and what is new are in the order of their positions.
 FUNCTIONS.peek = function(K, A)
   begin()
   local C = { now = now_ms(), generation = '0' }
   local Q = open_queue(C, K, 1)
   if not Q then return 'GONE' end
-  local out, want, read = {}, tonumber(A[1]), 0
-  for _, key in ipairs(call('ZRANGE', Q.r, 0, want - 1)) do
+  local out, want, read, after = {}, tonumber(A[1]), 0, tonumber(A[3] or '-1')
+  for _, key in ipairs(call('ZRANGE', Q.r, '(' .. num(after), '+inf', 'BYSCORE', 'LIMIT', 0, want)) do
     if read >= tonumber(A[2]) then break end
     local position = tonumber(key)
     local index = position % PER_ENTRY
@@ -199,6 +210,7 @@ FUNCTIONS.peek = function(K, A)
       h = history(call('HGET', Q.f, key)) })
   end
   local pieces = {}
+  look_behind(Q, after)
   want = math.min(want, Q.h.len - Q.h.leased) - #out / 8
   if want > 0 and read < tonumber(A[2]) then gather_new(Q, want, tonumber(A[2]) - read, pieces) end
   for _, p in ipairs(pieces) do

@@ -1,87 +1,129 @@
-"""python -m tests.console.page.pictures FOLDER: pictures of the page on live data, for the documentation and for
-whoever changes the page. Each view at 1280 and 400 px, light and dark; `--few` are those that the documentation shows.
+"""python -m tests.console.page.pictures FOLDER: pictures of the page, of a `penstock up` with traffic of all protocols.
+
+For whoever changes the page: each view at 1280 and 400 px, light and dark. With `--docs` those that the documentation
+shows (`make pictures`): it lets the traffic go on for a quarter of an hour, so that plots have something to show, and
+the analytics job make its report of that.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import io
+import os
 import shutil
+import sys
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import product
 from pathlib import Path
 
-from playwright.async_api import Browser, Page, async_playwright
+from PIL import Image
+from playwright.async_api import Browser, Page, async_playwright, expect
 
-from tests.console.page.looking import VIEWS, show
-from tests.console.page.scene import Scene, scene
+from tests.console.page import bustle
+from tests.console.page.everything import Everything, everything
+from tests.console.page.looking import PATIENCE_MS, VIEWS, show
+from tests.console.page.pictured import CHANGES, PICTURES, Picture
+from tests.console.page.scene import ring_node, ring_settings
+from tests.ring.links.live import free_udp_port
 
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
-GROWN_S = 90.0  # until plots have something to show
-GROWING = "overview"  # draws what it has seen itself
-FEW = [  # route, width, scheme
-    ("overview", 1280, "light"),
-    ("queues/orders", 1280, "dark"),
-    ("queues/returns/dead", 1280, "light"),
-    ("ring", 1280, "dark"),
-    ("connections", 1280, "light"),
-    ("overview", 400, "dark"),
-]
+GROWN_S = {
+    False: 60.0,
+    True: 900.0,
+}  # until pictures are taken; for the documentation: as far back as plots go
+REPORT_S = 75.0  # before that the job begins
+COLOURS = 256  # of a picture: a third of the octets, and nobody sees it
+SIGN_IN = "sessionStorage.setItem('penstock.token', '{}')"
 
 
-async def main(folder: Path, few: bool) -> None:
+async def main(folder: Path, wanted: list[Picture], grown_s: float) -> None:
     with tempfile.TemporaryDirectory() as data:
-        async with scene(Path(data)) as place, async_playwright() as playwright:
+        async with place_of(Path(data)) as place, async_playwright() as playwright:
             browser = await playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
-            wanted = FEW if few else list(product(VIEWS, WIDTHS, SCHEMES))
-            pages = {each: await opened(browser, *each[1:]) for each in wanted if each[0] == GROWING}
-            for page in pages.values():
-                await show(page, place.address, GROWING)
-            await asyncio.sleep(GROWN_S)
-            for each in wanted:
-                await take(pages.get(each) or await opened(browser, *each[1:]), place, folder, each)
-            await dialogs(browser, place, folder)
+            await asyncio.sleep(max(0.0, grown_s - REPORT_S))
+            await bustle.paperwork(place)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(report(place, Path(data)))
+                group.create_task(asyncio.sleep(min(grown_s, REPORT_S)))
+            await bustle.redrive_slowly(place)
+            await bustle.until_the_past_is_read(place)
+            for picture in wanted:
+                await take(browser, place, folder, picture)
             await browser.close()
 
 
-async def take(page: Page, place: Scene, folder: Path, what: tuple[str, int, str]) -> None:
-    route, width, scheme = what
-    await show(page, place.address, route)
+@asynccontextmanager
+async def place_of(folder: Path) -> AsyncIterator[Everything]:
+    """Its ring has two nodes more, of processes of their own."""
+    beacons = free_udp_port()
+    node = ring_settings("north", beacons).items()
+    ring = {
+        f"PENSTOCK_EDGES__RING__NODE__{name.replace('.', '__').upper()}": str(value) for name, value in node
+    }
+    async with AsyncExitStack() as stack:
+        place = await stack.enter_async_context(everything(folder, {**ring, **bustle.settings()}))
+        for name in ("east", "south"):
+            await stack.enter_async_context(ring_node(place.url, folder, name, beacons))
+        await place.declare(bustle.QUEUES, "cli")
+        await stack.enter_async_context(bustle.bustle(place))
+        await place.put_by_cast()
+        yield place
+
+
+async def report(place: Everything, folder: Path) -> None:
+    """By the job itself."""
+    words = ["--store", place.url, "--output", str(folder / "analytics"), "--driver-memory", "512m"]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "services.analytics", *words, "--master", "local[1]"),
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 0, said.decode()[-2000:]
+
+
+async def take(browser: Browser, place: Everything, folder: Path, picture: Picture) -> None:
+    how = {"color_scheme": picture.scheme, "reduced_motion": "reduce"}
+    size = {"width": picture.width, "height": picture.height}
+    page: Page = await browser.new_page(viewport=size, **how)  # type: ignore[arg-type]
+    page.set_default_timeout(PATIENCE_MS)
+    await page.add_init_script(SIGN_IN.format(bustle.token(picture.who)))
+    await show(page, place.address, picture.route, VIEWS[picture.route.partition("?")[0]])
+    if picture.name in CHANGES:
+        await CHANGES[picture.name](page)
     await page.wait_for_function("document.fonts.status === 'loaded'")
-    path = folder / f"{route.replace('/', '-')}-{width}-{scheme}.png"
-    await page.screenshot(path=path, full_page=width == 400)
+    await expect(page.locator(".plot .canvas:not(:has(canvas))")).to_have_count(0)
+    await expect(page.locator("main .problem")).to_have_count(0)
+    taken = await page.screenshot(full_page=picture.is_whole)
+    (folder / picture.file).write_bytes(small(taken))
     await page.close()
 
 
-async def opened(browser: Browser, width: int, scheme: str) -> Page:
-    how = {"color_scheme": scheme, "reduced_motion": "reduce"}
-    return await browser.new_page(viewport={"width": width, "height": 860}, **how)  # type: ignore[arg-type]
-
-
-async def dialogs(browser: Browser, place: Scene, folder: Path) -> None:
-    """A letter, and a redrive that has been counted."""
-    page = await opened(browser, 1280, "light")
-    await show(page, place.address, "queues/returns/dead")
-    rows = page.locator("tbody tr")
-    for number in (1, 2, 4):
-        await rows.nth(number).get_by_role("checkbox").check()
-    await page.get_by_role("button", name="Redrive…").click()
-    await page.get_by_label("Into").fill("invoices")  # their own queue is full
-    await page.get_by_text("would go back").wait_for()
-    await page.screenshot(path=folder / "redrive-1280-light.png")
-    await page.keyboard.press("Escape")
-    await rows.nth(1).get_by_role("link").click()
-    await page.locator(".body pre").wait_for()
-    await page.screenshot(path=folder / "letter-1280-light.png")
-    await page.close()
+def small(png: bytes) -> bytes:
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    out = io.BytesIO()
+    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    return out.getvalue()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--few", action="store_true")
-    wanted = parser.parse_args()
-    wanted.folder.mkdir(parents=True, exist_ok=True)
-    asyncio.run(main(wanted.folder, wanted.few))
+    parser.add_argument("--docs", action="store_true")
+    parser.add_argument("--only", metavar="NAME", help="those of this name, such as jobs")
+    parser.add_argument("--grown", type=float, metavar="SECONDS", help="how long the traffic has gone on")
+    said = parser.parse_args()
+    said.folder.mkdir(parents=True, exist_ok=True)
+    every = [
+        Picture(each.replace("/", "-"), each, *how, is_whole=how[0] == 400)
+        for each, *how in product(VIEWS, WIDTHS, SCHEMES)
+    ]
+    chosen = [each for each in (PICTURES if said.docs else every) if said.only in (None, each.name)]
+    asyncio.run(main(said.folder, chosen, said.grown or GROWN_S[said.docs]))

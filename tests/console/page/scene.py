@@ -116,16 +116,20 @@ async def scene(folder: Path, *, tokens: bool = False, ring: bool = True) -> Asy
 
 async def _started(stack: AsyncExitStack, url: str, folder: Path, ring: bool) -> list[EdgeProgram]:
     beacons = free_udp_port()
-    nodes = [_node(url, folder, f"127.0.0.1:{name}", beacons) for name in ("north", "east", "south") if ring]
+    nodes = [ring_node(url, folder, name, beacons) for name in ("north", "east", "south") if ring]
     programs = [Tmq(url, folder), Text(url, folder), *nodes]
     return list(await asyncio.gather(*map(stack.enter_async_context, programs)))
 
 
-def _node(url: str, folder: Path, name: str, beacons: int) -> Ring:
-    times = (f"node.times.{each}={seconds}" for each, seconds in QUICK.items())
-    return Ring(
-        url, folder, f"node.group={GROUP}", f"node.name={name}", f"node.beacon_port={beacons}", *times
-    )
+def ring_node(url: str, folder: Path, name: str, beacons: int) -> Ring:
+    told = ring_settings(name, beacons)
+    return Ring(url, folder, *(f"node.{each}={value}" for each, value in told.items()))
+
+
+def ring_settings(name: str, beacons: int) -> dict[str, object]:
+    """Of one of the ring's nodes, which all find each other by this port."""
+    times = {f"times.{each}": seconds for each, seconds in QUICK.items()}
+    return {"group": GROUP, "name": f"127.0.0.1:{name}", "beacon_port": beacons, **times}
 
 
 def _tokens() -> list[dict[str, str]]:

@@ -21,8 +21,8 @@ LONGEST = 250  # lines
 DANGEROUS = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySet|eval\(|new Function|srcdoc"
 )
-STATIC = re.compile(r'(?:from|import)\s*"([^"]+)"')
-IMPORT = re.compile(r'(?:from|import)\s*\(?"([^"]+)"')
+STATIC = re.compile(r'(?<!")\b(?:from|import)\s*"([^"]+)"')
+IMPORT = re.compile(r'(?<!")\b(?:from|import)\s*\(?"([^"]+)"')
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.relative_to(ROOT).as_posix())

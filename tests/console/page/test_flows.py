@@ -6,13 +6,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
-from tests.console.page.looking import call
+from services.store import QueueSpec
+from tests.console.page.looking import call, show
+from tests.console.page.scene import Scene
+from tests.live import until
+from tests.tmq.client import Client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 START = 1_800_000_000  # s
 STEP_S, REFRESH_MS = 10, 2000
+SAMPLED_S = 90.0  # upkeep says how queues stand every 10 s, and a step is told 12 s after its end
 
 
 def history(steps: int) -> dict[str, Any]:
@@ -60,6 +65,39 @@ async def test_what_nobody_saw_is_a_gap(ready: Page) -> None:
     assert await plotted(ready, None, seen(*(START + at for at in (0, 2, 8, 14.5, 16)))) == [
         (0, 100), (2, 101), (8, 102), (11.25, None), (14.5, 103), (16, 104),
     ]  # fmt: skip
+
+
+async def test_sizes_are_of_the_end_of_a_step_and_flows_of_its_middle(ready: Page) -> None:
+    for part, first in ((0.5, 5), (1, 10)):
+        found = await call(ready, "flows.js", "m.stepTimes(...given)", [history(3), part])
+        assert [at - START for at in found] == [first, first + 10, first + 20]
+
+
+async def test_the_plot_says_ready_for_what_the_strip_says_it_for(place: Scene, page: Page) -> None:
+    """What was given out is in flight, and not ready besides."""
+    await place.store.declare("lent", QueueSpec(), "test")
+    client = await Client.connect(place.edges[0].place("document"))
+    try:
+        queue = await client.queue(b"lent")
+        await client.put(queue, *(b"%d" % number for number in range(7)))
+        assert await client.ts()
+        for _ in range(3):
+            assert await client.dnq(queue) is not None
+        await until(lambda: is_told_of(place, page, "lent", 3), SAMPLED_S)
+        await show(page, place.address, "queues/lent", "lent")
+        strip = page.locator("dl.strip")
+        for name, value in (("ready", "4"), ("in flight", "3")):
+            await expect(strip.locator("div", has_text=name).locator("dd")).to_have_text(value)
+        depth = page.get_by_role("figure", name="Depth")
+        for name, value in (("in flight", "3"), ("ready", "4")):
+            await expect(depth.locator(".key", has_text=name).locator("b")).to_have_text(value)
+    finally:
+        client.close()
+
+
+async def is_told_of(place: Scene, page: Page, name: str, in_flight: int) -> bool:
+    told = await page.request.get(f"{place.address}api/v1/queues/{name}/history?minutes=15")
+    return bool((await told.json())["series"]["inFlight"][-1] == in_flight)
 
 
 async def test_fifteen_minutes_of_what_is_seen_are_kept(ready: Page) -> None:

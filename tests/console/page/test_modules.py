@@ -181,6 +181,16 @@ async def test_numbers_are_written_for_people(ready: Page, call_of: str, told: s
     assert await call(ready, "formats.js", call_of) == told
 
 
+async def test_nobody_takes_is_the_consoles_word(ready: Page) -> None:
+    """One look in which nobody took anything is none."""
+    seen = {"name": "a", "dead": 0, "ready": 9, "oldestAgeMs": 90_000, "rates": {"out": 0}, "paused": False}
+    told = "given.map(queue => m.troubles(queue).map(({ text }) => text))"
+    given = [{**seen, "nobodyTakes": nobody} for nobody in (False, True)]
+    assert await call(ready, "parts/troubles.js", told, given) == [
+        [], ["nobody takes: oldest waits 1 min 30 s"],
+    ]  # fmt: skip
+
+
 async def test_routes_are_read_as_they_are_written(ready: Page) -> None:
     given = [["queues", "a/b c%&#?"], {"filter": "x&y=z", "sort": "-ready"}]
     found = await call(ready, "routes.js", "m.parse(m.href(...given))", given)

@@ -143,6 +143,38 @@ async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene,
     await until(lambda: are_dead(place, "mortal", 0))
 
 
+async def test_what_dies_while_one_types_is_not_removed(place: Scene, page: Page) -> None:
+    await declare(place, "doomed", **MORTAL)
+    await die(place, "doomed", 3)
+    await show(page, place.address, "queues/doomed/dead", "doomed")
+    await page.get_by_role("button", name="Purge…").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("3 dead letters would be removed")
+    await more_die(place, "doomed", 8)
+    await dialog.get_by_role("textbox").fill("doomed")
+    await dialog.get_by_role("button", name="Remove them for good").click()
+    await expect(dialog).to_have_count(0)
+    await until(lambda: are_dead(place, "doomed", 5))
+    await declare(place, "haven")
+    await page.get_by_role("button", name="Redrive…").click()
+    await dialog.get_by_label("Into").fill("haven")
+    await expect(dialog).to_contain_text("5 dead letters would go back to the end of haven")
+    await more_die(place, "doomed", 8)
+    await dialog.get_by_role("button", name="Redrive 5").click()
+    await expect(dialog).to_have_count(0)
+    await until(lambda: are_dead(place, "doomed", 3))
+
+
+async def more_die(place: Scene, name: str, number: int) -> None:
+    """Until so many are dead: each message pushes out the one before it."""
+    queue = await place.store.find(name)
+    dead = (await place.store.stats(queue))["dead_letters"]
+    pipe = place.store.domain(queue.domain).pipe
+    await pipe.ready()
+    await Asker(pipe).publish(queue, [record.encode(b"more") for _ in range(number - dead)], "test")
+    await until(lambda: are_dead(place, name, number))
+
+
 async def die(place: Scene, name: str, number: int) -> None:
     queue = await place.store.find(name)
     pipe = place.store.domain(queue.domain).pipe

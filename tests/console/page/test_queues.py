@@ -140,6 +140,25 @@ async def look_into(page: Page) -> None:
     assert await axe(page) == []
     await page.get_by_role("button", name="Look again").click()
     await expect(opened).to_have_count(2)
+    await expect(page.get_by_role("button", name="More messages")).to_have_count(0)
+
+
+async def test_what_is_behind_the_first_messages_is_reached(place: Scene, page: Page) -> None:
+    queue, _ = await place.store.declare("deep", QueueSpec(), "test")
+    pipe = place.store.domain(queue.domain).pipe
+    await pipe.ready()
+    await Asker(pipe).publish(queue, [record.encode(b"number %d" % n) for n in range(120)], "test")
+    await show(page, place.address, "queues/deep/messages", "deep")
+    lines = page.locator("ol.messages > li")
+    await expect(lines).to_have_count(50)
+    await expect(page.get_by_text("the first 50 of 120")).to_be_visible()
+    for shown in (100, 120):
+        await page.get_by_role("button", name="More messages").click()
+        await expect(lines).to_have_count(shown)
+    await expect(page.get_by_role("button", name="More messages")).to_have_count(0)
+    await expect(lines.last).to_contain_text("number 119")
+    assert await axe(page) == []
+    await place.store.delete(queue)
 
 
 async def delete(page: Page, name: str) -> None:

@@ -45,6 +45,17 @@ async def test_nothing_is_told_without_a_token(guarded: Scene, page: Page) -> No
     assert await axe(page) == []
 
 
+async def test_help_stands_beside_the_version(guarded: Scene, page: Page) -> None:
+    """Who signed in has the line before: there is no room for it there."""
+    await sign_in(page, guarded, TOKENS["view"])
+    await settled(page)
+    version = await page.locator(".about span").bounding_box()
+    key = await page.get_by_role("button", name="Keyboard and help").bounding_box()
+    assert version is not None
+    assert key is not None
+    assert key["y"] < version["y"] + version["height"] / 2 < key["y"] + key["height"]
+
+
 async def test_a_wrong_token_is_refused_in_words(guarded: Scene, page: Page) -> None:
     await sign_in(page, guarded, "wrong")
     await expect(page.get_by_text("did not take this token")).to_be_visible()

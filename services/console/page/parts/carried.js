@@ -1,7 +1,8 @@
 // Which queues lead to a peer, and how their messages fare.
 
-import { html, useEffect, useState } from "../html.js";
+import { html, useState } from "../html.js";
 import { at, read } from "../api.js";
+import { useRepeated } from "../asking.js";
 import { count } from "../formats.js";
 import { href } from "../routes.js";
 import { overview, queueList } from "../state.js";
@@ -57,21 +58,11 @@ const leadsTo = ({ spec: { remote } }, peer) => remote && (!remote.peers?.length
  */
 function useDetails(names) {
   const [details, tell] = useState(null);
-  useEffect(() => {
-    if (names === null) return undefined;
-    const controller = new AbortController();
-    const { signal } = controller;
-    const ask = async () => {
-      const found = await Promise.allSettled(names.map((name) => read(at`queues/${name}`, {}, signal)));
-      const isLost = found.some(({ reason }) => reason && reason.status !== 404);
-      if (!signal.aborted && !isLost) tell(found.flatMap(({ value }) => (value ? [value.data] : [])));
-    };
-    ask();
-    const timer = setInterval(() => document.hidden || ask(), EVERY_MS);
-    return () => {
-      clearInterval(timer);
-      controller.abort();
-    };
-  }, [names?.join("\n")]);
+  const ask = async (signal) => {
+    const found = await Promise.allSettled(names.map((name) => read(at`queues/${name}`, {}, signal)));
+    const isLost = found.some(({ reason }) => reason && reason.status !== 404);
+    if (!signal.aborted && !isLost) tell(found.flatMap(({ value }) => (value ? [value.data] : [])));
+  };
+  useRepeated(ask, names?.join("\n"), names !== null, EVERY_MS);
   return details;
 }

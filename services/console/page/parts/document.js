@@ -44,6 +44,16 @@ function item(value, indent) {
   return text.startsWith("\n") ? ` ${text.slice(1).trimStart()}` : text;
 }
 
+const RESOURCE = /^kubernetes (.*)$/;
+
+/** 'shop/orders' of an owner 'kubernetes shop/orders', else null: the operator turns back what others change of it. */
+export const resourceOf = (owner) => RESOURCE.exec(owner ?? "")?.[1] ?? null;
+
+/** Said before somebody changes it. */
+export const TurnedBack = ({ kind, owner }) =>
+  resourceOf(owner) !== null &&
+  html`<p class="lost">The ${kind} <code>${resourceOf(owner)}</code> of Kubernetes declares it: whatever is changed here the operator soon changes back. Change the resource.</p>`;
+
 const whole = (kind, name, spec) =>
   yaml({ apiVersion: "penstock.dev/v1alpha1", kind, metadata: { name }, spec }).trimStart();
 

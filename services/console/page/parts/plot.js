@@ -1,5 +1,6 @@
 // A plot over time: uPlot draws the lines, the caption says in text what they are and how high they stand.
 
+import { now } from "../formats.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { colour, drawn } from "../themes.js";
 
@@ -91,7 +92,7 @@ function options({ width, height, lines, write, together, point, leastS }) {
 
 /** From when to when: up to the last value, and as far back as there are any, or longer. */
 function stretch(times, leastS) {
-  const last = times.at(-1) ?? Date.now() / 1000;
+  const last = times.at(-1) ?? now() / 1000;
   return [Math.min(times[0] ?? last, last - Math.max(leastS, 1)), last];
 }
 

@@ -4,12 +4,12 @@ import { html } from "../html.js";
 import { at, change } from "../api.js";
 import { Confirm } from "./dialog.js";
 import { say } from "./notices.js";
-import { Preview, Scope, selectionOf, useSelection } from "./selection.js";
+import { countedOf, Preview, Scope, useSelection } from "./selection.js";
 
 export function Purge({ queue, filter, ids, onClose, onDone }) {
   const [scope, setScope, preview] = useSelection("purge", queue, filter, ids);
   const act = async () => {
-    const body = selectionOf(scope, ids, filter);
+    const body = countedOf(preview, scope, ids, filter);
     try {
       return await change("POST", at`queues/${queue.name}/dead/purge`, { body, etag: preview.etag });
     } catch (problem) {

@@ -89,9 +89,11 @@ function Standing() {
         ${me.value && html`<span title="Your role">${me.value.role}</span>`}
         ${me.value?.who && me.value.auth !== "off" && html`<span class="soft">${me.value.who}</span>`}
         ${me.value?.auth === "token" && html`<button class="small" onClick=${() => forget("You are signed out.")}>Sign out</button>`}
+      </p>
+      <p class="about">
+        <span class="soft">Penstock ${version.value}</span>
         <button class="small" aria-label="Keyboard and help" onClick=${() => (helpIsOpen.value = true)}>?</button>
       </p>
-      <p class="soft">Penstock ${version.value}</p>
     </div>
   `;
 }

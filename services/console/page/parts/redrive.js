@@ -8,7 +8,7 @@ import { queueList } from "../state.js";
 import { Dialog } from "./dialog.js";
 import { say } from "./notices.js";
 import { ProblemBox } from "./problem.js";
-import { Preview, Scope, selectionOf, useSelection } from "./selection.js";
+import { countedOf, Preview, Scope, useSelection } from "./selection.js";
 
 export function Redrive({ queue, filter, ids, onClose, onDone }) {
   const [target, setTarget] = useState("");
@@ -16,7 +16,7 @@ export function Redrive({ queue, filter, ids, onClose, onDone }) {
   const [scope, setScope, preview] = useSelection("redrive", queue, filter, ids, target);
   const doing = useDoing(() => {
     const body = {
-      ...selectionOf(scope, ids, filter),
+      ...countedOf(preview, scope, ids, filter),
       ...(target && { target }),
       ...(rate && { rate: Number(rate) }),
     };

@@ -19,6 +19,9 @@ export function selectionOf(scope, ids, { reason, origin, olderThan, body }) {
   return Object.keys(filter).length ? { filter } : { all: true };
 }
 
+/** What was counted, and nothing that died since. */
+export const countedOf = (preview, scope, ids, filter) => ({ ...selectionOf(scope, ids, filter), until: preview.told.until });
+
 /**
  * [scope, setScope, preview]: preview = {told: {matched, reasons}, etag, problem, isBusy}, found out anew when the scope changes,
  * or where they are to go: a queue may take none. etag: of the queue that was counted.

@@ -3,8 +3,6 @@
 import { age, several } from "../formats.js";
 import { href } from "../routes.js";
 
-const WAITED_MS = 60_000; // messages that nobody takes for so long
-
 /** [{text, tone, weight, to?}] of a QueueSummary. */
 export function troubles(queue) {
   const said = [];
@@ -13,7 +11,7 @@ export function troubles(queue) {
     const to = href(["queues", queue.name, "dead"]);
     said.push({ text: several(queue.dead, "dead letter"), tone: "bad", weight: 3, to });
   }
-  if (isStuck(queue))
+  if (queue.nobodyTakes)
     said.push({ text: `nobody takes: oldest waits ${age(queue.oldestAgeMs)}`, tone: "warn", weight: 2 });
   if (queue.paused)
     said.push({
@@ -23,6 +21,3 @@ export function troubles(queue) {
     });
   return said;
 }
-
-export const isStuck = ({ ready, rates, oldestAgeMs, paused }) =>
-  !paused && ready > 0 && rates.out === 0 && oldestAgeMs > WAITED_MS;

@@ -65,7 +65,7 @@ const columns = (close, rows) => [
   {
     key: "close",
     title: html`<span class="unseen">Action</span>`,
-    width: "5rem",
+    width: "6rem",
     cell: (row, tab) =>
       may("operate") &&
       row.state !== "closing" &&
@@ -78,7 +78,7 @@ const moreOf = ({ id, process, detail }) => [
   ["Process", html`<code>${process}</code>`],
   ...Object.entries(detail ?? {}).map(([name, value]) => [
     name,
-    typeof value === "string" ? value : JSON.stringify(value),
+    value === null || typeof value === "string" ? value : JSON.stringify(value),
   ]),
 ];
 

@@ -14,7 +14,7 @@ const COLUMNS = [
     key: "edge",
     title: "Edge",
     isHead: true,
-    width: "7rem",
+    width: "5.5rem",
     sort: (row) => row.edge,
     cell: (row, tab) =>
       html`<a href=${href(["connections"], { edge: row.edge })} tabindex=${tab}>${row.edge}</a>`,
@@ -22,7 +22,7 @@ const COLUMNS = [
   {
     key: "ready",
     title: "State",
-    width: "6.5rem",
+    width: "6rem",
     sort: (row) => Number(row.ready),
     cell: (row) =>
       html`<${Badge} tone=${row.ready ? "good" : "bad"}>${row.ready ? "ready" : "not ready"}<//>`,
@@ -46,7 +46,7 @@ const COLUMNS = [
   {
     key: "process",
     title: "Process",
-    width: "14rem",
+    width: "13rem",
     prio: 2,
     sort: (row) => row.process,
     cell: (row) => html`<code>${row.process}</code>`,

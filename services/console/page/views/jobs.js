@@ -2,9 +2,9 @@
 
 import { html } from "../html.js";
 import { at, change } from "../api.js";
-import { useAsked, useDoing } from "../asking.js";
+import { useDoing, useFollowing, usePages } from "../asking.js";
 import { age, count } from "../formats.js";
-import { Badge, Head, Time } from "../parts/fields.js";
+import { Badge, Head, More, Time } from "../parts/fields.js";
 import { say } from "../parts/notices.js";
 import { Empty, ProblemBox } from "../parts/problem.js";
 import { Table } from "../parts/table.js";
@@ -22,25 +22,25 @@ const COLUMNS = [
     cell: (job, tab) =>
       html`<a href=${href(["queues", job.queue, job.kind === "empty" ? "messages" : "dead"])} tabindex=${tab}>${job.queue}</a>${job.target && job.target !== job.queue ? html` → <a href=${href(["queues", job.target])} tabindex="-1">${job.target}</a>` : ""}`,
   },
-  { key: "kind", title: "What", width: "min(5.5rem, 14vw)", cell: ({ kind }) => kind },
+  { key: "kind", title: "What", width: "min(5rem, 14vw)", cell: ({ kind }) => kind },
   {
     key: "state",
     title: "State",
-    width: "min(6.5rem, 19vw)",
+    width: "min(6rem, 19vw)",
     cell: (job) => html`<${Badge} tone=${TONES[job.state]} title=${job.error}>${job.state}<//>`,
   },
   {
     key: "moved",
     title: "Done",
     isNumber: true,
-    width: "min(9rem, 19vw)",
+    width: "min(11rem, 19vw)",
     cell: (job) => html`<${Progress} job=${job} />`,
   },
   {
     key: "missing",
     title: "Gone before",
     isNumber: true,
-    width: "7rem",
+    width: "6.5rem",
     prio: 3,
     hint: "somebody else had taken them out",
     cell: ({ missing }) => count(missing),
@@ -48,7 +48,7 @@ const COLUMNS = [
   {
     key: "started",
     title: "Started",
-    width: "9rem",
+    width: "7rem",
     prio: 2,
     cell: (job) => html`<${Time} at=${job.startedAt} />`,
   },
@@ -56,11 +56,11 @@ const COLUMNS = [
     key: "took",
     title: "Took",
     isNumber: true,
-    width: "6rem",
+    width: "5rem",
     prio: 3,
     cell: (job) => job.endedAt && age(new Date(job.endedAt) - new Date(job.startedAt)),
   },
-  { key: "by", title: "By", width: "8rem", prio: 3, cell: ({ by }) => by },
+  { key: "by", title: "By", width: "7rem", prio: 3, cell: ({ by }) => by },
   {
     key: "end",
     title: html`<span class="unseen">Action</span>`,
@@ -70,22 +70,33 @@ const COLUMNS = [
   },
 ];
 
+/** The stream tells of those under way and of the newest others; those that ended before are asked for. */
 export function Jobs() {
-  const asked = useAsked(jobs.value ? null : "jobs");
-  const known = jobs.value ?? asked.data?.items;
+  const pages = usePages("jobs", { limit: 50 });
+  useFollowing(jobs.value?.map(({ id, state }) => id + state).join(), pages);
+  const isKnown = jobs.value || pages.items.length > 0 || !(pages.isLoading || pages.problem);
+  const known = isKnown ? together(jobs.value ?? [], pages.items) : null;
   return html`
     <${Head} title="Jobs"><p class="soft">What consoles of this store were asked to redrive, to purge, and to empty. One that is ended in the middle leaves every message whole, where it was or where it went.</p><//>
-    ${!jobs.value && html`<${ProblemBox} problem=${asked.problem} again=${asked.again} />`}
+    <${ProblemBox} problem=${pages.problem} again=${pages.again} />
     ${
       known
         ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="Nothing has been redriven, purged or emptied lately." />`} />`
-        : !asked.problem && html`<p class="soft loading" aria-busy="true">Loading…</p>`
+        : !pages.problem && html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
+    <${More} pages=${pages} what="jobs" />
     ${(known ?? [])
       .filter(({ error }) => error)
       .slice(0, 5)
       .map(({ id, queue, state, error }) => html`<p key=${id} class="soft">${queue}, ${state}: ${error}</p>`)}
   `;
+}
+
+/** Each once, as the stream tells of it where it does; those under way before all others, and the newest before the older ones. */
+function together(told, asked) {
+  const known = new Map([...asked, ...told].map((job) => [job.id, job]));
+  const place = ({ state, startedAt, id }) => (state === "running" ? "1" : "0") + startedAt + id;
+  return [...known.values()].sort((a, b) => (place(a) < place(b) ? 1 : -1));
 }
 
 function Progress({ job: { moved, matched, state } }) {

@@ -6,7 +6,7 @@ import { usePages } from "../asking.js";
 import { decode, preview } from "../bodies.js";
 import { age, bytes, count, several } from "../formats.js";
 import { Attributes, BodyView } from "../parts/body.js";
-import { Choice, Facts, Time } from "../parts/fields.js";
+import { Choice, Facts, More, Time } from "../parts/fields.js";
 import { Empty, ProblemBox } from "../parts/problem.js";
 import { route } from "../routes.js";
 
@@ -34,11 +34,12 @@ export function Messages({ queue }) {
       ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
       ${!pages.isLoading && !pages.problem && pages.items.length === 0 && html`<${Empty} title="The queue is empty." />`}
       <ol class="messages">${pages.items.map((message) => html`<${Message} key=${message.position} message=${message} />`)}</ol>
+      <${More} pages=${pages} what="messages" />
     </section>
   `;
 }
 
-/** The API looks at no more than it may hold at a time, so large ones may be fewer than were asked for. */
+/** The API looks at no more than it may hold at a time, so large ones may be fewer than were asked for; More goes on. */
 function shownOf({ items, isLoading }, { ready }) {
   if (isLoading || !items.length) return "";
   return items.length < ready

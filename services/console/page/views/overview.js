@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { useAsked } from "../asking.js";
 import { behind } from "../flows.js";
-import { age, bytes, count, rate, several } from "../formats.js";
+import { age, bytes, count, rate, several, since } from "../formats.js";
 import { Empty } from "../parts/problem.js";
 import { Badge, Figure, Head } from "../parts/fields.js";
 import { Plot } from "../parts/plot.js";
@@ -156,7 +156,7 @@ function Processes() {
             <li key=${each.process}>
               <span class=${`dot ${each.ready ? "good" : "bad"}`} title=${each.ready ? "ready" : "not ready"}></span>
               <a href=${href(["edges"])}>${each.edge}</a>
-              <span class="soft">${each.host} · ${several(each.connections ?? 0, "connection")} · up ${age(Date.now() - new Date(each.startedAt))}${each.ready ? "" : " · not ready"}</span>
+              <span class="soft">${each.host} · ${several(each.connections ?? 0, "connection")} · up ${age(since(each.startedAt))}${each.ready ? "" : " · not ready"}</span>
             </li>
           `,
         )}

@@ -7,7 +7,7 @@ import { age, since } from "../formats.js";
 import { Carried } from "../parts/carried.js";
 import { Delete } from "../parts/delete.js";
 import { Dialog } from "../parts/dialog.js";
-import { DocumentView, read } from "../parts/document.js";
+import { DocumentView, read, TurnedBack } from "../parts/document.js";
 import { Badge, Filter, Head, useOpen } from "../parts/fields.js";
 import { say } from "../parts/notices.js";
 import { Asked, Empty, ProblemBox } from "../parts/problem.js";
@@ -72,7 +72,7 @@ function All() {
 }
 
 const LINKS = [
-  { key: "peer", title: "Neighbour", isHead: true, cell: (row) => row.detail?.store ?? row.peer },
+  { key: "peer", title: "Neighbour", isHead: true, cell: ({ detail }) => html`store <code>${detail.peerName}</code>` },
   { key: "address", title: "Address", width: "12rem", cell: (row) => row.peer },
   { key: "listener", title: "Through", width: "8rem", prio: 2, cell: (row) => row.listener },
   { key: "opened", title: "Up for", isNumber: true, width: "7rem", cell: (row) => age(since(row.openedAt)) },
@@ -83,13 +83,12 @@ const LINKS = [
 /** Connections of the text service to servers on other stores, dialled or accepted. */
 function TextLinks({ peers }) {
   const wanted = peers.flatMap(({ spec }) => (spec?.protocol === "text" ? spec.addresses : []));
-  const asked = useAsked("connections", { edge: "pubsub", limit: 1000 }, 10_000);
-  const rows = (asked.data?.items ?? []).filter(({ listener }) => /link|neighbour/.test(listener));
+  const asked = useAsked("connections", { edge: "pubsub", named: true, limit: 1000 }, 10_000);
   return html`
     <section>
       <h2>Text links</h2>
       <${ProblemBox} problem=${asked.problem} again=${asked.again} />
-      ${asked.data && html`<${Table} label="Text links" columns=${LINKS} rows=${rows} sortAs="links" keyOf=${({ id }) => id} empty=${html`<${NoLink} wanted=${wanted} />`} />`}
+      ${asked.data && html`<${Table} label="Text links" columns=${LINKS} rows=${asked.data.items} sortAs="links" keyOf=${({ id }) => id} empty=${html`<${NoLink} wanted=${wanted} />`} />`}
     </section>
   `;
 }
@@ -110,6 +109,7 @@ function One({ name }) {
     <${Head} above=${html`<a href="#/peers">Peers</a>`} title=${name} actions=${asked.data && may("admin") && html`<${Actions} peer=${asked.data} open=${setOpen} />`}>
       ${asked.data?.owner && html`<p class="badges"><${Badge}>of ${asked.data.owner}<//></p>`}
     <//>
+    ${may("admin") && html`<${TurnedBack} kind="Peer" owner=${asked.data?.owner} />`}
     <${Asked} asked=${asked}>
       ${(peer) => html`
         ${peer.unreadable ? html`<${Unreadable} peer=${peer} />` : html`<${DocumentView} kind="Peer" name=${name} spec=${peer.spec} path=${path} etag=${asked.etag} mayChange=${may("admin")} onChanged=${asked.again} />`}

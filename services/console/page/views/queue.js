@@ -4,7 +4,7 @@ import { html, names } from "../html.js";
 import { at, change } from "../api.js";
 import { useAsked, useDoing } from "../asking.js";
 import { Delete } from "../parts/delete.js";
-import { DocumentView } from "../parts/document.js";
+import { DocumentView, resourceOf, TurnedBack } from "../parts/document.js";
 import { EmptyQueue } from "../parts/empty.js";
 import { Badge, Head, useOpen } from "../parts/fields.js";
 import { say } from "../parts/notices.js";
@@ -35,6 +35,7 @@ export function Queue({ parts: [, name, tab = "", id] }) {
     >
       ${queue && html`<${Badges} queue=${queue} />`}
     <//>
+    ${may("admin") && html`<${TurnedBack} kind="Queue" owner=${queue?.owner} />`}
     <${Asked} asked=${{ ...asked, problem: asked.problem, data: queue }}>
       ${() => html`
         <${Tabs} queue=${queue} tab=${tab} />
@@ -103,8 +104,9 @@ function Usual({ queue, asked, open }) {
     change("PUT", at`queues/${queue.name}`, { body: paused(queue), etag: asked.etag }),
   );
   const toggle = async () => {
+    const until = resourceOf(queue.owner) === null ? "" : ", until the operator changes it back"; // the next owner is the console
     if (await pausing.run())
-      say(`Queue ${queue.name} ${queue.paused ? "takes messages again." : "is paused."}`);
+      say(`Queue ${queue.name} ${queue.paused ? "takes messages again" : "is paused"}${until}.`);
     asked.again();
   };
   return html`

@@ -3,6 +3,7 @@
 import { html } from "../html.js";
 import { at } from "../api.js";
 import { useAsked } from "../asking.js";
+import { stepTimes } from "../flows.js";
 import { age, bytes, count, DASH, latency, rate } from "../formats.js";
 import { Choice, Facts } from "../parts/fields.js";
 import { Plot } from "../parts/plot.js";
@@ -59,8 +60,9 @@ const PLOTS = [
   [
     "Depth",
     count,
+    1, // of each step
     [
-      ["ready", "depth", "--in"],
+      ["ready", "ready", "--in"],
       ["in flight", "inFlight", "--acked", true],
       ["dead", "dead", "--dead"],
     ],
@@ -68,6 +70,7 @@ const PLOTS = [
   [
     "Messages a second",
     rate,
+    0.5,
     [
       ["in", "in", "--in"],
       ["out", "out", "--out"],
@@ -78,6 +81,7 @@ const PLOTS = [
   [
     "Put to durable",
     latency,
+    0.5,
     [
       ["median", "putP50Ms", "--in"],
       ["99 %", "putP99Ms", "--refused", true],
@@ -86,6 +90,7 @@ const PLOTS = [
   [
     "Wait until first given out",
     latency,
+    0.5,
     [
       ["median", "waitP50Ms", "--in"],
       ["99 %", "waitP99Ms", "--refused", true],
@@ -97,9 +102,7 @@ function Plots({ name }) {
   const { minutes = "60" } = route.value.query;
   const asked = useAsked(at`queues/${name}/history`, { minutes }, EVERY_MS);
   const told = asked.data;
-  const times = told
-    ? told.series.in.map((_, i) => new Date(told.from) / 1000 + (i * told.stepMs) / 1000)
-    : [];
+  const series = told && { ...told.series, ready: readyOf(told.series) };
   return html`
     <section>
       <div class="tools"><h2>How it went</h2><${Choice} name="minutes" label="How far back" choices=${RANGES} unsaid="60" /></div>
@@ -108,9 +111,9 @@ function Plots({ name }) {
         ${
           told &&
           PLOTS.map(
-            ([title, write, lines]) => html`
-          <${Plot} key=${title} title=${title} at=${times} write=${write} together="queue"
-            lines=${lines.map(([line, series, tone, isDashed]) => ({ name: line, values: told.series[series], tone, isDashed }))} />
+            ([title, write, part, lines]) => html`
+          <${Plot} key=${title} title=${title} at=${stepTimes(told, part)} write=${write} together="queue"
+            lines=${lines.map(([line, name, tone, isDashed]) => ({ name: line, values: series[name], tone, isDashed }))} />
         `,
           )
         }
@@ -118,6 +121,9 @@ function Plots({ name }) {
     </section>
   `;
 }
+
+/** Its depth counts what was given out, too. */
+const readyOf = ({ depth, inFlight }) => depth.map((held, i) => (held === null ? null : held - inFlight[i]));
 
 /** How a program of each protocol names it, or why it cannot. */
 function Seen({ queue: { protocols, reservedBy, reservedForMs, ownedBy } }) {

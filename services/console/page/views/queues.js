@@ -6,7 +6,6 @@ import { Badge, Choice, Figure, Filter, Head, useOpen } from "../parts/fields.js
 import { NewQueue } from "../parts/newqueue.js";
 import { Empty } from "../parts/problem.js";
 import { Table, Tally } from "../parts/table.js";
-import { isStuck } from "../parts/troubles.js";
 import { href, route } from "../routes.js";
 import { may } from "../session.js";
 import { overview, queueList } from "../state.js";
@@ -14,7 +13,7 @@ import { overview, queueList } from "../state.js";
 const ONLY = {
   all: () => true,
   dead: (queue) => queue.dead > 0,
-  stuck: isStuck,
+  stuck: (queue) => queue.nobodyTakes,
   paused: (queue) => queue.paused,
   remote: (queue) => queue.remote,
 };

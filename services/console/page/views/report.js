@@ -50,7 +50,7 @@ function Found({ report }) {
       <${Counts} title="How it had come in" counts=${deaths.by_edge} left=${left["deaths.by_edge"]} tone="--dead" />
     </div>
     <${Section} title="What fails alike" rows=${report.failures} left=${left.failures} columns=${FAILURES} keyOf=${keyed("domain", "queue", "reason", "pattern", "fingerprint")} none="Nothing died." />
-    <${Section} title="Error budgets" rows=${report.budget.queues} left=${left["budget.queues"]} columns=${BUDGETS} keyOf=${keyed("domain", "queue")} none="Nothing was to be put in." />
+    <${Section} title="Error budgets" rows=${report.budget.queues} left=${left["budget.queues"]} columns=${BUDGETS} keyOf=${keyed("domain", "queue")} none="No queue has used any of its budget." />
     <${Section} title="Suddenly otherwise than in the week before" rows=${report.changes.top.map((row) => ({ ...row, isRunning: report.period.is_running && row.hour === report.period.last }))} left=${left["changes.top"]} columns=${CHANGES} keyOf=${keyed("hour", "domain", "queue", "metric")} none="Nothing is." />
     <${Section} title="Queues" rows=${report.queues} left=${left.queues} columns=${QUEUES} keyOf=${keyed("domain", "queue")} none="Nothing is known of queues." />
     <${Section} title="Whether redrives helped" rows=${report.redrives.queues} left=${left["redrives.queues"]} columns=${REDRIVES} keyOf=${keyed("domain", "queue")} none="Nothing was brought back." />
@@ -148,7 +148,10 @@ const FAILURES = [
   {
     key: "pattern",
     title: "Error",
-    cell: ({ pattern, example }) => html`<span title=${example}>${pattern || DASH}</span>`,
+    cell: ({ pattern, example, fingerprint }) =>
+      pattern
+        ? html`<span title=${example}>${pattern}</span>`
+        : html`<span class="soft">none told; bodies <code>${fingerprint}</code></span>`, // what else tells rows apart
   },
   number("count", "Letters", (row) => row.count),
   {

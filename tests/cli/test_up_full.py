@@ -1,0 +1,67 @@
+"""penstock up on a disk that is full: it says so, on standard error alone, and goes on when there is room."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from tests.cli.shell import PROGRAM, Shell
+from tests.servers import eventually
+
+ON_A_SMALL_DISK = 'mkdir penstock-data && mount -t tmpfs -o size=4m,mode=700 none penstock-data && exec "$@"'
+MAPPED = [] if os.geteuid() == 0 else ["--map-root-user"]
+
+
+@pytest.mark.timeout(180)
+def test_a_full_disk_is_named_and_room_mends_it(alone: Shell) -> None:
+    said, told = alone.folder / "out", alone.folder / "err"
+    command = ["unshare", "--mount", *MAPPED, "sh", "-c", ON_A_SMALL_DISK, "sh", *PROGRAM, "up", "--json"]
+    with said.open("wb") as out, told.open("wb") as err:
+        up = Popen(command, cwd=alone.folder, env=alone.environment, stdout=out, stderr=err)
+    data = Path(f"/proc/{up.pid}/root{alone.folder.resolve()}/penstock-data")
+    try:
+        eventually(lambda: said.read_bytes().endswith(b"\n"), 60)
+        fill(data / "filler")
+        eventually(lambda: "no space left on the disk of" in messages(told, "store_restarted"), 60)
+        (data / "filler").unlink()
+        eventually(lambda: answers(data / "store.sock"), 60)
+    finally:
+        up.terminate()
+        assert up.wait(60) == 0
+    assert str(alone.folder / "penstock-data") in messages(told, "store_restarted")
+
+
+def fill(file: Path) -> None:
+    """As much as the disk takes."""
+    with file.open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(4096))
+    assert not shutil.disk_usage(file.parent).free
+
+
+def messages(told: Path, action: str) -> str:
+    """Of all lines of the log with this action."""
+    lines = [json.loads(line) for line in told.read_text().splitlines() if line.startswith("{")]
+    return "\n".join(line["message"] for line in lines if line.get("action") == action)
+
+
+def answers(path: Path) -> bool:
+    """The store does. A path of more than 107 octets is none for a socket, so it is opened by its folder."""
+    folder = os.open(path.parent, os.O_PATH)
+    try:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(5.0)
+            line.connect(f"/proc/self/fd/{folder}/{path.name}")
+            line.sendall(b"PING\r\n")
+            return line.recv(100).startswith(b"+PONG")
+    except OSError:
+        return False
+    finally:
+        os.close(folder)

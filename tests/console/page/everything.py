@@ -1,0 +1,107 @@
+"""A `penstock up`, with queues and clients of every protocol: what the page is walked through and pictured on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import aiohttp
+
+from protos.rqp_cast import Result
+from services.store import QueueSpec, Store
+from services.store.peer import PeerSpec
+from tests.cli.shell import Shell, Up, running
+from tests.live import until
+from tests.ring.clients.client import Client as RingClient
+from tests.rqp.cast_hands import HandSender
+from tests.servers import free_port
+
+KEY, HELD, OVER = 7, 8, 9  # the key of `cast`, the numbers of `held` and `invoices`
+CASTER = "127.0.0.2"  # who sends by RQP/cast
+DEAD = 200
+QUEUES: dict[str, dict[str, object]] = {
+    "cast": {"bindings": {"rqpCast": {"key": KEY}}},
+    "orders": {},
+    "orders/eu": {},
+    "sensors": {"bindings": {"text": {"subscribe": ["plant.*"]}}},
+    "returns": {"maxLength": 1, "overflow": "dead_letter_oldest"},
+    "invoices": {"bindings": {"rqpMca": {"queueId": OVER}}},
+    "to invoices": {"remote": {"protocol": "rqp-mca", "peers": ["warehouse"], "queueId": OVER}},
+    "held": {"bindings": {"rqpMca": {"queueId": HELD}}},
+    "passed": {},
+}
+
+
+@dataclass
+class Everything:
+    up: Up
+    store: Store
+
+    @property
+    def url(self) -> str:
+        return str(self.up.tenant["url"])
+
+    @property
+    def address(self) -> str:
+        return str(self.up.told["console"]["url"])
+
+    def place(self, edge: str, listener: str) -> tuple[str, int]:
+        found = self.up.told["edges"][edge]["listeners"][listener]
+        return found["host"], found["port"]
+
+    async def has(self, name: str, **wanted: int) -> bool:
+        stats = await self.store.stats(await self.store.find(name))
+        return all(stats[figure] >= least for figure, least in wanted.items())
+
+    async def declare(self, queues: Mapping[str, Mapping[str, object]], owner: str = "test") -> None:
+        """These, and the peer `warehouse`, which is this very edge."""
+        host, port = self.place("rqp", "mca")
+        spec = {"protocol": "rqp-mca", "addresses": [f"{host}:{port}"]}
+        await self.store.peers.apply("warehouse", PeerSpec.model_validate(spec), owner)
+        for name, said in queues.items():
+            spec = {"ackLevel": "memory", **said}
+            await self.store.declare(name, QueueSpec.model_validate(spec), owner)
+
+    async def let_die(self) -> None:
+        """Pushed around the ring's client port: more than `returns` holds."""
+        client = await RingClient.connect(self.place("ring", "clients"))
+        await client.push(b"returns", *(b"return %d" % number for number in range(DEAD + 1)))
+        client.close()
+        await until(lambda: self.has("returns", dead_letters=DEAD))
+
+    async def put_by_cast(self) -> None:
+        (host, asked), (_, find) = (self.place("rqp", each) for each in ("cast", "findreceiver"))
+        net = SimpleNamespace(request_port=asked, findreceiver_port=find)
+        with HandSender(net, CASTER, host) as sender:  # type: ignore[arg-type]
+            offer = await sender.asked(KEY)
+            await sender.approve(offer)
+            await sender.data(offer, b"cast away", KEY)
+            assert (await sender.end()).result is Result.SUCCESS
+        assert await self.has("cast", ready=1)
+
+    async def ask(
+        self, method: str, path: str, body: Mapping[str, object], status: int, token: str = ""
+    ) -> None:
+        """Something of the API, which must answer with this status."""
+        heads = {"If-Match": "*"} if method != "POST" or path.endswith("/purge") else {}
+        signed = {"Authorization": f"Bearer {token}"} if token else {}
+        async with (
+            aiohttp.ClientSession(headers={**heads, **signed}) as session,
+            session.request(method, f"{self.address}api/v1/{path}", json=body) as answer,
+        ):
+            assert answer.status == status, await answer.text()
+
+
+@asynccontextmanager
+async def everything(folder: Path, said: Mapping[str, str] | None = None) -> AsyncIterator[Everything]:
+    """said: settings more, as the environment has them."""
+    cast = {"PENSTOCK_EDGES__RQP__CAST__FINDRECEIVER_PORT": str(free_port())}  # the same number everywhere
+    with running(Shell(folder, {**cast, **(said or {})})) as up:
+        store = Store(str(up.tenant["url"]), "test")
+        try:
+            yield Everything(up, store)
+        finally:
+            await store.close()

@@ -1,0 +1,71 @@
+"""Beside a store that takes longer than the page waits between two questions: it asks less often, and shows it all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+
+import pytest
+from playwright.async_api import Error, Page, Route, expect
+
+from services.store import QueueSpec
+from tests.console.page.looking import VIEWS
+from tests.console.page.scene import GROUP, Scene
+from tests.live import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class Slow:
+    """Answers that are on their way for so long."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.under_way: Counter[str] = Counter()
+        self.most = 0  # of one address at a time
+        self.asked = 0
+
+    async def __call__(self, route: Route) -> None:
+        url = route.request.url
+        self.asked += 1
+        self.under_way[url] += 1
+        self.most = max(self.most, self.under_way[url])
+        await asyncio.sleep(self._seconds)
+        self.under_way[url] -= 1
+        with contextlib.suppress(Error):  # the page has given it up
+            await route.continue_()
+
+
+@pytest.mark.parametrize(
+    ("route", "address", "interval_s", "shown"),
+    [
+        ("ring", "**/api/v1/ring", 2, f"Group {GROUP}"),
+        ("reservations", "**/api/v1/reservations*", 3, "No queue is reserved"),
+        ("queues/orders", "**/api/v1/queues/orders", 5, "How protocols see it"),
+    ],
+)
+async def test_a_view_is_there_although_answers_take_longer_than_its_interval(
+    place: Scene, page: Page, route: str, address: str, interval_s: float, shown: str
+) -> None:
+    slow = Slow(1.3 * interval_s)
+    await page.route(address, slow)
+    await page.goto(f"{place.address}#/{route}")
+    await expect(page.locator("main h1")).to_have_text(VIEWS.get(route, "orders"))
+    await expect(page.get_by_text(shown, exact=False).first).to_be_visible()
+    await until(lambda: slow.asked > 1)  # and it asks again
+    assert slow.most == 1
+    await page.unroute_all(behavior="wait")
+
+
+async def test_what_leads_to_a_peer_is_not_asked_for_twice_at_a_time(place: Scene, page: Page) -> None:
+    spec = {"remote": {"protocol": "rqp-mca", "peers": ["warehouse"], "queueId": 7}}
+    queue, _ = await place.store.declare("to the warehouse", QueueSpec.model_validate(spec), "test")
+    slow = Slow(6.5)
+    await page.route("**/api/v1/queues/to*", slow)
+    await page.goto(f"{place.address}#/peers/warehouse")
+    await expect(page.get_by_role("link", name="to the warehouse")).to_be_visible()
+    await until(lambda: slow.asked > 1)
+    assert slow.most == 1
+    await page.unroute_all(behavior="wait")
+    await place.store.delete(queue)

@@ -1,0 +1,155 @@
+"""docs/operations.md, "An upgrade": its order, and the way back, with edges of two versions side by side on one store.
+
+There is one version so far. The other one is a copy of the program whose functions in the store differ: by their text,
+under the name that they have; or by their name, as when they could not keep what they had promised.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from protos.tmq import Dialect
+from services.store.library import LIBRARY
+from tests.program import EdgeProgram
+from tests.servers import PROGRAMS, Server
+from tests.tmq.client import Client
+from tests.tmq.process import ROOT
+
+PAGE = ROOT / "docs" / "operations.md"
+LEFT = shutil.ignore_patterns("__pycache__")
+FUNCTIONS = re.compile(r"\bfunctions\b.*, of this version")
+ROUNDS = 10
+
+
+def same_name(tree: Path) -> None:
+    path = tree / "services" / "store" / "lua" / "schema.lua"
+    path.write_text(path.read_text() + "-- of the next version\n")
+
+
+def another_name(tree: Path) -> None:
+    for path in (tree / "services").rglob("*"):
+        if path.suffix in (".py", ".lua"):
+            text = path.read_text()
+            path.write_text(text.replace(LIBRARY, "penstock2").replace("ps1_", "ps2_"))
+
+
+class Tmq(EdgeProgram):
+    edge = "tmq"
+    listeners = ("listeners.document.port=0", "listeners.reference=off")
+
+    def __init__(self, url: str, folder: Path, tree: Path) -> None:
+        super().__init__(url, folder)
+        self.tree = tree
+
+
+class Machines:
+    """Two, with an edge each, begun from what the link leads to."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.server, self.folder = server, folder
+        self.link = folder / "penstock"
+        self.edges: list[Tmq] = []
+        self.kept: list[bytes] = []
+
+    def lead_to(self, tree: Path) -> None:
+        self.link.unlink(missing_ok=True)
+        self.link.symlink_to(tree)
+
+    def type(self, tree: Path, command: str) -> str:
+        """What it shows, by that version."""
+        words = command.removeprefix("penstock ").split()
+        environment = {**os.environ, "REDIS_URL": self.server.url}
+        done = subprocess.run(
+            [sys.executable, "-m", "services.cli.main", *words],
+            cwd=tree, env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    async def begin(self) -> Tmq:
+        return await Tmq(self.server.url, self.folder, self.link.resolve()).__aenter__()
+
+    async def restart(self, number: int) -> None:
+        """Its clients are served by the other one meanwhile."""
+        assert await self.edges[number].stop() == 0
+        await self.exchange(self.edges[1 - number])
+        self.edges[number] = await self.begin()
+        await self.exchange(*self.edges)
+
+    async def exchange(self, *edges: Tmq) -> None:
+        """Each gives what each puts in; and each leaves something that nobody takes before the end."""
+        clients = [await Client.connect(each.place("document"), Dialect.DOCUMENT) for each in edges]
+        for giver in clients:
+            for taker in clients:
+                passed, kept = await giver.queue(b"passed"), await giver.queue(b"kept")
+                bodies = [b"%d" % number for number in range(ROUNDS)]
+                await giver.put(passed, *bodies)
+                assert [await taker.dnq(await taker.queue(b"passed")) for _ in bodies] == bodies
+                self.kept.append(b"kept %d" % len(self.kept))
+                await giver.put(kept, self.kept[-1])
+        for client in clients:
+            client.close()
+
+
+@pytest_asyncio.fixture
+async def machines(tmp_path: Path) -> AsyncIterator[Machines]:
+    server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
+    made = Machines(server, tmp_path)
+    try:
+        yield made
+    finally:
+        for edge in made.edges:
+            await edge.__aexit__(None, None, None)
+        server.end()
+
+
+def commands(text: str) -> Iterator[str]:
+    yield from (f"penstock {words}" for words in re.findall(r"`penstock ([^`]+)`", text))
+
+
+def told() -> tuple[list[str], list[str]]:
+    """What is typed for an upgrade, and on the way back."""
+    upgrade, _, back = PAGE.read_text().partition("**An upgrade**")[2].partition("**The way back**")
+    return list(commands(upgrade)), list(commands(back.partition("\n## ")[0]))
+
+
+@pytest.mark.parametrize("change", [same_name, another_name])
+async def test_the_order_of_an_upgrade_and_the_way_back(
+    machines: Machines, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    old, new = ROOT, tmp_path / "new"
+    for part in ("services", "protos"):
+        shutil.copytree(ROOT / part, new / part, ignore=LEFT)
+    change(new)
+    ((init, doctor), (last,)) = told()
+    machines.lead_to(old)
+    machines.type(old, init)
+    machines.edges = [await machines.begin() for _ in range(2)]
+    await machines.exchange(*machines.edges)
+
+    machines.type(new, init)
+    await machines.exchange(*machines.edges)  # those of the old version go on
+    machines.lead_to(new)
+    for number in range(2):
+        await machines.restart(number)
+    assert FUNCTIONS.search(machines.type(new, doctor))
+
+    machines.lead_to(old)
+    for number in range(2):
+        await machines.restart(number)
+    machines.type(old, last)
+    await machines.exchange(*machines.edges)
+    assert FUNCTIONS.search(machines.type(old, doctor))
+
+    client = await Client.connect(machines.edges[0].place("document"), Dialect.DOCUMENT)
+    assert await client.drain(await client.queue(b"kept")) == machines.kept
+    client.close()

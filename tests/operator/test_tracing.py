@@ -1,0 +1,67 @@
+"""What a Redrive brings back stays in its trace (docs/tracing.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.store import DeadLetters
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, queue, redrive
+from tests.operator.keeper import Keeper
+from tests.servers import Server, eventually
+from tests.tracing.collector import Collector
+from tests.tracing.stores import traced_store
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Iterator[Collector]:
+    started = Collector(tmp_path / "collector").start()
+    yield started
+    started.stop()
+
+
+async def dies(store: Server, collector: Collector) -> str:
+    """A message that is traced; the id of its dead letter."""
+    async with traced_store(store.url, collector.endpoint) as traced:
+        found = await traced.find("orders")
+        await traced.put(found, b"a pump")
+        asker = await traced.asker(found)
+        await asker.reject(await asker.take(found, 1), "refused")
+        letters = DeadLetters(traced.look_at(found.domain), found)
+        (letter,) = [letter.id async for letter in letters.matching()]
+        return letter
+
+
+def test_it_goes_on_with_the_trace(
+    new_operator: NewOperator,
+    seen: Seen,
+    keeper: Keeper,
+    store: Server,
+    collector: Collector,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_TRACING__ENDPOINT", collector.endpoint)
+    monkeypatch.setenv("PENSTOCK_TRACING__INTERVAL_S", "0.02")
+    new_operator().ready()
+    seen.apply(queue("orders"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    letter = asyncio.run(dies(store, collector))
+    seen.apply(redrive("again", "orders"))
+    seen.becomes("redrive", "again", "True", "Complete")
+    (redriven,) = eventually(lambda: collector.of_name("redrive orders"))
+    (sent,) = collector.of_name("send orders")
+    assert (redriven.trace_id, redriven.parent_id) == (sent.trace_id, sent.span_id)
+    assert (redriven.service, redriven.attributes["penstock.letter"]) == ("penstock-operator", letter)
+    assert keeper.take("orders") == [b"a pump"]
+
+
+def test_what_is_no_endpoint_is_said(new_operator: NewOperator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TRACING__ENDPOINT", "collector:4318")
+    operator = new_operator()
+    assert operator.process is not None
+    assert operator.process.wait(30) == 2
+    assert "penstock: PENSTOCK_TRACING__ENDPOINT: " in operator.text()
