@@ -1,4 +1,4 @@
-"""The kit is written for uvloop, so its tests run on it; and the certificates of its TLS tests."""
+"""The kit is written for uvloop, so its tests run on it; certificates for TLS, and an edge with two workers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import uvloop
 
 from tests.kit.authority import Authority
+from tests.kit.harness import Program
 
 
 def pytest_asyncio_loop_factories(
@@ -26,3 +27,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """An authority that nobody told the server about."""
     return Authority.create(tmp_path_factory.mktemp("stranger"))
+
+
+@pytest.fixture
+def pair() -> Program:
+    """An edge with two workers, to be entered."""
+    return Program(workers=2)
