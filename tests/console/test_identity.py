@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -231,22 +230,6 @@ async def test_the_settings_that_are_shown(guarded: LiveConsole) -> None:
     text = (await guarded.get("/config", token="rule")).body
     for token in TOKENS:
         assert token["sha256"].encode() not in text
-
-
-async def test_the_last_live_views_are_for_who_may_do_something(server: Server) -> None:
-    async with (
-        LiveConsole(server.url, tokens=TOKENS, max_streams=10) as console,
-        AsyncExitStack() as open_now,
-    ):
-
-        async def watch(token: str) -> int:
-            asked = console.session.get(
-                f"{console.base}/api/v1/events", headers={"Authorization": f"Bearer {token}"}
-            )
-            return (await open_now.enter_async_context(asked)).status
-
-        assert [await watch("see") for _ in range(11)] == [200] * 9 + [503] * 2
-        assert [await watch("do"), await watch("rule")] == [200, 503]
 
 
 async def test_strangers_have_a_line_for_each_address(guarded: LiveConsole) -> None:

@@ -157,10 +157,6 @@ class TestRedrive:
             {"filter": {"olderThan": 5}},
             {"filter": {"nonsense": 5}},
             {"all": True, "target": ""},
-            {"until": "2026-11-25T15:00:00Z"},
-            {"all": True, "until": "2026-11-25T15:00:00"},
-            {"all": True, "until": "yesterday"},
-            {"all": True, "until": 5},
         ],
     )
     async def test_no_choice_is_no_way_to_say_all(self, console: LiveConsole, body: dict[str, Any]) -> None:
