@@ -9,6 +9,7 @@ import pytest
 
 from services.console import selection
 from services.console.jobs import MOST_RUNNING
+from services.console.moments import moment
 from services.store import QueueSpec
 from services.store.dead import PAGE
 from tests.console.live_console import LiveConsole
@@ -129,7 +130,9 @@ class TestRedrive:
         monkeypatch.setattr(selection, "REASONS_S", 0.0)
         monkeypatch.setattr(selection, "COUNT_S", 0.0)
         dry = (await console.ask("POST", REDRIVE, {"all": True, "dryRun": True})).document
+        until_when = dry.pop("until")
         assert dry == {"matched": 450, "looked": PAGE, "reasons": {"poison": PAGE}, "complete": True}
+        assert until_when < moment(await console.tools.now_ms())
         some = {"filter": {"origin": "test"}, "dryRun": True}
         dry = (await console.ask("POST", REDRIVE, some)).document
         assert (dry["complete"], dry["matched"] < 450, dry["looked"] == dry["matched"]) == (False, True, True)
