@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 from aiohttp import web
 
 from services.console.audit import DONE, FAULT, UNKNOWN
-from services.console.bodies import must_be_plain, read_body, read_document, read_query, too_large
+from services.console.bodies import must_be_plain, read_body, read_document, read_query
 from services.console.console import Console
 from services.console.figures import Figures
 from services.console.guard import Guard
@@ -20,7 +20,8 @@ from services.console.identity import Caller, Identities
 from services.console.openapi import PREFIX, document
 from services.console.operations import Answer, Call, Route, encode
 from services.console.prepared import answered_at, prepare
-from services.console.problems import CONTENT_TYPE, Problem, bad_request, problem_of
+from services.console.problems import Problem, bad_request, problem_of
+from services.console.refusals import expecting, of_http, refused
 from services.console.room import Share, send
 from services.console.static import Page
 from services.console.strangers import Strangers
@@ -52,7 +53,7 @@ class App:
         for route in ROUTES:
             path = PREFIX + route.path.replace("}", ":[^/]+}")
             handler = self._handler(route)
-            app.router.add_route(route.method, path, handler, expect_handler=_expecting(route))
+            app.router.add_route(route.method, path, handler, expect_handler=expecting(route))
             if route.method == "GET":
                 app.router.add_route("HEAD", path, handler)
         app.router.add_get("/openapi.json", self._document)
@@ -72,21 +73,21 @@ class App:
             must_be_plain(request)
             response = await handler(request)
         except Problem as problem:
-            response = _refused(request, problem)
+            response = refused(request, problem)
         except StoreError as error:
-            response = _refused(request, problem_of(error))
+            response = refused(request, problem_of(error))
         except web.HTTPException as error:
-            response = _refused(request, _of_http(error, request))
+            response = refused(request, of_http(error, request))
         except web.RequestPayloadError as error:
-            response = _refused(request, bad_request(f"the body is not what its headers say: {error}"))
+            response = refused(request, bad_request(f"the body is not what its headers say: {error}"))
             response.force_close()  # where the next request would begin nobody knows
         except ConnectionError as error:  # nobody hears this
-            response = _refused(request, Problem(400, "connection_lost", f"the connection was lost: {error}"))
+            response = refused(request, Problem(400, "connection_lost", f"the connection was lost: {error}"))
         except Exception as error:
             self._figures.fault()
             fields = {"action": "console_fault", "method": request.method, "path": request.path}
             log.critical("a fault of ours: %r", error, exc_info=error, extra=fields)
-            response = _refused(request, Problem(500, "fault", "a fault of our own: the log says more"))
+            response = refused(request, Problem(500, "fault", "a fault of our own: the log says more"))
         self._figures.answered(request.method, response.status, answered_at(request) - began)
         return response
 
@@ -238,39 +239,3 @@ def path_of(request: web.Request, route: Route) -> dict[str, str]:
 
 def _target(request: web.Request, route: Route) -> str:
     return "/".join(path_of(request, route).values())
-
-
-def _expecting(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse | None]]:
-    """Who asks first (`Expect: 100-continue`) need not send what would be refused for its length."""
-
-    async def expect(request: web.Request) -> web.StreamResponse | None:
-        """Nobody stands around this one: what it raised would be taken for a fault of ours."""
-        if request.headers.get("Expect", "").lower() != "100-continue":
-            text = "the only expectation that is known is 100-continue"
-            return _refused(request, Problem(417, "expectation_failed", text))
-        if request.content_length is not None and request.content_length > route.longest:
-            return _refused(request, too_large(route.longest))
-        assert request.transport is not None
-        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return None
-
-    return expect
-
-
-def _refused(request: web.Request, problem: Problem) -> web.Response:
-    headers = {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store", **problem.headers}
-    response = web.Response(body=problem.body(request.path), status=problem.status, headers=headers)
-    if problem.status in (408, 413, 415, 417):
-        response.force_close()  # what else is on its way is not read
-    return response
-
-
-def _of_http(error: web.HTTPException, request: web.Request) -> Problem:
-    """What aiohttp itself refuses."""
-    if isinstance(error, web.HTTPMethodNotAllowed):
-        allowed = ", ".join(sorted(error.allowed_methods))
-        text = f"{request.method} is not for {request.path!r}: it takes {allowed}"
-        return Problem(405, "method_not_allowed", text, headers={"Allow": allowed})
-    if error.status == 404:
-        return Problem(404, "not_found", f"there is nothing at {request.path!r}")
-    return Problem(error.status, "bad_request", error.reason)

@@ -73,14 +73,16 @@ def differs(current: str | None) -> Problem:
 
 def names(given: str | None, current: str) -> bool:
     """Whether `If-None-Match` of a question names what there is: then nothing need be sent."""
-    return given is not None and _names(given, current, weakly=True)
+    return given is not None and _names(given, current)
 
 
-def _names(given: str, current: str, *, weakly: bool = False) -> bool:
-    """A weak tag never matches where a change depends on it."""
+def _names(given: str, current: str) -> bool:
+    """Weak tags count, also where a change depends on it: a proxy that compresses, as nginx does, makes ours weak.
+
+    What RFC 9110 (13.1.1) fears of them is not so of ours: under one of them the document is the same to the letter.
+    """
     if given.strip() == ANY:
         return True
     if not LIST.fullmatch(given):
         raise Problem(400, "bad_request", 'write ETags in their quotes, as in "6f1e...", or *')
-    tags = TAG.findall(given)
-    return current in ([tag.removeprefix("W/") for tag in tags] if weakly else tags)
+    return current in (tag.removeprefix("W/") for tag in TAG.findall(given))

@@ -10,10 +10,13 @@ from typing import Any
 
 from aiohttp import web
 
+from services.console.identity import Caller
 from services.console.operations import Call, encode
 from services.console.problems import Problem
+from services.console.roles import Role
 
 HEARTBEAT_S = 15.0
+KEPT_SHARE = 10  # of live views so many-th part is for operators
 RETRY_MS = 2000  # what browsers wait before they come again
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -31,7 +34,7 @@ async def stream(call: Call) -> web.StreamResponse:
     console = call.console
     if call.request.method == "HEAD":
         return await _head(call.request)
-    if console.streams >= console.settings.max_streams:
+    if console.streams >= _most(call.who, console.settings.max_streams):
         text = f"there are {console.streams} live views already: close one, or raise console.max_streams"
         raise Problem(503, "too_many_streams", text, headers={"Retry-After": "10"})
     response = web.StreamResponse(headers=HEADERS)
@@ -46,6 +49,12 @@ async def stream(call: Call) -> web.StreamResponse:
     finally:
         console.streams -= 1
     return response
+
+
+def _most(who: Caller, max_streams: int) -> int:
+    """Whoever may only look, be it with one token, leaves the last tenth to those who may do something."""
+    may_all = who.role is not None and who.role.may(Role.OPERATE)
+    return max_streams if may_all else max_streams - max_streams // KEPT_SHARE
 
 
 async def _head(request: web.Request) -> web.StreamResponse:

@@ -134,7 +134,10 @@ class ConsoleSettings(Part):
         description="a connection without a whole head of a request for so long is closed; a proxy should do so before",
     )
     max_streams: int = Field(
-        default=100, ge=1, le=10_000, description="live views at a time; more are refused"
+        default=100,
+        ge=1,
+        le=10_000,
+        description="live views at a time; the last tenth is for the roles operate and admin",
     )
     stream_timeout_s: float = Field(
         default=30.0,

@@ -85,3 +85,18 @@ async def test_the_audit_log_says_until_when(console: LiveConsole, queue: Queue)
         line["detail"] for line in (await console.get("/audit")).items if line["action"] == "dead.purge"
     ]
     assert any(told["until"] in detail for detail in details)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"until": "2026-11-25T15:00:00Z"},
+        {"all": True, "until": "2026-11-25T15:00:00"},
+        {"all": True, "until": "yesterday"},
+        {"all": True, "until": 5},
+    ],
+)
+async def test_what_is_no_moment_or_no_choice(
+    console: LiveConsole, queue: Queue, body: dict[str, Any]
+) -> None:
+    assert (await console.ask("POST", f"{DEAD}/redrive", body)).status == 422

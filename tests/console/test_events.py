@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,26 @@ async def test_too_many(server: Server) -> None:
     async with LiveConsole(server.url, max_streams=1) as console, watching(console):
         reply = await console.get("/events")
         assert (reply.status, reply.label) == (503, "too_many_streams")
+
+
+async def test_the_last_live_views_are_for_who_may_do_something(server: Server) -> None:
+    tokens = [
+        {"name": role, "role": role, "sha256": hashlib.sha256(role.encode()).hexdigest()}
+        for role in ("view", "operate", "admin")
+    ]
+    async with (
+        LiveConsole(server.url, tokens=tokens, max_streams=10) as console,
+        AsyncExitStack() as open_now,
+    ):
+
+        async def watch(token: str) -> int:
+            asked = console.session.get(
+                f"{console.base}/api/v1/events", headers={"Authorization": f"Bearer {token}"}
+            )
+            return (await open_now.enter_async_context(asked)).status
+
+        assert [await watch("view") for _ in range(11)] == [200] * 9 + [503] * 2
+        assert [await watch("operate"), await watch("admin")] == [200, 503]
 
 
 async def test_who_goes_is_forgotten(console: LiveConsole) -> None:

@@ -75,10 +75,17 @@ class TestConditions:
         headers = {"If-Match": f'"other", {tag}'}
         assert (await console.ask("PUT", "/queues/orders", SPEC, headers=headers)).status == 200
 
-    async def test_a_weak_one_does_not_count(self, console: LiveConsole) -> None:
+    async def test_one_that_a_proxy_made_weak(self, console: LiveConsole) -> None:
         await console.declare("orders")
         tag = (await console.etag("/queues/orders"))["If-Match"]
-        assert (await console.ask("DELETE", "/queues/orders", headers={"If-Match": f"W/{tag}"})).status == 412
+        weak = {"If-Match": f"W/{tag}"}
+        assert (
+            await console.ask("PUT", "/queues/orders", {**SPEC, "maxLength": 5}, headers=weak)
+        ).status == 200
+        assert (await console.ask("DELETE", "/queues/orders", headers=weak)).status == 412
+        assert (
+            await console.ask("DELETE", "/queues/orders", headers={"If-Match": f'W/"{"0" * 32}"'})
+        ).status == 412
 
     @pytest.mark.parametrize("tag", ["abc", '"', "", ",", '"a" "b"'])
     async def test_what_is_no_tag(self, console: LiveConsole, tag: str) -> None:
