@@ -20,7 +20,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 WHEN = re.compile(r"everity `\w+`, (at once|after \w+)")
 AFFECTS = re.compile(r"^\*\*Affects\.\*\* (.*?)\n\n", re.M | re.S)
 WIDTH = 120
-OWN_CLAIM = 'persistentvolumeclaim="data-<name>-redis-0"'
+OWN_CLAIM = 'persistentvolumeclaim="<claim of the chart\'s store>"'
 ANY_EDGE = 'edge="<each edge of the release>"'
 
 
