@@ -50,9 +50,9 @@ def looks() -> list[str]:
 def filled(command: str, names: Mapping[str, str]) -> list[str]:
     """Its words, with these names of NAMES; `penstock` runs in a pod (docs/chart.md, "Commands in a cluster").
 
-    What is written into a file is left to who reads what it says.
+    What becomes of what it says is left out: a file, a filter.
     """
-    command, _, _ = command.partition(" > ")
+    command, *_ = re.split(r" [>|] ", command)
     if command.startswith("penstock "):
         command = f"kubectl exec -n NAMESPACE deploy/<name>-EDGE -- {command}"
     for name in NAMES:
