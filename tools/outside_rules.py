@@ -23,6 +23,7 @@ LEFT_OUT = {
     "PenstockConsoleGone": "whether there should be one, only a release knows",
     "PenstockBacklog": "how old is too old, somebody has to say",
     "PenstockAnalyticsNoReport": "whether the job should run, only a release knows",
+    "PenstockStoreDiskFillsUp": "volumes are told of by the kubelet; of a disk the exporter of a machine tells",
 }
 WORDS = (  # in this order
     (" in {{ $labels.pod }}", " at {{ $labels.instance }}"),

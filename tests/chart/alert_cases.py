@@ -200,7 +200,7 @@ def protocols() -> Iterator[Case]:
         yield Case("PenstockRingNeighbourMissing", missing, there | {missing: always(0)}, there)
     yield risen("PenstockLinkGaps", "link_gaps_total", edge="pubsub")
     yield risen("PenstockSubscribersOvertaken", "subscriber_lost_messages_total", edge="pubsub")
-    down = [of("links_down", edge="pubsub", pod="p-0", instance=address) for address in ("a", "b")]
+    down = [of("links_down", edge="pubsub", pod="p-0", endpoint=each) for each in ("a", "b")]
     told, none = (dict.fromkeys(down, always(number)) for number in (2, 0))
     yield Case("PenstockLinkDown", "down", told, none, value=2)
 
