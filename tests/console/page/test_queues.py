@@ -91,7 +91,7 @@ async def test_a_queue_is_made_filled_looked_into_and_deleted(place: Scene, page
 
 
 async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> None:
-    await make(page, place, "full")
+    await make(page, place, "flooded")
     await publish(page, "one")
     await publish(page, "two")
     await page.get_by_role("button", name="Empty…").click()
@@ -100,15 +100,15 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
     assert await axe(page) == []
     button = dialog.get_by_role("button", name="Remove them for good")
     await expect(button).to_be_disabled()
-    await dialog.get_by_role("textbox").fill("full")
-    queue = await place.store.find("full")
-    await place.store.declare("full", queue.spec.model_copy(update={"max_length": 9}), "test", replace=True)
+    await dialog.get_by_role("textbox").fill("flooded")
+    queue = await place.store.find("flooded")
+    await place.store.declare("flooded", queue.spec.model_copy(update={"max_length": 9}), "test", replace=True)
     await button.click()
     await expect(dialog.get_by_role("alert")).to_be_visible()
     await expect(dialog.get_by_role("textbox")).to_have_value("")
     assert (await place.store.stats(queue))["ready"] == 2, "another queue was meant"
     await expect(dialog).to_contain_text("2 messages would be removed")
-    await dialog.get_by_role("textbox").fill("full")
+    await dialog.get_by_role("textbox").fill("flooded")
     await button.click()
     await expect(dialog).to_have_count(0)
     await page.get_by_role("link", name="How far").click()
@@ -116,13 +116,13 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
     await expect(job).to_contain_text("empty")
     await expect(job).to_contain_text("done")
     assert (await place.store.stats(queue))["ready"] == 0
-    await job.get_by_role("link", name="full").click()
+    await job.get_by_role("link", name="flooded").click()
     await expect(page.get_by_role("link", name="Messages", exact=True)).to_have_attribute(
         "aria-current", "page"
     )
     await page.get_by_role("button", name="Empty…").click()
     await expect(dialog).to_contain_text("0 messages would be removed")
-    await dialog.get_by_role("textbox").fill("full")
+    await dialog.get_by_role("textbox").fill("flooded")
     await expect(button).to_be_disabled()
 
 
