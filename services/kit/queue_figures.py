@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -116,19 +117,21 @@ class Journal:
 
     def __init__(self, folder: Path, pid: int) -> None:
         self._file = folder / f"{JOURNALS}-{pid}"
-        self._lines = 0
+        self._lines: float = 0
 
     def tell(self, figures: Mapping[str, Figures], changed: set[str], *, anew: bool) -> None:
-        """anew: some names are gone."""
-        if anew or self._lines + len(changed) > LINES * len(figures):
+        """anew: some names are gone. Raises OSError; the next time it is made anew."""
+        lines, self._lines = self._lines, math.inf  # until it is written
+        if anew or lines + len(changed) > LINES * len(figures):
             new = self._file.with_suffix(".new")
             new.write_bytes(b"".join(_line(label, each) for label, each in figures.items()))
             new.replace(self._file)
-            self._lines = len(figures)
+            lines = len(figures)
         elif changed:
             with self._file.open("ab") as file:
                 file.write(b"".join(_line(label, figures[label]) for label in changed))
-            self._lines += len(changed)
+            lines += len(changed)
+        self._lines = lines
 
 
 def _line(label: str, each: Figures) -> bytes:

@@ -49,26 +49,32 @@ class QueueNames:
             return label
         if used is None and now < self._full_until:
             return OTHER
-        with nullcontext() if self._shared is None else self._shared.locked():
-            self._catch_up()
-            return self._name(label, now)
+        try:
+            with nullcontext() if self._shared is None else self._shared.locked():
+                self._catch_up()
+                return self._name(label, now)
+        except OSError:  # no descriptor, no room: the others are asked the next time
+            if used is not None:
+                return label
+            self._used.pop(label, None)
+            return OTHER
 
     def has(self, label: str) -> bool:
         """Whether it is a name, or that of all without one."""
         return label == OTHER or label in self._used
 
     def keep_up(self) -> None:
-        """To be called now and then: workers learn which names are used, and which are gone."""
+        """To be called now and then: workers learn which names are used, and which are gone. Raises OSError."""
         if self._shared is None:
             return
         now = self._clock()
         if now - self._stamped_at < STAMP_S:
             self._catch_up()
             return
-        self._stamped_at = now
         with self._shared.locked():
             self._catch_up()
             self._shared.write(self._used)
+        self._stamped_at = now
 
     def _name(self, label: str, now: float) -> str:
         is_known = label in self._used

@@ -58,18 +58,21 @@ class SharedNames:
         if not self._first:
             self.write({label: used})
             return
+        first, self._first = self._first, b""  # as in `write`
         with self._file.open("ab") as names:
             names.write(_line(label, used))
             self._known = names.tell()
+        self._first = first
 
     def write(self, used: Mapping[str, float]) -> None:
         """These are all. Only while it is locked, and once all news are known."""
         new = self._file.with_suffix(".new")
-        self._first = b"%d %d\n" % (os.getpid(), time.monotonic_ns())
-        text = self._first + b"".join(_line(label, at) for label, at in used.items())
+        self._first = b""  # until it is written: else all that there is are news
+        first = b"%d %d\n" % (os.getpid(), time.monotonic_ns())
+        text = first + b"".join(_line(label, at) for label, at in used.items())
         new.write_bytes(text)
-        self._known = len(text)
         new.replace(self._file)
+        self._first, self._known = first, len(text)
 
 
 def _line(label: str, used: float) -> bytes:

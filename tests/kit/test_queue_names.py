@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import os
+import resource
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -207,3 +210,67 @@ def test_a_line_that_is_on_its_way_is_left_for_later(tmp_path: Path) -> None:
     with (tmp_path / NAMES).open("ab") as file:
         file.write(b"2.0]\n")
     assert reader.news() == (False, [("b", 2.0)])
+
+
+@contextlib.contextmanager
+def no_descriptor() -> Iterator[None]:
+    """None is left, as where too many clients have come: nothing can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
+    os.close(lowest)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_without_a_descriptor_a_worker_tells_later(
+    clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its heartbeat goes on meanwhile, and so do its samples: both ask for names."""
+    edge = Edge(3, clock, tmp_path, workers=2)
+    one, two = edge.workers
+    one.hear("a", Told())
+    edge.publish()
+    clock.now += IDLE_S / 2  # the others would have to be asked
+    with no_descriptor():
+        one.hear("a", Told(10))
+        one.hear("new", Told(100))
+        one.publish()
+    assert [record.__dict__["action"] for record in caplog.records] == ["queues_untold"]
+    two.hear("new", Told(1000))
+    edge.publish()
+    assert edge.shown() == {"a": 11, OTHER: 100, "new": 1000}
+    one.hear("new", Told(10_000))
+    edge.publish()
+    assert edge.shown() == {"a": 11, OTHER: 100, "new": 11_000}
+
+
+@pytest.mark.parametrize("stamp", [False, True])
+def test_what_has_no_room_is_told_later(
+    clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, stamp: bool
+) -> None:
+    """Neither a name that was given back nor one that was given is so for one worker alone."""
+    edge = Edge(2, clock, tmp_path, workers=2)
+    one, two = edge.workers
+    for name in ("a", "b"):
+        one.hear(name, Told())
+    edge.publish()
+    clock.now += IDLE_S
+    one.hear("a", Told())
+    if stamp:
+        edge.publish()
+    in_their_way = [tmp_path / f"{NAMES}.new", tmp_path / "queue-figures-0.new"]
+    for folder in in_their_way:
+        folder.mkdir()
+    one.hear("c", Told(10))
+    one.publish()
+    two.hear("a", Told())
+    for folder in in_their_way:
+        folder.rmdir()
+    edge.publish()
+    assert edge.shown() == {"a": 3, "b": 1, OTHER: 10}
+    one.hear("c", Told(100))
+    edge.publish()
+    assert edge.shown() == {"a": 3, "c": 100, OTHER: 10}
