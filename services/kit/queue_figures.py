@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from services.kit import measures
+from services.kit.json_lines import encode_line, parse_lines
 from services.kit.measure import Measure
 from services.kit.queue_names import OTHER
 from services.kit.shared_names import told_by
@@ -135,7 +135,7 @@ class Journal:
 
 
 def _line(label: str, each: Figures) -> bytes:
-    return json.dumps([label, each.numbers, each.refused, each.put, each.wait]).encode() + b"\n"
+    return encode_line([label, each.numbers, each.refused, each.put, each.wait])
 
 
 class SharedFigures(Collector):
@@ -175,6 +175,5 @@ def _summed_up(journals: Iterable[Path], named: Collection[str]) -> dict[str, Fi
 
 
 def _told(journal: Path) -> dict[str, Figures]:
-    text = journal.read_bytes()
-    lines = map(json.loads, text[: text.rfind(b"\n") + 1].splitlines())  # one may be on its way
+    lines = parse_lines(journal.read_bytes())
     return {label: Figures(numbers, Counter(refused), *times) for label, numbers, refused, *times in lines}

@@ -7,12 +7,13 @@ first line. Who reads needs no lock, and reads what is new.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from services.kit.json_lines import encode_line, parse_lines, whole_lines
 
 
 def told_by(file: Path) -> set[str]:
@@ -49,9 +50,8 @@ class SharedNames:
                 text = names.read()
         except FileNotFoundError:
             return False, []
-        text = text[: text.rfind(b"\n") + 1]  # a line may be on its way
-        self._first, self._known = first, at + len(text)
-        return is_whole, [(label, used) for label, used in map(json.loads, text.splitlines())]
+        self._first, self._known = first, at + len(whole_lines(text))
+        return is_whole, [(label, used) for label, used in parse_lines(text)]
 
     def add(self, label: str, used: float) -> None:
         """Only while it is locked, and once all news are known."""
@@ -60,7 +60,8 @@ class SharedNames:
             return
         first, self._first = self._first, b""  # as in `write`
         with self._file.open("ab") as names:
-            names.write(_line(label, used))
+            is_cut = names.tell() > self._known  # as another worker was killed, or found no room
+            names.write(b"\n" * is_cut + encode_line([label, used]))
             self._known = names.tell()
         self._first = first
 
@@ -69,11 +70,7 @@ class SharedNames:
         new = self._file.with_suffix(".new")
         self._first = b""  # until it is written: else all that there is are news
         first = b"%d %d\n" % (os.getpid(), time.monotonic_ns())
-        text = first + b"".join(_line(label, at) for label, at in used.items())
+        text = first + b"".join(encode_line([label, at]) for label, at in used.items())
         new.write_bytes(text)
         new.replace(self._file)
         self._first, self._known = first, len(text)
-
-
-def _line(label: str, used: float) -> bytes:
-    return json.dumps([label, used]).encode() + b"\n"

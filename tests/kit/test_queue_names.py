@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from services.kit import measures
 from services.kit.queue_figures import NAMES, Journal, SharedFigures
 from services.kit.queue_meter import QueueMeter
 from services.kit.queue_names import IDLE_S, OTHER, STAMP_S, QueueNames
-from services.kit.shared_names import SharedNames
+from services.kit.shared_names import SharedNames, told_by
 
 
 class Told(NamedTuple):
@@ -274,3 +275,48 @@ def test_what_has_no_room_is_told_later(
     one.hear("c", Told(100))
     edge.publish()
     assert edge.shown() == {"a": 3, "c": 100, OTHER: 10}
+
+
+@contextlib.contextmanager
+def no_room(octets: int) -> Iterator[None]:
+    """A file has so many at most: what goes beyond is cut off, as it is by a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (octets, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("file", [NAMES, "queue-figures-0"])
+def test_a_line_that_was_cut_short_costs_no_other(clock: Clock, tmp_path: Path, file: str) -> None:
+    edge = Edge(9, clock, tmp_path, workers=2)
+    one, two = edge.workers
+    one.hear("a", Told())
+    two.hear("a", Told())
+    edge.publish()
+    with no_room((tmp_path / file).stat().st_size + 5):
+        one.hear("b", Told(10))
+        one.publish()
+    assert not (tmp_path / file).read_bytes().endswith(b"\n")
+    for worker in (two, one):
+        worker.hear("a", Told())
+        worker.hear("c", Told(100))
+    edge.publish()
+    one.hear("b", Told(1000))
+    edge.publish()
+    lost = OTHER if file == NAMES else "b"
+    expected = Counter({"a": 4, "b": 1000, "c": 200})
+    expected[lost] += 10
+    assert edge.shown() == expected
+
+
+def test_a_name_stands_behind_what_a_killed_worker_left(tmp_path: Path) -> None:
+    names = SharedNames(tmp_path / NAMES)
+    names.write({"a": 1.0})
+    with (tmp_path / NAMES).open("ab") as file:
+        file.write(b'["b", ')
+    names.add("c", 2.0)
+    assert names.news() == (False, [])  # its own
+    names.add("d", 3.0)
+    assert told_by(tmp_path / NAMES) == {"a", "c", "d"}

@@ -135,3 +135,16 @@ def test_one_that_died_as_it_made_its_files_has_counted_nothing(tmp_path: Path) 
     remains.take(worker(tmp_path))
     remains.add_up([])
     check(tmp_path, 1)
+
+
+def test_a_line_that_a_death_cut_short_is_left_out(tmp_path: Path) -> None:
+    """It may be the last one, or another may stand right behind it: where there was no room for a while."""
+    remains = Remains(tmp_path)
+    for begun in (b'["orders", [9, 0', b'["orders", [9, 0["orders", [8, 0]]\n'):
+        pid = worker(tmp_path)
+        with (tmp_path / f"queue-figures-{pid}").open("ab") as file:
+            file.write(begun)
+        remains.take(pid)
+    check(tmp_path, 2)
+    remains.add_up([])
+    check(tmp_path, 2)
