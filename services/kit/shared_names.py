@@ -1,7 +1,7 @@
 """Names of queues that workers have in common, in a file: a line each, with when it was last used.
 
-A name that comes is a line more; whatever else changes writes the file anew, in the place of the old one, under another
-first line. Who reads needs no lock, and reads what is new.
+A name that comes, or is used again after a while, is a line more, and the last one counts; whatever else changes writes
+the file anew, in the place of the old one, under another first line. Who reads needs no lock, and reads what is new.
 """
 
 from __future__ import annotations

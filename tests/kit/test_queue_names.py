@@ -277,6 +277,31 @@ def test_what_has_no_room_is_told_later(
     assert edge.shown() == {"a": 3, "c": 100, OTHER: 10}
 
 
+def test_names_that_were_idle_are_a_line_each(clock: Clock, tmp_path: Path) -> None:
+    """The file is not made anew for each of them: all workers would wait for it, and all that they serve."""
+    most = 100
+    edge = Edge(most, clock, tmp_path, workers=2)
+    one, two = edge.workers
+    names = [f"q{number}" for number in range(most)]
+    for name in names:
+        one.hear(name, Told())
+    edge.publish()
+    clock.now += IDLE_S - 1
+    edge.publish()
+    made = (tmp_path / NAMES).stat().st_ino
+    with (tmp_path / NAMES).open("rb"):  # its number is no other file's meanwhile
+        for name in names:
+            one.hear(name, Told())
+        assert (tmp_path / NAMES).stat().st_ino == made
+    clock.now += 2
+    two.hear("new", Told())  # no name is idle: the other worker knows
+    edge.publish()
+    assert edge.shown() == dict.fromkeys(names, 2) | {OTHER: 1}
+    clock.now += STAMP_S
+    edge.publish()
+    assert len((tmp_path / NAMES).read_bytes().splitlines()) == 1 + most
+
+
 @contextlib.contextmanager
 def no_room(octets: int) -> Iterator[None]:
     """A file has so many at most: what goes beyond is cut off, as it is by a full disk."""
