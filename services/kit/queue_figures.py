@@ -164,6 +164,16 @@ def bury_figures(folder: Path, pid: int, of_all: int) -> None:
     file.with_suffix(".new").unlink(missing_ok=True)
 
 
+def forget_figures(folder: Path, of_all: int) -> None:
+    """What stands there of names that were given back is gone: else they began with it when they come again."""
+    file = folder / f"{JOURNALS}-{of_all}"
+    if not file.exists():
+        return
+    figures = _summed_up([file], told_by(folder / NAMES))
+    if len(figures) < len(_told(file)):
+        Journal(folder, of_all).tell(figures, set(), anew=True)
+
+
 def _summed_up(journals: Iterable[Path], named: Collection[str]) -> dict[str, Figures]:
     """By label, of those that are names."""
     figures: dict[str, Figures] = {}

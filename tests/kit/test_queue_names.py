@@ -20,6 +20,7 @@ from services.kit import measures
 from services.kit.queue_figures import NAMES, Journal, SharedFigures
 from services.kit.queue_meter import QueueMeter
 from services.kit.queue_names import IDLE_S, OTHER, STAMP_S, QueueNames
+from services.kit.remains import Remains, unchanged
 from services.kit.shared_names import SharedNames, told_by
 
 
@@ -73,7 +74,7 @@ class Edge:
 
     def start(self) -> QueueMeter:
         shared = None if self._folder is None else SharedNames(self._folder / NAMES)
-        journal = None if self._folder is None else Journal(self._folder, len(self.workers))
+        journal = None if self._folder is None else Journal(self._folder, len(self.workers) + 1)
         names = QueueNames(self._most, shared, self._clock)
         self.workers.append(QueueMeter("tmq", names, latencies=True, journal=journal))
         return self.workers[-1]
@@ -159,6 +160,27 @@ def test_a_name_that_comes_back_begins_anew(clock: Clock, tmp_path: Path) -> Non
         edge.publish()
         assert edge.shown() == {name: number}
         clock.now += IDLE_S
+
+
+def test_a_name_that_comes_back_begins_anew_also_after_a_death(clock: Clock, tmp_path: Path) -> None:
+    """What the dead one told would look like messages, and fall at the next death."""
+    edge = Edge(1, clock, tmp_path, workers=2)
+    remains = Remains(tmp_path)
+    one, two = edge.workers
+    one.hear("a", Told(5))
+    edge.publish()
+    edge.workers.remove(one)
+    remains.take(1)
+    remains.add_up([])
+    assert edge.shown() == {"a": 5}
+    for name, number in (("b", 3), ("a", 1)):
+        clock.now += IDLE_S
+        two.hear(name, Told(number))
+        with unchanged(tmp_path):
+            remains.add_up([])  # somebody reads: later
+        edge.publish()
+        remains.add_up([])
+        assert edge.shown() == {name: number}
 
 
 def test_workers_have_the_names_in_common(clock: Clock, tmp_path: Path) -> None:
@@ -262,7 +284,7 @@ def test_what_has_no_room_is_told_later(
     one.hear("a", Told())
     if stamp:
         edge.publish()
-    in_their_way = [tmp_path / f"{NAMES}.new", tmp_path / "queue-figures-0.new"]
+    in_their_way = [tmp_path / f"{NAMES}.new", tmp_path / "queue-figures-1.new"]
     for folder in in_their_way:
         folder.mkdir()
     one.hear("c", Told(10))
@@ -313,7 +335,7 @@ def no_room(octets: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("file", [NAMES, "queue-figures-0"])
+@pytest.mark.parametrize("file", [NAMES, "queue-figures-1"])
 def test_a_line_that_was_cut_short_costs_no_other(clock: Clock, tmp_path: Path, file: str) -> None:
     edge = Edge(9, clock, tmp_path, workers=2)
     one, two = edge.workers
