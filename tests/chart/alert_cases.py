@@ -89,6 +89,8 @@ def edges() -> Iterator[Case]:
     )
     third, fifth = (f"1x{MINUTES - 30}" + away * 6 for away in (" 0x1 1x2", " 0x0 1x3"))
     yield Case("PenstockPodRestarts", "is away", {_up(): third}, {_up(): fifth})
+    goes, at_once = (f"1x{MINUTES - 30}{away}" for away in (" 0x5 1x8 0x5 1x8", " 0x11 1x17"))
+    yield Case("PenstockPodRestarts", "in two goes", {_up(): goes}, {_up(): at_once})
     one, both = ([of("ready", edge="tmq", pod=pod) for pod in pods] for pods in (("a",), ("a", "b")))
     yield Case(
         "PenstockPodsMissing", "pods", dict.fromkeys(one, always(1)), dict.fromkeys(both, always(1)), value=1
@@ -131,6 +133,9 @@ def store() -> Iterator[Case]:
             {refusals: f"{calm} 1x6 2x6 3x6 4x7 5"},
             {refusals: f"{calm} 1x6 2x6 3x6 4x8"},
         )
+    refusals = of("refusals_total", edge="tmq", reason="store_full")
+    goes, at_once = (f"{calm} {rises}" for rises in ("1 2 3 4 5x8 6 7 8 9 10x12", "1 2 3 4 5 6 7 8 9 10x20"))
+    yield Case("PenstockStoreUnsteady", "in two goes", {refusals: goes}, {refusals: at_once})
     for reason in ("store_fault", "too_late", "outcome_unknown"):
         yield risen("PenstockStoreFaults", "store_events_total", edge="tmq", reason=reason)
     yield risen("PenstockStoreDataLost", "store_events_total", edge="tmq", reason="dataset_changed")

@@ -106,7 +106,7 @@ def test_a_report_that_cannot_be_in_time_is_warned_of(schedule: str, hours: floa
         values = nested("monitoring.prometheusRule.analyticsStaleSeconds", stale)
         return notes(together(ANALYTICS, nested("analytics.schedule", schedule), values))
 
-    assert f"leaves up to {seconds} s between two runs" in told(seconds)
+    assert f"leaves {seconds} s between two runs" in told(seconds)
     assert STALE not in told(seconds + 1)
 
 

@@ -33,6 +33,11 @@ def test_each_alert_is_there_or_says_why_not() -> None:
     assert len(OWN) > 20
 
 
+def test_the_page_names_those_that_are_left_out() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    assert [name for name in LEFT_OUT if name.startswith("Penstock") and name not in page] == []
+
+
 def test_nothing_of_kubernetes_is_in_it() -> None:
     said = str([(rule["expr"], rule["annotations"]) for rule in OWN.values()])
     assert re.findall(r"\bnamespace\b|\bpods?\b|\bPods?\b|\bService\b|\brelease\b", said) == []

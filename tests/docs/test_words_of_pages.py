@@ -121,6 +121,8 @@ def test_an_option_alone_is_of_a_command_of_the_page(page: str) -> None:
         *(
             "kubectl exec POD -- penstock queue lists",
             "kubectl get pods -x",
+            "helm list --context x",
+            "kubectl -n queues exec POD -- penstock queue lists",
             "penstock dead list --raeson held",
         ),
     ],

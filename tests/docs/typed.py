@@ -124,7 +124,7 @@ def of_client(program: str, words: Sequence[str]) -> str:
     own, inner = words[:cut], list(words[cut + 1 :])
     steps = tuple(_bare(own))
     if not steps:
-        return ""
+        return complaint(inner)
     try:
         has = client_options(program, steps[:2])
     except LookupError as error:
@@ -149,7 +149,8 @@ def client_options(program: str, steps: tuple[str, ...]) -> set[str]:
     is_group = re.search(r" (SUBCOMMAND|COMMAND|\[command\])", usage[1])
     if is_group and len(usage[1][: is_group.start()].split()) <= len(steps):
         raise LookupError(" ".join(steps))  # the help is of the group: it does not know the last word
-    return set(_flags(told)) | set(_flags(_said("kubectl", "options")))
+    everywhere = set(_flags(_said("kubectl", "options"))) if program == "kubectl" else set()
+    return set(_flags(told)) | everywhere  # helm's help has them in each command's
 
 
 @cache

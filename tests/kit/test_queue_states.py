@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.kit.queue_names import OTHER
-from services.kit.queue_states import QueueStates
+from services.kit.queue_states import COUNTED, SHOWN, QueueStates
 
 
 @dataclass
@@ -178,3 +179,8 @@ def test_what_the_store_counts_of_queues_is_told() -> None:
     assert {of: shown(states, name) for of, name in names.items()} == {
         of: {OTHER: n} for of, n in what.items()
     }
+
+
+def test_the_page_says_how_many_series_a_queue_has() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    assert f"`penstock_queue_ready_messages` and the like, {len(SHOWN) + len(COUNTED)} series a queue" in page

@@ -102,9 +102,10 @@ def serve(place: int) -> None:
     asked = socket.socket(fileno=place)
     server = os.getpid()
     while True:
-        size, (told, err), _, _ = socket.recv_fds(asked, NUMBER, 2)
+        size, given, _, _ = socket.recv_fds(asked, NUMBER, 2)
         if not size:
             return
+        told, err = given
         if not os.fork():
             asked.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
