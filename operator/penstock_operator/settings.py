@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
+import pydantic_settings
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -120,6 +121,8 @@ def tracing_settings() -> TracingSettings:
             f"PENSTOCK_{'__'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors()
         )
         raise SettingsError("\n".join(lines)) from None
+    except pydantic_settings.SettingsError as error:  # such as headers that are no JSON
+        raise SettingsError(f"environment: {error}") from None
 
 
 def is_store_told() -> bool:

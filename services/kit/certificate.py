@@ -25,7 +25,7 @@ def not_after(chain: Path) -> float | None:
 def _not_after(certificate: bytes) -> float:
     """Raises ValueError or IndexError for what is no certificate."""
     ((_, signed),) = _parts(certificate)
-    _, to_be_signed = next(_parts(signed))
+    (_, to_be_signed), *_ = _parts(signed)
     parts = [content for tag, content in _parts(to_be_signed) if tag != VERSION]
     _, (tag, told) = _parts(parts[VALIDITY])
     text = told.decode("ascii")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from services.kit import measures
+from services.kit.json_lines import encode_line, parse_lines
 from services.kit.measure import Measure
 from services.kit.queue_names import OTHER
 from services.kit.shared_names import told_by
@@ -116,23 +117,25 @@ class Journal:
 
     def __init__(self, folder: Path, pid: int) -> None:
         self._file = folder / f"{JOURNALS}-{pid}"
-        self._lines = 0
+        self._lines: float = 0
 
     def tell(self, figures: Mapping[str, Figures], changed: set[str], *, anew: bool) -> None:
-        """anew: some names are gone."""
-        if anew or self._lines + len(changed) > LINES * len(figures):
+        """anew: some names are gone. Raises OSError; the next time it is made anew."""
+        lines, self._lines = self._lines, math.inf  # until it is written
+        if anew or lines + len(changed) > LINES * len(figures):
             new = self._file.with_suffix(".new")
             new.write_bytes(b"".join(_line(label, each) for label, each in figures.items()))
             new.replace(self._file)
-            self._lines = len(figures)
+            lines = len(figures)
         elif changed:
             with self._file.open("ab") as file:
                 file.write(b"".join(_line(label, figures[label]) for label in changed))
-            self._lines += len(changed)
+            lines += len(changed)
+        self._lines = lines
 
 
 def _line(label: str, each: Figures) -> bytes:
-    return json.dumps([label, each.numbers, each.refused, each.put, each.wait]).encode() + b"\n"
+    return encode_line([label, each.numbers, each.refused, each.put, each.wait])
 
 
 class SharedFigures(Collector):
@@ -161,6 +164,16 @@ def bury_figures(folder: Path, pid: int, of_all: int) -> None:
     file.with_suffix(".new").unlink(missing_ok=True)
 
 
+def forget_figures(folder: Path, of_all: int) -> None:
+    """What stands there of names that were given back is gone: else they began with it when they come again."""
+    file = folder / f"{JOURNALS}-{of_all}"
+    if not file.exists():
+        return
+    figures = _summed_up([file], told_by(folder / NAMES))
+    if len(figures) < len(_told(file)):
+        Journal(folder, of_all).tell(figures, set(), anew=True)
+
+
 def _summed_up(journals: Iterable[Path], named: Collection[str]) -> dict[str, Figures]:
     """By label, of those that are names."""
     figures: dict[str, Figures] = {}
@@ -172,6 +185,5 @@ def _summed_up(journals: Iterable[Path], named: Collection[str]) -> dict[str, Fi
 
 
 def _told(journal: Path) -> dict[str, Figures]:
-    text = journal.read_bytes()
-    lines = map(json.loads, text[: text.rfind(b"\n") + 1].splitlines())  # one may be on its way
+    lines = parse_lines(journal.read_bytes())
     return {label: Figures(numbers, Counter(refused), *times) for label, numbers, refused, *times in lines}

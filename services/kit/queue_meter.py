@@ -6,12 +6,15 @@ another process.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 
 from prometheus_client.registry import Collector
 
 from services.kit.queue_figures import Done, Family, Figures, Journal, families
 from services.kit.queue_names import QueueNames
+
+log = logging.getLogger(__name__)
 
 
 class QueueMeter(Collector):
@@ -33,9 +36,20 @@ class QueueMeter(Collector):
         return self.hear
 
     def publish(self) -> None:
-        """The metrics are up to date by then, and names that are others' by now are gone from them."""
+        """The metrics are up to date by then, and names that are others' by now are gone from them.
+
+        What another process cannot be told now it is told the next time.
+        """
         for ask in self._asks:
             ask()
+        try:
+            self._tell()
+        except OSError as error:  # no descriptor, no room
+            fields = {"action": "queues_untold", "queues": len(self._changed)}
+            log.warning("cannot tell what is done with queues: %s", error, extra=fields)
+
+    def _tell(self) -> None:
+        """Raises OSError."""
         self._names.keep_up()
         gone = [label for label in self._figures if not self._names.has(label)]
         for label in gone:

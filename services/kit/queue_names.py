@@ -16,6 +16,7 @@ from services.kit.shared_names import SharedNames
 
 OTHER = "_other"
 IDLE_S = 900.0  # of which nothing was heard for so long, its name may be another's
+FRESH_S = IDLE_S / 2  # nobody gives it back before a stamp tells that it was used again
 STAMP_S = 60.0  # how often a worker tells the others which names it used
 PART = 10  # of all names this part, at most, is given back at a time: whoever needs one will soon need more
 
@@ -44,42 +45,48 @@ class QueueNames:
         label, now = label_of(name), self._clock()
         used = self._used.get(label)
         # one that was idle for long may be another's by now, if workers have to agree
-        if used is not None and (self._shared is None or now - used < IDLE_S / 2):
+        if used is not None and (self._shared is None or now - used < FRESH_S):
             self._used[label] = now
             return label
         if used is None and now < self._full_until:
             return OTHER
-        with nullcontext() if self._shared is None else self._shared.locked():
-            self._catch_up()
-            return self._name(label, now)
+        try:
+            with nullcontext() if self._shared is None else self._shared.locked():
+                self._catch_up()
+                return self._name(label, now)
+        except OSError:  # no descriptor, no room: the others are asked the next time
+            if used is not None:
+                return label
+            self._used.pop(label, None)
+            return OTHER
 
     def has(self, label: str) -> bool:
         """Whether it is a name, or that of all without one."""
         return label == OTHER or label in self._used
 
     def keep_up(self) -> None:
-        """To be called now and then: workers learn which names are used, and which are gone."""
+        """To be called now and then: workers learn which names are used, and which are gone. Raises OSError."""
         if self._shared is None:
             return
         now = self._clock()
         if now - self._stamped_at < STAMP_S:
             self._catch_up()
             return
-        self._stamped_at = now
         with self._shared.locked():
             self._catch_up()
             self._shared.write(self._used)
+        self._stamped_at = now
 
     def _name(self, label: str, now: float) -> str:
-        is_known = label in self._used
-        is_full = not is_known and len(self._used) >= self._most
+        used = self._used.get(label)
+        is_full = used is None and len(self._used) >= self._most
         if is_full and not self._give_back(now):
             return OTHER
         self._used[label] = now
-        if self._shared is not None:
-            if is_known or is_full:
+        if self._shared is not None and (used is None or now - used >= FRESH_S):
+            if is_full:
                 self._shared.write(self._used)
-            else:
+            else:  # also of a name that was idle: the later line counts, until a worker's stamp makes the file anew
                 self._shared.add(label, now)
         return label
 

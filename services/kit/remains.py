@@ -17,7 +17,8 @@ from pathlib import Path
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import mark_process_dead
 
-from services.kit.queue_figures import bury_figures
+from services.kit.queue_figures import NAMES, bury_figures, forget_figures
+from services.kit.shared_names import SharedNames
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ class Remains:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._waiting: set[int] = set()
+        self._names = SharedNames(folder / NAMES)
+        self._are_names_new = False  # since figures of names that are gone were forgotten
 
     def take(self, pid: int) -> None:
         """A worker is gone: its gauges no longer count, its counters do."""
@@ -42,15 +45,19 @@ class Remains:
     def add_up(self, living: Collection[int]) -> None:
         """What there is by now, unless somebody reads. A living one of the same number counts on where the dead did."""
         self._waiting.difference_update(living)
-        if not self._waiting:
-            return
         try:
+            is_whole, _ = self._names.news()  # else no name is gone
+            self._are_names_new |= is_whole
+            if not self._waiting and not self._are_names_new:
+                return
             with _locked(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
                 for pid in [*self._waiting]:
                     for kind in COUNTED:
                         self._bury(kind, pid)
                     bury_figures(self._folder, pid, DEAD)
                     self._waiting.discard(pid)
+                forget_figures(self._folder, DEAD)
+                self._are_names_new = False
         except BlockingIOError:
             pass
         except OSError as error:  # no room: what is there stays, and counts

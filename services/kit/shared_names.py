@@ -1,18 +1,19 @@
 """Names of queues that workers have in common, in a file: a line each, with when it was last used.
 
-A name that comes is a line more; whatever else changes writes the file anew, in the place of the old one, under another
-first line. Who reads needs no lock, and reads what is new.
+A name that comes, or is used again after a while, is a line more, and the last one counts; whatever else changes writes
+the file anew, in the place of the old one, under another first line. Who reads needs no lock, and reads what is new.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from services.kit.json_lines import encode_line, parse_lines, whole_lines
 
 
 def told_by(file: Path) -> set[str]:
@@ -49,28 +50,27 @@ class SharedNames:
                 text = names.read()
         except FileNotFoundError:
             return False, []
-        text = text[: text.rfind(b"\n") + 1]  # a line may be on its way
-        self._first, self._known = first, at + len(text)
-        return is_whole, [(label, used) for label, used in map(json.loads, text.splitlines())]
+        self._first, self._known = first, at + len(whole_lines(text))
+        return is_whole, [(label, used) for label, used in parse_lines(text)]
 
     def add(self, label: str, used: float) -> None:
         """Only while it is locked, and once all news are known."""
         if not self._first:
             self.write({label: used})
             return
+        first, self._first = self._first, b""  # as in `write`
         with self._file.open("ab") as names:
-            names.write(_line(label, used))
+            is_cut = names.tell() > self._known  # as another worker was killed, or found no room
+            names.write(b"\n" * is_cut + encode_line([label, used]))
             self._known = names.tell()
+        self._first = first
 
     def write(self, used: Mapping[str, float]) -> None:
         """These are all. Only while it is locked, and once all news are known."""
         new = self._file.with_suffix(".new")
-        self._first = b"%d %d\n" % (os.getpid(), time.monotonic_ns())
-        text = self._first + b"".join(_line(label, at) for label, at in used.items())
+        self._first = b""  # until it is written: else all that there is are news
+        first = b"%d %d\n" % (os.getpid(), time.monotonic_ns())
+        text = first + b"".join(encode_line([label, at]) for label, at in used.items())
         new.write_bytes(text)
-        self._known = len(text)
         new.replace(self._file)
-
-
-def _line(label: str, used: float) -> bytes:
-    return json.dumps([label, used]).encode() + b"\n"
+        self._first, self._known = first, len(text)

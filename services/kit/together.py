@@ -18,6 +18,8 @@ from services.kit.process_group import ProcessGroup
 from services.kit.queue_figures import SharedFigures
 from services.kit.remains import unchanged
 
+DIGITS = 6  # of a sum of seconds, behind the point
+
 
 class Together(Collector):
     """The metrics of all processes that share `folder`, whose rows are on `board`, and which a supervisor began."""
@@ -42,7 +44,7 @@ class Together(Collector):
     def collect(self) -> Iterator[Metric]:
         for family in self._shared.collect():  # type: ignore[no-untyped-call]
             if family.name != measures.READY.name:  # a worker that is dead says nothing of it
-                yield family
+                yield _rounded(family) if family.type == "histogram" else family
         ready, deaths = measures.READY, worker_measures.DEATHS
         told = GaugeMetricFamily(ready.name, ready.text, labels=["edge"])
         told.add_metric([self._edge], float(self._board.unready() is None))
@@ -50,3 +52,15 @@ class Together(Collector):
         counted = CounterMetricFamily(deaths.name, deaths.text, labels=["edge"])
         counted.add_metric([self._edge], self._board.deaths())
         yield counted
+
+
+def _rounded(histogram: Metric) -> Metric:
+    """Its sums do not depend on what was added to what first: else one falls by a hair when a worker dies.
+
+    Prometheus would take that for a counter that began anew.
+    """
+    histogram.samples = [
+        sample._replace(value=round(sample.value, DIGITS)) if sample.name.endswith("_sum") else sample
+        for sample in histogram.samples
+    ]
+    return histogram

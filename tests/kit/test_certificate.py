@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -41,3 +42,20 @@ def test_what_is_no_certificate_has_no_end(tmp_path: Path) -> None:
     for text in (b"", b"nothing", whole[:200], b"\n".join((*lines[:3], *lines[-2:]))):
         chain.write_bytes(text)
         assert not_after(chain) is None
+
+
+def test_any_octets_are_a_certificate_or_none(tmp_path: Path) -> None:
+    """Each octet of one in turn is another, or the last; and a sequence of nothing."""
+    chain = tmp_path / "chain.pem"
+    whole = ssl.PEM_cert_to_DER_cert(pem(datetime(2027, 2, 28, tzinfo=UTC)).decode())
+
+    def end(certificate: bytes) -> float | None:
+        chain.write_text(ssl.DER_cert_to_PEM_cert(certificate))
+        return not_after(chain)
+
+    assert end(whole) == datetime(2027, 2, 28, tzinfo=UTC).timestamp()
+    assert end(b"\x30\x00") is None
+    for at, octet in enumerate(whole):
+        assert end(whole[:at]) is None
+        for other in {0, 1, 0x80, 0xFF, octet ^ 1} - {octet}:
+            end(whole[:at] + bytes([other]) + whole[at + 1 :])

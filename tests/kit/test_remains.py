@@ -36,8 +36,8 @@ class Told(NamedTuple):
     wait: Sequence[int] = (0,) * (len(QUEUE_WAIT_SECONDS.buckets) + 1)
 
 
-def worker(folder: Path) -> int:
-    """One that counts, and is killed. Its number."""
+def worker(folder: Path, seconds: float = 0.25) -> int:
+    """One that counts, also a request that took so long, and is killed. Its number."""
     pid = os.fork()
     if not pid:
         share(folder)
@@ -45,7 +45,7 @@ def worker(folder: Path) -> int:
         metrics.meter_queues(200, latencies=True)
         metrics.requests("enq", "ok").inc(2)
         metrics.seconds("enq").observe(0.003)
-        metrics.seconds("enq").observe(0.25)
+        metrics.seconds("enq").observe(seconds)
         metrics.input_held.set(7)
         assert metrics.queues is not None
         metrics.queues.hear("orders", Told())
@@ -135,3 +135,27 @@ def test_one_that_died_as_it_made_its_files_has_counted_nothing(tmp_path: Path) 
     remains.take(worker(tmp_path))
     remains.add_up([])
     check(tmp_path, 1)
+
+
+def test_a_line_that_a_death_cut_short_is_left_out(tmp_path: Path) -> None:
+    """It may be the last one, or another may stand right behind it: where there was no room for a while."""
+    remains = Remains(tmp_path)
+    for begun in (b'["orders", [9, 0', b'["orders", [9, 0["orders", [8, 0]]\n'):
+        pid = worker(tmp_path)
+        with (tmp_path / f"queue-figures-{pid}").open("ab") as file:
+            file.write(begun)
+        remains.take(pid)
+    check(tmp_path, 2)
+    remains.add_up([])
+    check(tmp_path, 2)
+
+
+def test_sums_of_seconds_do_not_fall(tmp_path: Path) -> None:
+    """In whatever order they are added: Prometheus would take it for a counter that began anew."""
+    remains = Remains(tmp_path)
+    for turn in range(5):
+        for number in range(1, 8):
+            remains.take(worker(tmp_path, number / 10 + turn / 3))
+        before = told(tmp_path)[SECONDS]
+        remains.add_up([])
+        assert told(tmp_path)[SECONDS] == before
