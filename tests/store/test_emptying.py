@@ -137,6 +137,20 @@ async def test_large_ones_go_a_few_at_a_time(desk: Desk) -> None:
     assert [step.messages for step in await emptied(desk, queue)] == [2, 4, 4]
 
 
+async def test_large_ones_that_came_back_go_a_few_at_a_time(desk: Desk) -> None:
+    """However small most of the others are: the mean says nothing of those that are first."""
+    queue = await desk.queue()
+    size = 1 << 20
+    await desk.put(queue, *(b"x" * size for _ in range(10)))
+    taken = [delivery for _ in range(10) for delivery in await desk.take(queue)]
+    await desk.put(queue, *numbered(2000))
+    await desk.release(taken)
+    run = Emptying(desk.domain, queue, "r")
+    assert [await run.step() for _ in range(2)] == [Emptied(n, n * size, is_done=False) for n in (4, 8)]
+    assert (await emptied(desk, queue))[-1] == Emptied(2010, 10 * size + 2000 * 6, is_done=True)
+    assert await desk.reconcile(queue) == CONSISTENT
+
+
 async def test_what_is_over_its_time_dies_of_that(desk: Desk) -> None:
     queue = await desk.queue(message_ttl="1ms")
     await desk.put(queue, *numbered(5))
