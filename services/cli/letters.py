@@ -69,7 +69,8 @@ async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: 
     """Write dead letters of QUEUE to standard output.
 
     All of them, or those that the filters and ids name, the oldest first. They stay where they are. At its end it
-    says the last one's id: `penstock dead purge QUEUE --until ID` removes none that is not in the file.
+    says the last one's id: `penstock dead purge QUEUE --until ID` removes none that is not in the file, where it is
+    given the same filters and ids.
     """
     one = _chosen()
     if sys.stdout.isatty():
@@ -83,12 +84,19 @@ async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: 
             number, last = number + 1, identifier
             missing.discard(identifier)
             advance(1)
-    behind = f"; the last is {last}" if last else ""
-    output.note(f"exported {count(number, 'dead letter')} of {found.name}{behind}")
+    output.note(f"exported {count(number, 'dead letter')} of {found.name}{_behind(last, wanted)}")
     if absent := [repr(one) for one in sorted(missing) if await letters.find(one) is None]:
         raise not_found(
             f"queue {queue!r} has no dead letter {', '.join(absent)}; see `penstock dead list {queue}`"
         )
+
+
+def _behind(last: str, wanted: Filter) -> str:
+    """How far the file goes. Up to there it leaves out what the filters leave out, which a purge must, too."""
+    if not last:
+        return ""
+    is_all = wanted == Filter(until=wanted.until)
+    return f"; the last is {last}" + ("" if is_all else ": purge them with the same filters and ids")
 
 
 async def written(letters: AsyncIterator[DeadLetter], one: LetterFormat, fd: int) -> AsyncIterator[str]:

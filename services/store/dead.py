@@ -94,7 +94,9 @@ class DeadLetters:
             yield letters
 
     async def until_now(self, wanted: Filter) -> Filter:
-        """Of these the ones that are dead now: counted, they are no others when they are moved or removed."""
+        """Of these the ones that are meant now: counted, they are no others when they are moved or removed."""
+        if wanted.older_than_ms:
+            wanted = wanted.as_of(await self._domain.link.now_ms())
         if wanted.until or wanted.ids:
             return wanted
         last = await self._domain.link.call("XREVRANGE", self._key, "+", "-", "COUNT", 1)

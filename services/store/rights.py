@@ -28,7 +28,8 @@ COMMANDS = (
         "hincrby",
     ),
     *("smembers", "sadd", "srem"),
-    *("zadd", "zrem", "zscore", "zcard", "zrange", "zrangebyscore", "zpopmin"),
+    *("zadd", "zrem", "zscore", "zcard", "zrange", "zrangebyscore"),
+    "zpopmin",  # functions of before, until `penstock store init` loads ours
     *("xadd", "xdel", "xlen", "xrange", "xtrim", "xread", "xinfo|stream"),
     "xrevrange",  # the console, and the analytics job, where they come as the edges do
 )

@@ -103,6 +103,26 @@ def test_only_those_that_are_meant(shell: Shell, queue: str) -> None:
         assert [body for body in (b"a 1", b"b 2", b"b 3") if body in exported] == bodies
 
 
+def test_a_purge_up_to_the_last_exported_wants_the_same_filters(shell: Shell, queue: str) -> None:
+    """Alone it would remove what they left out of the file."""
+    _, last, _ = bury(shell, queue, ("injured", b"1"), ("expired", b"2"), ("expired", b"3"))
+    filters = ("--reason", "expired", "--until", last)
+    done = shell.run("dead", "export", queue, GARBAGE, *filters)
+    assert done.out == garbage(b"2", ZOMBIE)
+    assert done.err == (
+        f"exported 1 dead letter of {queue}; the last is {last}: purge them with the same filters and ids\n"
+    )
+    shell.run("dead", "purge", queue, *filters, "--yes")
+    assert letters(shell, queue) == [("injured", "1"), ("expired", "3")]
+    whole = shell.run("dead", "export", queue, GARBAGE, "--until", last)
+    assert whole.err.startswith(f"exported 1 dead letter of {queue}; the last is ")
+    assert "filters" not in whole.err
+    assert (
+        shell.run("dead", "export", queue, GARBAGE, "--match", "^4").err
+        == f"exported 0 dead letters of {queue}\n"
+    )
+
+
 def test_they_come_back(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
     """From a file and from standard input, thousands of them, in their order."""
     kinds = ("injured", "partially_received", "zombie")
@@ -260,7 +280,7 @@ def test_ids_that_are_not_there_are_named(shell: Shell, queue: str) -> None:
     done = shell.run("dead", "export", queue, GARBAGE, second, "12-3", "no id", first, code=4)
     assert done.out == garbage(b"1", ZOMBIE) + garbage(b"2", INJURED)
     assert done.err.splitlines() == [
-        f"exported 2 dead letters of {queue}; the last is {second}",
+        f"exported 2 dead letters of {queue}; the last is {second}: purge them with the same filters and ids",
         f"penstock: not_found: queue '{queue}' has no dead letter '12-3', 'no id'; see `penstock dead list {queue}`",
     ]
     assert shell.run("dead", "export", queue, GARBAGE, first, second, "--reason", "injured").code == 0

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from services.store import Filter, QueueSpec, records
+from services.store import DeadLetters, Filter, QueueSpec, records
 from services.store.errors import DomainMismatch, QueueFull, QueuePaused, QueueUnknown
 from services.store.standing import standings
 from tests.store.desk import Desk, bodies, numbered, until
@@ -195,6 +195,33 @@ async def test_up_to_one_of_them(desk: Desk) -> None:
     ]
     assert await letters.until_now(wanted) == wanted
     assert (await letters.until_now(Filter())).until == ids[-1]
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_what_grows_old_enough_after_it_was_counted_is_not_meant(desk: Desk, is_named: bool) -> None:
+    """Though it was dead by then: the age is that of when they were counted."""
+    queue = await desk.queue()
+    letters = desk.dead(queue)
+    await desk.bury(queue, records.encode(b"old"), "refused")
+    (old,) = [letter async for letter in letters.matching()]
+    gap_ms = 2000
+    await until(lambda: _is_later(desk, old.died_ms + gap_ms))
+    await desk.bury(queue, records.encode(b"young"), "refused")
+    ids = [letter.id async for letter in letters.matching()]
+    last = {"ids": tuple(ids)} if is_named else {"until": ids[1]}
+    wanted = Filter(older_than_ms=gap_ms, **last)  # type: ignore[arg-type]
+    counted = await letters.until_now(wanted)
+    assert [letter.body async for letter in letters.matching(counted)] == [b"old"]
+    await until(lambda: _all_match(letters, wanted))
+    assert [page async for page in letters.pages(counted, 2)] == [[old.id]]
+
+
+async def _is_later(desk: Desk, than_ms: int) -> bool:
+    return await desk.store.now_ms() > than_ms
+
+
+async def _all_match(letters: DeadLetters, wanted: Filter) -> bool:
+    return len([letter async for letter in letters.matching(wanted)]) == await letters.count()
 
 
 async def test_no_redrive_across_domains_or_into_nothing(desk: Desk) -> None:

@@ -113,10 +113,42 @@ async def test_thinned_out_entries_go_too(desk: Desk) -> None:
     assert await desk.reconcile(queue) == CONSISTENT
 
 
+async def test_thinned_out_entries_go_too_where_older_ones_are_held(desk: Desk) -> None:
+    """The last entry of the stream is not the newest one then."""
+    queue = await desk.queue()
+    await desk.put(queue, b"held")
+    await desk.put(queue, *numbered(32))
+    held, most, rest = await desk.take(queue, 1), await desk.take(queue, 31), await desk.take(queue, 1)
+    await desk.settle(most)
+    await desk.domain.tidy(queue, straggler_ms=-1000)
+    await desk.release(rest)
+    assert await desk.domain.link.call("HLEN", queue.keys[7]) == 1
+    assert (await emptied(desk, queue))[-1] == Emptied(1, 6, is_done=True)
+    stats = await desk.stats(queue)
+    assert (stats["ready"], stats["in_flight"]) == (0, 1)
+    await desk.release(held)
+    assert await desk.drain(queue) == [b"held"]
+    assert await desk.reconcile(queue) == CONSISTENT
+
+
 async def test_large_ones_go_a_few_at_a_time(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *(b"x" * (3 << 20) for _ in range(4)))
     assert [step.messages for step in await emptied(desk, queue)] == [2, 4, 4]
+
+
+async def test_large_ones_that_came_back_go_a_few_at_a_time(desk: Desk) -> None:
+    """However small most of the others are: the mean says nothing of those that are first."""
+    queue = await desk.queue()
+    size = 1 << 20
+    await desk.put(queue, *(b"x" * size for _ in range(10)))
+    taken = [delivery for _ in range(10) for delivery in await desk.take(queue)]
+    await desk.put(queue, *numbered(2000))
+    await desk.release(taken)
+    run = Emptying(desk.domain, queue, "r")
+    assert [await run.step() for _ in range(2)] == [Emptied(n, n * size, is_done=False) for n in (4, 8)]
+    assert (await emptied(desk, queue))[-1] == Emptied(2010, 10 * size + 2000 * 6, is_done=True)
+    assert await desk.reconcile(queue) == CONSISTENT
 
 
 async def test_what_is_over_its_time_dies_of_that(desk: Desk) -> None:

@@ -51,6 +51,21 @@ async def test_a_returned_message_comes_before_new_ones_and_says_how_often_it_wa
     assert (third.acquired, third.failed, bodies([third])) == (3, 2, [b"m00001"])
 
 
+async def test_what_somebody_took_out_of_the_stream_holds_up_no_other(desk: Desk) -> None:
+    """By hand, past the store: its place among what came back is given up."""
+    queue = await desk.queue()
+    for body in numbered(3):
+        await desk.put(queue, body)
+    taken = await desk.take(queue)
+    await desk.release(taken)
+    link = desk.domain.link
+    assert await link.call("XDEL", queue.keys[0], taken[1].entry) == 1
+    again = await desk.take(queue)
+    assert bodies(again) == [*numbered(1), *numbered(1, 2)]
+    await desk.settle(again)
+    assert await link.call("EXISTS", queue.keys[3]) == await link.call("EXISTS", queue.keys[4]) == 0
+
+
 async def test_returned_to_the_end_keeps_its_counts(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(4))

@@ -82,6 +82,22 @@ async def test_a_take_of_large_messages_says_that_there_is_more(desk: Desk) -> N
     assert answers[-1] == (2, False)
 
 
+async def test_a_take_of_large_messages_that_came_back_is_bounded_too(desk: Desk) -> None:
+    """However small most of the others are: the mean says nothing of those that are first."""
+    queue = await desk.queue()
+    large = [b"%d" % number * (TAKE_BYTES // 4) for number in range(6)]
+    await desk.put(queue, *large)
+    taken = await desk.take(queue) + await desk.take(queue)
+    await desk.put(queue, *numbered(2000))
+    await desk.release(taken)
+    first, second = await desk.take(queue), await desk.take(queue)
+    assert bodies(first) == large[:4]
+    assert bodies(second)[:3] == [*large[4:], *numbered(1)]
+    await desk.settle([*first, *second])
+    assert bodies(second)[2:] + await desk.drain(queue) == numbered(2000)
+    assert await desk.reconcile(queue) == {"len": 0, "bytes": 0, "leased": 0}
+
+
 async def test_settled_messages_are_gone_and_counted(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"", b"ab", b"cde")

@@ -3,10 +3,11 @@
 local OCTETS_MOST = 4 * 1024 * 1024  -- that one call reads, and one message more
 local KEPT_MS = 3600000              -- of a run that nobody goes on with
 
--- The number of the newest entry: what is put in, or goes to the end, from now on has a higher one.
+-- The number of the newest entry: what is put in, or goes to the end, from now on has a higher one. The stream's last may be
+-- behind the newest that is left: old entries move to x (upkeep.lua), but none beyond the cursor.
 local function newest(Q)
   local e = call('XREVRANGE', Q.s, '+', '-', 'COUNT', 1)[1]
-  return e and number_of(e[1]) or Q.h.ce
+  return math.max(e and number_of(e[1]) or 0, Q.h.ce)
 end
 
 local function discard(Q, piece)

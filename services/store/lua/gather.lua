@@ -1,31 +1,31 @@
 -- Gathering what is ready, in order: returned messages first, then new ones
 
+-- In order, until so many octets are read; the last may pass them. Answers how many messages, and their octets.
 -- up_to: the highest number of an entry that is meant, nil = any
-local function pop_returned(Q, want, up_to)
-  if up_to then
-    local keys = call('ZRANGEBYSCORE', Q.r, '-inf', num(up_to * PER_ENTRY + PER_ENTRY - 1), 'LIMIT', 0, want)
-    if #keys > 0 then call('ZREM', Q.r, unpack(keys)) end
-    return keys
-  end
-  local popped, keys = call('ZPOPMIN', Q.r, want), {}
-  for i = 1, #popped, 2 do keys[#keys + 1] = popped[i] end
-  return keys
-end
-
-local function gather_returned(Q, want, out, up_to)
-  local keys = pop_returned(Q, want, up_to)
-  if #keys == 0 then return 0 end
+local function gather_returned(Q, want, max_bytes, out, up_to)
+  local highest = up_to and num(up_to * PER_ENTRY + PER_ENTRY - 1) or '+inf'
+  local keys = call('ZRANGEBYSCORE', Q.r, '-inf', highest, 'LIMIT', 0, want)
+  if #keys == 0 then return 0, 0 end
   local records = call('HMGET', Q.f, unpack(keys))
-  local entry, loaded
-  for i = 1, #keys do
-    local position = tonumber(keys[i])
+  local looked, read, entry, loaded = 0, 0, nil, nil
+  repeat
+    looked = looked + 1
+    local key = keys[looked]
+    local position = tonumber(key)
     local index = position % PER_ENTRY
     local id = entry_id(Q, (position - index) / PER_ENTRY)
     if id ~= entry then entry, loaded = id, load(Q, id) end
-    out[#out + 1] = { id = id, n = loaded.n, from = index, count = 1, t = loaded.t, o = loaded.o,
-      blob = slice(loaded.b, index, 1), key = keys[i], h = history(records[i]), r = loaded.r }
-  end
-  return #keys
+    if loaded then
+      local blob = slice(loaded.b, index, 1)
+      out[#out + 1] = { id = id, n = loaded.n, from = index, count = 1, t = loaded.t, o = loaded.o, blob = blob,
+        key = key, h = history(records[looked]), r = loaded.r }
+      read = read + #blob
+    else
+      call('HDEL', Q.f, key)   -- somebody else took its entry out of the stream: the others come all the same
+    end
+  until looked == #keys or read >= max_bytes
+  call('ZREM', Q.r, unpack(keys, 1, looked))
+  return #out, read
 end
 
 local function gather_new(Q, want, max_bytes, out, up_to)
@@ -64,11 +64,10 @@ local function gather(Q, want, max_bytes, up_to)
   local ready = Q.h.len - Q.h.leased
   if ready <= 0 then return back, new, 0 end
   want = math.min(want, ready)
-  -- a returned message was read by somebody before; its size is unknown here, so they come in small steps
+  -- the size of a returned message is not known before it is read: no more are looked up than are likely to be taken
   local mean = math.max(1, Q.h.bytes / math.max(1, Q.h.len))
   local step = math.max(1, math.min(want, math.floor(max_bytes / mean)))
-  local got, read = gather_returned(Q, step, back, up_to), 0
-  for i = 1, #back do read = read + #back[i].blob end
+  local got, read = gather_returned(Q, step, max_bytes, back, up_to)
   if got < want and read < max_bytes and (got < step or call('ZCARD', Q.r) == 0) then
     got = got + gather_new(Q, want - got, max_bytes - read, new, up_to)
   end
