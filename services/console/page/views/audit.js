@@ -43,7 +43,7 @@ const filterOf = ({ who = "", action = "", target = "", from = "", to = "" }) =>
 
 const digits = (n, places = 2) => String(n).padStart(places, "0");
 
-/** In the address a time is of UTC, as others may be sent it; in its field it is of here, where years may have more than four digits. */
+/** In the address a time is of UTC, as others may be sent it; in its field it is of here. A year may have five digits. */
 const toLocal = (text) => {
   const at = new Date(text);
   if (Number.isNaN(at.getTime())) return "";
