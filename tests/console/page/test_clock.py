@@ -51,7 +51,7 @@ TOLD_AGAIN = """(() => {
 
 
 async def test_what_is_told_again_is_not_of_now(place: Scene, page: Page) -> None:
-    """Between two looks that are far from each other the console tells every 15 seconds how it stood at the last one."""
+    """Between two looks that are far from each other the console tells again how it stood at the last one."""
     await show(page, place.address, "config")
     assert abs(await call(page, "formats.js", TOLD_AGAIN)) < 5000
 
