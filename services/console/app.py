@@ -163,7 +163,9 @@ class App:
 
     def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
         """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
-        if problem.status == 401 or not self._is_known(request):
+        if problem.status in (401, 421) or not self._is_known(
+            request
+        ):  # 421: it came by a way that nobody set up
             self._strangers.came(self._address(request), request.method, request.path[:LONGEST_PATH])
         elif route.is_change or problem.status == 403:
             who = Caller("", None, "", self._address(request))
@@ -184,7 +186,7 @@ class App:
         response = web.Response(
             body=self._openapi, content_type="application/json", headers={"Cache-Control": "no-cache"}
         )
-        with self._console.room.share() as share:
+        with self._console.open_room.share() as share:
             share.cover(len(self._openapi))
             return await send(request, response, self._console.settings.stream_timeout_s)
 

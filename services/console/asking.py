@@ -31,10 +31,11 @@ async def ask_page(
     asked: Asked,
     query: Paged,
     edge: str,
-    tell: Callable[[Answer, Item], dict[str, Any]],
+    tell: Callable[[Answer, Item], dict[str, Any] | None],
     only: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """In the order of processes' names; `silent`: who did not answer in time. only: arguments that leave items out.
+    """In the order of processes' names; `silent`: who did not answer in time. only: arguments that leave items out; an
+    edge of before may not know one, so `tell` leaves out (None) what they would have.
 
     Raises Problem for a bad cursor.
     """
@@ -45,7 +46,8 @@ async def ask_page(
     for at, answer in enumerate(answers):
         begin = start if answer.process == first else 0
         for index, item in enumerate(answer.items):
-            items.append(tell(answer, item))
+            if (told := tell(answer, item)) is not None:
+                items.append(told)
             is_end = index == len(answer.items) - 1
             more = answer.more or at < last or not is_end
             if more and (len(items) == query.limit or (is_end and answer.more)):

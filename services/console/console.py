@@ -12,7 +12,7 @@ from services.console.history import History
 from services.console.jobs import Jobs
 from services.console.live import Live
 from services.console.processes import edge_of
-from services.console.room import Room
+from services.console.room import OPEN_OCTETS, Room
 from services.console.settings import ConsoleSettings
 from services.kit.settings import GlobalSettings
 from services.store import DeadLetters, Queue, Store
@@ -33,6 +33,7 @@ class Console:
     history: History
     stopping: asyncio.Event  # set when the process ends: who watches is let go
     room: Room = field(default_factory=Room)
+    open_room: Room = field(default_factory=lambda: Room(OPEN_OCTETS))  # of answers that need no token
     streams: int = 0  # live views open now
 
     async def letters(self, name: str) -> tuple[Queue, DeadLetters, str]:

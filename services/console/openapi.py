@@ -107,6 +107,10 @@ def _in_query(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
         return
     schema = model.model_json_schema()
     for name, described in schema["properties"].items():
+        if ref := described.pop(
+            "$ref", ""
+        ):  # an enum: what the model keeps beside its properties has no place here
+            described = {**schema["$defs"][ref.rpartition("/")[2]], **described}
         described.pop("title", None)
         told = {
             "name": name,

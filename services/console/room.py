@@ -12,6 +12,7 @@ from aiohttp import web
 from services.console.problems import RETRY_S, Problem
 
 OCTETS = 64 << 20  # of bodies and answers, in all
+OPEN_OCTETS = 8 << 20  # of what strangers may read as well, who take nobody else's room
 FINDS = 4  # reads of messages and dead letters at a time, as nobody knows before how large they are
 SEARCHES = 2  # the same, of dead letters that a pattern is to fit: as many as there are threads for it
 TURNS = 8

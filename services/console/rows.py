@@ -53,8 +53,9 @@ def rates_of(names: Mapping[str, str], now: Figures, before: Figures | None, sec
 
 def taken_at(figures: Figures, old: Row | None, now: float) -> float:
     """Takers come now and then: one look in which nobody came says little. What was before the first look nobody
-    knows, so that it counts as if somebody had just come."""
-    if old is not None and old.base["delivered"] == figures["delivered"]:
+    knows, so that it counts as if somebody had just come; and so it does where nothing was there to be taken, as the
+    oldest message may be one that somebody has had for long."""
+    if old is not None and old.base["ready"] and old.base["delivered"] == figures["delivered"]:
         return old.taken_at
     return now if old is not None or figures["delivered"] else float("-inf")
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from services.store import OURSELVES, Source, Store
 from services.store import records as record
-from tests.cli.shell import Shell
+from tests.cli.shell import PATIENCE_S, Shell
 from tests.servers import eventually
+
+SEARCHES_S = 3.0  # of processor time: what a command has before it searches is less than half of it
 
 
 def bury(shell: Shell, queue: str, *letters: tuple[str, bytes], origin: str = "tmq 10.0.0.7") -> list[str]:
@@ -49,6 +54,26 @@ def test_dead_letters_are_listed_and_filtered(shell: Shell, queue: str) -> None:
     table = shell.run("dead", "list", queue, "-n", "2")
     assert "c \\xff" not in table.text
     assert table.err == "only the first 2 are shown: say -n 0 for all\n"
+
+
+def test_ctrl_c_ends_a_search_that_takes_years(shell: Shell, queue: str) -> None:
+    """`re` looks for as long as it likes, and lets nobody else run meanwhile."""
+    bury(shell, queue, ("rejected", b"a" * 100))
+    listing = shell.spawn("dead", "list", queue, "--match", "(a+)+b", stdout=-1, stderr=-1)
+    try:
+        eventually(lambda: _busy_s(listing.pid) > SEARCHES_S)
+        listing.send_signal(signal.SIGINT)
+        assert listing.wait(PATIENCE_S) == 130
+    finally:
+        listing.kill()
+        out, error = listing.communicate()
+    assert (out, error.strip()) == (b"", b"")
+
+
+def _busy_s(pid: int) -> float:
+    """Seconds of processor time that it has had."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def test_one_is_shown_with_all_that_is_known(shell: Shell, queue: str) -> None:

@@ -34,7 +34,7 @@ class TestQueues:
             ("only=paused", ["border"]),
             ("only=dead", ["a-order"]),
             ("only=remote", ["far"]),
-            ("only=trouble", []),
+            ("only=trouble", ["parts"]),
             ("protocol=rqp-mca", ["orders"]),
             ("protocol=rqp-cast", ["far", "parts"]),
             ("protocol=text", ["text"]),
@@ -48,7 +48,11 @@ class TestQueues:
         await console.declare("far", remote={"protocol": "rqp-cast", "key": 9, "peers": ["elsewhere"]})
         await console.declare("in", bindings={"ring": {"inbox": 7}})
         await console.declare("orders", bindings={"rqpMca": {"queueId": 7}})
-        await console.declare("parts", bindings={"rqpCast": {"key": 8}})
+        parts = await console.declare("parts", bindings={"rqpCast": {"key": 8}})
+        domain = console.tools.look_at(parts.domain)
+        fence = await domain.own(parts, "who sends it", 60_000)
+        assert fence
+        assert await domain.set_condition(parts, "nobody answers", fence)
         await console.declare("text", bindings={"text": {"publish": "t"}})
         assert await _names(console, query) == names
 

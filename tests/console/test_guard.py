@@ -69,6 +69,17 @@ async def test_a_proxy_opens_nothing_to_strangers(console: LiveConsole, name: st
     assert (await console.get("/queues")).items == []
 
 
+async def test_who_comes_through_a_proxy_has_a_line_a_minute(console: LiveConsole) -> None:
+    """Where nothing is set up everybody is known as `local`, also whoever it passes on."""
+    for _ in range(20):
+        for method in ("GET", "PUT"):
+            reply = await console.ask(method, "/queues/orders", SPEC, headers={"Via": "1.1 proxy"})
+            assert reply.status == 421
+    (line,) = console.log.events("stranger")
+    assert (vars(line)["method"], vars(line)["path"]) == ("GET", "/api/v1/queues/orders")
+    assert console.audited() == []
+
+
 async def test_with_tokens_or_a_trusted_proxy_a_proxy_may_stand_before_it(server: Server) -> None:
     async with LiveConsole(server.url, proxy={"networks": ["10.0.0.0/8"]}) as console:
         assert (await console.get("/me", headers={"X-Forwarded-For": "10.0.0.7"})).status == 401

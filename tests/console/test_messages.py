@@ -90,10 +90,34 @@ async def test_a_page_ends_behind_four_mebibytes(console: LiveConsole) -> None:
     assert second["next"] is None
 
 
-@pytest.mark.parametrize("place", [["messages", "x"], ["messages", "9" * 16], ["jobs", "1"], ["messages"]])
+async def test_a_cursor_is_of_one_queue(console: LiveConsole) -> None:
+    """Positions of another, or of one that is made anew with its name, say nothing of it."""
+    queue = await console.declare("orders")
+    await console.fill(queue, b"one", b"two")
+    cursor = (await console.found(f"{PUT}?limit=1"))["next"]
+    assert len((await console.found(f"{PUT}?cursor={cursor}"))["items"]) == 1
+    await console.fill(await console.declare("others"), b"one", b"two")
+    assert (await console.get(f"/queues/others/messages?cursor={cursor}")).label == "bad_cursor"
+    await console.tools.delete(queue)
+    await console.fill(await console.declare("orders"), b"three", b"four")
+    reply = await console.get(f"{PUT}?cursor={cursor}")
+    assert (reply.status, reply.label) == (400, "bad_cursor")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ["messages", "QID", "x"],
+        ["messages", "QID", "9" * 16],
+        ["messages", "1"],
+        ["jobs", "QID", "1"],
+        ["messages"],
+    ],
+)
 async def test_a_cursor_of_nothing(console: LiveConsole, place: list[str]) -> None:
-    await console.declare("orders")
-    reply = await console.get(f"{PUT}?cursor={encode_cursor(*place)}")
+    queue = await console.declare("orders")
+    said = [queue.qid if part == "QID" else part for part in place]
+    reply = await console.get(f"{PUT}?cursor={encode_cursor(*said)}")
     assert (reply.status, reply.label) == (400, "bad_cursor")
 
 

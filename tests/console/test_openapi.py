@@ -23,9 +23,23 @@ def test_every_route_is_in_it() -> None:
 
 def test_every_reference_leads_somewhere() -> None:
     told = document(ROUTES)
-    text = json.dumps(told)
-    for part in text.split('"$ref": "#/components/schemas/')[1:]:
-        assert part.partition('"')[0] in told["components"]["schemas"]
+    parts = json.dumps(told).split('"$ref": "')[1:]
+    led_to = [part.partition('"')[0].partition("#/components/schemas/") for part in parts]
+    assert led_to
+    for before, _, name in led_to:
+        assert before == ""
+        assert name in told["components"]["schemas"]
+
+
+def test_what_may_be_one_of_a_few_is_told() -> None:
+    parameters = document(ROUTES)["paths"]["/api/v1/queues"]["get"]["parameters"]
+    (only,) = (each for each in parameters if each["name"] == "only")
+    assert only["schema"] == {
+        "type": "string",
+        "enum": ["all", "paused", "remote", "dead", "trouble"],
+        "default": "all",
+    }
+    assert only["description"].startswith("remote: lead elsewhere")
 
 
 def test_changes_ask_what_was_seen() -> None:

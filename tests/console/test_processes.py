@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
+from services.kit.census import Census
 from services.pubsub.edge import EDGE
 from services.store.reports import write_report
+from services.store.respondent import Item
 from tests.console.live_console import LiveConsole
 from tests.live import Live, until
 from tests.reports import document
@@ -56,6 +59,39 @@ async def test_a_link_says_which_store_is_at_its_other_end(
         assert [each["id"] for each in (await console.get("/connections?named=true")).items] == [link["id"]]
         for _, writer in clients:
             writer.close()
+
+
+@pytest.fixture
+def of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edges that begin from now on know nothing of names."""
+    answer = Census.connections
+
+    def connections(census: Census, args: Mapping[str, Any]) -> Iterator[Item]:
+        for item in answer(census, {name: value for name, value in args.items() if name != "named"}):
+            yield {name: value for name, value in item.items() if name != "name"}
+
+    monkeypatch.setattr(Census, "connections", connections)
+
+
+async def test_an_edge_of_before_knows_no_names(
+    console: LiveConsole,
+    of_before: None,
+    edge: Live,  # type: ignore[type-arg]
+) -> None:
+    """It leaves nobody out, whatever it is asked: its clients are no links for that."""
+    await _one_edge(console)
+    clients = [await asyncio.open_connection(*edge.places["text"]) for _ in range(3)]
+
+    async def all_of_them() -> bool:
+        return len((await console.get("/connections")).items) == 3
+
+    await until(all_of_them)
+    first = await console.found("/connections?named=true&limit=2")
+    assert (first["items"], first["next"] is None) == ([], False)
+    rest = await console.found(f"/connections?named=true&limit=2&cursor={first['next']}")
+    assert (rest["items"], rest["next"]) == ([], None)
+    for _, writer in clients:
+        writer.close()
 
 
 @asynccontextmanager

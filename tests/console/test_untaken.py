@@ -59,6 +59,14 @@ async def test_a_minute_without_anybody_is_told(looks: Looks) -> None:
     assert said == [False] * 30 + [True] * 10
 
 
+async def test_who_is_at_work_leaves_nothing_untaken(looks: Looks) -> None:
+    """The oldest message is the one that he has; what has just come has waited for nobody."""
+    for _ in range(40):
+        assert await looks.next(delivered=5, ready=0) is False
+    said = [await looks.next(ready=1) for _ in range(40)]
+    assert said == [False] * 31 + [True] * 9
+
+
 async def test_nobody_has_ever_taken_anything(looks: Looks) -> None:
     assert await looks.next(delivered=0) is True
     assert await looks.next(oldest_age_ms=59_000) is False  # it has not waited for long

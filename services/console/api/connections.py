@@ -29,10 +29,13 @@ class ConnectionsQuery(Paged):
 async def list_(call: Call) -> Answer:
     now_ms = await call.console.store.now_ms()
 
-    def tell(said: Said, item: Item) -> dict[str, Any]:
+    query, only = call.query, {"named": True} if call.query.named else {}
+
+    def tell(said: Said, item: Item) -> dict[str, Any] | None:
+        if query.named and item.get("name") is None:  # an edge of before answers all
+            return None
         return _connection(said, item, now_ms)
 
-    query, only = call.query, {"named": True} if call.query.named else {}
     with call.console.room.asking.one():
         return Answer(await ask_page(call.console.store, CONNECTIONS, query, query.edge, tell, only))
 

@@ -15,7 +15,7 @@ from services.console.moments import moment
 from services.console.operations import Answer, Call, Shape, plain
 from services.console.paging import CursorOf
 from services.console.problems import Problem, bad_request
-from services.store import Delivery, records, trace_context
+from services.store import Delivery, Queue, records, trace_context
 from services.store.asking import Asker
 
 LONGEST_BODY = records.MAX_LENGTH  # octets
@@ -99,8 +99,8 @@ def _context(call: Call) -> dict[str, str]:
 async def peek(call: Call) -> Answer:
     """The next ones that are ready, in their order; none is taken. What is taken meanwhile is on no later page."""
     store, query = call.console.store, call.query
-    behind = _position(query.cursor)
     queue, _ = await store.find_leniently(call.path["name"])
+    behind = _position(query.cursor, queue)
     now_ms = await store.now_ms()
     async with call.console.room.finding:
         deliveries = await store.look_at(queue.domain).peek(queue, query.limit, READ_OCTETS, behind)
@@ -109,15 +109,21 @@ async def peek(call: Call) -> Answer:
         items = [_told(*each, now_ms, query.octets) for each in found]
         is_cut = len(found) >= query.limit or sum(len(each.blob) for each in deliveries) >= READ_OCTETS
     last = deliveries[-1] if is_cut and deliveries else None
-    more = encode_cursor(LIST, str(last.position + last.count - 1)) if last is not None else None
+    more = encode_cursor(LIST, queue.qid, str(last.position + last.count - 1)) if last is not None else None
     return Answer({"items": items, "next": more})
 
 
-def _position(cursor: str) -> int:
+def _position(cursor: str, queue: Queue) -> int:
     """Behind which the page begins, -1: all. Raises Problem."""
     if not cursor:
         return -1
-    (place,) = decode_cursor(cursor, LIST, 1)
+    qid, place = decode_cursor(cursor, LIST, 2)
+    if qid != queue.qid:
+        raise Problem(
+            400,
+            "bad_cursor",
+            "this cursor is of another queue, or one that was deleted: begin anew without it",
+        )
     if not (place.isascii() and place.isdigit() and len(place) < 16):
         raise Problem(400, "bad_cursor", "this is no cursor of this list")
     return int(place)

@@ -62,8 +62,12 @@ export const time = known((text) => {
 const APART_MS = 1000; // clocks that are nearer to each other are the same: nothing is drawn anew for less
 const ahead = signal(0); // so many ms the store's clock is ahead of this computer's, which may go wrong by minutes
 
+let last = ""; // what was heard: until the console has looked again it tells the same, which is not just now any more
+
 /** What the store's clock says just now, as an ISO time. */
 export function heard(text) {
+  if (text === last) return;
+  last = text;
   const found = new Date(text) - Date.now();
   if (Math.abs(found - ahead.peek()) > APART_MS) ahead.value = found;
 }

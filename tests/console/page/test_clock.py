@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
-from tests.console.page.looking import show
+from tests.console.page.looking import call, show
 from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -36,3 +36,37 @@ async def test_ages_are_right_where_the_clock_is_wrong(place: Scene, page: Page,
     await expect(page.locator("ul.processes li").first).to_contain_text(
         re.compile(r"up [1-9]\d*(\.\d)? (s|min)")
     )
+
+
+TOLD_AGAIN = """(() => {
+    const right = Date.now;
+    const at = new Date(right()).toISOString();
+    m.heard(at);
+    Date.now = () => right() + 15_000;
+    m.heard(at);
+    const found = m.now() - Date.now();
+    Date.now = right;
+    return found;
+})()"""
+
+
+async def test_what_is_told_again_is_not_of_now(place: Scene, page: Page) -> None:
+    """Between two looks that are far from each other the console tells again how it stood at the last one."""
+    await show(page, place.address, "config")
+    assert abs(await call(page, "formats.js", TOLD_AGAIN)) < 5000
+
+
+async def test_a_field_has_the_time_of_here(place: Scene, chromium: Browser) -> None:
+    """Until 1883 New York was 4:56:02 behind."""
+    page = await chromium.new_page(timezone_id="America/New_York")
+    try:
+        for text, here in (
+            ("1880-01-01T00:00:00.000Z", "1879-12-31T19:03"),
+            ("2026-07-01T00:30:00.000Z", "2026-06-30T20:30"),
+            ("0999-06-01T12:00:00.000Z", "0999-06-01T07:03"),
+            ("%2B012026-07-01T00:30:00.000Z", "12026-06-30T20:30"),
+        ):
+            await show(page, place.address, f"audit?from={text}", "Audit")
+            await expect(page.get_by_label("From")).to_have_value(here)
+    finally:
+        await page.close()

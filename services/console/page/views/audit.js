@@ -41,12 +41,14 @@ const COLUMNS = [
 /** What of the address is a filter, as the API has it. */
 const filterOf = ({ who = "", action = "", target = "", from = "", to = "" }) => ({ who, action, target, from, to });
 
-/** In the address a time is of UTC, as others may be sent it; in its field it is of here. */
+const digits = (n, places = 2) => String(n).padStart(places, "0");
+
+/** In the address a time is of UTC, as others may be sent it; in its field it is of here. A year may have five digits. */
 const toLocal = (text) => {
   const at = new Date(text);
-  return Number.isNaN(at.getTime())
-    ? ""
-    : new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  if (Number.isNaN(at.getTime())) return "";
+  const day = `${digits(at.getFullYear(), 4)}-${digits(at.getMonth() + 1)}-${digits(at.getDate())}`;
+  return `${day}T${digits(at.getHours())}:${digits(at.getMinutes())}`;
 };
 const toUtc = (text) => (text ? new Date(text).toISOString() : "");
 
